@@ -1,0 +1,45 @@
+# Two commands for users: `make demo` and `make test`. Everything they need is set up in .venv on the first run.
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+  $$p -c 'import sys; raise SystemExit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint format requirements clean
+demo: $(VENV)/.demo
+	@$(BIN)/python -m linker.demo
+
+test: lint
+	@$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: $(VENV)/.dev
+	@$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
+
+$(BIN)/uv: requirements/bootstrap.txt
+	@test -n "$(PYTHON)" || { echo "error: no Python >= 3.11 found; install it, or run: make PYTHON=/path/to/python" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "error: $(PYTHON) cannot make virtual environments; on Debian or Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/bootstrap.txt
+	@touch $@
+
+# dev is a superset of demo, so either order of the two commands ends well.
+$(VENV)/.demo $(VENV)/.dev: $(VENV)/.%: requirements/%.txt pyproject.toml | $(BIN)/uv
+	@echo "setting up $(VENV) from requirements/$*.txt (about 2.5 GB the first time, most of it PyTorch)" >&2
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip install -q --require-hashes -r requirements/$*.txt
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip install -q --no-deps --no-build-isolation -e .
+	@touch $@
+
+# Pins and hashes; no registry address is written.
+requirements: | $(BIN)/uv
+	@cd requirements && echo uv | ../$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header - -o bootstrap.txt
+	@for e in demo dev; do $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-header --extra $$e pyproject.toml -o requirements/$$e.txt; done
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis

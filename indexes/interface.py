@@ -1,0 +1,223 @@
+"""What every index backend agrees on: documents, hits, filters, the two protocols and the error tree.
+
+Higher score is better, everywhere. Ids are strings without white space (they become TREC columns).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+Matrix = npt.NDArray[np.float32]  # [n, d], one vector a row
+RowArray = npt.NDArray[np.int64]  # row numbers inside one index; −1 fills short answers
+ScoreArray = npt.NDArray[np.float32]
+Mask = npt.NDArray[np.bool_]  # one flag a row
+Metadata = Mapping[str, Any]
+
+
+class IndexesError(Exception):
+    """Base of every error of this package; its text names what was wrong and the remedy."""
+
+
+class DuplicateIdError(IndexesError):
+    """An id that is being added is already present (or repeats inside the batch)."""
+
+
+class UnknownIdError(IndexesError):
+    """An id that should be removed or read is not present."""
+
+
+class BadIdError(IndexesError):
+    """An id is empty, is not a string or holds white space or control characters."""
+
+
+class BadVectorError(IndexesError):
+    """A vector holds NaN or infinity, or has the wrong dimension or dtype."""
+
+
+class BadFilterError(IndexesError):
+    """A filter that cannot be read."""
+
+
+class BackendUnavailableError(IndexesError):
+    """One side of a hybrid cannot answer now; the other side may go on."""
+
+
+class MissingExtraError(BackendUnavailableError):
+    """A package of an optional extra is not installed; the text names the extra."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs the extra '{extra}': pip install 'linker[{extra}]'")
+
+
+class LockedError(IndexesError):
+    """Another process is writing to the index."""
+
+
+class DamagedError(IndexesError):
+    """A file of the index is missing, truncated or altered; the text names it."""
+
+
+class FormatVersionError(IndexesError):
+    """The index was written in a format this version cannot read."""
+
+
+class EncoderMismatchError(IndexesError):
+    """The query's encoder is not the one the index was built with."""
+
+
+def check_id(value: object) -> str:
+    """Return `value` if it can be an id; raise `BadIdError` saying why otherwise."""
+    if not isinstance(value, str):
+        raise BadIdError(f"id {value!r} is {type(value).__name__}, not a string")
+    if not value:
+        raise BadIdError("empty id")
+    if any(c.isspace() or not c.isprintable() for c in value):
+        raise BadIdError(
+            f"id {value!r} holds white space or control characters: TREC columns could not carry it"
+        )
+    return value
+
+
+def check_vectors(vectors: npt.ArrayLike, dim: int | None, ids: Sequence[str] | None = None) -> Matrix:
+    """Return `vectors` as contiguous float32 [n, dim]; raise `BadVectorError` naming the first bad row."""
+    matrix = np.ascontiguousarray(vectors, dtype=np.float32)
+    if matrix.ndim != 2 or (dim is not None and matrix.shape[1] != dim):
+        raise BadVectorError(
+            f"vectors have shape {matrix.shape}, expected [n, {dim if dim is not None else 'd'}]"
+        )
+    if ids is not None and len(ids) != len(matrix):
+        raise BadVectorError(f"{len(ids)} ids but {len(matrix)} vectors")
+    finite = np.isfinite(matrix).all(axis=1)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        name = f" (id {ids[row]!r})" if ids is not None else ""
+        raise BadVectorError(f"vector {row}{name} holds NaN or infinity")
+    return matrix
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One text with its id. `full_text` (title, newline, text) is what is indexed and encoded."""
+
+    id: str
+    text: str
+    title: str = ""
+    metadata: Metadata = field(default_factory=dict)
+
+    @property
+    def full_text(self) -> str:
+        """Title and text, joined by a newline when there is a title."""
+        return f"{self.title}\n{self.text}" if self.title else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """One query's answer, best first: `ids` and `scores` (float32 [k]) of equal length."""
+
+    ids: tuple[str, ...]
+    scores: ScoreArray
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def filter_values(value: Any) -> tuple[str, ...]:
+    """Return the strings under which a metadata value can be filtered; a list counts element by element."""
+    if value is None or isinstance(value, Mapping):
+        return ()
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, Iterable):
+        return tuple(s for v in value for s in filter_values(v))
+    return (json.dumps(value, default=str),)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A conjunction of conditions: each field must hold one of its accepted values (compared as strings)."""
+
+    conditions: tuple[tuple[str, tuple[str, ...]], ...]
+
+    @classmethod
+    def parse(cls, conditions: Sequence[str]) -> Filter | None:
+        """Read `field=value` texts; a repeated field accepts any of its values. No text, no filter."""
+        fields: dict[str, list[str]] = {}
+        for text in conditions:
+            name, equals, value = text.partition("=")
+            if not equals or not name.strip():
+                raise BadFilterError(f"cannot read the filter {text!r}: write field=value")
+            fields.setdefault(name.strip(), []).append(value.strip())
+        return cls(tuple((name, tuple(values)) for name, values in fields.items())) if fields else None
+
+    def accepts(self, metadata: Metadata) -> bool:
+        """Say whether a document with this metadata passes (the slow, obvious definition)."""
+        return all(
+            not set(filter_values(metadata.get(name))).isdisjoint(values) for name, values in self.conditions
+        )
+
+
+@runtime_checkable
+class VectorIndex(Protocol):
+    """Vectors under string ids; inner product on L2-normalised vectors, so a score is a cosine."""
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the vectors."""
+        ...
+
+    def add(self, ids: Sequence[str], vectors: Matrix, metadata: Sequence[Metadata] | None = None) -> None:
+        """Add a batch, all or nothing. Raises DuplicateIdError, BadIdError, BadVectorError."""
+        ...
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove a batch, all or nothing. Raises UnknownIdError naming the missing ids."""
+        ...
+
+    def search(self, vectors: Matrix, k: int, where: Filter | None = None) -> list[Hits]:
+        """Return the best min(k, matching) documents of each query; equal scores come in row order."""
+        ...
+
+    def __len__(self) -> int:
+        """Return the number of live documents."""
+        ...
+
+
+@runtime_checkable
+class TextIndex(Protocol):
+    """Texts under string ids, ranked by BM25; documents that share no term with the query are not returned."""
+
+    def add(
+        self, ids: Sequence[str], texts: Sequence[str], metadata: Sequence[Metadata] | None = None
+    ) -> None:
+        """Add a batch, all or nothing. Raises DuplicateIdError, BadIdError."""
+        ...
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove a batch, all or nothing. Raises UnknownIdError naming the missing ids."""
+        ...
+
+    def search(self, texts: Sequence[str], k: int, where: Filter | None = None) -> list[Hits]:
+        """Return the best documents of each query, at most k; equal scores come in row order."""
+        ...
+
+    def __len__(self) -> int:
+        """Return the number of live documents."""
+        ...
+
+
+@runtime_checkable
+class RowSearch(Protocol):
+    """What the embedded backends offer beside: answers as row numbers, which fuse without touching strings.
+
+    Two embedded indexes that were given the same documents in the same order number their rows alike.
+    """
+
+    def search_rows(self, queries: Any, k: int, where: Filter | None = None) -> tuple[RowArray, ScoreArray]:
+        """Return rows and scores, both [n_queries, k], best first; row −1 with score −inf fills the end."""
+        ...

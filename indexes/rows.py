@@ -1,0 +1,131 @@
+"""Row numbers behind string ids: who is where, who is alive, and metadata columns for filters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from indexes.interface import (
+    DuplicateIdError,
+    Filter,
+    Hits,
+    Mask,
+    Metadata,
+    RowArray,
+    ScoreArray,
+    UnknownIdError,
+    check_id,
+    filter_values,
+)
+
+
+def name_some(ids: Sequence[str], limit: int = 5) -> str:
+    """Render ids for an error message: the first few, then a count."""
+    shown = ", ".join(repr(i) for i in ids[:limit])
+    return shown + (f" and {len(ids) - limit} more" if len(ids) > limit else "")
+
+
+class Rows:
+    """Ids in order of arrival. A removed id keeps its row (dead) and may come back under a new one."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self._row_of: dict[str, int] | None = {}
+        self._dead: set[int] = set()
+        self._columns: dict[str, dict[str, list[int]]] = {}
+
+    def __len__(self) -> int:
+        return len(self.ids) - len(self._dead)
+
+    def __contains__(self, id_: object) -> bool:
+        return id_ in self._lookup()
+
+    def _lookup(self) -> dict[str, int]:
+        """Return id → live row; built on first use, since a process that only searches never needs it."""
+        if self._row_of is None:
+            self._row_of = {id_: row for row, id_ in enumerate(self.ids) if row not in self._dead}
+        return self._row_of
+
+    def check_new(self, ids: Sequence[str]) -> None:
+        """Raise BadIdError or DuplicateIdError unless every id may be added."""
+        lookup = self._lookup()
+        seen: set[str] = set()
+        repeated = []
+        for id_ in ids:
+            if check_id(id_) in lookup or id_ in seen:
+                repeated.append(id_)
+            seen.add(id_)
+        if repeated:
+            raise DuplicateIdError(
+                f"already present: {name_some(repeated)}; remove them first, or replace them"
+            )
+
+    def append(self, ids: Sequence[str], metadata: Sequence[Metadata] | None = None) -> int:
+        """Add ids (all or nothing) and return the first one's row."""
+        self.check_new(ids)
+        if metadata is not None and len(metadata) != len(ids):
+            raise ValueError(f"{len(ids)} ids but {len(metadata)} metadata")
+        first = len(self.ids)
+        self._lookup().update(zip(ids, range(first, first + len(ids)), strict=True))
+        self.ids.extend(ids)
+        self._add_columns(metadata or (), first)
+        return first
+
+    def _add_columns(self, metadata: Sequence[Metadata], first: int) -> None:
+        for row, values in enumerate(metadata, start=first):
+            for name, value in values.items():
+                column = self._columns.setdefault(name, {})
+                for text in filter_values(value):
+                    column.setdefault(text, []).append(row)
+
+    def restore(self, ids: list[str], dead: RowArray, metadata: Sequence[Metadata] | None = None) -> None:
+        """Fill an empty object from storage: trusted ids in row order and the dead rows."""
+        self.ids = ids
+        self._row_of, self._dead = None, set(dead.tolist())
+        self._add_columns(metadata or (), 0)
+
+    def locate(self, ids: Sequence[str]) -> RowArray:
+        """Return the live rows of ids; raise UnknownIdError naming those that have none."""
+        lookup = self._lookup()
+        missing = [id_ for id_ in ids if id_ not in lookup]
+        if missing:
+            raise UnknownIdError(f"not in the index: {name_some(missing)}")
+        return np.fromiter((lookup[id_] for id_ in ids), dtype=np.int64, count=len(ids))
+
+    def remove(self, ids: Sequence[str]) -> RowArray:
+        """Mark ids dead (all or nothing) and return their rows; a repeated id counts once."""
+        rows = np.unique(self.locate(ids))
+        self._dead.update(rows.tolist())
+        lookup = self._lookup()
+        for id_ in set(ids):
+            del lookup[id_]
+        return rows
+
+    @property
+    def dead(self) -> RowArray:
+        """Rows of removed documents, ascending."""
+        return np.array(sorted(self._dead), dtype=np.int64)
+
+    def mask(self, where: Filter | None = None) -> Mask | None:
+        """Return which rows may be answered, or None when all may."""
+        if where is None and not self._dead:
+            return None
+        allowed = np.ones(len(self.ids), dtype=bool)
+        for name, values in where.conditions if where else ():
+            column = self._columns.get(name, {})
+            hit = np.zeros(len(self.ids), dtype=bool)
+            for value in values:
+                hit[column.get(value, [])] = True
+            allowed &= hit
+        allowed[list(self._dead)] = False
+        return allowed
+
+    def hits(self, rows: RowArray, scores: ScoreArray) -> list[Hits]:
+        """Turn [n, k] rows and scores, filled with −1, into one Hits a query."""
+        counts = (rows >= 0).sum(axis=1).tolist()
+        ids = self.ids
+        return [
+            Hits(tuple([ids[r] for r in row[:n]]), score[:n])
+            for row, score, n in zip(rows.tolist(), scores, counts, strict=True)
+        ]

@@ -1,0 +1,15 @@
+"""The errors that are the user's to mend; the command line prints their text and exits with 1."""
+
+from __future__ import annotations
+
+
+class LinkerError(Exception):
+    """Base of every error of this package; its text names what was wrong, where, and the remedy."""
+
+
+class InputError(LinkerError):
+    """A file or a value given by the user cannot be used; the text names the file and, where known, the line."""
+
+
+class ConfigError(LinkerError):
+    """A configuration file or a `--set` value is wrong."""
