@@ -1,1 +1,1 @@
-"""Ids, vectors, text and filters: exact and approximate search, BM25, fusion, and a store that survives faults."""
+"""Ids, vectors, text and filters: vector search, BM25, fusion, and a store that survives faults."""

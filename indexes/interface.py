@@ -190,7 +190,7 @@ class VectorIndex(Protocol):
 
 @runtime_checkable
 class TextIndex(Protocol):
-    """Texts under string ids, ranked by BM25; documents that share no term with the query are not returned."""
+    """Texts under string ids, ranked by BM25; a document that shares no term with the query stays out."""
 
     def add(
         self, ids: Sequence[str], texts: Sequence[str], metadata: Sequence[Metadata] | None = None

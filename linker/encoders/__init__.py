@@ -1,0 +1,30 @@
+"""Encoders: texts in, vectors out. `load_encoder` finds the right one by name or path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """What the engine needs of a model."""
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the vectors."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of everything that decides the vectors (weights, configuration, vocabulary)."""
+        ...
+
+    def encode(
+        self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False
+    ) -> npt.NDArray[np.float32]:
+        """Return float32 [n, dim], L2-normalised, in the order of `texts`; an empty text gives a finite vector."""
+        ...
