@@ -8,7 +8,7 @@ class LinkerError(Exception):
 
 
 class InputError(LinkerError):
-    """A file or value given by the user cannot be used; the text names the file and, where known, the line."""
+    """A file or value given by the user cannot be used; names the file and, where known, the line."""
 
 
 class ConfigError(LinkerError):

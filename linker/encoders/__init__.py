@@ -26,5 +26,5 @@ class Encoder(Protocol):
     def encode(
         self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False
     ) -> npt.NDArray[np.float32]:
-        """Return float32 [n, dim], L2-normalised, in the order of `texts`; an empty text gives a finite vector."""
+        """Return float32 [n, dim], L2-normalised, in the order of `texts`; finite for an empty text."""
         ...
