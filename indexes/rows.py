@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -34,6 +34,7 @@ class Rows:
         self._row_of: dict[str, int] | None = {}
         self._dead: set[int] = set()
         self._columns: dict[str, dict[str, list[int]]] = {}
+        self._unread: Iterable[Metadata] = ()
 
     def __len__(self) -> int:
         return len(self.ids) - len(self._dead)
@@ -72,18 +73,21 @@ class Rows:
         self._add_columns(metadata or (), first)
         return first
 
-    def _add_columns(self, metadata: Sequence[Metadata], first: int) -> None:
+    def _add_columns(self, metadata: Iterable[Metadata], first: int) -> None:
         for row, values in enumerate(metadata, start=first):
             for name, value in values.items():
                 column = self._columns.setdefault(name, {})
                 for text in filter_values(value):
                     column.setdefault(text, []).append(row)
 
-    def restore(self, ids: list[str], dead: RowArray, metadata: Sequence[Metadata] | None = None) -> None:
-        """Fill an empty object from storage: trusted ids in row order and the dead rows."""
+    def restore(self, ids: list[str], dead: RowArray, metadata: Iterable[Metadata] = ()) -> None:
+        """Fill an empty object from storage: trusted ids in row order, the dead rows, metadata by row.
+
+        `metadata` is read at the first filter, so a generator over the disk costs nothing until then.
+        """
         self.ids = ids
         self._row_of, self._dead = None, set(dead.tolist())
-        self._add_columns(metadata or (), 0)
+        self._unread = metadata
 
     def locate(self, ids: Sequence[str]) -> RowArray:
         """Return the live rows of ids; raise UnknownIdError naming those that have none."""
@@ -112,6 +116,9 @@ class Rows:
         if where is None and not self._dead:
             return None
         allowed = np.ones(len(self.ids), dtype=bool)
+        if where is not None:
+            self._add_columns(self._unread, 0)
+            self._unread = ()
         for name, values in where.conditions if where else ():
             column = self._columns.get(name, {})
             hit = np.zeros(len(self.ids), dtype=bool)

@@ -1,3 +1,36 @@
-"""Links texts over a vector index."""
+"""Links texts over a vector index: tweets to news articles, claims to fact-checks, pages across languages.
+
+The names below load what they need on first use, so that `import linker` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from indexes.interface import Document, Filter, Hits
+    from linker.building import BuildOptions, build
+    from linker.encoders import load_encoder
+    from linker.engine import Engine
+    from linker.evaluation import evaluate
+
+_HOME = {
+    "BuildOptions": "linker.building",
+    "Document": "indexes.interface",
+    "Engine": "linker.engine",
+    "Filter": "indexes.interface",
+    "Hits": "indexes.interface",
+    "build": "linker.building",
+    "evaluate": "linker.evaluation",
+    "load_encoder": "linker.encoders",
+}
+__all__ = ["BuildOptions", "Document", "Engine", "Filter", "Hits", "build", "evaluate", "load_encoder"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'linker' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)

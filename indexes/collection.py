@@ -1,0 +1,89 @@
+"""A stored collection: documents, vectors and BM25 of one committed generation, opened for reading."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from indexes import manifest as manifests
+from indexes import storage
+from indexes.bm25 import Bm25Index
+from indexes.documents import DocumentStore
+from indexes.fusion import Fusion
+from indexes.hybrid import HybridIndex, OnFailure, SearchSettings, Unavailable
+from indexes.interface import Document, Matrix, MissingExtraError, RowSearch
+from indexes.manifest import Manifest
+from indexes.rows import Rows
+from indexes.vectors import FaissIndex
+
+
+def read_rows(directory: Path, manifest: Manifest, documents: DocumentStore) -> Rows:
+    """Return the generation's ids, removed rows and (read when a filter asks) metadata."""
+    name = manifest.only_file(storage.DELETED)
+    dead = np.fromfile(directory / name, dtype="<i8") if name else np.empty(0, dtype=np.int64)
+    rows = Rows()
+    rows.restore(documents.ids(), dead, documents.metadata())
+    return rows
+
+
+def text_folder(directory: Path, manifest: Manifest) -> Path | None:
+    """Return the folder of the generation's BM25 side; None before the first document."""
+    name = manifest.only_file(storage.TEXT)
+    return (directory / name).parent if name else None
+
+
+def open_vectors(directory: Path, manifest: Manifest, rows: Rows, vectors: Matrix) -> FaissIndex:
+    """Return the vector side over normalised `vectors` [rows, dim], with its stored graph if there is one."""
+    index = FaissIndex(vectors.shape[1], manifest.vectors)
+    index.restore(rows, vectors)
+    if graph := manifest.only_file(storage.GRAPH):
+        index.load_graph(directory / graph)
+    return index
+
+
+class Collection:
+    """One committed generation; later commits do not disturb it."""
+
+    def __init__(self, directory: Path, manifest: Manifest, on_failure: OnFailure = "degrade") -> None:
+        self.directory, self.manifest = directory, manifest
+        self.documents = DocumentStore(directory, manifest.segments)
+        self.rows = read_rows(directory, manifest, self.documents)
+        folder = text_folder(directory, manifest)
+        self.text = (
+            Bm25Index.open(folder, self.rows, manifest.language) if folder else Bm25Index(manifest.language)
+        )
+        self.hybrid = HybridIndex(self.rows, self._open_vectors(), self.text, self._settings(on_failure))
+
+    @classmethod
+    def open(cls, directory: Path, *, on_failure: OnFailure = "degrade") -> Self:
+        """Check every file and open the last committed generation. Raises IndexesError, DamagedError."""
+        while True:
+            manifest = storage.load_checked(directory)
+            try:
+                return cls(directory, manifest, on_failure)
+            except FileNotFoundError:  # a writer committed and swept between the check and the opening
+                if manifests.load(directory).generation == manifest.generation:
+                    raise
+
+    def _open_vectors(self) -> RowSearch | None:
+        encoder = self.manifest.encoder
+        if encoder is None:
+            return None
+        try:
+            return open_vectors(self.directory, self.manifest, self.rows, self.documents.vectors(encoder.dim))
+        except MissingExtraError as error:
+            return Unavailable(error)
+
+    def _settings(self, on_failure: OnFailure) -> SearchSettings:
+        """Return what `index tune` stored, or hybrid search where there are two sides to fuse."""
+        search = self.manifest.search
+        if not search:
+            return SearchSettings("hybrid" if self.manifest.encoder else "bm25", on_failure=on_failure)
+        fusion = Fusion.from_json(search["fusion"]) if search["fusion"] else Fusion()
+        return SearchSettings(search["mode"], fusion, on_failure=on_failure)
+
+    def document(self, id_: str) -> Document:
+        """Return a live document. Raises UnknownIdError."""
+        return self.documents[int(self.rows.locate([id_])[0])]

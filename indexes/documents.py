@@ -1,0 +1,85 @@
+"""The documents' own text on the disk: one folder of immutable files a commit.
+
+`documents.jsonl` holds a JSON object a line (id, text, title, metadata), `offsets.i64` where each line begins
+(int64, one more than lines), `ids.txt` the ids alone, `vectors.f32` the normalised vectors (float32 rows).
+"""
+
+from __future__ import annotations
+
+import itertools
+import mmap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import orjson
+
+from indexes.interface import Document, Matrix, Metadata
+from indexes.manifest import FileRecord, Segment
+from indexes.storage import SEGMENTS, sync, write_durably
+
+
+def write_segment(
+    directory: Path, name: str, documents: Sequence[Document], vectors: Sequence[Matrix]
+) -> dict[str, FileRecord]:
+    """Write one commit's documents (and their vectors, as blocks) durably; return the files' records."""
+    folder = directory / SEGMENTS / name
+    folder.mkdir(parents=True)
+    lines = [
+        orjson.dumps(
+            {"id": d.id, "text": d.text, "title": d.title, "metadata": d.metadata},
+            option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS,
+        )
+        for d in documents
+    ]
+    offsets = np.fromiter(itertools.accumulate(map(len, lines), initial=0), dtype="<i8", count=len(lines) + 1)
+    content: dict[str, list[bytes] | list[memoryview]] = {
+        "documents.jsonl": lines,
+        "offsets.i64": [offsets.data],
+        "ids.txt": [("\n".join(d.id for d in documents)).encode()],
+    }
+    if vectors:
+        content["vectors.f32"] = [np.ascontiguousarray(block, dtype="<f4").data for block in vectors]
+    records = {
+        f"{SEGMENTS}/{name}/{file}": write_durably(folder / file, parts) for file, parts in content.items()
+    }
+    for path in (folder, folder.parent, directory):
+        sync(path)
+    return records
+
+
+class DocumentStore:
+    """Reads documents by row; the files are mapped, so only what is read takes memory."""
+
+    def __init__(self, directory: Path, segments: Sequence[Segment]) -> None:
+        self._folders = [directory / SEGMENTS / s.name for s in segments]
+        self._firsts = np.cumsum([0, *(s.rows for s in segments)])
+        self._offsets = [np.fromfile(f / "offsets.i64", dtype="<i8") for f in self._folders]
+        self._maps = [_map(f / "documents.jsonl") for f in self._folders]
+
+    def ids(self) -> list[str]:
+        """Return all ids in row order, removed ones included."""
+        return [i for f in self._folders for i in (f / "ids.txt").read_text(encoding="utf-8").split("\n")]
+
+    def metadata(self) -> Iterator[Metadata]:
+        """Yield every row's metadata, in row order."""
+        for mapped, offsets in zip(self._maps, self._offsets, strict=True):
+            for start, end in itertools.pairwise(offsets.tolist()):
+                yield orjson.loads(mapped[start:end])["metadata"]
+
+    def vectors(self, dim: int) -> Matrix:
+        """Read all vectors into one matrix [rows, dim]."""
+        matrix = np.empty((int(self._firsts[-1]), dim), dtype=np.float32)
+        for folder, first, last in zip(self._folders, self._firsts, self._firsts[1:], strict=False):
+            matrix[first:last] = np.fromfile(folder / "vectors.f32", dtype="<f4").reshape(-1, dim)
+        return matrix
+
+    def __getitem__(self, row: int) -> Document:
+        segment = int(np.searchsorted(self._firsts, row, side="right")) - 1
+        start, end = self._offsets[segment][row - self._firsts[segment] :][:2].tolist()
+        return Document(**orjson.loads(self._maps[segment][start:end]))
+
+
+def _map(path: Path) -> mmap.mmap:
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

@@ -1,0 +1,142 @@
+"""One vector side and one text side, fused; when one is down the other answers, and the answer says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from indexes.fusion import Fusion, Ranking, fuse
+from indexes.interface import (
+    BackendUnavailableError,
+    Filter,
+    Hits,
+    IndexesError,
+    Matrix,
+    RowArray,
+    RowSearch,
+    ScoreArray,
+)
+from indexes.rows import Rows
+
+Mode = Literal["hybrid", "dense", "bm25"]
+OnFailure = Literal["degrade", "fail"]
+Embed = Callable[[Sequence[str]], Matrix]
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """How queries are answered: mode, fusion, candidates a side gives, what happens when a side is down."""
+
+    mode: Mode = "hybrid"
+    fusion: Fusion = field(default_factory=Fusion)
+    depth: int = 100
+    on_failure: OnFailure = "degrade"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One Hits a query, the mode they came by, and what was unavailable (empty when nothing was)."""
+
+    hits: list[Hits]
+    mode: Mode
+    degraded: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """A side that exists but cannot answer now, and why."""
+
+    error: BackendUnavailableError
+
+    def search_rows(self, queries: Any, k: int, where: Filter | None = None) -> tuple[RowArray, ScoreArray]:
+        """Raise the error that says why."""
+        raise self.error
+
+
+class HybridIndex:
+    """Fuses two sides that number their rows alike; either side may be None."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        vectors: RowSearch | None,
+        text: RowSearch | None,
+        settings: SearchSettings | None = None,
+    ) -> None:
+        self.rows, self.vectors, self.text = rows, vectors, text
+        self.settings = settings or SearchSettings()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def search(
+        self,
+        texts: Sequence[str],
+        k: int,
+        *,
+        embed: Embed | None = None,
+        mode: Mode | None = None,
+        where: Filter | None = None,
+    ) -> Answer:
+        """Return the best k documents of each text.
+
+        `embed` turns the texts into vectors [n, dim]; it is called only when the dense side is asked. In
+        hybrid mode a side that raises BackendUnavailableError is left out and named in `Answer.degraded`,
+        unless the policy is "fail".
+        """
+        if k < 1:
+            raise IndexesError(f"k must be at least 1, not {k}")
+        mode = mode or self.settings.mode
+        if mode not in MODES:
+            raise IndexesError(f"unknown mode {mode!r}: choose one of {', '.join(MODES)}")
+        sides = {
+            "bm25": lambda n: self._text_side().search_rows(texts, n, where),
+            "dense": lambda n: self._dense_side().search_rows(_embedded(embed, texts), n, where),
+        }
+        if mode != "hybrid":
+            return Answer(self.rows.hits(*sides[mode](k)), mode)
+        rankings, failures = self._ask(sides, max(k, self.settings.depth))
+        if failures:
+            (name, error), *others = failures.items()
+            if others or self.settings.on_failure == "fail":
+                raise BackendUnavailableError("; ".join(f"{n} unavailable: {e}" for n, e in failures.items()))
+            alone: Mode = "dense" if name == "bm25" else "bm25"
+            rows, scores = rankings[alone]
+            return Answer(self.rows.hits(rows[:, :k], scores[:, :k]), alone, f"{name} unavailable: {error}")
+        return Answer(
+            self.rows.hits(*fuse([rankings["bm25"], rankings["dense"]], self.settings.fusion, k)), mode
+        )
+
+    def _ask(
+        self, sides: dict[str, Callable[[int], Ranking]], depth: int
+    ) -> tuple[dict[str, Ranking], dict[str, BackendUnavailableError]]:
+        rankings: dict[str, Ranking] = {}
+        failures: dict[str, BackendUnavailableError] = {}
+        for name, side in sides.items():
+            try:
+                rankings[name] = side(depth)
+            except BackendUnavailableError as error:
+                failures[name] = error
+        return rankings, failures
+
+    def _dense_side(self) -> RowSearch:
+        if self.vectors is None:
+            raise BackendUnavailableError(
+                "the index has no vectors: rebuild it with --encoder, or search with --mode bm25"
+            )
+        return self.vectors
+
+    def _text_side(self) -> RowSearch:
+        if self.text is None:
+            raise BackendUnavailableError("the index has no text side: search with --mode dense")
+        return self.text
+
+
+def _embedded(embed: Embed | None, texts: Sequence[str]) -> Matrix:
+    if embed is None:
+        raise BackendUnavailableError("no encoder was given")
+    return np.asarray(embed(texts), dtype=np.float32)

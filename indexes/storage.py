@@ -1,0 +1,157 @@
+"""Files that survive faults: durable writes, checksums, one writer's lock, the atomic commit, verification.
+
+An index directory is a sequence of committed generations. Files are written once and never changed; a
+generation is the set of files its manifest lists, and replacing the manifest (one rename) commits it. What
+else lies in the data folders is left over from an interrupted writer and is swept by the next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import xxhash
+
+from indexes import manifest as manifests
+from indexes.interface import DamagedError, IndexesError, LockedError
+from indexes.manifest import FileRecord, Manifest
+
+SEGMENTS, DELETED, TEXT, GRAPH, QUARANTINE, ENCODER, SCRATCH = (
+    "segments", "deleted", "text", "graph", "quarantine", "encoder", "scratch",
+)  # fmt: skip
+FOLDERS = (SEGMENTS, DELETED, TEXT, GRAPH, QUARANTINE, ENCODER, SCRATCH)
+LOCK = "lock"
+
+
+@contextlib.contextmanager
+def disk_errors(what: str) -> Iterator[None]:
+    """Turn the operating system's refusals into errors that name the file and the remedy."""
+    try:
+        yield
+    except OSError as e:
+        remedy = {
+            errno.ENOSPC: "free some space and go on with --resume",
+            errno.EDQUOT: "free some space and go on with --resume",
+            errno.EROFS: "the file system is read-only: choose another directory",
+            errno.EACCES: "check the permissions of the directory",
+        }.get(e.errno or 0, "check the directory and try again")
+        where = f" ({e.filename})" if e.filename else ""
+        raise IndexesError(
+            f"{what} failed: {e.strerror or e}{where}; what was committed before is intact: {remedy}"
+        ) from e
+
+
+def sync(path: Path) -> None:
+    """Flush a file's or a folder's content to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_durably(path: Path, parts: Iterable[bytes | memoryview]) -> FileRecord:
+    """Write a new file, flush it to the disk and return its size and checksum."""
+    digest, size = xxhash.xxh3_128(), 0
+    with path.open("wb", buffering=1 << 20) as file:
+        for part in parts:
+            file.write(part)
+            digest.update(part)
+            size += len(part) if isinstance(part, bytes) else part.nbytes
+        file.flush()
+        os.fsync(file.fileno())
+    return FileRecord(size, digest.hexdigest())
+
+
+def record_of(path: Path) -> FileRecord:
+    """Return the size and checksum of a file as it is on the disk."""
+    digest, size = xxhash.xxh3_128(), 0
+    with path.open("rb") as file:
+        while block := file.read(1 << 22):
+            digest.update(block)
+            size += len(block)
+    return FileRecord(size, digest.hexdigest())
+
+
+def replace_manifest(directory: Path, manifest: Manifest) -> None:
+    """Commit: put the manifest in place, atomically and durably."""
+    temporary = directory / f"{manifests.NAME}.tmp"
+    write_durably(temporary, [manifests.dump(manifest)])
+    temporary.replace(directory / manifests.NAME)
+    sync(directory)
+
+
+def sweep(directory: Path, files: Mapping[str, FileRecord], folders: Iterable[str] = FOLDERS) -> None:
+    """Delete what the committed generation does not list; call only while holding the lock."""
+    (directory / f"{manifests.NAME}.tmp").unlink(missing_ok=True)
+    for folder in folders:
+        for root, _, names in os.walk(directory / folder, topdown=False):
+            for name in names:
+                path = Path(root, name)
+                if path.relative_to(directory).as_posix() not in files:
+                    path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # not empty: it holds listed files
+                Path(root).rmdir()
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Hard-link a file; copy it where the file system has no hard links."""
+    try:
+        target.hardlink_to(source)
+    except OSError as e:
+        if e.errno not in (errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP):
+            raise
+        shutil.copyfile(source, target)
+
+
+@contextlib.contextmanager
+def write_lock(directory: Path) -> Iterator[None]:
+    """Hold the index for writing. The lock goes with the process, so a killed writer leaves none behind."""
+    with (directory / LOCK).open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LockedError(
+                f"another process is writing to {directory}: wait until it has ended, or stop it"
+            ) from None
+        yield
+
+
+def damage(directory: Path, manifest: Manifest) -> list[str]:
+    """Compare every listed file with its record; return one line for each that differs, naming it."""
+    return [
+        line
+        for name, record in sorted(manifest.files.items())
+        if (line := _damage_of(directory / name, record))
+    ]
+
+
+def _damage_of(path: Path, expected: FileRecord) -> str | None:
+    try:
+        found = record_of(path)
+    except FileNotFoundError:
+        return f"{path}: missing"
+    except OSError as e:
+        return f"{path}: cannot be read ({e.strerror})"
+    if found.bytes != expected.bytes:
+        return f"{path}: {found.bytes} bytes instead of {expected.bytes}"
+    return None if found == expected else f"{path}: content differs from its checksum"
+
+
+def load_checked(directory: Path) -> Manifest:
+    """Read the manifest and check every file it lists, so that a damaged index never answers in silence.
+
+    A writer may replace the generation meanwhile; then the newer one is read.
+    """
+    manifest = manifests.load(directory)
+    while lines := damage(directory, manifest):
+        newer = manifests.load(directory)
+        if newer.generation == manifest.generation:
+            raise DamagedError("; ".join(lines) + ": restore the file from a backup, or rebuild the index")
+        manifest = newer
+    return manifest

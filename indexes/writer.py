@@ -1,0 +1,211 @@
+"""Writing a collection: batches in memory and scratch, then one atomic commit a generation."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from indexes import manifest as manifests
+from indexes import storage
+from indexes.bm25 import Bm25Index
+from indexes.collection import open_vectors, read_rows, text_folder
+from indexes.documents import DocumentStore, write_segment
+from indexes.exact import normalised
+from indexes.interface import BadVectorError, Document, IndexesError, Matrix, check_vectors
+from indexes.manifest import BuildRecord, EncoderRecord, FileRecord, Manifest, Segment
+
+GRAPHS = ("hnsw", "ivfpq")
+COMMITTED = tuple(f for f in storage.FOLDERS if f != storage.SCRATCH)
+
+
+class Writer:
+    """The one writer of a collection. Nothing is visible, or kept after a crash, before `commit`."""
+
+    def __init__(self, directory: Path, manifest: Manifest) -> None:
+        self.directory, self.manifest = directory, manifest
+        storage.sweep(directory, manifest.files)
+        self._scratch = directory / storage.SCRATCH
+        self.rows = read_rows(directory, manifest, DocumentStore(directory, manifest.segments))
+        self._text = Bm25Index.resume(
+            text_folder(directory, manifest), self._scratch, self.rows, manifest.language
+        )
+        self._clear()
+
+    def _clear(self) -> None:
+        self._documents: list[Document] = []
+        self._vectors: list[Matrix] = []
+        self._quarantine: list[bytes] = []
+        self._removed = False
+
+    @classmethod
+    @contextlib.contextmanager
+    def create(
+        cls, directory: Path, manifest: Manifest, encoder_folder: Path | None = None
+    ) -> Iterator[Self]:
+        """Start a collection in a directory that is absent, empty, or left by a creation that was killed.
+
+        `encoder_folder` is copied in, so that the index can move to another machine.
+        """
+        with storage.disk_errors(f"creating {directory}"):
+            directory.mkdir(parents=True, exist_ok=True)
+            _check_vacant(directory)
+            with storage.write_lock(directory):
+                storage.sweep(directory, {})
+                if encoder_folder and manifest.encoder:
+                    manifest = _store_encoder(directory, manifest, manifest.encoder, encoder_folder)
+                storage.replace_manifest(directory, manifest)
+                with cls._session(directory, manifest) as writer:
+                    yield writer
+
+    @classmethod
+    @contextlib.contextmanager
+    def open(cls, directory: Path) -> Iterator[Self]:
+        """Open the last committed generation for writing on. Raises LockedError, DamagedError."""
+        manifests.load(directory)
+        with (
+            storage.disk_errors(f"writing to {directory}"),
+            storage.write_lock(directory),
+            cls._session(directory, storage.load_checked(directory)) as writer,
+        ):
+            yield writer
+
+    @classmethod
+    @contextlib.contextmanager
+    def _session(cls, directory: Path, manifest: Manifest) -> Iterator[Self]:
+        writer = cls(directory, manifest)
+        try:
+            yield writer
+        finally:
+            writer._text.close()
+            shutil.rmtree(writer._scratch, ignore_errors=True)
+
+    def add(self, documents: Sequence[Document], vectors: Matrix | None) -> None:
+        """Add a batch, all or nothing; `vectors` [n, dim] exactly when the collection has an encoder."""
+        ids = [d.id for d in documents]
+        encoder = self.manifest.encoder
+        if (vectors is None) != (encoder is None):
+            raise BadVectorError("vectors are given exactly when the collection has an encoder")
+        if vectors is not None and encoder is not None:
+            vectors = check_vectors(vectors, encoder.dim, ids)
+        self._text.add(ids, [d.full_text for d in documents], [d.metadata for d in documents])
+        self._documents.extend(documents)
+        if vectors is not None:
+            self._vectors.append(normalised(vectors))
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove a batch, all or nothing. Raises UnknownIdError."""
+        self._text.remove(ids)
+        self._removed = True
+
+    def quarantine(self, line: bytes) -> None:
+        """Keep a record that could not be used, as one JSON line, with the next commit."""
+        self._quarantine.append(line)
+
+    @property
+    def pending(self) -> int:
+        """Number of documents that the next commit will add."""
+        return len(self._documents)
+
+    def commit(self, build: BuildRecord | None = None, search: Mapping[str, Any] | None = None) -> Manifest:
+        """Make everything since the last commit durable, in one step; return the new manifest."""
+        old = self.manifest
+        name = f"{old.generation + 1:06d}"
+        segments = (*old.segments, Segment(name, self.pending)) if self._documents else old.segments
+        manifest = dataclasses.replace(
+            old,
+            generation=old.generation + 1,
+            documents=len(self.rows),
+            quarantined=old.quarantined + len(self._quarantine),
+            segments=segments,
+            build=build or old.build,
+            search=old.search if search is None else search,
+        )
+        manifest = dataclasses.replace(manifest, files=self._write_files(name, manifest))
+        storage.replace_manifest(self.directory, manifest)
+        self.manifest = manifest
+        self._clear()
+        storage.sweep(self.directory, manifest.files, COMMITTED)
+        return manifest
+
+    def _write_files(self, name: str, manifest: Manifest) -> dict[str, FileRecord]:
+        """Write what changed and return all files of the coming generation."""
+        files = dict(self.manifest.files)
+        if self._documents:
+            files |= write_segment(self.directory, name, self._documents, self._vectors)
+        if self._documents or self._removed:
+            _replace(files, storage.TEXT, self._write_text(name))
+        if self._removed:
+            dead = np.ascontiguousarray(self.rows.dead, dtype="<i8")
+            _replace(files, storage.DELETED, self._write(storage.DELETED, f"{name}.i64", [dead.data]))
+        if self._quarantine:
+            lines = (line + b"\n" for line in self._quarantine)
+            files |= self._write(storage.QUARANTINE, f"{name}.jsonl", lines)
+        grown = self._documents or manifest.build.complete > self.manifest.build.complete
+        if grown and manifest.build.complete and manifest.vectors in GRAPHS and manifest.encoder:
+            _replace(files, storage.GRAPH, self._write_graph(name, manifest, manifest.encoder.dim))
+        return files
+
+    def _write(self, folder: str, name: str, parts: Iterable[bytes | memoryview]) -> dict[str, FileRecord]:
+        path = self.directory / folder / name
+        path.parent.mkdir(exist_ok=True)
+        record = storage.write_durably(path, parts)
+        storage.sync(path.parent)
+        return {f"{folder}/{name}": record}
+
+    def _write_text(self, name: str) -> dict[str, FileRecord]:
+        """Snapshot the BM25 side; a segment file keeps its name and content, so its checksum is reused."""
+        self._text.commit()
+        target = self.directory / storage.TEXT / name
+        target.parent.mkdir(exist_ok=True)
+        self._text.snapshot(target)
+        known = {Path(f).name: r for f, r in self.manifest.files.items() if f.startswith(f"{storage.TEXT}/")}
+        known.pop("meta.json", None)  # the one file that changes under its name
+        records = {}
+        for path in sorted(target.iterdir()):
+            records[f"{storage.TEXT}/{name}/{path.name}"] = known.get(path.name) or storage.record_of(path)
+            storage.sync(path)
+        storage.sync(target)
+        return records
+
+    def _write_graph(self, name: str, manifest: Manifest, dim: int) -> dict[str, FileRecord]:
+        """Store the approximate index over all vectors, going on from the last one; flat has none."""
+        vectors = DocumentStore(self.directory, manifest.segments).vectors(dim)
+        path = self.directory / storage.GRAPH / f"{name}.faiss"
+        path.parent.mkdir(exist_ok=True)
+        if not open_vectors(self.directory, self.manifest, self.rows, vectors).save_graph(path):
+            return {}
+        storage.sync(path)
+        storage.sync(path.parent)
+        return {f"{storage.GRAPH}/{path.name}": storage.record_of(path)}
+
+
+def _replace(files: dict[str, FileRecord], folder: str, new: Mapping[str, FileRecord]) -> None:
+    for old in [f for f in files if f.startswith(f"{folder}/")]:
+        del files[old]
+    files.update(new)
+
+
+def _check_vacant(directory: Path) -> None:
+    known = {*storage.FOLDERS, storage.LOCK, f"{manifests.NAME}.tmp"}
+    foreign = sorted(p.name for p in directory.iterdir() if p.name not in known)
+    if manifests.NAME in foreign:
+        raise IndexesError(
+            f"{directory} already holds an index: add to it with `linker index add`, "
+            "go on with an interrupted build by --resume, or choose another directory"
+        )
+    if foreign:
+        raise IndexesError(f"{directory} is not empty (it holds {foreign[0]!r}): choose another directory")
+
+
+def _store_encoder(directory: Path, manifest: Manifest, encoder: EncoderRecord, folder: Path) -> Manifest:
+    name = f"{storage.ENCODER}/{encoder.fingerprint[:16]}"
+    shutil.copytree(folder, directory / name)
+    paths = sorted(p for p in (directory / name).rglob("*") if p.is_file())
+    files = {p.relative_to(directory).as_posix(): storage.record_of(p) for p in paths}
+    return dataclasses.replace(manifest, encoder=dataclasses.replace(encoder, name=name), files=files)

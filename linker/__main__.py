@@ -1,0 +1,5 @@
+"""`python -m linker`."""
+
+from linker.cli import main
+
+main()

@@ -1,0 +1,223 @@
+"""From a corpus to a committed index: read, encode, add, commit, and go on after an interruption."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import signal
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import orjson
+
+from indexes import manifest as manifests
+from indexes.interface import Document, IndexesError, Matrix
+from indexes.manifest import BuildRecord, EncoderRecord, Manifest
+from indexes.writer import Writer
+from linker.corpora import BadLine, Columns, read_corpus
+from linker.encoders import Encoder, load_encoder
+from linker.errors import InputError
+from linker.progress import bar
+
+COMMIT_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """What an index is made of, and how often a build commits (documents, or a minute, whichever is first)."""
+
+    encoder: str = "none"
+    vectors: str = "flat"
+    language: str = "english"
+    batch_size: int = 256
+    commit_every: int = 20_000
+    columns: Columns | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BuildReport:
+    """What a build or an addition did; `interrupted` when Ctrl-C ended it after its last commit."""
+
+    documents: int
+    added: int
+    quarantined: int
+    generation: int
+    interrupted: bool = False
+
+
+def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: bool = False) -> BuildReport:
+    """Index corpora into the directory `out`; with `resume`, go on from an interrupted build's last commit.
+
+    Raises InputError, IndexesError. Records that cannot be used are kept in the index's quarantine files.
+    """
+    sources = tuple((str(path), _size(path)) for path in corpora)
+    encoder = None if options.encoder == "none" else load_encoder(options.encoder)
+    wanted = Manifest(
+        vectors=options.vectors if encoder else "none",
+        language=options.language,
+        encoder=EncoderRecord(options.encoder, encoder.fingerprint, encoder.dim) if encoder else None,
+        build=BuildRecord(complete=False, position=0, sources=sources),
+    )
+    if resume and (out / manifests.NAME).exists():
+        _check_same_build(manifests.load(out), wanted, out)
+        opened = Writer.open(out)
+    else:
+        folder = Path(options.encoder)
+        own = encoder is not None and (folder / "config.json").is_file() and hasattr(encoder, "save")
+        opened = Writer.create(out, wanted, folder if own else None)
+    with opened as writer:
+        return _Intake(writer, encoder, options).run(corpora)
+
+
+def add(
+    corpora: Sequence[Path],
+    out: Path,
+    encoder: Encoder | None,
+    options: BuildOptions,
+    *,
+    replace: bool = False,
+) -> BuildReport:
+    """Add corpora to a finished index in one commit; ids that are present are replaced, or quarantined."""
+    for path in corpora:
+        _size(path)
+    with Writer.open(out) as writer:
+        if not writer.manifest.build.complete:
+            raise IndexesError(f"the build of {out} has not ended: go on with `linker index build --resume`")
+        return _Intake(writer, encoder, options, replace=replace).run(corpora)
+
+
+def _size(path: Path) -> int:
+    if not path.exists():
+        raise InputError(f"no such file or folder: {path}")
+    files = [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]
+    return sum(p.stat().st_size for p in files)
+
+
+def _check_same_build(found: Manifest, wanted: Manifest, out: Path) -> None:
+    if found.build.sources != wanted.build.sources:
+        raise IndexesError(
+            f"{out} was being built from {[p for p, _ in found.build.sources]} and these files are not the same now: "
+            "give the same corpora in the same order, or build into another directory"
+        )
+    same_encoder = (found.encoder and found.encoder.fingerprint) == (
+        wanted.encoder and wanted.encoder.fingerprint
+    )
+    for what, equal in (
+        ("--encoder", same_encoder),
+        ("--vectors", found.vectors == wanted.vectors),
+        ("--language", found.language == wanted.language),
+    ):
+        if not equal:
+            raise IndexesError(f"{out} was being built with another {what}: give the same one to go on")
+
+
+class _Intake:
+    """Takes records in batches into a writer and commits on the way."""
+
+    def __init__(
+        self, writer: Writer, encoder: Encoder | None, options: BuildOptions, *, replace: bool = False
+    ):
+        self._writer, self._encoder, self._options, self._replace = writer, encoder, options, replace
+        self._build = writer.manifest.build
+        self._added = 0
+        self._committed_at = time.monotonic()
+
+    def run(self, corpora: Sequence[Path]) -> BuildReport:
+        """Take all records; an interrupted build keeps what it has, an interrupted addition keeps nothing."""
+        before = self._writer.manifest
+        building = not self._build.complete
+        records = _records(corpora, self._options.columns)
+        if building:
+            records = itertools.islice(records, self._build.position, None)
+        with bar(None, "indexing", "documents") as progress, _interruptible() as interrupted:
+            progress.update(self._build.position if building else 0)
+            while not interrupted.is_set() and (
+                batch := list(itertools.islice(records, self._options.batch_size))
+            ):
+                self._take(batch)
+                progress.update(len(batch))
+                if building:
+                    position = self._build.position + len(batch)
+                    self._build = dataclasses.replace(self._build, position=position)
+                    self._commit_when_due()
+        if interrupted.is_set() and not building:
+            return BuildReport(before.documents, 0, 0, before.generation, True)
+        if not interrupted.is_set():
+            self._build = dataclasses.replace(self._build, complete=True)
+        after = self._writer.commit(self._build)
+        quarantined = after.quarantined - before.quarantined
+        return BuildReport(after.documents, self._added, quarantined, after.generation, interrupted.is_set())
+
+    def _commit_when_due(self) -> None:
+        late = time.monotonic() - self._committed_at > COMMIT_SECONDS
+        if self._writer.pending and (late or self._writer.pending >= self._options.commit_every):
+            self._writer.commit(self._build)
+            self._committed_at = time.monotonic()
+
+    def _take(self, batch: Sequence[tuple[Path, int, Document | BadLine]]) -> None:
+        """Add a batch's good documents; quarantine its bad lines and repeated ids."""
+        documents: dict[str, Document] = {}
+        outdated: list[str] = []
+        for path, number, record in batch:
+            if isinstance(record, BadLine):
+                self._writer.quarantine(orjson.dumps(record.to_json()))
+            elif record.id in documents or (record.id in self._writer.rows and not self._replace):
+                self._writer.quarantine(_duplicate(path, number, record))
+            else:
+                documents[record.id] = record
+                if record.id in self._writer.rows:
+                    outdated.append(record.id)
+        if not documents:
+            return
+        vectors = self._encode(list(documents.values()))
+        if outdated:
+            self._writer.remove(outdated)
+        self._writer.add(list(documents.values()), vectors)
+        self._added += len(documents)
+
+    def _encode(self, documents: Sequence[Document]) -> Matrix | None:
+        return self._encoder.encode([d.full_text for d in documents]) if self._encoder else None
+
+
+def _records(
+    corpora: Iterable[Path], columns: Columns | None
+) -> Iterator[tuple[Path, int, Document | BadLine]]:
+    for path in corpora:
+        for number, record in enumerate(read_corpus(path, columns), start=1):
+            yield path, number, record
+
+
+def _duplicate(path: Path, number: int, document: Document) -> bytes:
+    """Render a document whose id is taken as a quarantine record."""
+    return orjson.dumps(
+        {
+            "file": str(path),
+            "record": number,
+            "reason": f"duplicate id {document.id!r}: the first one was kept",
+            "raw": orjson.dumps(dataclasses.asdict(document)).decode(),
+        }
+    )
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[threading.Event]:
+    """Let the first Ctrl-C ask for an orderly end; the second one interrupts at once."""
+    asked = threading.Event()
+
+    def ask(_signal: int, _frame: FrameType | None) -> None:
+        asked.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    previous = signal.signal(signal.SIGINT, ask)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, previous)

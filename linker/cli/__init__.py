@@ -1,0 +1,61 @@
+"""The command line: thin commands over the library. `main` is what `linker` and `python -m linker` run."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from indexes.interface import IndexesError
+from linker.cli import doctor, evaluate, find, index, models, search
+from linker.errors import LinkerError
+
+app = typer.Typer(
+    name="linker",
+    help="Link texts over a vector index: posts to articles, claims to fact-checks, pages across languages.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+index_app = typer.Typer(
+    help="Build, change, inspect and tune an index.", no_args_is_help=True, rich_markup_mode=None
+)
+app.add_typer(index_app, name="index")
+for command in (index.build, index.add, index.delete, index.info, index.verify, index.tune):
+    index_app.command()(command)
+for command in (
+    search.search,
+    find.find,
+    models.train,
+    models.encode,
+    evaluate.evaluate,
+    evaluate.compare,
+    evaluate.evaluate_pairs,
+    doctor.doctor,
+):
+    app.command()(command)
+
+
+@app.callback(invoke_without_command=True)
+def _version(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+    if version:
+        from linker import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is one line on stderr and exit status 1, wrong usage is 2."""
+    try:
+        app()
+    except (LinkerError, IndexesError) as e:
+        _fail(str(e))
+    except OSError as e:
+        _fail(f"{e.filename}: {e.strerror}" if e.filename else str(e))
+
+
+def _fail(message: str) -> None:
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(1)

@@ -1,0 +1,50 @@
+"""What several commands share: option types, JSON on stdout, notes on stderr."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import orjson
+import typer
+
+Index = Annotated[Path, typer.Argument(metavar="DIR", help="The index's directory.", show_default=False)]
+ModeOption = Annotated[
+    Literal["hybrid", "dense", "bm25"] | None,
+    typer.Option(help="Default: what the index is tuned to.", show_default=False),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FIELD=VALUE",
+        help="Only documents whose metadata field has this value. Repeat a field for any of several values; "
+        "different fields must all match.",
+        show_default=False,
+    ),
+]
+EncoderOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|PATH", help="Where the index's encoder is now, if it has moved.", show_default=False
+    ),
+]
+
+
+def print_json(value: Any) -> None:
+    """Print a value as one line of JSON on stdout."""
+    sys.stdout.write(
+        orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY).decode() + "\n"
+    )
+
+
+def note(message: str) -> None:
+    """Tell the person at the terminal something that is not a result (stderr)."""
+    print(message, file=sys.stderr)
+
+
+def one_line(text: str, width: int = 100) -> str:
+    """Render a text on one line of at most `width` characters."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= width else flat[: width - 1] + "…"

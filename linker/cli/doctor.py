@@ -1,0 +1,26 @@
+"""`linker doctor`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from linker.cli.common import AsJson, print_json
+
+
+def doctor(
+    elasticsearch: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Server to ask [default: $ELASTICSEARCH_URL or the loopback's]"),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell what is installed, which CPU and GPU features there are, which servers answer."""
+    from linker.doctor import examine, render
+
+    report = examine(elasticsearch)
+    if as_json:
+        print_json(report)
+    else:
+        print(render(report))

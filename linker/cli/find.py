@@ -1,0 +1,125 @@
+"""`linker find`: posts for seed articles, best first, until enough relevant ones were judged."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from linker.cli.common import AsJson, EncoderOption, Index, ModeOption, Where, note, one_line, print_json
+
+if TYPE_CHECKING:
+    from linker.corpora import Query
+    from linker.engine import Engine
+    from linker.finding import Candidate, FindReport, Verdict
+    from linker.review.ledger import Ledger
+
+
+def find(
+    directory: Index,
+    seeds: Annotated[
+        Path, typer.Option(metavar="FILE", help="Seed articles: JSONL, BEIR or TSV.", show_default=False)
+    ],
+    until: Annotated[int | None, typer.Option(min=1, help="Stop after this many relevant ones.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Stop below this score.")] = None,
+    max_read: Annotated[int | None, typer.Option(min=1, help="Stop after reading this many.")] = None,
+    judgements: Annotated[
+        Path | None,
+        typer.Option(metavar="QRELS", help="Read judgements here instead of asking.", show_default=False),
+    ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Where judgements are kept [default: the seed file's name + .ledger.jsonl]"
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the relevant ones here (JSONL).", show_default=False),
+    ] = None,
+    mode: ModeOption = None,
+    where: Where = None,
+    encoder: EncoderOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find documents for seed texts, best first, until enough relevant ones were judged.
+
+    On a terminal answer y (relevant), n (not), u (undo the last), q (quit). A second call with the same ledger
+    goes on where the first one ended.
+    """
+    from indexes.interface import Filter
+    from linker import finding
+    from linker.corpora import read_queries
+    from linker.engine import Engine
+    from linker.review.ledger import Ledger
+
+    engine = Engine.open(directory, encoder=encoder)
+    wanted = read_queries(seeds)
+    ranked, degraded = finding.candidates(engine, wanted, mode=mode, where=Filter.parse(where or ()))
+    if degraded:
+        note(f"degraded: {degraded}")
+    kept = Ledger(ledger or seeds.with_name(seeds.name + ".ledger.jsonl"), durable=judgements is None)
+    judge = _from_file(judgements) if judgements else _from_terminal(engine, wanted)
+    report = finding.find(ranked, judge, kept, finding.StopRule(until, threshold, max_read))
+    if out:
+        _write_relevant(engine, kept, {s.id for s in wanted}, out)
+    _print_report(report, kept, out, as_json)
+
+
+def _from_file(path: Path) -> Callable[[Candidate], Verdict]:
+    """Judge by a qrels file; what it does not judge counts as not relevant."""
+    from linker.evaluation.trec import read_qrels
+
+    qrels = read_qrels(path)
+    return lambda c: qrels.get(c.seed, {}).get(c.id, 0)
+
+
+def _from_terminal(engine: Engine, seeds: list[Query]) -> Callable[[Candidate], Verdict]:
+    """Ask on the terminal; the questions go to stderr, so that stdout holds results alone."""
+    texts = {s.id: s.text for s in seeds}
+    shown = ""
+    answers: dict[str, Verdict] = {"y": 1, "n": 0, "u": "undo", "q": "quit"}
+
+    def judge(candidate: Candidate) -> Verdict:
+        nonlocal shown
+        if candidate.seed != shown:
+            note(f"\n== seed {candidate.seed}: {one_line(texts[candidate.seed], 300)}")
+            shown = candidate.seed
+        document = engine.document(candidate.id)
+        note(f"\n{candidate.score:9.4f}  {document.id}  {one_line(document.full_text, 1000)}")
+        while True:
+            print("relevant? [y/n/u/q] ", end="", file=sys.stderr, flush=True)
+            line = sys.stdin.readline()
+            if not line:
+                return "quit"
+            if (answer := line.strip().lower()[:1]) in answers:
+                return answers[answer]
+            note("y: relevant, n: not relevant, u: undo the last one, q: quit")
+
+    return judge
+
+
+def _write_relevant(engine: Engine, ledger: Ledger, seeds: set[str], out: Path) -> None:
+    import orjson
+
+    from linker.files import write_atomically
+
+    lines = []
+    for judgement in ledger.judgements:
+        if judgement.relevance > 0 and judgement.seed in seeds and judgement.id in engine:
+            text = engine.document(judgement.id).full_text
+            lines.append(orjson.dumps(dataclasses.asdict(judgement) | {"text": text}) + b"\n")
+    write_atomically(out, b"".join(lines))
+
+
+def _print_report(report: FindReport, ledger: Ledger, out: Path | None, as_json: bool) -> None:
+    if as_json:
+        print_json(dataclasses.asdict(report) | {"ledger": str(ledger.path)})
+        return
+    score = "-" if report.score is None else f"{report.score:.6g}"
+    print(f"read {report.read}, relevant {report.relevant}, stopped at score {score}: {report.stopped}")
+    note(f"judgements are in {ledger.path}" + (f", the relevant documents in {out}" if out else ""))

@@ -1,0 +1,222 @@
+"""`linker index …`: build, add, delete, info, verify, tune."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from linker.cli.common import AsJson, EncoderOption, Index, note, print_json
+
+if TYPE_CHECKING:
+    from linker.building import BuildReport
+
+Corpora = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="CORPUS...",
+        help="JSONL, CSV, TSV (also .gz), a BEIR folder, or a folder of text files.",
+        show_default=False,
+    ),
+]
+IdColumn = Annotated[str, typer.Option(metavar="NAME", help="Column of the ids in CSV and TSV files.")]
+TextColumn = Annotated[str, typer.Option(metavar="NAME", help="Column of the texts in CSV and TSV files.")]
+TitleColumn = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Column of the titles, if there is one.", show_default=False),
+]
+BatchSize = Annotated[int, typer.Option(min=1, help="Documents encoded and added at once.")]
+
+
+def build(
+    corpus: Corpora,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Directory of the new index.", show_default=False)],
+    encoder: Annotated[
+        str, typer.Option(metavar="NAME|PATH|none", help="Encoder of the dense side; none for BM25 alone.")
+    ] = "none",
+    vectors: Annotated[
+        Literal["flat", "hnsw", "ivfpq"],
+        typer.Option(help="Exact (flat) or approximate; flat is right below about 200,000 documents."),
+    ] = "flat",
+    language: Annotated[str, typer.Option(help="Language of stemming and stop words.")] = "english",
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from an interrupted build.")] = False,
+    batch_size: BatchSize = 256,
+    commit_every: Annotated[int, typer.Option(min=1, help="Documents between two commits.")] = 20_000,
+    id_column: IdColumn = "id",
+    text_column: TextColumn = "text",
+    title_column: TitleColumn = None,
+    as_json: AsJson = False,
+) -> None:
+    """Build an index from corpora."""
+    from linker import building
+    from linker.corpora import Columns
+
+    options = building.BuildOptions(
+        encoder,
+        vectors,
+        language,
+        batch_size,
+        commit_every,
+        Columns(id_column, text_column, title_column),
+    )
+    report = building.build(corpus, out, options, resume=resume)
+    _report(report, out, as_json)
+    if report.interrupted:
+        note("interrupted: what was read is committed; go on with the same command and --resume")
+        raise typer.Exit(130)
+
+
+def add(
+    directory: Index,
+    corpus: Corpora,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace documents whose id is present.")
+    ] = False,
+    encoder: EncoderOption = None,
+    batch_size: BatchSize = 256,
+    id_column: IdColumn = "id",
+    text_column: TextColumn = "text",
+    title_column: TitleColumn = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add corpora to an index, in one commit; ids that are present are quarantined unless --replace."""
+    from linker import building
+    from linker.corpora import Columns
+    from linker.engine import Engine
+
+    engine = Engine.open(directory, encoder=encoder)
+    options = building.BuildOptions(
+        batch_size=batch_size, columns=Columns(id_column, text_column, title_column)
+    )
+    model = engine.encoder if engine.collection.manifest.encoder else None
+    report = building.add(corpus, directory, model, options, replace=replace)
+    _report(report, directory, as_json)
+    if report.interrupted:
+        note("interrupted: nothing was added")
+        raise typer.Exit(130)
+
+
+def _report(report: BuildReport, directory: Path, as_json: bool) -> None:
+    if as_json:
+        print_json(dataclasses.asdict(report))
+        return
+    print(f"{directory}: {report.added} documents added, {report.documents} in all")
+    if report.quarantined:
+        note(
+            f"{report.quarantined} records could not be used; they and the reasons are in {directory}/quarantine/"
+        )
+
+
+def delete(
+    directory: Index,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", show_default=False)] = None,
+    ids_file: Annotated[
+        Path | None,
+        typer.Option("--ids", metavar="FILE", help="A file with one id a line.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete documents, in one commit; an id that is not present is an error and nothing is deleted."""
+    from indexes.writer import Writer
+    from linker.files import read_lines
+
+    wanted = list(dict.fromkeys([*(ids or []), *(read_lines(ids_file) if ids_file else [])]))
+    if not wanted:
+        raise typer.BadParameter("name the ids to delete, or a file of them with --ids")
+    with Writer.open(directory) as writer:
+        writer.remove(wanted)
+        manifest = writer.commit()
+    if as_json:
+        print_json(
+            {"deleted": len(wanted), "documents": manifest.documents, "generation": manifest.generation}
+        )
+    else:
+        print(f"{directory}: {len(wanted)} documents deleted, {manifest.documents} left")
+
+
+def info(directory: Index, as_json: AsJson = False) -> None:
+    """Describe an index."""
+    from indexes import manifest as manifests
+
+    manifest = manifests.load(directory)
+    values: dict[str, Any] = {
+        "documents": manifest.documents,
+        "deleted": manifest.rows - manifest.documents,
+        "quarantined": manifest.quarantined,
+        "complete": manifest.build.complete,
+        "generation": manifest.generation,
+        "language": manifest.language,
+        "vectors": manifest.vectors,
+        "encoder": dataclasses.asdict(manifest.encoder) if manifest.encoder else None,
+        "search": dict(manifest.search) or None,
+        "bytes": sum(f.bytes for f in manifest.files.values()),
+        "files": len(manifest.files),
+        "format": manifest.format,
+    }
+    if as_json:
+        print_json(values)
+        return
+    for name, value in values.items():
+        print(f"{name:12} {'-' if value is None else value}")
+    if not manifest.build.complete:
+        note("the build has not ended: go on with `linker index build … --resume`")
+
+
+def verify(directory: Index, as_json: AsJson = False) -> None:
+    """Check every file of an index against its checksum; name what is damaged (exit status 1)."""
+    from indexes import manifest as manifests
+    from indexes import storage
+
+    manifest = manifests.load(directory)
+    lines = storage.damage(directory, manifest)
+    if as_json:
+        print_json({"files": len(manifest.files), "damaged": lines})
+    else:
+        for line in lines:
+            print(f"damaged: {line}")
+        if not lines:
+            print(f"{directory}: {len(manifest.files)} files, all as they were written")
+    if lines:
+        raise typer.Exit(1)
+
+
+def tune(
+    directory: Index,
+    queries: Annotated[Path, typer.Option(metavar="FILE", help="Judged dev queries.", show_default=False)],
+    qrels: Annotated[Path, typer.Option(metavar="FILE", help="Their judgements.", show_default=False)],
+    measure: Annotated[str, typer.Option("-m", "--measure", help="What to maximise.")] = "mrr",
+    encoder: EncoderOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Choose search mode and fusion weights on judged dev queries, and store the choice in the index."""
+    from linker.corpora import read_queries
+    from linker.engine import Engine
+    from linker.evaluation.trec import read_qrels
+
+    engine = Engine.open(directory, encoder=encoder)
+    tuning = engine.tune(read_queries(queries), read_qrels(qrels), measure)
+    rows = [
+        {"mode": c.mode, "fusion": c.fusion.to_json() if c.fusion else None, **c.means}
+        for c in tuning.candidates
+    ]
+    chosen = rows[tuning.candidates.index(tuning.chosen)]
+    if as_json:
+        print_json({"chosen": chosen, "reason": tuning.reason, "queries": tuning.queries, "candidates": rows})
+        return
+    best = sorted(rows, key=lambda row: -row[tuning.measure])[:10]
+    singles = [row for row in rows if row["fusion"] is None and row not in best]
+    print(f"{'':36}" + "".join(f"{name:>11}" for name in tuning.chosen.means))
+    for row in best + singles:
+        figures = "".join(f"{row[name]:11.4f}" for name in tuning.chosen.means)
+        print(f"{_setting(row['mode'], row['fusion']):36}{figures}")
+    print(f"chosen: {_setting(chosen['mode'], chosen['fusion'])}")
+    note(tuning.reason)
+
+
+def _setting(mode: str, fusion: dict[str, Any] | None) -> str:
+    if fusion is None:
+        return mode
+    weights = ":".join(f"{w:g}" for w in fusion["weights"])
+    return f"{mode} {fusion['method']} {weights}" + (f" k={fusion['k']}" if fusion["method"] == "rrf" else "")

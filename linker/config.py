@@ -1,0 +1,97 @@
+"""Strict TOML into frozen dataclasses: an unknown key is an error that names the near miss."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import tomllib
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from linker.errors import ConfigError
+
+T = TypeVar("T")
+
+
+def load(path: Path, cls: type[T], overrides: Sequence[str] = ()) -> T:
+    """Read a TOML file into `cls`, a frozen dataclass of values, Literals and nested dataclasses.
+
+    `overrides` are texts such as `training.lr=0.001` (the value in TOML; a bare word is taken as a string).
+    Raises ConfigError naming the file and the key.
+    """
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
+        raise ConfigError(f"cannot read {path}: {getattr(e, 'strerror', None) or e}") from None
+    for text in overrides:
+        _override(values, text)
+    return _build(cls, values, str(path), "")
+
+
+def _override(values: dict[str, Any], text: str) -> None:
+    key, equals, raw = text.partition("=")
+    *tables, name = [part.strip() for part in key.split(".")]
+    if not equals or not all([*tables, name]):
+        raise ConfigError(f"cannot read --set {text!r}: write table.key=value")
+    try:
+        value = tomllib.loads(f"value = {raw}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = raw.strip()
+    for table in tables:
+        values = values.setdefault(table, {})
+        if not isinstance(values, dict):
+            raise ConfigError(f"--set {text!r}: {table} is a value, not a table")
+    values[name] = value
+
+
+def _build(cls: type[T], values: Mapping[str, Any], where: str, prefix: str) -> T:
+    hints = typing.get_type_hints(cls)
+    fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]  # T is a dataclass by contract
+    for key in values:
+        if key not in fields:
+            near = difflib.get_close_matches(key, fields, n=1)
+            hint = f"did you mean {prefix}{near[0]}?" if near else f"known here: {', '.join(fields)}"
+            raise ConfigError(f"{where}: unknown key {prefix}{key}: {hint}")
+    for name, field in fields.items():
+        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if required and name not in values:
+            raise ConfigError(f"{where}: missing key {prefix}{name}")
+    converted = {k: _convert(hints[k], v, where, f"{prefix}{k}") for k, v in values.items()}
+    try:
+        return cls(**converted)
+    except ValueError as e:  # a dataclass may refuse in __post_init__
+        raise ConfigError(f"{where}: {e}") from None
+
+
+def _convert(hint: Any, value: Any, where: str, key: str) -> Any:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        return _first_that_fits([a for a in arguments if a is not type(None)], value, where, key)
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type) and isinstance(value, dict):
+        return _build(hint, value, where, f"{key}.")
+    if origin is Literal:
+        if value in arguments:
+            return value
+        raise ConfigError(f"{where}: {key} = {value!r}: choose one of {', '.join(map(repr, arguments))}")
+    if origin is tuple and isinstance(value, list):
+        return tuple(_convert(arguments[0], v, where, key) for v in value)
+    if hint is Path and isinstance(value, str):
+        return Path(value)
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(hint, type) and type(value) is hint:
+        return value
+    expected = getattr(hint, "__name__", None) or str(hint)
+    raise ConfigError(f"{where}: {key} = {value!r} is {type(value).__name__}, expected {expected}")
+
+
+def _first_that_fits(hints: Sequence[Any], value: Any, where: str, key: str) -> Any:
+    for hint in hints[:-1]:
+        try:
+            return _convert(hint, value, where, key)
+        except ConfigError:
+            continue
+    return _convert(hints[-1], value, where, key)

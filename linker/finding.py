@@ -1,0 +1,129 @@
+"""Find documents for seed texts, best first, until enough relevant ones were judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from indexes.hybrid import Mode
+from indexes.interface import Filter
+from linker.corpora import Query
+from linker.engine import Engine
+from linker.review.ledger import Judgement, Ledger
+
+Verdict = int | Literal["undo", "quit"]
+DEPTH = 1000  # documents ranked for each seed
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A document that may be about a seed: `rank` within the seed's own ranking, from 1."""
+
+    seed: str
+    id: str
+    score: float
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopRule:
+    """When to stop: after `until` relevant ones, below the score `threshold`, after `max_read` judgements."""
+
+    until: int | None = None
+    threshold: float | None = None
+    max_read: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FindReport:
+    """How reading ended: judgements read, relevant ones, the score of the last candidate, and the reason."""
+
+    read: int
+    relevant: int
+    score: float | None
+    stopped: str
+
+
+def candidates(
+    engine: Engine,
+    seeds: Sequence[Query],
+    *,
+    depth: int = DEPTH,
+    mode: Mode | None = None,
+    where: Filter | None = None,
+) -> tuple[list[Candidate], str]:
+    """Rank documents for all seeds in one list: by score, then by rank, then by the seeds' order.
+
+    Returns the list and what was unavailable (see `Answer.degraded`).
+    """
+    answer = engine.search([s.text for s in seeds], min(depth, max(len(engine), 1)), mode=mode, where=where)
+    found = [
+        Candidate(seed.id, id_, score, rank)
+        for seed, hits in zip(seeds, answer.hits, strict=True)
+        for rank, (id_, score) in enumerate(zip(hits.ids, hits.scores.tolist(), strict=True), start=1)
+    ]
+    return sorted(found, key=lambda c: (-c.score, c.rank)), answer.degraded
+
+
+def find(
+    ranked: Sequence[Candidate], judge: Callable[[Candidate], Verdict], ledger: Ledger, rule: StopRule
+) -> FindReport:
+    """Ask `judge` for the candidates that the ledger does not hold yet, best first, until the rule says stop.
+
+    Earlier judgements of these seeds count, so that a second call goes on where the first one ended.
+    """
+    seeds = {c.seed for c in ranked}
+    judged = _standing(ledger, seeds)
+    last: float | None = None
+    position = 0
+    reason = "every candidate was judged"
+    while position < len(ranked):
+        candidate = ranked[position]
+        if stop := _reason_to_stop(judged, candidate, rule):
+            reason = stop
+            break
+        last = candidate.score
+        if (candidate.seed, candidate.id) in judged:
+            position += 1
+            continue
+        verdict = judge(candidate)
+        if verdict == "quit":
+            reason = "you quit"
+            break
+        if verdict == "undo":
+            position = _undo(ledger, ranked, position)
+            judged = _standing(ledger, seeds)
+        else:
+            ledger.add(Judgement(candidate.seed, candidate.id, verdict, candidate.score))
+            judged[candidate.seed, candidate.id] = verdict
+            position += 1
+    return FindReport(len(judged), _relevant(judged), last, reason)
+
+
+def _standing(ledger: Ledger, seeds: set[str]) -> dict[tuple[str, str], int]:
+    """Return the judgements of these seeds that were not taken back."""
+    return {(j.seed, j.id): j.relevance for j in ledger.judgements if j.seed in seeds}
+
+
+def _relevant(judged: Mapping[tuple[str, str], int]) -> int:
+    return sum(relevance > 0 for relevance in judged.values())
+
+
+def _reason_to_stop(judged: Mapping[tuple[str, str], int], candidate: Candidate, rule: StopRule) -> str:
+    if rule.until is not None and _relevant(judged) >= rule.until:
+        return f"{rule.until} relevant found"
+    if rule.max_read is not None and len(judged) >= rule.max_read:
+        return f"{rule.max_read} read"
+    if rule.threshold is not None and candidate.score < rule.threshold:
+        return f"the next score, {candidate.score:.6g}, is below the threshold {rule.threshold:g}"
+    return ""
+
+
+def _undo(ledger: Ledger, ranked: Sequence[Candidate], position: int) -> int:
+    """Take back the last judgement and return where its candidate stands; stay when there is none."""
+    taken = ledger.undo()
+    if taken is None:
+        return position
+    places = (i for i, c in enumerate(ranked) if (c.seed, c.id) == (taken.seed, taken.id))
+    return min(next(places, position), position)

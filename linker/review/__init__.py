@@ -1,0 +1,1 @@
+"""Reading with a person: what was judged, and when it is enough."""

@@ -1,0 +1,81 @@
+"""An append-only file of relevance judgements: one JSON object a line, written as soon as it is given."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import orjson
+
+from linker.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Whether document `id` is relevant (> 0) to `seed`; `score` is what it was found with."""
+
+    seed: str
+    id: str
+    relevance: int
+    score: float
+
+
+class Ledger:
+    """Judgements in the order they were given; an undo is an entry of its own, nothing is ever rewritten.
+
+    A last line that a crash cut off is dropped; any other unreadable line raises InputError.
+    """
+
+    def __init__(self, path: Path, *, durable: bool = True) -> None:
+        """Open or start the file; `durable` flushes every entry to the disk, at some milliseconds each."""
+        self.path, self._durable = path, durable
+        self._given: list[Judgement] = []
+        if path.exists():
+            self._read()
+
+    def _read(self) -> None:
+        data = self.path.read_bytes()
+        *lines, torn = data.split(b"\n")
+        if torn:
+            os.truncate(self.path, len(data) - len(torn))
+        for number, line in enumerate(lines, start=1):
+            try:
+                entry = orjson.loads(line)
+                if entry.get("undo"):
+                    self._given.pop()
+                else:
+                    self._given.append(Judgement(*(entry[key] for key in Judgement.__slots__)))
+            except (orjson.JSONDecodeError, KeyError, AttributeError, IndexError):
+                raise InputError(
+                    f"{self.path}:{number}: not a judgement: mend the line, or name another file with --ledger"
+                ) from None
+
+    @property
+    def judgements(self) -> tuple[Judgement, ...]:
+        """All judgements that stand, in order."""
+        return tuple(self._given)
+
+    def add(self, judgement: Judgement) -> None:
+        """Append a judgement; nothing later, a crash included, loses it."""
+        values = {key: getattr(judgement, key) for key in Judgement.__slots__}
+        self._append(values | {"time": datetime.now(UTC).isoformat(timespec="seconds")})
+        self._given.append(judgement)
+
+    def undo(self) -> Judgement | None:
+        """Take back the last judgement and return it; None when there is none."""
+        if not self._given:
+            return None
+        self._append({"undo": True, "time": datetime.now(UTC).isoformat(timespec="seconds")})
+        return self._given.pop()
+
+    def _append(self, entry: dict[str, object]) -> None:
+        try:
+            with self.path.open("ab") as file:
+                file.write(orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE))
+                file.flush()
+                if self._durable:
+                    os.fsync(file.fileno())
+        except OSError as e:
+            raise InputError(f"cannot write the ledger {self.path}: {e.strerror}") from e

@@ -1,0 +1,137 @@
+import dataclasses
+import multiprocessing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from indexes import manifest as manifests
+from indexes import storage
+from indexes.documents import DocumentStore, write_segment
+from indexes.interface import DamagedError, Document, FormatVersionError, IndexesError, LockedError
+from indexes.manifest import BuildRecord, EncoderRecord, FileRecord, Manifest, Segment
+
+FULL = Manifest(
+    vectors="hnsw",
+    language="german",
+    encoder=EncoderRecord("m", "f" * 64, 8),
+    generation=3,
+    documents=5,
+    quarantined=1,
+    segments=(Segment("000001", 4), Segment("000003", 2)),
+    build=BuildRecord(False, 7, (("ä.jsonl", 123),)),
+    search={"mode": "hybrid", "fusion": {"method": "rrf", "weights": [0.5, 0.5], "k": 60}},
+    files={"segments/000001/ids.txt": FileRecord(3, "a" * 32)},
+)
+
+
+def test_manifest_round_trip(tmp_path: Path) -> None:
+    for manifest in (FULL, Manifest()):
+        storage.replace_manifest(tmp_path, manifest)
+        assert manifests.load(tmp_path) == manifest
+    assert FULL.rows == 6
+    assert FULL.only_file("segments") == "segments/000001/ids.txt"
+    assert FULL.only_file("graph") is None
+
+
+def test_every_flipped_byte_of_the_manifest_is_noticed(tmp_path: Path) -> None:
+    storage.replace_manifest(tmp_path, FULL)
+    path = tmp_path / manifests.NAME
+    sound = path.read_bytes()
+    for place in range(len(sound)):
+        for bit in (0x01, 0x20, 0x80):
+            damaged = bytearray(sound)
+            damaged[place] ^= bit
+            path.write_bytes(damaged)
+            with pytest.raises(DamagedError, match=manifests.NAME):
+                manifests.load(tmp_path)
+    for length in range(len(sound)):
+        path.write_bytes(sound[:length])
+        with pytest.raises(DamagedError):
+            manifests.load(tmp_path)
+
+
+def test_a_manifest_of_the_future_and_none_at_all(tmp_path: Path) -> None:
+    with pytest.raises(IndexesError, match="holds no index"):
+        manifests.load(tmp_path)
+    storage.replace_manifest(tmp_path, dataclasses.replace(FULL, format=manifests.FORMAT + 1))
+    with pytest.raises(FormatVersionError, match="format 2, this version reads 1"):
+        manifests.load(tmp_path)
+
+
+def hold(directory: Path, held: "multiprocessing.synchronize.Event") -> None:
+    with storage.write_lock(directory):
+        held.set()
+        held.wait()
+        multiprocessing.Event().wait()
+
+
+def test_one_writer_and_no_stale_lock_after_a_kill(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    held = context.Event()
+    process = context.Process(target=hold, args=(tmp_path, held))
+    process.start()
+    assert held.wait(30)
+    with pytest.raises(LockedError, match="another process is writing"), storage.write_lock(tmp_path):
+        pass
+    process.kill()
+    process.join()
+    with storage.write_lock(tmp_path):
+        assert (tmp_path / storage.LOCK).read_bytes() == b""
+
+
+def test_sweep_keeps_what_is_listed_and_touches_nothing_else(tmp_path: Path) -> None:
+    for name in ("segments/1/a", "segments/2/b", "scratch/x", "notes.txt", "manifest.json.tmp"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+    storage.sweep(tmp_path, {"segments/1/a": FileRecord(1, "")})
+    left = sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file())
+    assert left == ["notes.txt", "segments/1/a"]
+    assert not (tmp_path / "scratch").exists()
+
+
+def test_damage_names_missing_short_and_altered_files(tmp_path: Path) -> None:
+    records = {}
+    for name in ("a", "b", "c", "d"):
+        records[name] = storage.write_durably(tmp_path / name, [b"hello ", b"world"])
+        assert records[name] == storage.record_of(tmp_path / name)
+    manifest = Manifest(files=records)
+    assert storage.damage(tmp_path, manifest) == []
+    (tmp_path / "a").unlink()
+    (tmp_path / "b").write_bytes(b"hello")
+    (tmp_path / "c").write_bytes(b"hello worle")
+    lines = storage.damage(tmp_path, manifest)
+    assert len(lines) == 3
+    assert "a: missing" in lines[0]
+    assert "b: 5 bytes instead of 11" in lines[1]
+    assert "c: content differs" in lines[2]
+    storage.replace_manifest(tmp_path, manifest)
+    with pytest.raises(DamagedError, match="a: missing"):
+        storage.load_checked(tmp_path)
+
+
+def test_documents_are_read_back_by_row_over_segments(tmp_path: Path) -> None:
+    first = [
+        Document("1", "Zwölf Boxkämpfer", "T", {"year": 1999, "tags": ["x", None]}),
+        Document("2", "a\nb\u2028c"),
+    ]
+    second = [Document("ü", "", "only a title")]
+    vectors = np.arange(6, dtype=np.float32).reshape(3, 2)
+    write_segment(tmp_path, "000001", first, [vectors[:1], vectors[1:2]])
+    write_segment(tmp_path, "000002", second, [vectors[2:]])
+    store = DocumentStore(tmp_path, [Segment("000001", 2), Segment("000002", 1)])
+    assert [store[row] for row in range(3)] == first + second
+    assert store.ids() == ["1", "2", "ü"]
+    assert list(store.metadata()) == [d.metadata for d in first + second]
+    assert np.array_equal(store.vectors(2), vectors)
+
+
+def test_disk_errors_say_what_to_do(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_bytes(b"")
+    with (
+        pytest.raises(IndexesError, match=r"creating x failed: Not a directory .*file/sub.*intact"),
+        storage.disk_errors("creating x"),
+    ):
+        (blocked / "sub").mkdir()
