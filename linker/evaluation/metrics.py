@@ -1,0 +1,241 @@
+"""trec_eval's measures: one small function each, from the ranks of the judged documents to one value a topic.
+
+Sums run in trec_eval's order (by rank; over topics in byte order), so that the last printed digit agrees.
+Definitions: docs/evaluation.md. Every function returns float64 [t], 0 for a topic that was not answered.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from linker.evaluation.fields import Flags, Floats, Ints
+from linker.evaluation.names import COUNTS, Measure
+from linker.evaluation.ranking import Ranking, nth
+
+FLOOR = 0.00001  # gm_map's smallest average precision
+_ELEVEN = tuple(i / 10 for i in range(11))
+
+
+def values(ranking: Ranking, measure: Measure) -> Floats:
+    """Return a measure's value for every topic of the judgements, float64 [t]."""
+    if measure.cutoff is None:
+        return _PLAIN[measure.base](ranking)
+    return _CUTOFF[measure.base](ranking, measure.cutoff)
+
+
+def mean(ranking: Ranking, measure: Measure, per_topic: Floats, complete: bool) -> float:
+    """Return trec_eval's summary: a sum for counts, the geometric mean for gm_map, else the mean.
+
+    `complete` (-c) averages over all judged topics, otherwise over the answered ones.
+    """
+    answered = int(np.count_nonzero(ranking.answered))
+    topics = len(ranking.topics) if complete else answered
+    if measure.base == "num_q":
+        return float(topics)
+    if measure.base == "num_rel" and complete:
+        return float(per_topic.sum())
+    total = _sum(per_topic[ranking.answered])
+    if measure.base in COUNTS:
+        return total
+    if measure.base == "gm_map":
+        return math.exp((total + (topics - answered) * math.log(FLOOR)) / topics)
+    return total / topics
+
+
+def num_q(r: Ranking) -> Floats:
+    """1 for every answered topic."""
+    return r.answered.astype(np.float64)
+
+
+def num_ret(r: Ranking) -> Floats:
+    """Documents retrieved."""
+    return r.num_ret.astype(np.float64)
+
+
+def num_rel(r: Ranking) -> Floats:
+    """Relevant documents in the judgements."""
+    return r.num_rel.astype(np.float64)
+
+
+def num_rel_ret(r: Ranking) -> Floats:
+    """Relevant documents retrieved."""
+    return r.count(r.relevant).astype(np.float64)
+
+
+def average_precision(r: Ranking) -> Floats:
+    """Sum of the precisions at the ranks of relevant documents, divided by all relevant documents."""
+    hit = r.relevant
+    precision = nth(r.topic[hit]) / r.rank[hit]
+    return _over(_sums(r, hit, precision), r.num_rel)
+
+
+def log_average_precision(r: Ranking) -> Floats:
+    """Natural logarithm of the average precision, at least log 0.00001; its mean's exponential is gm_map."""
+    return np.array([math.log(max(ap, FLOOR)) for ap in average_precision(r).tolist()])
+
+
+def r_precision(r: Ranking) -> Floats:
+    """Precision at the rank that equals the number of relevant documents."""
+    return _over(r.count(r.relevant & (r.rank <= r.num_rel[r.topic])), r.num_rel)
+
+
+def bpref(r: Ranking) -> Floats:
+    """Mean over the relevant of 1 − (judged non-relevant ranked above, at most R) / min(R, N)."""
+    hit = r.relevant
+    above = (nth(r.topic) - _count_so_far(r, hit))[hit]
+    most = r.num_rel[r.topic[hit]]
+    least = np.minimum(most, r.num_nonrel[r.topic[hit]])
+    credit = 1.0 - np.minimum(above, most) / np.maximum(least, 1)
+    return _over(_sums(r, hit, np.where(above > 0, credit, 1.0)), r.num_rel)
+
+
+def reciprocal_rank(r: Ranking, cutoff: float = math.inf) -> Floats:
+    """1 / rank of the first relevant document; 0 if none is ranked by `cutoff`."""
+    first = _first_rank(r)
+    return np.where(first <= cutoff, 1.0 / first, 0.0)
+
+
+def interpolated_precision(r: Ranking, recall: float) -> Floats:
+    """Highest precision at or after the rank where `recall` is reached.
+
+    The number of documents to find is floor(recall · R + 0.9) in trec_eval 9, and rounded (half up) in 10.
+    """
+    hit = r.relevant
+    found = nth(r.topic[hit])
+    exact: Floats = np.multiply(recall, r.num_rel, dtype=np.float64)
+    wanted = np.floor(exact + 0.9) if r.options.compat == "trec_eval-9" else _round_half_up(exact)
+    late = found >= wanted[r.topic[hit]]
+    result = np.zeros(len(r.topics))
+    np.maximum.at(result, r.topic[hit][late], (found / r.rank[hit])[late])
+    return result
+
+
+def eleven_point_average(r: Ranking) -> Floats:
+    """Mean of the interpolated precisions at recall 0, .1, … 1."""
+    total = np.zeros(len(r.topics))
+    for recall in reversed(_ELEVEN):
+        total += interpolated_precision(r, recall)
+    return total / len(_ELEVEN)
+
+
+def precision(r: Ranking, cutoff: float) -> Floats:
+    """Relevant documents in the top `cutoff`, divided by `cutoff` even if fewer were retrieved."""
+    return r.count(r.relevant & (r.rank <= cutoff)) / cutoff
+
+
+def recall(r: Ranking, cutoff: float) -> Floats:
+    """Relevant documents in the top `cutoff`, divided by all relevant documents."""
+    return _over(r.count(r.relevant & (r.rank <= cutoff)), r.num_rel)
+
+
+def success(r: Ranking, cutoff: float) -> Floats:
+    """1 if a relevant document is in the top `cutoff`."""
+    return (_first_rank(r) <= cutoff).astype(np.float64)
+
+
+def ndcg(r: Ranking, cutoff: float = math.inf) -> Floats:
+    """Discounted cumulative gain over the ideal one; gain = relevance, discount = log2(rank + 1).
+
+    Järvelin and Kekäläinen, ACM TOIS 20 (2002). The relevance level plays no part.
+    """
+    got = (r.rel > 0) & (r.rank <= cutoff)
+    dcg = _sums(r, got, r.rel[got] / _discount(r.rank[got]))
+    place = nth(r.ideal_topic)
+    top = place <= cutoff
+    gains = r.ideal_gain[top] / _discount(place[top])
+    ideal = np.bincount(r.ideal_topic[top], gains, minlength=len(r.topics))
+    return _over(dcg, ideal)
+
+
+def set_precision(r: Ranking) -> Floats:
+    """Relevant among the retrieved."""
+    return _over(num_rel_ret(r), r.num_ret)
+
+
+def set_recall(r: Ranking) -> Floats:
+    """Retrieved among the relevant."""
+    return _over(num_rel_ret(r), r.num_rel)
+
+
+def set_f(r: Ranking) -> Floats:
+    """Harmonic mean of set_P and set_recall."""
+    p, q = set_precision(r), set_recall(r)
+    return _over(2.0 * p * q, p + q)
+
+
+def unjudged(r: Ranking, cutoff: float) -> Floats:
+    """Documents without a (non-negative) judgement in the top `cutoff`, divided by `cutoff`."""
+    return (np.minimum(r.num_ret, cutoff) - r.count(r.rank <= cutoff)) / cutoff
+
+
+def _over(above: Floats | Ints, below: Floats | Ints) -> Floats:
+    """Divide; 0 where the divisor is 0."""
+    result = np.zeros(len(above))
+    np.divide(above, below, out=result, where=below != 0)
+    return result
+
+
+def _sums(r: Ranking, rows: Flags, weights: Floats) -> Floats:
+    """Sum the marked rows' weights by topic, one after the other by rank (bincount adds in that order)."""
+    return np.bincount(r.topic[rows], weights, minlength=len(r.topics)).astype(np.float64)
+
+
+def _sum(numbers: Floats) -> float:
+    """Add one after the other, as a C loop does; np.sum adds pairwise and may differ in the last place."""
+    return float(np.cumsum(numbers)[-1]) if len(numbers) else 0.0
+
+
+def _count_so_far(r: Ranking, marked: Flags) -> Ints:
+    """Number of marked rows of the same topic up to and with each row."""
+    total = np.cumsum(marked)
+    start = np.arange(len(marked)) - nth(r.topic) + 1
+    return np.asarray(total - (total - marked)[start] if len(marked) else total, np.int64)
+
+
+def _first_rank(r: Ranking) -> Floats:
+    first = np.full(len(r.topics), math.inf)
+    hit = r.relevant
+    topic = r.topic[hit]
+    lead = nth(topic) == 1
+    first[topic[lead]] = r.rank[hit][lead]
+    return first
+
+
+def _discount(rank: Ints) -> Floats:
+    table = np.array([math.log2(k + 1) for k in range(1, int(rank.max(initial=0)) + 1)])
+    return table[rank - 1]
+
+
+def _round_half_up(x: Floats) -> Floats:
+    down = np.floor(x)  # floor(x + .5) would err just below a half
+    return down + (x - down >= 0.5)
+
+
+_PLAIN: dict[str, Callable[[Ranking], Floats]] = {
+    "num_q": num_q,
+    "num_ret": num_ret,
+    "num_rel": num_rel,
+    "num_rel_ret": num_rel_ret,
+    "map": average_precision,
+    "gm_map": log_average_precision,
+    "Rprec": r_precision,
+    "bpref": bpref,
+    "recip_rank": reciprocal_rank,
+    "11pt_avg": eleven_point_average,
+    "ndcg": ndcg,
+    "set_P": set_precision,
+    "set_recall": set_recall,
+    "set_F": set_f,
+}
+_CUTOFF: dict[str, Callable[[Ranking, float], Floats]] = {
+    "iprec_at_recall": interpolated_precision,
+    "P": precision,
+    "recall": recall,
+    "success": success,
+    "ndcg_cut": ndcg,
+    "unj": unjudged,
+    "recip_rank_cut": reciprocal_rank,
+}

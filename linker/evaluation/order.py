@@ -1,0 +1,147 @@
+"""A run's rows in trec_eval's order, and which of them are judged: the part that touches every row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from linker.evaluation.entries import Entries, mixed
+from linker.evaluation.fields import Fields, Floats, Ints
+
+Compat = Literal["trec_eval-9", "trec_eval-10"]
+COMPAT: tuple[Compat, ...] = ("trec_eval-9", "trec_eval-10")
+
+Rows = Ints | slice
+Scores = npt.NDArray[np.float32] | npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Rows of judged topics, each topic together, scores descending; equal scores in no order yet.
+
+    `rows`: their numbers in the run; `topic` (of the judgements), `score` [n]; `begin` [t]: each topic's first
+    position.
+    """
+
+    rows: Rows
+    topic: Ints
+    score: Scores
+    begin: Ints
+
+
+def sort(run: Entries, place: Ints, compat: Compat) -> Ordered:
+    """Order the rows whose topic `place` (run topic → judged topic or −1) knows; most files are in order."""
+    topic, score = place[run.topic], _compared(run.numbers, compat)
+    rows: Rows = slice(None)
+    if (place < 0).any():
+        rows = np.flatnonzero(topic >= 0)
+        topic, score = topic[rows], score[rows]
+    starts = _starts(topic)
+    rising = score[1:] > score[:-1]
+    rising[starts[1:] - 1] = False
+    if len(starts) > np.count_nonzero(place >= 0) or rising.any():
+        order = _argsort(topic, score)
+        rows = order if isinstance(rows, slice) else rows[order]
+        topic, score = topic[order], score[order]
+        starts = _starts(topic)
+    begin = np.zeros(int(place.max()) + 1, np.int64)
+    begin[topic[starts]] = starts
+    return Ordered(rows, topic, score, begin)
+
+
+def _compared(numbers: Floats, compat: Compat) -> Scores:
+    if compat == "trec_eval-10":
+        return numbers
+    with np.errstate(over="ignore"):  # beyond float32 is infinite, as in C
+        return numbers.astype(np.float32)
+
+
+def _starts(topic: Ints) -> Ints:
+    return np.flatnonzero(np.diff(topic, prepend=-1))
+
+
+def _argsort(topic: Ints, score: Scores) -> Ints:
+    """Order by topic, then score descending; a float32 fits into one integer key with the topic."""
+    if score.dtype != np.float32:
+        return np.lexsort((-score, topic))
+    bits = (score + np.float32(0)).view(np.uint32)  # adding zero makes −0 a plain 0
+    falling = np.where(bits >> np.uint32(31), bits, ~(bits | np.uint32(1 << 31)))
+    return np.argsort(topic.astype(np.uint64) << np.uint64(32) | falling)
+
+
+def judged_rows(qrels: Entries, run: Entries, ordered: Ordered, place: Ints) -> tuple[Ints, Ints]:
+    """Return the positions whose document is judged, ascending, and the judgement's row of each.
+
+    Hashes find the pairs and their bytes decide; a true collision of 64-bit hashes takes the slow way.
+    """
+    number = np.full(len(qrels.topics), -1, np.int64)
+    number[place[place >= 0]] = np.flatnonzero(place >= 0)  # run's number of a judged topic
+    wanted = np.flatnonzero(number[qrels.topic] >= 0)
+    keys = mixed(qrels.documents[wanted].hashes(), number[qrels.topic[wanted]])
+    order = np.argsort(keys)
+    keys, wanted = keys[order], wanted[order]
+    found = _maybe(run.hashes[ordered.rows], keys)
+    key = run.hashes[ordered.rows][found]
+    at = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+    hit = keys[at] == key
+    found, answer = found[hit], wanted[at[hit]]
+    mine = run.documents[ordered.rows][found] if len(found) else run.documents[:0]
+    same = mine.equal(qrels.documents[answer]) & (ordered.topic[found] == qrels.topic[answer])
+    if same.all() and (keys[1:] != keys[:-1]).all():
+        return found, answer
+    return _judged_slowly(qrels, run, ordered)
+
+
+def _maybe(hashes: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> Ints:
+    """Return the positions whose hash may be among the keys, by a bitmap of the hashes' upper bits."""
+    bits = min(max(int(len(keys) * 16).bit_length(), 10), 26)
+    shift = np.uint64(64 - bits)
+    table = np.zeros(1 << bits, np.bool_)
+    table[keys >> shift] = True
+    return np.flatnonzero(table[hashes >> shift])
+
+
+def _judged_slowly(qrels: Entries, run: Entries, ordered: Ordered) -> tuple[Ints, Ints]:
+    pairs = zip(qrels.topic.tolist(), qrels.documents.texts(), strict=True)
+    row_of = {pair: row for row, pair in enumerate(pairs)}
+    mine = zip(ordered.topic.tolist(), run.documents[ordered.rows].texts(), strict=True)
+    answer = np.array([row_of.get(pair, -1) for pair in mine], np.int64)
+    found = np.flatnonzero(answer >= 0)
+    return found, answer[found]
+
+
+def ties(ordered: Ordered, judged: Ints, topics: int) -> tuple[Ints, Ints, Ints]:
+    """Return the first and last position of each judged row's tie, and the number of tied rows by topic."""
+    same = ordered.score[1:] == ordered.score[:-1]
+    same &= ordered.topic[1:] == ordered.topic[:-1]
+    joins = np.flatnonzero(same)  # position i is tied with i + 1
+    opens = joins[np.diff(joins, prepend=-2) > 1]
+    closes = joins[np.diff(joins, append=len(same) + 2) > 1] + 1
+    tied = np.bincount(ordered.topic[opens], closes - opens + 1, minlength=topics).astype(np.int64)
+    if not len(opens):
+        return judged, judged, tied
+    at = np.maximum(np.searchsorted(opens, judged, side="right") - 1, 0)
+    inside = (opens[at] <= judged) & (judged <= closes[at])
+    return np.where(inside, opens[at], judged), np.where(inside, closes[at], judged), tied
+
+
+def break_ties(documents: Fields, ordered: Ordered, judged: Ints, first: Ints, last: Ints) -> Ints:
+    """Return the judged rows' positions once every tie is in descending byte order of the ids."""
+    in_tie = last > first
+    if not in_tie.any():
+        return judged
+    opens, at = np.unique(first[in_tie], return_index=True)
+    sizes = last[in_tie][at] - opens + 1
+    ends = np.cumsum(sizes)
+    member = np.arange(ends[-1]) + np.repeat(opens - (ends - sizes), sizes)  # all positions of these ties
+    rows = member if isinstance(ordered.rows, slice) else ordered.rows[member]
+    keys = [~key for key in documents[rows].sort_keys()]
+    order = np.lexsort((*keys, np.repeat(opens, sizes)))
+    position = np.empty(len(member), np.int64)
+    position[order] = member
+    result = judged.copy()
+    result[in_tie] = position[np.searchsorted(member, judged[in_tie])]
+    return result

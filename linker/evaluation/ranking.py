@@ -1,0 +1,147 @@
+"""What the measures look at: for every topic, the ranks of its judged documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from linker.errors import InputError
+from linker.evaluation.entries import Entries
+from linker.evaluation.fields import Flags, Ints
+from linker.evaluation.order import COMPAT, Compat, break_ties, judged_rows, sort, ties
+
+
+@dataclass(frozen=True)
+class Options:
+    """How trec_eval is asked to judge.
+
+    `level` (-l): the lowest relevant relevance; `judged_only` (-J): leave unjudged documents out; `most` (-M):
+    documents kept per topic, after sorting; `compat`: 9 compares scores as float32, 10 as doubles.
+    """
+
+    level: int = 1
+    judged_only: bool = False
+    most: int | None = None
+    compat: Compat = "trec_eval-9"
+
+    def __post_init__(self) -> None:
+        if self.level < 1:
+            raise InputError(f"relevance level {self.level}: it must be at least 1")
+        if self.most is not None and self.most < 1:
+            raise InputError(f"{self.most} documents per topic: it must be at least 1")
+        if self.compat not in COMPAT:
+            raise InputError(f"compat {self.compat!r}: choose one of {', '.join(COMPAT)}")
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Ranks (from 1) of the judged documents that were retrieved, and what each topic holds.
+
+    `topics` are all topics of the judgements in byte order [t]; `answered` marks those of the run;
+    `num_ret`, `num_rel`, `num_nonrel` (judged, below the level) are int64 [t].
+    `topic`, `rank`, `rel` (≥ 0), int64 [m], are sorted by topic, then rank; `first` and `last` bound the ranks
+    a document could have under another order of tied scores. `ideal_topic`, `ideal_gain`: every positive
+    relevance of the judgements, by topic, descending. A negative relevance means not judged.
+    """
+
+    topics: npt.NDArray[np.bytes_]
+    answered: Flags
+    num_ret: Ints
+    num_rel: Ints
+    num_nonrel: Ints
+    topic: Ints
+    rank: Ints
+    rel: Ints
+    first: Ints
+    last: Ints
+    ideal_topic: Ints
+    ideal_gain: Ints
+    tied: Ints  # retrieved documents that share their score with another, int64 [t]
+    options: Options
+
+    @property
+    def relevant(self) -> Flags:
+        """Which retrieved judged documents are relevant."""
+        return self.rel >= self.options.level
+
+    def count(self, rows: Flags) -> Ints:
+        """Count the marked rows of each topic."""
+        return np.bincount(self.topic[rows], minlength=len(self.topics))
+
+
+def rank(qrels: Entries, run: Entries, options: Options) -> Ranking:
+    """Rank a run's judged documents as trec_eval does: score, then id, both descending.
+
+    Raises InputError when no topic of the run is judged.
+    """
+    place = _positions(run.topics, qrels.topics)
+    if (place < 0).all():
+        raise InputError(
+            f"{run.source.name}: none of its {len(run)} topics (first: {run.topic_ids[0]!r}) is in "
+            f"{qrels.source.name} (first: {qrels.topic_ids[0]!r}); do the two belong together?"
+        )
+    ordered = sort(run, place, options.compat)
+    judged, answer = judged_rows(qrels, run, ordered, place)
+    first, last, tied = ties(ordered, judged, len(qrels))
+    position = break_ties(run.documents, ordered, judged, first, last)
+    topic, rel = ordered.topic[judged], qrels.numbers[answer].astype(np.int64)
+    base = ordered.begin[topic] - 1
+    order = np.lexsort((position, topic))
+    table = replace(
+        _counts(qrels, run, place, options, tied),
+        topic=topic[order], rank=(position - base)[order], rel=rel[order],
+        first=(first - base)[order], last=(last - base)[order],
+    )  # fmt: skip
+    return restrict(table)
+
+
+def restrict(ranking: Ranking) -> Ranking:
+    """Leave out what -M and negative judgements leave out, and with -J rank among the judged only."""
+    options = ranking.options
+    most = options.most or np.iinfo(np.int64).max
+    keep = (ranking.rel >= 0) & (ranking.rank <= most)
+    columns = {name: getattr(ranking, name)[keep] for name in ("topic", "rank", "rel", "first", "last")}
+    result = replace(ranking, num_ret=np.minimum(ranking.num_ret, most), **columns)
+    if options.judged_only:
+        judged = np.bincount(result.topic, minlength=len(result.topics))
+        result = replace(result, num_ret=judged, rank=nth(result.topic))
+    return result
+
+
+def nth(topic: Ints) -> Ints:
+    """Number the rows of each topic from 1; rows of a topic are adjacent."""
+    row = np.arange(len(topic))
+    starts = np.ones(len(topic), np.bool_)
+    starts[1:] = topic[1:] != topic[:-1]
+    return row - np.maximum.accumulate(np.where(starts, row, 0)) + 1 if len(row) else row
+
+
+def _counts(qrels: Entries, run: Entries, place: Ints, options: Options, tied: Ints) -> Ranking:
+    """Count what each topic holds; the rows come later."""
+    size = len(qrels.topics)
+    rel = qrels.numbers.astype(np.int64)
+    returned = np.zeros(size, np.int64)
+    returned[place[place >= 0]] = np.bincount(run.topic, minlength=len(run.topics))[place >= 0]
+    gains = rel > 0
+    order = np.lexsort((-rel[gains], qrels.topic[gains]))
+    none = np.empty(0, np.int64)
+    return Ranking(
+        topics=qrels.topics,
+        answered=returned > 0,
+        num_ret=returned,
+        num_rel=np.bincount(qrels.topic[rel >= options.level], minlength=size),
+        num_nonrel=np.bincount(qrels.topic[(rel >= 0) & (rel < options.level)], minlength=size),
+        topic=none, rank=none, rel=none, first=none, last=none,
+        ideal_topic=qrels.topic[gains][order],
+        ideal_gain=rel[gains][order],
+        tied=tied,
+        options=options,
+    )  # fmt: skip
+
+
+def _positions(wanted: npt.NDArray[np.bytes_], among: npt.NDArray[np.bytes_]) -> Ints:
+    """Return where each wanted topic is among others (sorted), −1 where it is not."""
+    at = np.minimum(np.searchsorted(among, wanted), len(among) - 1)
+    return np.where(among[at] == wanted, at, -1)

@@ -1,0 +1,143 @@
+"""What an evaluation hands back: means by measure, values by topic, and trec_eval's own printed form."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from linker.evaluation.fields import Flags, Floats
+from linker.evaluation.names import COUNTS, Measure, parse
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation(Mapping[str, float]):
+    """Means by measure name; both spellings are understood (`result["recip_rank"]`, `result["MRR"]`).
+
+    `measures` in trec_eval's order; `topic_ids`: every judged topic, byte order [t]; `answered`: flags [t];
+    `per_topic`: measure → float64 [t]; `run_name`: the run's own name (its last line's sixth column).
+    `complete`: averaged over all judged topics; `ignored`: topics of the run without judgements.
+    `bounds` and `intervals` (measure → low, high), `undefined` (measure → topics without a value) and
+    `tied` (documents, topics) only where they were asked for.
+    """
+
+    measures: tuple[Measure, ...]
+    means: Mapping[str, float]
+    topic_ids: list[str]
+    answered: Flags
+    per_topic: Mapping[str, Floats]
+    run_name: str
+    complete: bool
+    ignored: int = 0
+    bounds: Mapping[str, Interval] = field(default_factory=dict)
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
+    undefined: Mapping[str, int] = field(default_factory=dict)
+    micro: Mapping[str, float] = field(default_factory=dict)
+    tied: tuple[int, int] | None = None
+
+    def __getitem__(self, measure: str) -> float:
+        if measure in self.means:
+            return self.means[measure]
+        return self.means[str(parse([measure])[0])]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.means)
+
+    def __len__(self) -> int:
+        return len(self.means)
+
+    @property
+    def num_topics(self) -> int:
+        """Judged topics."""
+        return len(self.topic_ids)
+
+    @property
+    def num_answered(self) -> int:
+        """Judged topics for which the run holds a document."""
+        return int(np.count_nonzero(self.answered))
+
+    @cached_property
+    def _place(self) -> dict[str, int]:
+        return {topic: i for i, topic in enumerate(self.topic_ids)}
+
+    def topic(self, topic_id: str) -> dict[str, float]:
+        """Return one topic's values by measure name. Raises KeyError for a topic without judgements."""
+        at = self._place[topic_id]
+        return {name: float(column[at]) for name, column in self.per_topic.items()}
+
+    def coverage(self) -> str:
+        """Say in words how many judged topics were answered."""
+        scope = "all judged topics" if self.complete else "answered topics only"
+        extra = f"; {self.ignored} topics of the run are not judged" if self.ignored else ""
+        return (
+            f"{self.num_answered} of {self.num_topics} judged topics answered; averaged over {scope}{extra}"
+        )
+
+    def text(self, *, per_topic: bool = False, summary: bool = True, runid: bool = False) -> str:
+        """Return trec_eval's printed form, byte for byte; `per_topic` is -q, `summary=False` is -n."""
+        lines = list(self._topic_lines()) if per_topic else []
+        if summary:
+            if runid:
+                lines.append(_line("runid", "all", self.run_name))
+            lines += [_line(str(m), "all", _shown(m, self.means[str(m)])) for m in self.measures]
+        return "".join(lines)
+
+    def _topic_lines(self) -> Iterator[str]:
+        shown = [m for m in self.measures if m.base not in ("num_q", "gm_map")]
+        columns = [(m, str(m), self.per_topic[str(m)].tolist()) for m in shown]
+        for at in np.flatnonzero(self.answered).tolist():
+            for measure, name, column in columns:
+                yield _line(name, self.topic_ids[at], _shown(measure, column[at]))
+
+    def to_dict(self, *, per_topic: bool = False) -> dict[str, Any]:
+        """Return everything as plain values for JSON; NaN becomes None."""
+        data: dict[str, Any] = {
+            "run": self.run_name,
+            "topics": self.num_topics,
+            "answered": self.num_answered,
+            "ignored": self.ignored,
+            "complete": self.complete,
+            "measures": {name: _plain(value) for name, value in self.means.items()},
+        }
+        for name in ("micro", "undefined", "bounds", "intervals"):
+            if getattr(self, name):
+                data[name] = dict(getattr(self, name))
+        if self.tied is not None:
+            data["tied"] = {"documents": self.tied[0], "topics": self.tied[1]}
+        if per_topic:
+            data["per_topic"] = {
+                topic: {"answered": bool(done), **{n: _plain(float(c[i])) for n, c in self.per_topic.items()}}
+                for i, (topic, done) in enumerate(zip(self.topic_ids, self.answered, strict=True))
+            }
+        return data
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(str(m))}</td><td style='text-align:right'>"
+            f"{_shown(m, self.means[str(m)]).strip()}</td></tr>"
+            for m in self.measures
+        )
+        caption = html.escape(f"{self.run_name}: {self.coverage()}")
+        return f"<table><caption>{caption}</caption><tr><th>measure</th><th>value</th></tr>{rows}</table>"
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{m}={_shown(m, self.means[str(m)]).strip()}" for m in self.measures)
+        return f"<Evaluation {shown} ({self.coverage()})>"
+
+
+def _line(name: str, topic: str, value: str) -> str:
+    return f"{name:<22}\t{topic}\t{value}\n"
+
+
+def _shown(measure: Measure, value: float) -> str:
+    return f"{value:.0f}" if measure.base in COUNTS else f"{value:6.4f}"
+
+
+def _plain(value: float) -> float | None:
+    return None if np.isnan(value) else value

@@ -1,0 +1,309 @@
+"""TREC runs and judgements: reading fast, refusing what is malformed, writing what trec_eval reads back alike."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import numpy.typing as npt
+
+from linker.errors import InputError
+from linker.evaluation.entries import Entries, Source
+from linker.evaluation.fields import PAD, Bytes, Fields, Floats, Ints, Words, padded
+
+PathLike = str | os.PathLike[str]
+
+_BLOCK = 1 << 21  # bytes parsed at once: its arrays stay in the processor's cache
+_SPACE = np.zeros(256, np.bool_)
+_SPACE[[9, 10, 11, 12, 13, 32]] = True
+_NEWLINE = 10
+_INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
+_RUN_COLUMNS = "topic Q0 document rank score name"
+_QRELS_COLUMNS = "topic 0 document relevance"
+
+
+def read_run(path: PathLike) -> Entries:
+    """Read a TREC run (six columns, more are ignored; `.gz` by its suffix); the rank column is ignored.
+
+    Raises InputError naming file and line: too few columns, a score that is no number or NaN, a document
+    that repeats inside a topic, an empty file.
+    """
+    buffer, name = _load(path), str(path)
+    parts, label = _Parts(), Fields(buffer, np.empty(0, np.int64), np.empty(0, np.int64))
+    for block in _lines(buffer, name, 6, None, _RUN_COLUMNS):
+        parts.add(block, 2, _scores(block, name))
+        label = block.column(5)[-1:]
+    return parts.entries(buffer, name, kind="run", name="".join(label.texts()))
+
+
+def read_qrels(path: PathLike) -> Entries:
+    """Read judgements: TREC's four columns, or BEIR's three with a header; `.gz` by its suffix.
+
+    Raises InputError naming file and line: a wrong column count, a relevance that is no integer, a document
+    that repeats inside a topic, an empty file.
+    """
+    buffer, name, parts = _load(path), str(path), _Parts()
+    skip = _beir_header(buffer, name)
+    columns, wanted = (3, "query-id corpus-id score") if skip else (4, _QRELS_COLUMNS)
+    for block in _lines(buffer, name, columns, columns, wanted, skip):
+        parts.add(block, columns - 2, _relevances(block, name))
+    return parts.entries(buffer, name, kind="qrels", name="")
+
+
+def write_run(
+    path: PathLike, run: Iterable[tuple[str, Sequence[str], npt.ArrayLike]], name: str = "linker"
+) -> None:
+    """Write (topic, document ids, scores) as a TREC run, `.gz` by suffix, atomically (a rename at the end).
+
+    Scores have nine significant digits; lines and ranks follow the printed scores as trec_eval reads them:
+    score descending, then document id descending in byte order. Raises InputError on a NaN, on an id that is
+    empty or holds white space, on a repeated id, and when ids and scores differ in number.
+    """
+    target, seen = Path(path), set[str]()
+    _check_column(name, "run name", str(path))
+    with _replacing(target) as out:
+        for topic, ids, scores in run:
+            if topic in seen:
+                raise InputError(f"{path}: topic {topic!r} is given twice")
+            seen.add(topic)
+            out.write(
+                "".join(_run_lines(topic, ids, scores, name, str(path))).encode("utf-8", "surrogateescape")
+            )
+
+
+def _run_lines(topic: str, ids: Sequence[str], scores: npt.ArrayLike, name: str, path: str) -> Iterator[str]:
+    printed = [f"{score:.9g}" for score in np.asarray(scores, np.float64).tolist()]
+    if len(ids) != len(printed) or "nan" in printed or len(set(ids)) != len(ids):
+        raise InputError(
+            f"{path}: topic {topic!r}: one score, not NaN, for each of its distinct documents, please"
+        )
+    for text in (topic, *ids):
+        _check_column(text, "id", path)
+    rows = sorted(zip(map(float, printed), map(_in_bytes, ids), ids, printed, strict=True), reverse=True)
+    for rank, (_, _, document, score) in enumerate(rows, 1):
+        yield f"{topic} Q0 {document} {rank} {score} {name}\n"
+
+
+def _in_bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _check_column(text: str, what: str, path: str) -> None:
+    if not isinstance(text, str) or not text or "\0" in text or len(_in_bytes(text).split()) != 1:
+        raise InputError(
+            f"{path}: {what} {text!r} is empty or holds white space: a TREC column cannot carry it"
+        )
+
+
+@contextmanager
+def _replacing(target: Path) -> Iterator[IO[bytes]]:
+    """Open a file that takes its name only when the block ends well; a pipe or device is written directly."""
+    direct = target.exists() and not target.is_file()
+    path = target if direct else target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with path.open("wb") as raw:
+            if target.suffix == ".gz":
+                with gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
+                    yield packed  # type: ignore[misc] # a GzipFile is a binary file to its users
+            else:
+                yield raw
+        if not direct:
+            path.replace(target)
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror}") from error
+    finally:
+        if not direct:
+            path.unlink(missing_ok=True)
+
+
+def _load(path: PathLike) -> Bytes:
+    """Return a file's text with `PAD` zero bytes either side, ending in a newline."""
+    try:
+        if str(path).endswith(".gz"):
+            with gzip.open(path, "rb") as packed:
+                text = packed.read()
+        else:
+            return _checked(_load_plain(path), path)
+    except (OSError, EOFError) as error:
+        raise InputError(f"cannot read {path}: {error}") from error
+    return _checked(padded(text if text.endswith(b"\n") else text + b"\n"), path)
+
+
+def _load_plain(path: PathLike) -> Bytes:
+    """Read without a second copy of the text."""
+    with Path(path).open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        buffer = np.zeros(size + 2 * PAD + 1, np.uint8)
+        read = file.readinto(buffer.data[PAD : PAD + size])
+        rest = file.read()  # a pipe has no size; a growing file has more
+    if rest or read != size:
+        text = buffer[PAD : PAD + read].tobytes() + rest
+        return padded(text if text.endswith(b"\n") else text + b"\n")
+    if buffer[PAD + size - 1] != _NEWLINE:
+        buffer[PAD + size] = _NEWLINE
+        return buffer
+    return buffer[:-1]
+
+
+def _checked(buffer: Bytes, path: PathLike) -> Bytes:
+    if not (buffer > 32).any():
+        raise InputError(f"{path}: the file is empty")
+    if np.count_nonzero(buffer) != len(buffer) - 2 * PAD:
+        line = int(np.count_nonzero(buffer[: int(np.argmin(buffer[PAD:])) + PAD] == _NEWLINE)) + 1
+        raise InputError(f"{path}:{line}: the line holds a NUL byte; is this a text file?")
+    return buffer
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Lines cut into columns: `begin` and `end` are int64 [rows, columns]; `line` as in `Source`."""
+
+    buffer: Bytes
+    begin: Ints
+    end: Ints
+    line: int | Ints
+
+    def column(self, number: int) -> Fields:
+        begin = np.ascontiguousarray(self.begin[:, number])
+        return Fields(self.buffer, begin, self.end[:, number] - begin)
+
+    def place(self, row: int, path: str) -> str:
+        return Source(path, ((0, self.line),)).place(row)
+
+
+def _lines(
+    buffer: Bytes, path: str, columns: int, most: int | None, wanted: str, skip: int = 0
+) -> Iterator[_Block]:
+    """Cut the text, after `skip` bytes holding one line, into blocks of rows of `columns` columns."""
+    line, begin, end = 1 + bool(skip), PAD + skip, len(buffer) - PAD
+    while begin < end:
+        stop = _line_end(buffer, min(begin + _BLOCK, end))
+        edges = np.flatnonzero(buffer[begin:stop] <= 32) + begin
+        kinds = buffer[edges]
+        spaces = _SPACE[kinds]
+        if not spaces.all():
+            edges, kinds = edges[spaces], kinds[spaces]
+        edges = np.concatenate(([begin - 1], edges))
+        block = _regular(buffer, edges, kinds, columns, line)
+        yield block or _irregular(buffer, edges, kinds, (columns, most, wanted), path, line)
+        line += int(np.count_nonzero(kinds == _NEWLINE))
+        begin = stop
+
+
+def _line_end(buffer: Bytes, stop: int) -> int:
+    """Return the offset after the first newline at or after `stop` − 1."""
+    while buffer[stop - 1] != _NEWLINE:
+        found = np.flatnonzero(buffer[stop : stop + 4096] == _NEWLINE)
+        stop = min(stop + (int(found[0]) + 1 if len(found) else 4096), len(buffer) - PAD)
+    return stop
+
+
+def _regular(buffer: Bytes, edges: Ints, kinds: Bytes, columns: int, line: int) -> _Block | None:
+    """Cut lines that all hold exactly `columns` columns with one separator between; None if they do not."""
+    if len(kinds) % columns or not (np.diff(edges) > 1).all():
+        return None
+    newline = kinds.reshape(-1, columns) == _NEWLINE
+    if not newline[:, -1].all() or np.count_nonzero(newline) != len(newline):
+        return None
+    return _Block(buffer, edges[:-1].reshape(-1, columns) + 1, edges[1:].reshape(-1, columns), line)
+
+
+def _irregular(
+    buffer: Bytes, edges: Ints, kinds: Bytes, rule: tuple[int, int | None, str], path: str, first: int
+) -> _Block:
+    """Cut any lines; blank ones are passed over. Raises InputError where the column count is wrong."""
+    columns, most, wanted = rule
+    line = np.concatenate(([0], np.cumsum(kinds[:-1] == _NEWLINE)))
+    word = np.diff(edges) > 1
+    count = np.bincount(line[word], minlength=int(line[-1]) + 1)
+    wrong = (count > 0) & ((count < columns) | (count > (most or np.inf)))
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise InputError(f"{path}:{first + at}: {count[at]} columns; expected: {wanted}")
+    start = (np.cumsum(count) - count)[count > 0]
+    cells = start[:, None] + np.arange(columns)
+    begin, end = edges[:-1][word] + 1, edges[1:][word]
+    return _Block(buffer, begin[cells], end[cells], np.flatnonzero(count > 0) + first)
+
+
+def _scores(block: _Block, path: str) -> Floats:
+    fields = block.column(4)
+    values = fields.numbers()
+    bad = np.isnan(values)
+    if bad.any():
+        row = int(np.argmax(bad))
+        text = fields[row : row + 1].texts()[0]
+        raise InputError(f"{block.place(row, path)}: score {text!r} is not a number that can be ranked")
+    return values
+
+
+def _relevances(block: _Block, path: str) -> Floats:
+    fields = block.column(block.begin.shape[1] - 1)
+    labels, number = np.unique(fields.array(), return_inverse=True)
+    known = [bool(_INTEGER.fullmatch(str(label, "latin-1"))) for label in labels.tolist()]
+    if not all(known):
+        row = int(np.argmin(np.array(known)[number]))
+        text = fields[row : row + 1].texts()[0]
+        raise InputError(
+            f"{block.place(row, path)}: relevance {text!r} is not an integer (at most nine digits)"
+        )
+    return np.array([int(label) for label in labels.tolist()], np.float64)[number]
+
+
+def _beir_header(buffer: Bytes, path: str) -> int:
+    """Return the length of a BEIR header line, 0 where the file is no BEIR file."""
+    stop = _line_end(buffer, PAD + 1)
+    cells = buffer[PAD:stop].tobytes().split()
+    if len(cells) != 3:
+        return 0
+    if cells[2].lower() not in (b"score", b"relevance", b"rel", b"label"):
+        raise InputError(
+            f"{path}:1: three columns without BEIR's header; put 'query-id<TAB>corpus-id<TAB>score' on top, "
+            f"or give four columns: {_QRELS_COLUMNS}"
+        )
+    return stop - PAD
+
+
+class _Parts:
+    """What is kept of each block: stretches of one topic, documents, their hashes, values, line numbers."""
+
+    def __init__(self) -> None:
+        self._heads: list[Fields] = []
+        self._lengths: list[Ints] = []
+        self._documents: list[Fields] = []
+        self._hashes: list[Words] = []
+        self._values: list[Floats] = []
+        self._places: list[tuple[int, int | Ints]] = []
+        self._rows = 0
+
+    def add(self, block: _Block, document: int, values: Floats) -> None:
+        topic, documents = block.column(0), block.column(document)
+        first = np.flatnonzero(topic.changes())
+        self._heads.append(topic[first])
+        self._lengths.append(np.diff(np.append(first, len(topic))))
+        self._documents.append(documents)
+        self._hashes.append(documents.hashes())
+        self._values.append(values)
+        self._places.append((self._rows, block.line))
+        self._rows += len(topic)
+
+    def entries(self, buffer: Bytes, path: str, *, kind: str, name: str) -> Entries:
+        if not self._rows:
+            raise InputError(f"{path}: no line after the header")
+        heads, documents = _joined(buffer, self._heads), _joined(buffer, self._documents)
+        hashes, values = np.concatenate(self._hashes), np.concatenate(self._values)
+        source = Source(path, tuple(self._places))
+        more = {"source": source, "name": name, "kind": kind}
+        return Entries.build(heads, np.concatenate(self._lengths), documents, hashes, values, **more)
+
+
+def _joined(buffer: Bytes, parts: list[Fields]) -> Fields:
+    starts, lengths = [p.start for p in parts], [p.length for p in parts]
+    return Fields(buffer, np.concatenate(starts), np.concatenate(lengths))
