@@ -1,0 +1,50 @@
+"""The mean of word vectors, with an optional learned projection: the baseline every other encoder has to beat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor, nn
+
+from linker.encoders.star import masked_mean
+
+
+@dataclass(frozen=True, slots=True)
+class BagConfig:
+    """`dim` is the word vectors' dimension; `projection`, when given, the embedding's."""
+
+    dim: int = 300
+    projection: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.dim < 1 or (self.projection is not None and self.projection < 1):
+            raise ValueError("dim and projection must be at least 1")
+
+
+class BagOfVectors(nn.Module):
+    """Token ids to the mean of their vectors, not normalised; a token's weight is the length of its vector."""
+
+    def __init__(self, config: BagConfig, tokens: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(tokens, config.dim, padding_idx=0)
+        size = config.projection
+        self.projection = nn.Identity() if size is None else nn.Linear(config.dim, size, bias=False)
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Map ids [B, L] and their mask [B, L] (True: a token) to vectors [B, d]; zeros without tokens."""
+        mean: Tensor = self.projection(masked_mean(self.embedding(ids), mask))
+        return mean
+
+
+def sif_scaled(
+    vectors: npt.NDArray[np.float32], counts: npt.NDArray[np.int64], a: float = 1e-3
+) -> npt.NDArray[np.float32]:
+    """Scale vectors [n, d] by smooth inverse frequency a/(a + p(w)) (Arora, Liang & Ma, 2017).
+
+    `counts` [n] are the tokens' frequencies; a token never seen keeps its length. The mean of vectors so scaled has
+    the direction of the weighted mean, so that any encoder can start from them and learn the weights on.
+    """
+    share = counts / max(int(counts.sum()), 1)
+    return (vectors * (a / (a + share))[:, None]).astype(np.float32)

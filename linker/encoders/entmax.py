@@ -1,0 +1,101 @@
+"""α-entmax: softmax (α → 1) to sparsemax (α = 2), exact, with the gradient for the scores and for α.
+
+Peters, Niculae & Martins (2019) define it; Correia, Niculae & Martins (2019) give ∂/∂α. With ε = α − 1, x = z − max z:
+
+    p_i = [1 + ε(x_i − λ)]₊^(1/ε),   λ such that Σ p = 1.
+
+λ is the root of ‖1 + ε(x − λ)‖_{1/ε} = 1, a convex falling function, so Newton from its left never overshoots.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+MIN_EPSILON = 1e-5  # α is raised to 1 + this: there entmax and softmax agree to about 1e-5 · log² p
+MAX_STEPS = 50
+
+
+def entmax(scores: Tensor, alpha: Tensor | float, dim: int = -1, mask: Tensor | None = None) -> Tensor:
+    """Return probabilities of the shape and dtype of `scores`, with exact zeros; differentiable in scores and alpha.
+
+    `alpha` in (1, 2] is a number, or broadcasts to `scores` with size 1 along `dim` (one α a head). `mask` broadcasts
+    to `scores`, True where a score counts: masked places get 0, and a row without any place is all zeros.
+    float16 and bfloat16 are computed in float32.
+    """
+    exact = scores if scores.dtype == torch.float64 else scores.float()
+    if mask is not None:
+        exact = exact.masked_fill(~mask, -torch.inf)
+    rows = list(exact.shape)
+    rows[dim] = 1
+    alpha = torch.as_tensor(alpha, dtype=exact.dtype, device=exact.device).expand(rows)
+    result: Tensor = _Entmax.apply(exact, alpha, dim)
+    return result.to(scores.dtype)
+
+
+class _Entmax(torch.autograd.Function):
+    """Keeps only p and α for the backward pass: everything else follows from them."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, alpha: Tensor, dim: int) -> Tensor:
+        p = _solve(scores, (alpha - 1).clamp(min=MIN_EPSILON), dim)
+        ctx.save_for_backward(p, alpha)
+        ctx.dim = dim
+        return p
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None]:
+        p, alpha = ctx.saved_tensors
+        dim, epsilon = ctx.dim, (alpha - 1).clamp(min=MIN_EPSILON)
+        support = p > 0
+        log_p = torch.where(support, p, 1.0).log_()
+        t = -epsilon * log_p
+        skewed = torch.where(support, (log_p + t).exp_(), 0.0)  # p^(2 − α)
+        total = skewed.sum(dim, keepdim=True).clamp(min=torch.finfo(p.dtype).tiny)
+        centred = grads[0] - (skewed * grads[0]).sum(dim, keepdim=True) / total
+        for_alpha = None
+        if ctx.needs_input_grad[1]:
+            # ∂p/∂α at fixed λ is −p log²p · (eᵗ − 1 − t)/t²; moving λ recentres it, which `centred` already does.
+            for_alpha = -(p * log_p.square() * _exp_remainder(t) * centred).sum(dim, keepdim=True)
+        return skewed * centred, for_alpha, None
+
+
+def _solve(scores: Tensor, epsilon: Tensor, dim: int) -> Tensor:
+    """Find p by Newton on the 1/ε-norm from below the root."""
+    top = scores.amax(dim, keepdim=True).clamp(min=torch.finfo(scores.dtype).min)  # a row of −inf stays −inf
+    x = scores - top
+    shift = _start(x, epsilon, dim)
+    tiny, tolerance = torch.finfo(x.dtype).tiny, 8 * torch.finfo(x.dtype).eps
+    inverse = epsilon.reciprocal()
+    for _ in range(MAX_STEPS):
+        y = ((x - shift) * epsilon).clamp_(min=-1)
+        p = y.log1p().mul_(inverse).exp_()
+        mass = p.sum(dim, keepdim=True)
+        slope = (p / y.add_(1).clamp_(min=tiny)).sum(dim, keepdim=True)
+        step = -torch.expm1(-epsilon * mass.clamp(min=tiny).log()) * inverse * mass / slope.clamp(min=tiny)
+        moved = shift + step.clamp_(min=0)
+        if bool(((mass <= 1 + tolerance) | (moved == shift)).all()):  # or the step is lost in rounding
+            break
+        shift = moved
+    return p / mass.clamp(min=tiny)
+
+
+def _start(x: Tensor, epsilon: Tensor, dim: int) -> Tensor:
+    """Return a λ at or below the root: by Jensen mean_k(x) + (1 − k^−ε)/ε is one for the best k places; k = 1 and n."""
+    valid = torch.isfinite(x)
+    count = valid.sum(dim, keepdim=True).clamp(min=1).to(x.dtype)
+    mean = torch.where(valid, x, 0.0).sum(dim, keepdim=True) / count
+    return (mean - torch.expm1(-epsilon * count.log()) / epsilon).clamp(min=0)
+
+
+def _exp_remainder(t: Tensor) -> Tensor:
+    """Return (eᵗ − 1 − t)/t² without cancellation; t ≥ 0."""
+    near = t < 0.3
+    small = torch.where(near, t, 0.0)
+    series = torch.full_like(t, 1 / 39916800)
+    for factorial in (3628800, 362880, 40320, 5040, 720, 120, 24, 6, 2):
+        series = series.mul_(small).add_(1 / factorial)
+    large = torch.where(near, 1.0, t)
+    return torch.where(near, series, (large.expm1() - large) / large.square())

@@ -1,0 +1,171 @@
+"""The star against a double loop written from the definition, and what padding may never do."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from linker.encoders.bag import BagConfig, BagOfVectors
+from linker.encoders.entmax import entmax
+from linker.encoders.star import PRESETS, StarConfig, StarTransformer
+
+SMALL = StarConfig(dim=12, heads=3, head_dim=5)
+VARIANTS = {
+    "paper": SMALL,
+    "two layers": dataclasses.replace(SMALL, layers=2),
+    "no token key": dataclasses.replace(SMALL, layers=2, token_key=False, window=1),
+    "recommended": dataclasses.replace(PRESETS["recommended"], dim=12, heads=3, head_dim=5, layers=2),
+    "everything": dataclasses.replace(
+        SMALL, layers=3, residual=True, layer_norm=True, leaky_relu=True, max_weight=0.3, window=3, alpha=1.8
+    ),
+    "no window": dataclasses.replace(SMALL, window=0),
+}
+
+
+def build(config: StarConfig) -> StarTransformer:
+    """Return a double-precision model with every parameter random, zero-initialised ones too."""
+    model = StarTransformer(config, tokens=20).double()
+    g = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=g, dtype=torch.float64) * 0.5)
+    return model
+
+
+def naive(model: StarTransformer, config: StarConfig, ids: list[int]) -> Tensor:
+    """Encode one text without padding, token by token and head by head."""
+    words = [model.embedding.weight[i] for i in ids]
+    relay = sum(words, torch.zeros(config.dim, dtype=torch.float64)) / max(len(words), 1)
+    ring = list(words)
+    for number, layer in enumerate(model.layers):
+        assert isinstance(layer.ring, torch.nn.Module)
+        new = []
+        for i in range(len(ring)):
+            near = [ring[j] for j in range(i - config.window, i + config.window + 1) if 0 <= j < len(ring)]
+            own = [words[i]] if config.token_key and number > 0 else []
+            new.append(attend(layer.ring, config, ring[i], [*near, relay, *own]))
+        ring = [finish(config, layer.ring_norm, h, n) for h, n in zip(ring, new, strict=True)]
+        seen = attend(layer.relay, config, relay, [relay, *ring])
+        relay = finish(config, layer.relay_norm, relay, seen)
+    top = torch.stack(ring).amax(0) if ring else torch.zeros_like(relay)
+    return (relay + top * (1 if model.max_weight is None else model.max_weight)) / 2
+
+
+def attend(module: object, config: StarConfig, query: Tensor, keys: list[Tensor]) -> Tensor:
+    """Attend with one query to a list of vectors."""
+    heads = []
+    for h in range(config.heads):
+        rows = slice(h * config.head_dim, (h + 1) * config.head_dim)
+        q = module.query.weight[rows] @ query + module.query.bias[rows]  # type: ignore[attr-defined]  # an attention
+        scores = torch.stack([q @ (module.key.weight[rows] @ k) for k in keys])  # type: ignore[attr-defined]  # same
+        values = torch.stack([module.value.weight[rows] @ k + module.value.bias[rows] for k in keys])  # type: ignore[attr-defined]  # same
+        heads.append(entmax(scores / math.sqrt(config.head_dim), module.alpha[h]) @ values)  # type: ignore[attr-defined]  # same
+    return module.out(torch.cat(heads))  # type: ignore[attr-defined, no-any-return]  # same
+
+
+def finish(config: StarConfig, norm: object, old: Tensor, new: Tensor) -> Tensor:
+    new = torch.where(new > 0, new, 0.01 * new) if config.leaky_relu else new
+    return norm(old + new if config.residual else new)  # type: ignore[operator, no-any-return]  # a module
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("length", [0, 1, 2, 3, 9])
+def test_equals_the_double_loop(name: str, length: int) -> None:
+    model = build(VARIANTS[name])
+    ids = torch.randint(2, 20, (3, length), generator=torch.Generator().manual_seed(length))
+    found = model(ids, torch.ones_like(ids, dtype=torch.bool))
+    for row, text in zip(found, ids.tolist(), strict=True):
+        assert (row - naive(model, VARIANTS[name], text)).abs().max() < 1e-9
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_single_precision_equals_the_double_loop_within_1e_6(name: str) -> None:
+    model = build(VARIANTS[name])
+    ids = torch.randint(2, 20, (2, 9), generator=torch.Generator().manual_seed(9))
+    exact = torch.stack([naive(model, VARIANTS[name], text) for text in ids.tolist()])
+    found = model.float()(ids, torch.ones_like(ids, dtype=torch.bool)).double()
+    exact, found = (torch.nn.functional.normalize(x, dim=-1) for x in (exact, found))
+    assert (found - exact).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize(
+    "model", [*(build(c) for c in VARIANTS.values()), BagOfVectors(BagConfig(12), 20).double()]
+)
+def test_padding_and_batch_mates_change_nothing(model: torch.nn.Module) -> None:
+    lengths = [5, 0, 1, 9]
+    ids = torch.randint(2, 20, (4, 14), generator=torch.Generator().manual_seed(1))
+    mask = torch.arange(14)[None] < torch.tensor(lengths)[:, None]
+    together = model(
+        ids, mask
+    )  # what stands at masked places does not matter either: it is not even PAD here
+    for row, length in enumerate(lengths):
+        alone = model(ids[row : row + 1, :length], torch.ones(1, length, dtype=torch.bool))
+        assert (together[row] - alone[0]).abs().max() < 1e-12
+
+
+def test_an_empty_text_and_an_empty_batch_are_finite() -> None:
+    for config in VARIANTS.values():
+        model = build(config).float()
+        assert torch.isfinite(
+            model(torch.zeros(2, 3, dtype=torch.long), torch.zeros(2, 3, dtype=torch.bool))
+        ).all()
+        assert model(torch.zeros(0, 3, dtype=torch.long), torch.zeros(0, 3, dtype=torch.bool)).shape == (
+            0,
+            12,
+        )
+
+
+def test_gradcheck_through_every_parameter() -> None:
+    model = build(dataclasses.replace(SMALL, dim=4, heads=2, head_dim=2, layers=2))
+    ids = torch.tensor([[2, 3, 4], [5, 0, 0]])
+    parameters = dict(model.named_parameters())
+
+    def call(*values: Tensor) -> Tensor:
+        given = dict(zip(parameters, values, strict=True))
+        return torch.func.functional_call(model, given, (ids, ids > 0))  # type: ignore[no-any-return]  # a model's output
+
+    inputs = tuple(p.detach().requires_grad_() for p in parameters.values())
+    assert torch.autograd.gradcheck(call, inputs, eps=1e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_memory_is_linear_in_the_length(layers: int) -> None:
+    """Count the numbers kept for the backward pass: twice the length, at most twice the numbers."""
+    model = StarTransformer(dataclasses.replace(SMALL, layers=layers), 20)
+
+    def kept(length: int) -> tuple[int, int]:
+        sizes: dict[int, int] = {}
+
+        def note(x: Tensor) -> Tensor:
+            sizes[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes()
+            return x
+
+        ids = torch.ones(1, length, dtype=torch.long)
+        with torch.autograd.graph.saved_tensors_hooks(note, lambda x: x):
+            out = model(ids, ids > 0)
+        assert out.requires_grad
+        return sum(sizes.values()), max(sizes.values())
+
+    (short, _), (long, largest) = kept(500), kept(1000)
+    assert long < 2.05 * short
+    assert largest < 1000 * 1000  # bytes: smaller than any length × length matrix
+
+
+def test_the_recommended_model_starts_as_the_mean_of_vectors() -> None:
+    config = dataclasses.replace(PRESETS["recommended"], dim=12, heads=3, head_dim=5, max_weight=0.0)
+    star, bag = StarTransformer(config, 20), BagOfVectors(BagConfig(12), 20)
+    bag.embedding.load_state_dict(star.embedding.state_dict())
+    ids = torch.tensor([[2, 3, 4, 5], [7, 8, 0, 0]])
+    assert torch.allclose(star(ids, ids > 0) * 2, bag(ids, ids > 0), atol=1e-6)
+
+
+def test_alpha_starts_where_it_is_told_and_stays_inside() -> None:
+    model = StarTransformer(dataclasses.replace(SMALL, alpha=1.2), 20)
+    assert model.alphas().keys() == {"layers.0.ring", "layers.0.relay"}
+    assert model.alphas()["layers.0.ring"] == pytest.approx([1.2] * 3)
+    with pytest.raises(ValueError, match="alpha"):
+        StarConfig(alpha=2.0)
