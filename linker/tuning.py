@@ -1,0 +1,181 @@
+"""Choosing between BM25, dense and hybrid search on judged queries: `linker index tune`.
+
+Hybrid does not always win: a weak side drags a good one down. So every candidate is measured on the judged
+queries, and a hybrid is chosen only where it is really ahead of the better single side: its mean lead over the
+queries must exceed `CERTAINTY` standard errors of the paired differences. (The best of many candidates is
+flattered by chance, which a rule of two standard errors, rather than one, makes up for in part.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from indexes.fusion import Fusion, Method, Ranking, fuse
+from linker.errors import InputError
+
+Mode: TypeAlias = Literal["hybrid", "dense", "bm25"]
+Values: TypeAlias = npt.NDArray[np.float64]  # [Q], a measure's value for each query
+Found: TypeAlias = npt.NDArray[np.bool_]  # [Q, k], whether the hit at a rank is relevant
+
+CERTAINTY = 2.0
+WEIGHTS = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1, 0.9)  # of the dense side, the plainest first
+
+
+def reciprocal_rank(found: Found, relevant: Values) -> Values:
+    """Return 1 / rank of the first relevant hit, 0 without one."""
+    first: Values = 1.0 / (1.0 + found.argmax(axis=1))
+    return np.where(found.any(axis=1), first, 0.0)
+
+
+def success_at(cutoff: int) -> Callable[[Found, Values], Values]:
+    """Return the measure that is 1 when a relevant hit is among the first `cutoff`."""
+
+    def success(found: Found, relevant: Values) -> Values:
+        return np.where(found[:, :cutoff].any(axis=1), 1.0, 0.0)
+
+    return success
+
+
+def average_precision(found: Found, relevant: Values) -> Values:
+    """Return the precisions at the relevant hits' ranks, summed, over the number of relevant documents."""
+    precision = np.cumsum(found, axis=1) / np.arange(1, found.shape[1] + 1)
+    summed: Values = (precision * found).sum(axis=1)
+    return summed / np.maximum(relevant, 1.0)
+
+
+MEASURES: Mapping[str, Callable[[Found, Values], Values]] = {
+    "mrr": reciprocal_rank,
+    "success@1": success_at(1),
+    "success@5": success_at(5),
+    "map": average_precision,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One way to search and its mean figures, by measure."""
+
+    mode: Mode
+    fusion: Fusion | None
+    means: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What was chosen, out of which candidates, and why (`reason` is a sentence for the user)."""
+
+    chosen: Candidate
+    candidates: tuple[Candidate, ...]
+    measure: str
+    queries: int
+    reason: str
+
+
+def tune(
+    bm25: Ranking | None,
+    dense: Ranking | None,
+    relevant: Sequence[Sequence[int]],
+    measure: str = "mrr",
+) -> Tuning:
+    """Choose the way to search that serves the judged queries best.
+
+    `bm25` and `dense` are the sides' answers to the same Q queries; a side that the index lacks is None. Fusion
+    weights are in that order. `relevant` holds each query's relevant rows; a relevant document that is not in the
+    index is given as −1: it is counted, never found. Every query counts; one without relevant rows scores 0.
+    Equal means go to the simpler setting: bm25, then dense, then the hybrids in the order of `fusions`.
+    Raises InputError when there is nothing to choose by.
+    """
+    _check(bm25, dense, relevant, measure)
+    settings: list[tuple[Mode, Fusion | None, Ranking]] = []
+    if bm25 is not None:
+        settings.append(("bm25", None, bm25))
+    if dense is not None:
+        settings.append(("dense", None, dense))
+    if bm25 is not None and dense is not None:
+        depth = max(bm25[0].shape[1], dense[0].shape[1], 1)
+        settings += [("hybrid", f, fuse([bm25, dense], f, depth)) for f in fusions()]
+    candidates, values = [], []
+    for mode, fusion, (rows, _) in settings:
+        by_measure = _evaluate(rows, relevant)
+        values.append(by_measure[measure])
+        candidates.append(Candidate(mode, fusion, {m: float(v.mean()) for m, v in by_measure.items()}))
+    place, reason = _choose(candidates, values)
+    return Tuning(candidates[place], tuple(candidates), measure, len(relevant), reason)
+
+
+def fusions() -> list[Fusion]:
+    """Return the hybrids that are tried, the plainest first."""
+    settings: list[tuple[Method, int]] = [
+        ("rrf", 60),
+        ("rrf", 10),
+        ("max", 60),
+        ("minmax", 60),
+        ("zscore", 60),
+    ]
+    return [Fusion(method, (round(1 - w, 1), w), k) for method, k in settings for w in WEIGHTS]
+
+
+def _check(
+    bm25: Ranking | None, dense: Ranking | None, relevant: Sequence[Sequence[int]], measure: str
+) -> None:
+    if measure not in MEASURES:
+        raise InputError(f"unknown measure {measure!r}: choose one of {', '.join(MEASURES)}")
+    if bm25 is None and dense is None:
+        raise InputError("the index has neither a BM25 nor a dense side: nothing to tune")
+    if not any(len(rows) for rows in relevant):
+        raise InputError("no query has a relevant document: check that the qrels name these queries")
+    for name, side in (("BM25", bm25), ("dense", dense)):
+        if side is not None and len(side[0]) != len(relevant):
+            raise InputError(f"{len(relevant)} judged queries but {len(side[0])} {name} answers")
+
+
+def _evaluate(rows: npt.NDArray[np.int64], relevant: Sequence[Sequence[int]]) -> dict[str, Values]:
+    """Return every measure of one ranking [Q, k], by query."""
+    found = find_relevant(rows, relevant)
+    counts = np.array([len(r) for r in relevant], dtype=np.float64)
+    return {name: measure(found, counts) for name, measure in MEASURES.items()}
+
+
+def find_relevant(rows: npt.NDArray[np.int64], relevant: Sequence[Sequence[int]]) -> Found:
+    """Say for each hit of `rows` [Q, k] whether it is among its query's relevant rows; −1 never is."""
+    if not rows.shape[1]:
+        return np.zeros((len(rows), 1), dtype=bool)
+    wanted = np.full((len(rows), max(map(len, relevant), default=0)), -1, dtype=np.int64)
+    for query, own in enumerate(relevant):
+        wanted[query, : len(own)] = own
+    found = np.zeros(rows.shape, dtype=bool)
+    for column in wanted.T:
+        found |= rows == column[:, None]
+    return found & (rows >= 0)
+
+
+def _choose(candidates: Sequence[Candidate], values: Sequence[Values]) -> tuple[int, str]:
+    """Return the place of the chosen candidate and the reason."""
+    means = [round(float(v.mean()), 12) for v in values]  # so that a tie is not decided by the last bit
+    singles = [i for i, c in enumerate(candidates) if c.mode != "hybrid"]
+    single = max(singles, key=means.__getitem__)  # max takes the first of equals
+    best = max(range(len(means)), key=means.__getitem__)
+    name = candidates[single].mode
+    if len(singles) == 1:
+        return single, f"the index has only its {name} side"
+    if best == single:
+        return single, f"{name} alone is best: no hybrid is ahead of it"
+    lead, error = _lead(values[best], values[single])
+    figures = f"the best hybrid leads {name} by {lead:.4f}, standard error {error:.4f}"
+    if lead > CERTAINTY * error:
+        return best, f"{figures}: really ahead"
+    return single, f"{figures}: not {CERTAINTY:g} standard errors, so {name} alone is kept"
+
+
+def _lead(ahead: Values, behind: Values) -> tuple[float, float]:
+    """Return the mean of the paired differences and its standard error (infinite for a single query)."""
+    difference = ahead - behind
+    if len(difference) < 2:
+        return float(difference.mean()), math.inf
+    return float(difference.mean()), float(difference.std(ddof=1) / math.sqrt(len(difference)))
