@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from linker.evaluation import roc
 from linker.evaluation.fields import Flags, Floats, Ints
 from linker.evaluation.names import COUNTS, Measure
 from linker.evaluation.ranking import Ranking, nth
@@ -29,8 +30,11 @@ def values(ranking: Ranking, measure: Measure) -> Floats:
 def mean(ranking: Ranking, measure: Measure, per_topic: Floats, complete: bool) -> float:
     """Return trec_eval's summary: a sum for counts, the geometric mean for gm_map, else the mean.
 
-    `complete` (-c) averages over all judged topics, otherwise over the answered ones.
+    `complete` (-c) averages over all judged topics, otherwise over the answered ones. The AUC's mean is over the
+    topics where it is defined.
     """
+    if measure.base.startswith("auc"):
+        return roc.summary(ranking, measure.base, per_topic)
     answered = int(np.count_nonzero(ranking.answered))
     topics = len(ranking.topics) if complete else answered
     if measure.base == "num_q":
@@ -229,6 +233,10 @@ _PLAIN: dict[str, Callable[[Ranking], Floats]] = {
     "set_P": set_precision,
     "set_recall": set_recall,
     "set_F": set_f,
+    "auc": roc.auc,
+    "auc_judged": roc.auc_judged,
+    "auc_micro": roc.no_topic_value,
+    "auc_judged_micro": roc.no_topic_value,
 }
 _CUTOFF: dict[str, Callable[[Ranking, float], Floats]] = {
     "iprec_at_recall": interpolated_precision,

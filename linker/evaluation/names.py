@@ -13,6 +13,7 @@ _RECALLS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 # In the order of trec_eval's own table. None: no cutoff; else the cutoffs that a bare name stands for.
 MEASURES: Mapping[str, tuple[float, ...] | None] = {
+    "runid": None,
     "num_q": None,
     "num_ret": None,
     "num_rel": None,
@@ -35,10 +36,14 @@ MEASURES: Mapping[str, tuple[float, ...] | None] = {
     "unj": (5, 10, 20),
     "recip_rank_cut": (10,),
     "auc": None,
+    "auc_micro": None,
     "auc_judged": None,
+    "auc_judged_micro": None,
 }
+SUMMARY_ONLY = ("runid", "num_q", "gm_map", "auc_micro", "auc_judged_micro")  # not printed topic by topic
 COUNTS = ("num_q", "num_ret", "num_rel", "num_rel_ret")
 OFFICIAL = (
+    "runid",
     *COUNTS, "map", "gm_map", "Rprec", "bpref", "recip_rank", "iprec_at_recall", "P",
 )  # fmt: skip
 DEFAULT = ("num_q", "map", "recip_rank", "success")
@@ -46,7 +51,7 @@ DEFAULT = ("num_q", "map", "recip_rank", "success")
 _ALIASES = {
     "mrr": "recip_rank", "rr": "recip_rank", "ap": "map", "hit": "success", "hits": "success", "s": "success",
     "p": "P", "precision": "P", "r": "recall", "rprec": "Rprec", "unjudged": "unj", "set_p": "set_P",
-    "set_f": "set_F", "iprec": "iprec_at_recall", "gmap": "gm_map", "roc_auc": "auc",
+    "set_f": "set_F", "iprec": "iprec_at_recall", "gmap": "gm_map", "auc_roc": "auc", "roc_auc": "auc",
 }  # fmt: skip
 _CUT = {"ndcg": "ndcg_cut", "recip_rank": "recip_rank_cut"}  # the name once there is a cutoff
 _NAME = re.compile(r"(?P<base>.+?)(?:[._@](?P<cuts>[0-9.]+(?:,[0-9.]+)*))?")

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from linker.errors import InputError
 from linker.evaluation.entries import Entries
 from linker.evaluation.fields import Flags, Ints
-from linker.evaluation.order import COMPAT, Compat, break_ties, judged_rows, sort, ties
+from linker.evaluation.order import COMPAT, Compat, Scores, break_ties, judged_rows, sort, ties
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,8 @@ class Ranking:
     `topics` are all topics of the judgements in byte order [t]; `answered` marks those of the run;
     `num_ret`, `num_rel`, `num_nonrel` (judged, below the level) are int64 [t].
     `topic`, `rank`, `rel` (≥ 0), int64 [m], are sorted by topic, then rank; `first` and `last` bound the ranks
-    a document could have under another order of tied scores. `ideal_topic`, `ideal_gain`: every positive
+    a document could have under another order of tied scores; `score` [m]. `pool`: the scores of all retrieved
+    documents of judged topics. `ideal_topic`, `ideal_gain`: every positive
     relevance of the judgements, by topic, descending. A negative relevance means not judged.
     """
 
@@ -56,6 +57,8 @@ class Ranking:
     rel: Ints
     first: Ints
     last: Ints
+    score: Scores
+    pool: Scores
     ideal_topic: Ints
     ideal_gain: Ints
     tied: Ints  # retrieved documents that share their score with another, int64 [t]
@@ -74,6 +77,7 @@ class Ranking:
 def rank(qrels: Entries, run: Entries, options: Options) -> Ranking:
     """Rank a run's judged documents as trec_eval does: score, then id, both descending.
 
+    The answer is whole; `restrict` applies -M, -J and leaves negative judgements out.
     Raises InputError when no topic of the run is judged.
     """
     place = _positions(run.topics, qrels.topics)
@@ -89,12 +93,19 @@ def rank(qrels: Entries, run: Entries, options: Options) -> Ranking:
     topic, rel = ordered.topic[judged], qrels.numbers[answer].astype(np.int64)
     base = ordered.begin[topic] - 1
     order = np.lexsort((position, topic))
-    table = replace(
+    return replace(
         _counts(qrels, run, place, options, tied),
-        topic=topic[order], rank=(position - base)[order], rel=rel[order],
-        first=(first - base)[order], last=(last - base)[order],
-    )  # fmt: skip
-    return restrict(table)
+        topic=topic[order],
+        rank=(position - base)[order],
+        rel=rel[order],
+        first=(first - base)[order],
+        last=(last - base)[order],
+        score=ordered.score[judged][order],
+        pool=ordered.score,
+    )
+
+
+_ROWS = ("topic", "rank", "rel", "first", "last", "score")
 
 
 def restrict(ranking: Ranking) -> Ranking:
@@ -102,12 +113,29 @@ def restrict(ranking: Ranking) -> Ranking:
     options = ranking.options
     most = options.most or np.iinfo(np.int64).max
     keep = (ranking.rel >= 0) & (ranking.rank <= most)
-    columns = {name: getattr(ranking, name)[keep] for name in ("topic", "rank", "rel", "first", "last")}
+    columns = {name: getattr(ranking, name)[keep] for name in _ROWS}
     result = replace(ranking, num_ret=np.minimum(ranking.num_ret, most), **columns)
     if options.judged_only:
         judged = np.bincount(result.topic, minlength=len(result.topics))
         result = replace(result, num_ret=judged, rank=nth(result.topic))
     return result
+
+
+def extreme(ranking: Ranking, best: bool) -> Ranking:
+    """Put the most relevant of each tie first (or last): every measure's extremes over orders of ties.
+
+    Raises InputError with -J and -M together, where one order need not be extreme for every measure.
+    """
+    if ranking.options.judged_only and ranking.options.most:
+        raise InputError("bounds over tied orders are not defined for -J and -M together; drop one of them")
+    order = np.lexsort((-ranking.rel, ranking.first, ranking.topic))
+    columns = {name: getattr(ranking, name)[order] for name in _ROWS}
+    whole = replace(ranking, **columns)
+    step = nth(whole.topic * (int(ranking.num_ret.max()) + 1) + whole.first) - 1
+    position = whole.first + step if best else whole.last - step
+    again = np.lexsort((position, whole.topic))
+    moved = {name: columns[name][again] for name in _ROWS}
+    return restrict(replace(ranking, **(moved | {"rank": position[again]})))
 
 
 def nth(topic: Ints) -> Ints:
@@ -133,7 +161,7 @@ def _counts(qrels: Entries, run: Entries, place: Ints, options: Options, tied: I
         num_ret=returned,
         num_rel=np.bincount(qrels.topic[rel >= options.level], minlength=size),
         num_nonrel=np.bincount(qrels.topic[(rel >= 0) & (rel < options.level)], minlength=size),
-        topic=none, rank=none, rel=none, first=none, last=none,
+        topic=none, rank=none, rel=none, first=none, last=none, score=run.numbers[:0], pool=run.numbers[:0],
         ideal_topic=qrels.topic[gains][order],
         ideal_gain=rel[gains][order],
         tied=tied,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from linker.evaluation.fields import Flags, Floats
-from linker.evaluation.names import COUNTS, Measure, parse
+from linker.evaluation.names import COUNTS, SUMMARY_ONLY, Measure, parse
 
 Interval = tuple[float, float]
 
@@ -38,7 +38,6 @@ class Evaluation(Mapping[str, float]):
     bounds: Mapping[str, Interval] = field(default_factory=dict)
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     undefined: Mapping[str, int] = field(default_factory=dict)
-    micro: Mapping[str, float] = field(default_factory=dict)
     tied: tuple[int, int] | None = None
 
     def __getitem__(self, measure: str) -> float:
@@ -79,17 +78,36 @@ class Evaluation(Mapping[str, float]):
             f"{self.num_answered} of {self.num_topics} judged topics answered; averaged over {scope}{extra}"
         )
 
-    def text(self, *, per_topic: bool = False, summary: bool = True, runid: bool = False) -> str:
-        """Return trec_eval's printed form, byte for byte; `per_topic` is -q, `summary=False` is -n."""
+    def text(self, *, per_topic: bool = False, summary: bool = True) -> str:
+        """Return trec_eval's printed form, byte for byte; `per_topic` is -q, `summary=False` is -n.
+
+        What trec_eval lacks (bounds, intervals, ties, undefined topics) follows in the same three columns.
+        """
         lines = list(self._topic_lines()) if per_topic else []
         if summary:
-            if runid:
-                lines.append(_line("runid", "all", self.run_name))
-            lines += [_line(str(m), "all", _shown(m, self.means[str(m)])) for m in self.measures]
+            lines += [self._summary_line(measure) for measure in self.measures]
+            lines += self._extra_lines()
         return "".join(lines)
 
+    def _summary_line(self, measure: Measure) -> str:
+        if measure.base == "runid":
+            return _line("runid", "all", self.run_name)
+        return _line(str(measure), "all", _shown(measure, self.means[str(measure)]))
+
+    def _extra_lines(self) -> Iterator[str]:
+        for suffixes, pairs in ((("low", "high"), self.bounds), (("ci_low", "ci_high"), self.intervals)):
+            for name, pair in pairs.items():
+                yield from (
+                    _line(f"{name}_{s}", "all", f"{v:6.4f}") for s, v in zip(suffixes, pair, strict=True)
+                )
+        for name, count in self.undefined.items():
+            yield _line(f"{name}_undefined", "all", str(count))
+        if self.tied is not None:
+            yield _line("tied_documents", "all", str(self.tied[0]))
+            yield _line("tied_topics", "all", str(self.tied[1]))
+
     def _topic_lines(self) -> Iterator[str]:
-        shown = [m for m in self.measures if m.base not in ("num_q", "gm_map")]
+        shown = [m for m in self.measures if m.base not in SUMMARY_ONLY]
         columns = [(m, str(m), self.per_topic[str(m)].tolist()) for m in shown]
         for at in np.flatnonzero(self.answered).tolist():
             for measure, name, column in columns:
@@ -105,7 +123,7 @@ class Evaluation(Mapping[str, float]):
             "complete": self.complete,
             "measures": {name: _plain(value) for name, value in self.means.items()},
         }
-        for name in ("micro", "undefined", "bounds", "intervals"):
+        for name in ("undefined", "bounds", "intervals"):
             if getattr(self, name):
                 data[name] = dict(getattr(self, name))
         if self.tied is not None:
@@ -122,12 +140,15 @@ class Evaluation(Mapping[str, float]):
             f"<tr><td>{html.escape(str(m))}</td><td style='text-align:right'>"
             f"{_shown(m, self.means[str(m)]).strip()}</td></tr>"
             for m in self.measures
+            if str(m) in self.means
         )
         caption = html.escape(f"{self.run_name}: {self.coverage()}")
         return f"<table><caption>{caption}</caption><tr><th>measure</th><th>value</th></tr>{rows}</table>"
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{m}={_shown(m, self.means[str(m)]).strip()}" for m in self.measures)
+        shown = ", ".join(
+            f"{m}={_shown(m, self.means[str(m)]).strip()}" for m in self.measures if str(m) in self.means
+        )
         return f"<Evaluation {shown} ({self.coverage()})>"
 
 

@@ -1,0 +1,55 @@
+"""Agreement of predicted and human scores: Pearson, Spearman with average ranks, mean squared error."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from linker.errors import InputError
+from linker.evaluation.fields import Floats
+from linker.evaluation.significance import TestResult, williams
+
+
+def pearson(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
+    """Return Pearson's r of two sequences [n]; NaN where either is constant or n < 2. Raises InputError."""
+    a, b = _pair(x, y)
+    if len(a) < 2 or (a == a[0]).all() or (b == b[0]).all():
+        return math.nan
+    a, b = a - a.mean(), b - b.mean()
+    a, b = a / np.abs(a).max(), b / np.abs(b).max()
+    return float(np.clip((a @ b) / math.sqrt((a @ a) * (b @ b)), -1, 1))
+
+
+def spearman(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
+    """Return Spearman's rho: Pearson's r of the average ranks."""
+    a, b = _pair(x, y)
+    return pearson(average_ranks(a), average_ranks(b))
+
+
+def mse(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
+    """Return the mean squared error of two sequences [n]; NaN for n = 0."""
+    a, b = _pair(x, y)
+    return float(np.mean((a - b) ** 2)) if len(a) else math.nan
+
+
+def average_ranks(x: npt.ArrayLike) -> Floats:
+    """Return ranks from 1, ascending; equal values share the mean of their ranks."""
+    _, number, count = np.unique(np.asarray(x, np.float64), return_inverse=True, return_counts=True)
+    last = np.cumsum(count)
+    return np.asarray((last - (count - 1) / 2)[number], np.float64)
+
+
+def williams_from_scores(human: npt.ArrayLike, a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
+    """Williams test (one-sided: A better than B) on the Pearson correlations of three sequences [n]."""
+    return williams(pearson(human, a), pearson(human, b), pearson(a, b), len(np.asarray(human)))
+
+
+def _pair(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Floats, Floats]:
+    a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    if a.ndim != 1 or a.shape != b.shape:
+        raise InputError(f"two sequences of one length, please; got shapes {a.shape} and {b.shape}")
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        raise InputError("a score is NaN or infinite: correlations need numbers")
+    return a, b

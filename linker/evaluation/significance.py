@@ -1,0 +1,121 @@
+"""Is a difference more than chance? Intervals, paired tests and the correction for making many of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from linker.evaluation.fields import Floats
+
+_CELLS = 1 << 23  # random numbers held at once: 64 MiB
+
+
+@dataclass(frozen=True, slots=True)
+class TestResult:
+    """A statistic, its degrees of freedom and p-value; NaN with a reason where the test is not defined."""
+
+    statistic: float
+    df: int
+    p: float
+    reason: str = ""
+
+    __test__ = False  # not for pytest to collect
+
+
+def bootstrap(
+    values: npt.ArrayLike, *, samples: int = 1000, confidence: float = 0.95, seed: int = 0
+) -> tuple[float, float]:
+    """Return the percentile bootstrap interval of the mean of `values` [n] (Efron, 1979); NaN when empty."""
+    data = np.asarray(values, np.float64)
+    if not len(data):
+        return float("nan"), float("nan")
+    rng = np.random.default_rng(seed)
+    means = _in_parts(
+        samples, len(data), lambda b: data[rng.integers(0, len(data), (b, len(data)))].mean(axis=1)
+    )
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(means, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def randomisation(a: npt.ArrayLike, b: npt.ArrayLike, *, samples: int = 10_000, seed: int = 0) -> float:
+    """Return the two-sided p of Fisher's paired randomisation test on the means of `a` and `b` [n].
+
+    (b + 1)/(m + 1), where b of m random exchanges of the two systems differ at least as much as observed.
+    """
+    difference = _difference(a, b)
+    difference = difference[difference != 0]  # an exchange of equals changes nothing
+    observed = abs(difference.sum()) * (1 - 1e-12)  # sums in another order differ in the last place
+    rng = np.random.default_rng(seed)
+
+    def sums(count: int) -> Floats:
+        signs = rng.integers(0, 2, (count, len(difference)), np.int8) * 2.0 - 1.0
+        return np.asarray(np.abs(signs @ difference), np.float64)
+
+    exceed = int(np.count_nonzero(_in_parts(samples, max(len(difference), 1), sums) >= observed))
+    return (exceed + 1) / (samples + 1)
+
+
+def paired_t(a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
+    """Return Student's paired t-test, two-sided, of `a` and `b` [n]."""
+    difference = _difference(a, b)
+    df = len(difference) - 1
+    if df < 1:
+        return TestResult(math.nan, df, math.nan, "fewer than two topics")
+    error = float(difference.std(ddof=1)) / math.sqrt(len(difference))
+    if error == 0:
+        return TestResult(math.nan, df, math.nan, "the difference is the same for every topic")
+    t = float(difference.mean()) / error
+    return TestResult(t, df, 2 * _t_above(abs(t), df))
+
+
+def williams(r12: float, r13: float, r23: float, n: int) -> TestResult:
+    """Test whether correlation r12 (human, A) exceeds r13 (human, B), given r23 (A, B) on `n` shared items.
+
+    One-sided, df = n − 3 (Williams 1959; Steiger 1980, Psychological Bulletin 87).
+    """
+    if n <= 3:
+        return TestResult(math.nan, n - 3, math.nan, "needs more than three items")
+    if not all(math.isfinite(r) for r in (r12, r13, r23)):
+        return TestResult(math.nan, n - 3, math.nan, "a correlation is not defined: constant input")
+    if abs(r23) >= 1:
+        return TestResult(
+            math.nan, n - 3, math.nan, "the two systems are perfectly correlated with each other"
+        )
+    k = 1 - r12**2 - r13**2 - r23**2 + 2 * r12 * r13 * r23
+    mean = (r12 + r13) / 2
+    below = 2 * k * (n - 1) / (n - 3) + mean**2 * (1 - r23) ** 3
+    if below <= 0:
+        return TestResult(math.nan, n - 3, math.nan, "the three correlations leave no variance")
+    t = (r12 - r13) * math.sqrt((n - 1) * (1 + r23) / below)
+    return TestResult(t, n - 3, _t_above(t, n - 3))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return Holm's step-down adjusted p-values (1979), in the order given; NaN stays NaN and is not counted."""
+    defined = sorted((p, i) for i, p in enumerate(p_values) if not math.isnan(p))
+    adjusted, highest = [math.nan] * len(p_values), 0.0
+    for step, (p, place) in enumerate(defined):
+        highest = max(highest, min(1.0, p * (len(defined) - step)))
+        adjusted[place] = highest
+    return adjusted
+
+
+def _difference(a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
+    return np.asarray(np.asarray(a, np.float64) - np.asarray(b, np.float64))
+
+
+def _t_above(t: float, df: int) -> float:
+    from scipy.special import stdtr
+
+    return float(stdtr(df, -t))
+
+
+def _in_parts(samples: int, width: int, draw: Callable[[int], Floats]) -> Floats:
+    """Draw `samples` rows of `width` random numbers in parts that fit into memory."""
+    size = max(1, _CELLS // width)
+    return np.concatenate([draw(min(size, samples - done)) for done in range(0, samples, size)])
