@@ -1,0 +1,68 @@
+"""One flipped byte in any file: `verify` names the file, and opening the index refuses."""
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from indexes import manifest as manifests
+from indexes import storage
+from indexes.collection import Collection
+from indexes.interface import DamagedError
+from linker import building
+from linker.engine import Engine
+from tests.helpers import HashEncoder, linker, write_corpus
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index with every kind of file: two segments, deletions, quarantine, a graph."""
+    folder = tmp_path_factory.mktemp("flips")
+    corpus = write_corpus(folder / "c.jsonl", 10_500, length=4)
+    with corpus.open("a", encoding="utf-8") as file:
+        file.write("not json\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(building, "load_encoder", lambda name: HashEncoder())
+        building.build(
+            [corpus], folder / "i", building.BuildOptions("hash", "hnsw", batch_size=2000, commit_every=6000)
+        )
+    engine = Engine(folder / "i", encoder=HashEncoder())
+    engine.delete(["d5", "d6"])
+    folders = {name.partition("/")[0] for name in engine.collection.manifest.files}
+    assert folders == {"segments", "text", "deleted", "quarantine", "graph"}
+    return folder / "i"
+
+
+def test_flips_are_named_and_refused(sound: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "i"
+    shutil.copytree(sound, copy)
+    rng = random.Random(3)
+    paths = [p for p in sorted(copy.rglob("*")) if p.is_file() and p.stat().st_size]
+    assert len(paths) > 12
+    for path in paths:
+        data = path.read_bytes()
+        for place in {0, len(data) - 1, *(rng.randrange(len(data)) for _ in range(3))}:
+            damaged = bytearray(data)
+            damaged[place] ^= 1 << rng.randrange(8)
+            path.write_bytes(damaged)
+            with pytest.raises(DamagedError, match=path.name):
+                Collection.open(copy)
+            if path.name != manifests.NAME:
+                (line,) = storage.damage(copy, manifests.load(copy))
+                assert str(path) in line
+        path.write_bytes(data)
+    Collection.open(copy)
+
+
+def test_verify_command_names_the_file_and_fails(sound: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "i"
+    shutil.copytree(sound, copy)
+    assert "files, all as they were written" in linker("index", "verify", copy).stdout
+    victim = next(p for p in sorted(copy.rglob("*")) if p.name == "vectors.f32")
+    victim.write_bytes(victim.read_bytes()[:-1])
+    done = linker("index", "verify", copy, check=1)
+    assert str(victim) in done.stdout
+    assert str(victim) in linker("search", copy, "--text", "banel", check=1).stderr
+    (copy / manifests.NAME).write_bytes(b"{}")
+    assert manifests.NAME in linker("index", "verify", copy, check=1).stderr

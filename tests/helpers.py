@@ -1,0 +1,83 @@
+"""What several tests share: a deterministic encoder without a model library, corpora, and the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import xxhash
+
+ROOT = Path(__file__).parents[1]
+STARTS = ("ba", "de", "ki", "lo", "mu", "ne", "po", "ra", "su", "ti")
+WORDS = [a + b for a in STARTS for b in ("nel", "ras", "dom", "vik", "pol", "sen", "tur", "gal")]
+
+
+def shared_data(name: str) -> Path:
+    """Return a folder of the shared benchmark data; skip the test where it is absent."""
+    folder = Path(os.environ.get("LINKER_SHARED_DATA", ROOT.parent / "shared" / "data")) / name
+    if not folder.exists():
+        pytest.skip(f"the shared data ({name}) is not here: set LINKER_SHARED_DATA")
+    return folder
+
+
+class HashEncoder:
+    """Sum of one fixed random vector a word: cheap, deterministic across processes, blind to word order."""
+
+    def __init__(self, dim: int = 16, name: str = "hash") -> None:
+        self.dim = dim
+        self.fingerprint = f"{name}-{dim}".ljust(64, "0")
+
+    def encode(
+        self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False
+    ) -> npt.NDArray[np.float32]:
+        rows = np.zeros((len(texts), self.dim), dtype=np.float32)
+        for row, text in enumerate(texts):
+            for word in text.lower().split():
+                rows[row] += np.random.default_rng(xxhash.xxh3_64_intdigest(word)).standard_normal(self.dim)
+        norms = np.linalg.norm(rows, axis=1, keepdims=True)
+        return np.divide(rows, norms, out=rows, where=norms > 0)
+
+
+def sentence(rng: random.Random, length: int) -> str:
+    return " ".join(rng.choices(WORDS, k=length))
+
+
+def write_corpus(path: Path, count: int, *, seed: int = 0, prefix: str = "d", length: int = 12) -> Path:
+    """Write a JSONL corpus of random sentences with a title and metadata."""
+    rng = random.Random(seed)
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(count):
+            record = {
+                "_id": f"{prefix}{number}",
+                "title": sentence(rng, 3),
+                "text": sentence(rng, length),
+                "metadata": {"group": number % 7, "lang": rng.choice(["en", "de"])},
+            }
+            file.write(json.dumps(record) + "\n")
+    return path
+
+
+def linker(
+    *arguments: str | Path, stdin: str = "", check: int | None = 0
+) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a process of its own and check its exit status."""
+    done = subprocess.run(
+        [sys.executable, "-m", "linker", *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    if check is not None:
+        assert done.returncode == check, f"{done.returncode}: {done.stdout}\n{done.stderr}"
+    return done

@@ -1,0 +1,234 @@
+"""The commands as users run them: in a process of their own, on files."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import linker, write_corpus
+
+NEWS = [
+    (
+        "a1",
+        "Flood in Valencia",
+        "Heavy rain flooded streets in Valencia on Tuesday.",
+        {"lang": "en", "year": 2024},
+    ),
+    (
+        "a2",
+        "Election",
+        "Voters in Portugal went to the polls to elect a new parliament.",
+        {"lang": "en", "year": 2025},
+    ),
+    ("a3", "Hochwasser", "Starker Regen überflutete die Straßen von Valencia.", {"lang": "de", "year": 2024}),
+    (
+        "a4",
+        "Volcano",
+        "A volcano erupted in Iceland and flights were cancelled.",
+        {"lang": "en", "year": 2024},
+    ),
+]
+
+
+@pytest.fixture
+def news(tmp_path: Path) -> Path:
+    path = tmp_path / "news.jsonl"
+    lines = [json.dumps({"_id": i, "title": t, "text": x, "metadata": m}) for i, t, x, m in NEWS]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def index(news: Path, tmp_path: Path) -> Path:
+    linker("index", "build", news, "--out", tmp_path / "index")
+    return tmp_path / "index"
+
+
+def test_build_search_add_delete_info_verify(index: Path, tmp_path: Path) -> None:
+    found = json.loads(linker("search", index, "--text", "rain floods Valencia", "--json").stdout)
+    assert found["hits"][0]["id"] == "a1"
+    assert found["hits"][0]["metadata"] == {"lang": "en", "year": 2024}
+    assert found["mode"] == "bm25"
+    more = tmp_path / "more.csv"
+    more.write_text('key,body\nb1,"Rain, rain\nand more rain"\na4,Volcano again\n', encoding="utf-8")
+    added = linker("index", "add", index, more, "--id-column", "key", "--text-column", "body")
+    assert "1 documents added, 5 in all" in added.stdout
+    assert "1 records could not be used" in added.stderr
+    replaced = linker("index", "add", index, more, "--id-column", "key", "--text-column", "body", "--replace")
+    assert "2 documents added, 5 in all" in replaced.stdout
+    assert (
+        json.loads(linker("search", index, "--text", "volcano", "--json").stdout)["hits"][0]["text"]
+        == "Volcano again"
+    )
+    ids = tmp_path / "ids.txt"
+    ids.write_text("a1\nb1\n", encoding="utf-8")
+    assert "3 documents deleted, 2 left" in linker("index", "delete", index, "a3", "--ids", ids).stdout
+    unknown = linker("index", "delete", index, "a2", "zzz", check=1)
+    assert unknown.stderr == "error: not in the index: 'zzz'\n"
+    info = json.loads(linker("index", "info", index, "--json").stdout)
+    assert (info["documents"], info["quarantined"], info["complete"]) == (2, 1, True)
+    assert info["generation"] == 4
+    linker("index", "verify", index)
+
+
+def test_where_filters_and_says_what_it_cannot_read(index: Path) -> None:
+    def ids(*where: str) -> set[str]:
+        options = [x for w in where for x in ("--where", w)]
+        found = json.loads(
+            linker("search", index, "--text", "Valencia Iceland Portugal", "--json", *options).stdout
+        )
+        return {h["id"] for h in found["hits"]}
+
+    assert ids() == {"a1", "a2", "a3", "a4"}
+    assert ids("lang=de") == {"a3"}
+    assert ids("lang=en", "year=2024") == {"a1", "a4"}
+    assert ids("lang=de", "lang=en", "year=2025") == {"a2"}
+    assert ids("nothing=1") == set()
+    assert "write field=value" in linker("search", index, "--text", "x", "--where", "lang", check=1).stderr
+
+
+def test_queries_make_a_run_that_evaluates(index: Path, tmp_path: Path) -> None:
+    queries = tmp_path / "q.tsv"
+    queries.write_text("q1\tvolcano flights Iceland\nq2\tparliament polls\nq3\tzzz\n", encoding="utf-8")
+    qrels = tmp_path / "qrels.txt"
+    qrels.write_text("q1 0 a4 1\nq2 0 a2 1\nq3 0 a1 1\n", encoding="utf-8")
+    run = tmp_path / "run.txt"
+    linker("search", index, "--queries", queries, "-k", "3", "--run-name", "mine", "--out", run)
+    lines = [line.split() for line in run.read_text(encoding="utf-8").splitlines()]
+    assert {len(line) for line in lines} == {6}
+    assert {line[5] for line in lines} == {"mine"}
+    assert [line[3] for line in lines if line[0] == "q1"] == ["1"]
+    printed = linker("search", index, "--queries", queries, "-k", "3", "--run-name", "mine").stdout
+    assert printed == run.read_text(encoding="utf-8")
+    figures = json.loads(linker("evaluate", qrels, run, "-m", "recip_rank", "--json").stdout)
+    assert "0.66" in json.dumps(figures)
+
+
+def test_redirected_stdout_is_written_not_replaced(index: Path, tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    queries = tmp_path / "q.tsv"
+    queries.write_text("q1\tvolcano\n", encoding="utf-8")
+    target = tmp_path / "redirected.txt"
+    with target.open("wb") as file:
+        command = [sys.executable, "-m", "linker", "search", str(index), "--queries", str(queries)]
+        subprocess.run(command, stdout=file, check=True)
+    assert target.read_text(encoding="utf-8").startswith("q1 Q0 a4 1 ")
+
+
+def test_find_with_judgements_on_a_file_and_on_a_terminal(index: Path, tmp_path: Path) -> None:
+    seeds = tmp_path / "seeds.jsonl"
+    seeds.write_text(json.dumps({"_id": "s", "text": "rain in Valencia Iceland"}) + "\n", encoding="utf-8")
+    qrels = tmp_path / "qrels.txt"
+    qrels.write_text("s 0 a1 1\ns 0 a3 1\n", encoding="utf-8")
+    out = tmp_path / "found.jsonl"
+    arguments = ("find", index, "--seeds", seeds, "--until", "2", "--out", out)
+    report = json.loads(linker(*arguments, "--judgements", qrels, "--json").stdout)
+    assert (report["relevant"], report["stopped"]) == (2, "2 relevant found")
+    assert [json.loads(line)["id"] for line in out.read_text(encoding="utf-8").splitlines()] == ["a1", "a3"]
+    ledger = tmp_path / "hand.jsonl"
+    hand = ("find", index, "--seeds", seeds, "--until", "2", "--ledger", ledger)
+    first = linker(*hand, stdin="y\nu\nwhat?\nn\nq\n")
+    assert first.stdout.startswith("read 1, relevant 0")
+    assert "y: relevant" in first.stderr
+    second = linker(*hand, stdin="y\ny\ny\n")
+    assert "relevant 2" in second.stdout
+    assert "2 relevant found" in second.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "expected"),
+    [
+        (["search", "{none}", "--text", "x"], 1, "holds no index"),
+        (["search", "{index}"], 2, "give either --text or --queries"),
+        (["search", "{index}", "--text", "x", "-k", "0"], 2, "0"),
+        (["search", "{index}", "--text", "x", "--mode", "dense"], 1, "the index has no vectors"),
+        (["search", "{index}", "--queries", "{none}"], 1, "none"),
+        (["search", "{index}", "--queries", "{news}", "--out", "/nowhere/run"], 1, "/nowhere/run"),
+        (["index", "build", "{none}", "--out", "{out}"], 1, "no such file"),
+        (["index", "build", "{news}", "--out", "{index}"], 1, "already holds an index"),
+        (["index", "build", "{news}", "--out", "{here}"], 1, "is not empty"),
+        (["index", "build", "{news}", "--out", "{out}", "--language", "klingon"], 1, "klingon"),
+        (["index", "build", "{news}", "--out", "{out}", "--encoder", "no-such-model"], 1, "no-such-model"),
+        (["index", "delete", "{index}"], 2, "name the ids"),
+        (["index", "add", "{index}", "{none}"], 1, "no such file"),
+        (["index", "verify", "{none}"], 1, "holds no index"),
+        (["find", "{index}", "--seeds", "{none}"], 1, "none"),
+        (["train", "{none}"], 1, "cannot read"),
+        (["nonsense"], 2, "nonsense"),
+    ],
+)
+def test_mistakes_end_with_one_line_and_the_right_status(
+    index: Path, news: Path, tmp_path: Path, arguments: list[str], status: int, expected: str
+) -> None:
+    places = {
+        "none": tmp_path / "none",
+        "index": index,
+        "news": news,
+        "out": tmp_path / "out",
+        "here": tmp_path,
+    }
+    done = linker(*[a.format(**places) for a in arguments], check=status)
+    assert expected in done.stderr
+    assert done.stdout == ""
+    if status == 1:
+        assert done.stderr.startswith("error: ")
+        assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_interrupting_a_build_keeps_it_usable(tmp_path: Path) -> None:
+    import signal
+    import subprocess
+    import sys
+    import time
+
+    corpus = write_corpus(tmp_path / "c.jsonl", 60_000)
+    out = tmp_path / "i"
+    command = [
+        sys.executable,
+        "-m",
+        "linker",
+        "index",
+        "build",
+        str(corpus),
+        "--out",
+        str(out),
+        "--batch-size",
+        "16",
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not (out / "manifest.json").exists():
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "--resume" in errors
+    before = json.loads(linker("index", "info", out, "--json").stdout)
+    assert not before["complete"]
+    assert before["documents"] < 60_000
+    assert "go on with" in linker("index", "add", out, corpus, check=1).stderr
+    linker("index", "build", corpus, "--out", out, "--resume")
+    assert json.loads(linker("index", "info", out, "--json").stdout)["documents"] == 60_000
+
+
+def test_encode_writes_rows_in_the_corpus_order_or_names_the_bad_line(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.jsonl.gz"
+    bad.write_bytes(gzip.compress(b'{"_id": "1", "text": "x"}\n{"_id": 2}\n'))
+    done = linker("encode", "no-such-model", bad, "--out", tmp_path / "x.npy", check=1)
+    assert "bad.jsonl.gz:2" in done.stderr
+
+
+def test_doctor_names_versions_and_missing_servers() -> None:
+    report = json.loads(linker("doctor", "--elasticsearch", "http://127.0.0.1:9", "--json").stdout)
+    assert report["packages"]["numpy"]
+    assert report["servers"]["elasticsearch"]["state"].startswith("does not answer")
+    text = linker("doctor", "--elasticsearch", "http://127.0.0.1:9").stdout
+    assert "extra    cpu: faiss-cpu" in text
+
+
+def test_version_and_module() -> None:
+    from linker import __version__
+
+    assert linker("--version").stdout.strip() == __version__
