@@ -1,0 +1,218 @@
+"""Runs against a baseline: differences with intervals, p-values (Holm over all of them), wins, ties and losses."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from linker.errors import InputError
+from linker.evaluation import tables
+from linker.evaluation.evaluator import Resampling, evaluate
+from linker.evaluation.fields import Floats
+from linker.evaluation.order import Compat
+from linker.evaluation.result import Evaluation
+from linker.evaluation.significance import bootstrap, holm, paired_t, randomisation
+from linker.evaluation.sources import as_qrels
+
+Test = Literal["randomisation", "t"]
+DEFAULT = ("map", "recip_rank", "success.1,5")
+_PAIRED = {
+    "runid",
+    "num_q",
+    "gm_map",
+    "auc",
+    "auc_micro",
+    "auc_judged",
+    "auc_judged_micro",
+}  # not paired by topic
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One run and one measure; the last seven are None on the baseline's own rows.
+
+    `low`, `high`: 95 % bootstrap interval of the mean difference; `p`: two-sided; `p_holm`: adjusted over all
+    rows; `wins`, `ties`, `losses` against the baseline, by topic.
+    """
+
+    run: str
+    measure: str
+    mean: float
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    p_holm: float | None = None
+    wins: int | None = None
+    ties: int | None = None
+    losses: int | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The rows, the evaluations behind them (by run label), and each row's differences by topic."""
+
+    rows: tuple[Row, ...]
+    evaluations: dict[str, Evaluation]
+    baseline: str
+    test: Test
+    resampling: Resampling
+    num_topics: int
+    differences: dict[tuple[str, str], Floats] = field(repr=False)
+
+    def text(self) -> str:
+        """Return a table for the terminal."""
+        return tables.plain(self._cells())
+
+    def markdown(self) -> str:
+        """Return a Markdown table."""
+        return tables.markdown(self._cells())
+
+    def latex(self) -> str:
+        """Return a LaTeX tabular (needs the package booktabs)."""
+        return tables.latex(self._cells())
+
+    def _repr_html_(self) -> str:
+        return tables.html(self._cells())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "baseline": self.baseline,
+            "test": self.test,
+            "samples": self.resampling.samples,
+            "confidence": self.resampling.confidence,
+            "seed": self.resampling.seed,
+            "topics": self.num_topics,
+            "answered": {label: e.num_answered for label, e in self.evaluations.items()},
+            "rows": [_plain(row) for row in self.rows],
+        }
+
+    def remarks(self) -> list[str]:
+        """Say what the table rests on: topics, coverage, test."""
+        test = "Fisher randomisation" if self.test == "randomisation" else "paired t-test"
+        lines = [f"{self.num_topics} topics; baseline {self.baseline}; {test}, two-sided, Holm over all rows"]
+        return lines + [f"{label}: {e.coverage()}" for label, e in self.evaluations.items()]
+
+    def _cells(self) -> list[list[str]]:
+        head = ["run", "measure", "mean", "difference", "95% interval", "p", "p (Holm)", "wins/ties/losses"]
+        return [head, *(_cells(row) for row in self.rows)]
+
+
+def compare(
+    qrels: Any,
+    runs: Sequence[Any],
+    measures: Iterable[str] | str = DEFAULT,
+    *,
+    baseline: Any = None,
+    test: Test = "randomisation",
+    complete: bool = True,
+    level: int = 1,
+    compat: Compat = "trec_eval-9",
+    resampling: Resampling | None = None,
+) -> Comparison:
+    """Compare runs (anything `evaluate` takes) with `baseline`, by default the first of them.
+
+    With `complete` a topic a run does not answer counts 0; otherwise only topics that all runs answer are
+    compared. Raises InputError as `evaluate` does, with fewer than two runs, and for a measure that has no
+    value for each topic.
+    """
+    how = resampling or Resampling(10_000)
+    everything = list(runs)
+    at = 0 if baseline is None else next((i for i, run in enumerate(runs) if _same(run, baseline)), -1)
+    if at < 0:
+        everything, at = [baseline, *runs], 0
+    if len(everything) < 2:
+        raise InputError("a comparison needs two runs: give another, or --baseline")
+    judgements = as_qrels(qrels)
+    results = [
+        evaluate(judgements, r, measures, complete=complete, level=level, compat=compat) for r in everything
+    ]
+    labels = _labels(everything, results)
+    refused = sorted({m.base for m in results[0].measures} & _PAIRED)
+    if refused:
+        raise InputError(f"measure {refused[0]!r} cannot be compared topic by topic; choose another")
+    base = labels[at]
+    evaluations = dict(zip(labels, results, strict=True))
+    topics = np.ones(len(judgements), np.bool_) if complete else np.all([e.answered for e in results], axis=0)
+    if not topics.any():
+        raise InputError("no topic is answered by all runs; compare with --complete")
+    names = [str(m) for m in results[0].measures]
+    columns = {(run, name): e.per_topic[name][topics] for run, e in evaluations.items() for name in names}
+    order = [base, *(label for label in labels if label != base)]
+    rows = [_row(run, name, columns, base, test, how) for name in names for run in order]
+    return Comparison(
+        rows=tuple(_adjusted(rows)),
+        evaluations={label: evaluations[label] for label in order},
+        baseline=base,
+        test=test,
+        resampling=how,
+        num_topics=int(topics.sum()),
+        differences={(r, n): columns[r, n] - columns[base, n] for n in names for r in order[1:]},
+    )
+
+
+def _row(
+    run: str, name: str, columns: dict[tuple[str, str], Floats], base: str, test: Test, how: Resampling
+) -> Row:
+    mine, theirs = columns[run, name], columns[base, name]
+    if run == base:
+        return Row(run, name, float(mine.mean()))
+    difference = mine - theirs
+    low, high = bootstrap(difference, samples=how.samples, confidence=how.confidence, seed=how.seed)
+    fisher = test == "randomisation"
+    p = (
+        randomisation(mine, theirs, samples=how.samples, seed=how.seed)
+        if fisher
+        else paired_t(mine, theirs).p
+    )
+    signs = np.sign(difference)
+    wins, ties, losses = (int(np.count_nonzero(signs == s)) for s in (1, 0, -1))
+    return Row(
+        run, name, float(mine.mean()), float(difference.mean()), low, high, p, None, wins, ties, losses
+    )
+
+
+def _adjusted(rows: list[Row]) -> list[Row]:
+    adjusted = iter(holm([row.p for row in rows if row.p is not None]))
+    return [row if row.p is None else Row(**(asdict(row) | {"p_holm": next(adjusted)})) for row in rows]
+
+
+def _labels(runs: Sequence[Any], results: Sequence[Evaluation]) -> list[str]:
+    """Name runs by their sixth column, or where that repeats by what was given."""
+    names = [e.run_name for e in results]
+    if len(set(names)) == len(names):
+        return names
+    given = [str(r) if isinstance(r, (str, os.PathLike)) else f"run {i}" for i, r in enumerate(runs, 1)]
+    if len(set(given)) < len(given):
+        raise InputError("the same run is given twice")
+    return given
+
+
+def _same(run: Any, baseline: Any) -> bool:
+    paths = isinstance(run, (str, os.PathLike)) and isinstance(baseline, (str, os.PathLike))
+    return os.fspath(run) == os.fspath(baseline) if paths else run is baseline
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in asdict(row).items()}
+
+
+def _cells(row: Row) -> list[str]:
+    if row.difference is None:
+        return [row.run, row.measure, f"{row.mean:.4f}", "", "", "", "", ""]
+    return [
+        row.run,
+        row.measure,
+        f"{row.mean:.4f}",
+        f"{row.difference:+.4f}",
+        f"[{row.low:+.4f}, {row.high:+.4f}]",
+        f"{row.p:.4f}",
+        f"{row.p_holm:.4f}",
+        f"{row.wins}/{row.ties}/{row.losses}",
+    ]

@@ -1,0 +1,67 @@
+"""Vectors and links from files, for the pair evaluation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from linker.errors import InputError
+from linker.files import read_lines
+
+Side = tuple[int, Path | None]  # how many vectors, and the file of their ids
+
+
+def read_vectors(path: Path) -> npt.NDArray[np.float32]:
+    """Read a `.npy` matrix [n, d] as float32, mapped into memory where it already is. Raises InputError."""
+    try:
+        matrix = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(f"cannot read {path} as a .npy matrix: {error}") from error
+    if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or matrix.dtype.kind not in "fiu":
+        raise InputError(f"{path}: expected a .npy matrix of numbers [n, d]")
+    return np.asarray(matrix, np.float32)
+
+
+def read_links(path: Path, articles: Side, tweets: Side) -> npt.NDArray[np.int64]:
+    """Read lines "article tweet" (ids where an id file is given, else row numbers from 0) as rows [l, 2].
+
+    Raises InputError naming the line of a wrong column count or an unknown id or number.
+    """
+    numbers = [_numbers(side, what) for side, what in ((articles, "article"), (tweets, "tweet"))]
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path}: {error}") from error
+    links = []
+    for line, text in enumerate(lines, 1):
+        cells = text.split()
+        if len(cells) not in (0, 2):
+            raise InputError(f"{path}:{line}: {len(cells)} columns; expected: article tweet")
+        if cells:
+            links.append(
+                [_number(cell, known, f"{path}:{line}") for cell, known in zip(cells, numbers, strict=True)]
+            )
+    if not links:
+        raise InputError(f"{path}: no link")
+    return np.array(links, np.int64)
+
+
+def _numbers(side: Side, what: str) -> tuple[dict[str, int], str]:
+    size, path = side
+    if path is None:
+        return {str(i): i for i in range(size)}, f"{what} number (0 to {size - 1}; for ids give --{what}-ids)"
+    ids = read_lines(path)
+    known = {id_: i for i, id_ in enumerate(ids)}
+    if len(ids) != size or len(known) != size:
+        raise InputError(
+            f"{path}: {len(known)} distinct ids on {len(ids)} lines for {size} vectors; one id a vector"
+        )
+    return known, f"{what} id of {path}"
+
+
+def _number(cell: str, known: tuple[dict[str, int], str], place: str) -> int:
+    if cell not in known[0]:
+        raise InputError(f"{place}: {cell!r} is no {known[1]}")
+    return known[0][cell]

@@ -1,0 +1,39 @@
+"""A picture of two runs' differences, topic by topic. Needs the extra 'plot' (matplotlib)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from linker.errors import InputError, LinkerError
+from linker.evaluation.comparison import Comparison
+
+
+def plot_differences(comparison: Comparison, path: Path) -> None:
+    """Draw each run's differences from the baseline on the first measure, topics sorted by difference.
+
+    The suffix chooses PNG or SVG. Raises InputError on another suffix or an unwritable path, LinkerError
+    without matplotlib.
+    """
+    if path.suffix not in (".png", ".svg"):
+        raise InputError(f"cannot draw {path}: the name must end in .png or .svg")
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise LinkerError("a plot needs the extra 'plot': pip install 'linker[plot]'") from None
+    measure = next(name for _, name in comparison.differences)
+    runs = [run for run, name in comparison.differences if name == measure]
+    with mpl.rc_context({"svg.hashsalt": "linker", "text.parse_math": False}):
+        figure = Figure(figsize=(8, 0.5 + 2.2 * len(runs)), layout="constrained")
+        for axes, run in zip(np.atleast_1d(figure.subplots(len(runs), sharey=True)), runs, strict=True):
+            bars = np.sort(comparison.differences[run, measure])[::-1]
+            axes.fill_between(np.arange(len(bars) + 1), [*bars, bars[-1]], step="post")
+            axes.axhline(0, color="black", linewidth=0.8)
+            axes.set(title=f"{run} − {comparison.baseline}", ylabel=measure, xlabel="topics, by difference")
+        metadata = {"Date": None} if path.suffix == ".svg" else {}
+        try:
+            figure.savefig(path, metadata=metadata, dpi=150)
+        except OSError as error:
+            raise InputError(f"cannot write {path}: {error.strerror}") from error

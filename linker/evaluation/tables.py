@@ -1,0 +1,53 @@
+"""One table of strings, its first row the head, in the forms people paste: plain, Markdown, LaTeX, HTML."""
+
+from __future__ import annotations
+
+import html as html_module
+from collections.abc import Sequence
+
+Cells = Sequence[Sequence[str]]
+
+_LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
+    "\\": "\\textbackslash{}",
+    "~": "\\textasciitilde{}",
+    "^": "\\textasciicircum{}",
+}
+
+
+def plain(cells: Cells) -> str:
+    """Return aligned columns, two spaces between."""
+    widths = _widths(cells)
+    return "".join("  ".join(_pad(row, widths)).rstrip() + "\n" for row in cells)
+
+
+def markdown(cells: Cells) -> str:
+    """Return a Markdown table; numbers are aligned right."""
+    escaped = [[cell.replace("|", "\\|") for cell in row] for row in cells]
+    widths = [max(3, w) for w in _widths(escaped)]
+    rule = ["-" * w if i < 2 else "-" * (w - 1) + ":" for i, w in enumerate(widths)]
+    lines = [_pad(escaped[0], widths), rule, *(_pad(row, widths) for row in escaped[1:])]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def latex(cells: Cells) -> str:
+    """Return a LaTeX tabular; it needs the package booktabs."""
+    escaped = [["".join(_LATEX.get(c, c) for c in cell) for cell in row] for row in cells]
+    columns = "ll" + "r" * (len(cells[0]) - 2)
+    body = [" & ".join(row) + " \\\\" for row in escaped]
+    lines = [f"\\begin{{tabular}}{{{columns}}}", "\\toprule", body[0], "\\midrule", *body[1:], "\\bottomrule"]
+    return "\n".join([*lines, "\\end{tabular}", ""])
+
+
+def html(cells: Cells) -> str:
+    """Return an HTML table."""
+    head, *rows = ["".join(f"<td>{html_module.escape(c)}</td>" for c in row) for row in cells]
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f"<table><tr>{head.replace('td>', 'th>')}</tr>{body}</table>"
+
+
+def _widths(cells: Cells) -> list[int]:
+    return [max(map(len, column)) for column in zip(*cells, strict=True)]
+
+
+def _pad(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    return [c.ljust(w) if i < 2 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
