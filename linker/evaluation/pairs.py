@@ -142,9 +142,7 @@ class _Counts:
         self.upto[rows] += len(ascending) - np.searchsorted(ascending, scores, "left")
 
 
-def _evaluate(
-    scorer: _Scorer, links: npt.ArrayLike, thresholds: Sequence[float], until: Sequence[int]
-) -> PairEvaluation:
+def _evaluate(scorer: _Scorer, links: npt.ArrayLike, asked: _Asked) -> PairEvaluation:
     pairs = _links(links, scorer.articles, scorer.tweets)
     scores = scorer.single(pairs)
     looked_up = np.concatenate((scores, np.array(asked.thresholds, scores.dtype)))
