@@ -71,6 +71,7 @@ def evaluate_scores(
     scores: npt.ArrayLike,
     links: npt.ArrayLike,
     *,
+    ranks: Sequence[int] = RANKS,
     thresholds: Sequence[float] = (),
     until: Sequence[int] = (),
 ) -> PairEvaluation:
