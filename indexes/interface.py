@@ -77,7 +77,7 @@ def check_id(value: object) -> str:
         raise BadIdError(f"id {value!r} is {type(value).__name__}, not a string")
     if not value:
         raise BadIdError("empty id")
-    if any(c.isspace() or not c.isprintable() for c in value):
+    if " " in value or not value.isprintable():  # the blank is the one printable white space
         raise BadIdError(
             f"id {value!r} holds white space or control characters: TREC columns could not carry it"
         )

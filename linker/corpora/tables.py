@@ -1,0 +1,146 @@
+"""CSV and TSV with a header: records that name their columns."""
+
+from __future__ import annotations
+
+import csv
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from linker.corpora.records import BadLine, Columns, Records, UnusableError, is_utf8, make_document, too_long
+from linker.errors import InputError
+from linker.lines import MAX_LINE, DamagedInputError, Line
+
+Row = tuple[int, bytes, list[str] | str]  # first line, bytes, fields or why there are none
+
+QUERY_IDS = {"id", "_id", "qid", "query_id", "query-id", "queryid"}
+QUERY_TEXTS = {"text", "query", "query_text", "contents", "body", "question", "title"}
+
+
+def read_csv(path: Path, lines: Iterable[Line], columns: Columns, limit: int = MAX_LINE) -> Records:
+    """Read RFC 4180 (quoted fields may hold commas, quotes and newlines); the first record names the columns.
+
+    Where a record cannot be parsed (a quote that never closes), its first line is the bad one and reading goes
+    on at the next. Raises InputError when the header lacks a column.
+    """
+    return _documents(path, _csv_rows(lines, limit), columns)
+
+
+def read_tsv(path: Path, lines: Iterable[Line], columns: Columns, limit: int = MAX_LINE) -> Records:
+    """Read tab-separated lines without quoting, as BEIR and TREC write them; the first line names the columns."""
+    return _documents(path, _tsv_rows(lines, limit), columns)
+
+
+def read_query_tsv(path: Path, lines: Iterable[Line], limit: int = MAX_LINE) -> Records:
+    """Read `id TAB text` lines; a first line such as `qid TAB query` is known as a header by both its names."""
+    rows = _tsv_rows(lines, limit)
+    for number, raw, fields in rows:
+        names = [field.strip().lower() for field in fields] if isinstance(fields, list) else []
+        text = next((n for n in names[1:] if n in QUERY_TEXTS), None)
+        if names and names[0] in QUERY_IDS and text:
+            yield from _records(path, rows, names, Columns(names[0], text))
+        else:
+            first: Iterator[Row] = iter([(number, raw, fields)])
+            yield from _records(path, first, ["id", "text"], Columns())
+            yield from _records(path, rows, ["id", "text"], Columns())
+
+
+def _documents(path: Path, rows: Iterator[Row], columns: Columns) -> Records:
+    for number, _, fields in rows:
+        if isinstance(fields, str):
+            raise InputError(f"{path}:{number}: cannot read the header: {fields}")
+        header = [name.strip() for name in fields]
+        _check_header(path, header, columns)
+        yield from _records(path, rows, header, columns)
+
+
+def _check_header(path: Path, header: Sequence[str], columns: Columns) -> None:
+    titles = (columns.title,) if columns.title else ()
+    for wanted in (columns.ids, columns.texts, titles):
+        if wanted and not set(wanted) & set(header):
+            raise InputError(
+                f"{path}: no column {' or '.join(wanted)}: the header has {', '.join(header)}; "
+                "name the right ones (--id-column, --text-column, --title-column)"
+            )
+    if twice := {name for name in header if header.count(name) > 1}:
+        raise InputError(f"{path}: the header names {', '.join(sorted(twice))} more than once")
+
+
+def _records(path: Path, rows: Iterable[Row], header: Sequence[str], columns: Columns) -> Records:
+    for number, raw, fields in rows:
+        try:
+            if isinstance(fields, str):
+                raise UnusableError(fields)
+            if len(fields) != len(header):
+                raise UnusableError(f"{len(fields)} fields, expected {len(header)}: {', '.join(header)}")
+            yield number, make_document(dict(zip(header, fields, strict=True)), columns)
+        except UnusableError as e:
+            yield number, BadLine.of(path, number, str(e), raw)
+
+
+def _tsv_rows(lines: Iterable[Line], limit: int) -> Iterator[Row]:
+    for number, raw, size in lines:
+        if size > len(raw):
+            yield number, raw, too_long(size, limit)
+        elif not is_utf8(raw):
+            yield number, raw, "invalid UTF-8"
+        elif raw.strip():
+            yield number, raw, raw.removesuffix(b"\r").decode().split("\t")
+
+
+def _csv_rows(lines: Iterable[Line], limit: int) -> Iterator[Row]:
+    csv.field_size_limit(
+        max(csv.field_size_limit(), limit)
+    )  # one setting for the process; the tape is the limit
+    tape = _Tape(lines, limit)
+    reader = csv.reader(tape, strict=True)
+    while True:
+        tape.begin()
+        try:
+            fields = next(reader)
+        except StopIteration:
+            break
+        except csv.Error as e:
+            yield *tape.give_back(), str(e)
+            continue
+        raw = b"\n".join(line for _, line, _ in tape.taken)
+        if not is_utf8(raw):
+            yield tape.taken[0][0], raw, "invalid UTF-8"
+        elif raw.strip():
+            yield tape.taken[0][0], raw, fields
+    if tape.damage:
+        raise tape.damage
+
+
+class _Tape:
+    """Lines for csv.reader; it keeps those of the current record, so that they can be read anew."""
+
+    def __init__(self, lines: Iterable[Line], limit: int) -> None:
+        self._lines, self._limit, self._size = iter(lines), limit, 0
+        self._again: deque[Line] = deque()
+        self.taken: list[Line] = []
+        self.damage: DamagedInputError | None = None
+
+    def begin(self) -> None:
+        self.taken, self._size = [], 0
+
+    def give_back(self) -> tuple[int, bytes]:
+        """Put back all lines of the record but the first, which is returned with its number."""
+        (number, raw, _), *others = self.taken
+        self._again.extendleft(reversed(others))
+        return number, raw
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        try:
+            line = self._again.popleft() if self._again else next(self._lines)
+        except DamagedInputError as e:  # first the lines read so far, then the damage
+            self.damage = e
+            raise StopIteration from None
+        self.taken.append(line)
+        self._size += line[2] + (len(self.taken) > 1)
+        if self._size > self._limit:
+            raise csv.Error(too_long(self._size, self._limit))
+        return line[1].decode(errors="surrogateescape") + "\n"
