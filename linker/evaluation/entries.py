@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from linker.errors import InputError
 from linker.evaluation.fields import Fields, Floats, Ints, Words
 
+Value = TypeVar("Value", float, int)  # a run's score, a judgement's relevance
 _MIX = np.uint64(0xD6E8FEB86659FD93)
 
 
@@ -38,7 +39,7 @@ def mixed(hashes: Words, topic: Ints) -> Words:
 
 
 @dataclass(frozen=True, eq=False)
-class Entries(Mapping[str, dict[str, float]]):
+class Entries(Mapping[str, dict[str, Value]]):
     """Rows of a run (score) or of judgements (relevance), also a nested mapping.
 
     `topics`: the distinct topic ids, bytes [t], in byte order; `topic`: int64 [n], each row's topic;
@@ -58,7 +59,7 @@ class Entries(Mapping[str, dict[str, float]]):
     @classmethod
     def build(
         cls, groups: Fields, lengths: Ints, documents: Fields, hashes: Words, numbers: Floats, **more: Any
-    ) -> Entries:
+    ) -> Entries[Value]:
         """Intern the topics, given one field and one row count for each stretch of rows of one topic."""
         topics, number = np.unique(groups.array(), return_inverse=True)
         topic = np.repeat(number.astype(np.int64), lengths)
@@ -98,14 +99,13 @@ class Entries(Mapping[str, dict[str, float]]):
     def _position(self) -> dict[str, int]:
         return {topic: i for i, topic in enumerate(self.topic_ids)}
 
-    def __getitem__(self, topic: str) -> dict[str, float]:
+    def __getitem__(self, topic: str) -> dict[str, Value]:
         order, begin = self._order
         at = self._position[topic]
         rows = order[begin[at] : begin[at + 1]]
-        values = self.numbers[rows].tolist()
-        if self.kind == "qrels":
-            values = [int(v) for v in values]
-        return dict(zip(self.documents[rows].texts(), values, strict=True))
+        numbers = self.numbers[rows]
+        values = numbers.tolist() if self.kind == "run" else numbers.astype(np.int64).tolist()
+        return dict(zip(self.documents[rows].texts(), cast(list[Value], values), strict=True))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.topic_ids)

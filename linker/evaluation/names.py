@@ -51,7 +51,7 @@ DEFAULT = ("num_q", "map", "recip_rank", "success")
 _ALIASES = {
     "mrr": "recip_rank", "rr": "recip_rank", "ap": "map", "hit": "success", "hits": "success", "s": "success",
     "p": "P", "precision": "P", "r": "recall", "rprec": "Rprec", "unjudged": "unj", "set_p": "set_P",
-    "set_f": "set_F", "iprec": "iprec_at_recall", "gmap": "gm_map", "auc_roc": "auc", "roc_auc": "auc",
+    "set_f": "set_F", "iprec": "iprec_at_recall", "gmap": "gm_map", "auc-roc": "auc", "roc_auc": "auc",
 }  # fmt: skip
 _CUT = {"ndcg": "ndcg_cut", "recip_rank": "recip_rank_cut"}  # the name once there is a cutoff
 _NAME = re.compile(r"(?P<base>.+?)(?:[._@](?P<cuts>[0-9.]+(?:,[0-9.]+)*))?")

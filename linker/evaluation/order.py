@@ -32,7 +32,7 @@ class Ordered:
     begin: Ints
 
 
-def sort(run: Entries, place: Ints, compat: Compat) -> Ordered:
+def sort(run: Entries[float], place: Ints, compat: Compat) -> Ordered:
     """Order the rows whose topic `place` (run topic → judged topic or −1) knows; most files are in order."""
     topic, score = place[run.topic], _compared(run.numbers, compat)
     rows: Rows = slice(None)
@@ -72,7 +72,7 @@ def _argsort(topic: Ints, score: Scores) -> Ints:
     return np.argsort(topic.astype(np.uint64) << np.uint64(32) | falling)
 
 
-def judged_rows(qrels: Entries, run: Entries, ordered: Ordered, place: Ints) -> tuple[Ints, Ints]:
+def judged_rows(qrels: Entries[int], run: Entries[float], ordered: Ordered, place: Ints) -> tuple[Ints, Ints]:
     """Return the positions whose document is judged, ascending, and the judgement's row of each.
 
     Hashes find the pairs and their bytes decide; a true collision of 64-bit hashes takes the slow way.
@@ -104,7 +104,7 @@ def _maybe(hashes: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> Ints
     return np.flatnonzero(table[hashes >> shift])
 
 
-def _judged_slowly(qrels: Entries, run: Entries, ordered: Ordered) -> tuple[Ints, Ints]:
+def _judged_slowly(qrels: Entries[int], run: Entries[float], ordered: Ordered) -> tuple[Ints, Ints]:
     pairs = zip(qrels.topic.tolist(), qrels.documents.texts(), strict=True)
     row_of = {pair: row for row, pair in enumerate(pairs)}
     mine = zip(ordered.topic.tolist(), run.documents[ordered.rows].texts(), strict=True)

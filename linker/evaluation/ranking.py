@@ -74,7 +74,7 @@ class Ranking:
         return np.bincount(self.topic[rows], minlength=len(self.topics))
 
 
-def rank(qrels: Entries, run: Entries, options: Options) -> Ranking:
+def rank(qrels: Entries[int], run: Entries[float], options: Options) -> Ranking:
     """Rank a run's judged documents as trec_eval does: score, then id, both descending.
 
     The answer is whole; `restrict` applies -M, -J and leaves negative judgements out.
@@ -146,7 +146,7 @@ def nth(topic: Ints) -> Ints:
     return row - np.maximum.accumulate(np.where(starts, row, 0)) + 1 if len(row) else row
 
 
-def _counts(qrels: Entries, run: Entries, place: Ints, options: Options, tied: Ints) -> Ranking:
+def _counts(qrels: Entries[int], run: Entries[float], place: Ints, options: Options, tied: Ints) -> Ranking:
     """Count what each topic holds; the rows come later."""
     size = len(qrels.topics)
     rel = qrels.numbers.astype(np.int64)

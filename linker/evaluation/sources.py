@@ -19,17 +19,17 @@ _SCORE = ("score", "sim", "similarity")
 _RELEVANCE = ("relevance", "rel", "label", "score")
 
 
-def as_run(run: Any) -> Entries:
+def as_run(run: Any) -> Entries[float]:
     """Return a run from a path, a mapping topic → document → score, a frame, or a run. Raises InputError."""
     return _entries(run, "run", _SCORE)
 
 
-def as_qrels(qrels: Any) -> Entries:
+def as_qrels(qrels: Any) -> Entries[int]:
     """Return judgements from a path, a mapping topic → document → relevance, a frame, or judgements."""
     return _entries(qrels, "qrels", _RELEVANCE)
 
 
-def _entries(value: Any, kind: str, columns: tuple[str, ...]) -> Entries:
+def _entries(value: Any, kind: str, columns: tuple[str, ...]) -> Entries[Any]:
     if isinstance(value, Entries):
         return value
     if isinstance(value, (str, os.PathLike)):
@@ -43,7 +43,7 @@ def _entries(value: Any, kind: str, columns: tuple[str, ...]) -> Entries:
     )
 
 
-def _from_mapping(value: Mapping[Any, Any], kind: str) -> Entries:
+def _from_mapping(value: Mapping[Any, Any], kind: str) -> Entries[Any]:
     topics: list[Any] = []
     lengths: list[int] = []
     documents: list[Any] = []
@@ -59,7 +59,7 @@ def _from_mapping(value: Mapping[Any, Any], kind: str) -> Entries:
     return _build(kind, topics, lengths, documents, numbers)
 
 
-def _from_frame(frame: Any, kind: str, columns: tuple[str, ...]) -> Entries:
+def _from_frame(frame: Any, kind: str, columns: tuple[str, ...]) -> Entries[Any]:
     topic, document, number = (
         _column(frame, kind, what, names)
         for what, names in (("topic", _TOPIC), ("document", _DOCUMENT), ("value", columns))
@@ -76,7 +76,7 @@ def _column(frame: Any, kind: str, what: str, names: tuple[str, ...]) -> list[An
 
 def _build(
     kind: str, topics: list[Any], lengths: list[int], documents: list[Any], numbers: Iterable[Any]
-) -> Entries:
+) -> Entries[Any]:
     if not topics:
         raise InputError(f"{kind}: it is empty")
     fields = Fields.of(_ids(documents, kind))

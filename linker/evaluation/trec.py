@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import os
 import re
@@ -9,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,30 +30,32 @@ _RUN_COLUMNS = "topic Q0 document rank score name"
 _QRELS_COLUMNS = "topic 0 document relevance"
 
 
-def read_run(path: PathLike) -> Entries:
+def read_run(path: PathLike) -> Entries[float]:
     """Read a TREC run (six columns, more are ignored; `.gz` by its suffix); the rank column is ignored.
 
     Raises InputError naming file and line: too few columns, a score that is no number or NaN, a document
     that repeats inside a topic, an empty file.
     """
     buffer, name = _load(path), str(path)
+    begin = _begin(buffer)
     parts, label = _Parts(), Fields(buffer, np.empty(0, np.int64), np.empty(0, np.int64))
-    for block in _lines(buffer, name, 6, None, _RUN_COLUMNS):
+    for block in _lines(buffer, name, 6, None, _RUN_COLUMNS, begin):
         parts.add(block, 2, _scores(block, name))
         label = block.column(5)[-1:]
     return parts.entries(buffer, name, kind="run", name="".join(label.texts()))
 
 
-def read_qrels(path: PathLike) -> Entries:
+def read_qrels(path: PathLike) -> Entries[int]:
     """Read judgements: TREC's four columns, or BEIR's three with a header; `.gz` by its suffix.
 
     Raises InputError naming file and line: a wrong column count, a relevance that is no integer, a document
     that repeats inside a topic, an empty file.
     """
     buffer, name, parts = _load(path), str(path), _Parts()
-    skip = _beir_header(buffer, name)
-    columns, wanted = (3, "query-id corpus-id score") if skip else (4, _QRELS_COLUMNS)
-    for block in _lines(buffer, name, columns, columns, wanted, skip):
+    begin = _begin(buffer)
+    header = _beir_header(buffer, begin, name)
+    columns, wanted = (3, "query-id corpus-id score") if header else (4, _QRELS_COLUMNS)
+    for block in _lines(buffer, name, columns, columns, wanted, header or begin, 1 + bool(header)):
         parts.add(block, columns - 2, _relevances(block, name))
     return parts.entries(buffer, name, kind="qrels", name="")
 
@@ -179,10 +182,10 @@ class _Block:
 
 
 def _lines(
-    buffer: Bytes, path: str, columns: int, most: int | None, wanted: str, skip: int = 0
+    buffer: Bytes, path: str, columns: int, most: int | None, wanted: str, begin: int, line: int = 1
 ) -> Iterator[_Block]:
-    """Cut the text, after `skip` bytes holding one line, into blocks of rows of `columns` columns."""
-    line, begin, end = 1 + bool(skip), PAD + skip, len(buffer) - PAD
+    """Cut the text from offset `begin`, where `line` starts, into blocks of rows of `columns` columns."""
+    end = len(buffer) - PAD
     while begin < end:
         stop = _line_end(buffer, min(begin + _BLOCK, end))
         edges = np.flatnonzero(buffer[begin:stop] <= 32) + begin
@@ -257,10 +260,15 @@ def _relevances(block: _Block, path: str) -> Floats:
     return np.array([int(label) for label in labels.tolist()], np.float64)[number]
 
 
-def _beir_header(buffer: Bytes, path: str) -> int:
-    """Return the length of a BEIR header line, 0 where the file is no BEIR file."""
-    stop = _line_end(buffer, PAD + 1)
-    cells = buffer[PAD:stop].tobytes().split()
+def _begin(buffer: Bytes) -> int:
+    """Return the offset of the text, after a byte order mark."""
+    return PAD + 3 * (buffer[PAD : PAD + 3].tobytes() == codecs.BOM_UTF8)
+
+
+def _beir_header(buffer: Bytes, begin: int, path: str) -> int:
+    """Return the offset after a BEIR header line, 0 where the file is no BEIR file."""
+    stop = _line_end(buffer, begin + 1)
+    cells = buffer[begin:stop].tobytes().split()
     if len(cells) != 3:
         return 0
     if cells[2].lower() not in (b"score", b"relevance", b"rel", b"label"):
@@ -268,7 +276,7 @@ def _beir_header(buffer: Bytes, path: str) -> int:
             f"{path}:1: three columns without BEIR's header; put 'query-id<TAB>corpus-id<TAB>score' on top, "
             f"or give four columns: {_QRELS_COLUMNS}"
         )
-    return stop - PAD
+    return stop
 
 
 class _Parts:
@@ -294,7 +302,7 @@ class _Parts:
         self._places.append((self._rows, block.line))
         self._rows += len(topic)
 
-    def entries(self, buffer: Bytes, path: str, *, kind: str, name: str) -> Entries:
+    def entries(self, buffer: Bytes, path: str, *, kind: str, name: str) -> Entries[Any]:
         if not self._rows:
             raise InputError(f"{path}: no line after the header")
         heads, documents = _joined(buffer, self._heads), _joined(buffer, self._documents)
