@@ -7,7 +7,10 @@ nearest neighbor search", TPAMI 2011.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +21,7 @@ from indexes.interface import DamagedError, IndexesError, Mask, Matrix, MissingE
 SEED = 1234
 
 
+@functools.cache
 def load_faiss() -> Any:
     """Import faiss on first use. Raises MissingExtraError."""
     try:
@@ -61,7 +65,7 @@ class Proposer(Protocol):
 class Hnsw:
     """A navigable small-world graph; recall against speed is set by `ef`, the width of the search."""
 
-    LINKS, EF_CONSTRUCTION, EF = 16, 100, 64
+    LINKS, EF_CONSTRUCTION, EF = 32, 100, 128
 
     def __init__(self) -> None:
         self._index: Any = None
@@ -87,12 +91,15 @@ class Hnsw:
 
     def cost(self, fetch: int, rows: int) -> float:
         """Every node on the way is compared with its links, of which about half were seen before."""
-        return self.LINKS * max(self.EF, fetch)
+        return self.LINKS * self._width(fetch)
+
+    def _width(self, fetch: int) -> int:
+        return max(self.EF, 2 * fetch)
 
     def propose(self, queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
         """Walk the graph, the wider the fewer rows are allowed: forbidden ones are passed, not returned."""
         faiss = load_faiss()
-        ef = max(self.EF, fetch)
+        ef = self._width(fetch)
         if mask is None:
             parameters = faiss.SearchParametersHNSW(efSearch=ef)
         else:
@@ -126,7 +133,8 @@ class Hnsw:
 class IvfPq:
     """Cells of about √n/4 rows, searched nearest first by codes of a quarter byte a dimension."""
 
-    PROBED = 1 / 16  # share of the cells a query looks into
+    PROBED = 1 / 16  # share of the rows a query looks at …
+    PROBED_PER_HIT = 10  # … but at least so many rows a hit
     DIMENSIONS_PER_BYTE = 4
     CODE_SPEED = 8.0  # codes compared in the time of one full vector
     POINTS_PER_CENTROID = 39  # FAISS's own lower limit for training
@@ -174,7 +182,10 @@ class IvfPq:
 
     def cost(self, fetch: int, rows: int) -> float:
         """Return the codes compared, each cheaper than a vector, and the vectors compared afterwards."""
-        return self._fetched(fetch) + rows * self.PROBED / self.CODE_SPEED
+        return self._fetched(fetch) + self._probed(fetch, rows) / self.CODE_SPEED
+
+    def _probed(self, fetch: int, rows: int) -> float:
+        return max(rows * self.PROBED, self.PROBED_PER_HIT * fetch)
 
     def _fetched(self, fetch: int) -> int:
         return 4 * fetch + 64
@@ -182,10 +193,10 @@ class IvfPq:
     def propose(self, queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
         """Return several times as many rows as wanted, since codes order them only roughly."""
         faiss = load_faiss()
-        allowed = 1.0 if mask is None else float(mask.mean())
-        cells: int = self._index.nlist
+        total, cells = self._index.ntotal, self._index.nlist
+        allowed = total if mask is None else np.count_nonzero(mask)
         parameters = faiss.SearchParametersIVF(
-            nprobe=min(cells, max(8, math.ceil(cells * self.PROBED / allowed))),
+            nprobe=min(cells, max(8, math.ceil(cells * self._probed(fetch, total) / allowed))),
             sel=None if mask is None else bitmap(mask),
         )
         rows: RowArray = self._index.search(self._padded(queries), self._fetched(fetch), params=parameters)[1]
@@ -212,9 +223,11 @@ KINDS: dict[str, type[Hnsw] | type[IvfPq]] = {"hnsw": Hnsw, "ivfpq": IvfPq}
 
 
 def _attach(graph: Any, flat: Any) -> None:
-    """Make the graph use `flat` instead of a storage of its own; FAISS keeps a bare pointer to it."""
-    if graph.storage is not None:
-        graph.storage.this.own(True)  # so that the empty one it was made with is freed
+    """Make the graph use `flat` instead of a storage of its own; FAISS keeps a bare pointer to it.
+
+    The empty storage a new graph was made with (some hundred bytes) is not freed: SWIG's way to do so corrupts
+    its own type table.
+    """
     graph.storage, graph.own_fields = flat, False
     graph.referenced_objects = [flat]
 
@@ -227,13 +240,30 @@ def _write(index: Any, path: Path, flags: int) -> None:
 
 
 def _read(path: Path, kind: Any, flat: Any, dim: int | None = None) -> Any:
+    faiss = load_faiss()
     try:
-        index = load_faiss().read_index(str(path))
-    except (RuntimeError, MemoryError) as e:
+        with _no_vector_above(path.stat().st_size):
+            index = faiss.read_index(str(path), faiss.IO_FLAG_SKIP_PRECOMPUTE_TABLE)  # a table for L2 alone
+    except (OSError, RuntimeError, MemoryError) as e:
         raise _damaged(path, _reason(e)) from e
     if not isinstance(index, kind) or index.d != (dim or flat.d) or index.ntotal > flat.ntotal:
         raise _damaged(path, "it belongs to another index")
     return index
+
+
+@contextlib.contextmanager
+def _no_vector_above(size: int) -> Iterator[None]:
+    """Keep FAISS from filling the memory because a damaged file claims a vector longer than itself."""
+    faiss = load_faiss()
+    if not hasattr(faiss, "set_deserialization_vector_byte_limit"):  # older releases have no such limit
+        yield
+        return
+    before = faiss.get_deserialization_vector_byte_limit()
+    faiss.set_deserialization_vector_byte_limit(size)
+    try:
+        yield
+    finally:
+        faiss.set_deserialization_vector_byte_limit(before)
 
 
 def _reason(error: Exception) -> str:
