@@ -491,12 +491,12 @@ def test_queries_of_a_cut_gzip(tmp_path: Path) -> None:
 
 # --- properties -------------------------------------------------------------------------------------------------
 
-_no_surrogates: tuple[Literal["Cs"]] = ("Cs",)
-_free = st.characters(exclude_categories=_no_surrogates, exclude_characters="\0")
-_texts = st.text(_free, min_size=1, max_size=60).filter(str.strip)
-_ids = st.text(st.characters(exclude_categories=_no_surrogates), min_size=1, max_size=12).filter(
-    lambda s: s.isprintable() and " " not in s
-)
+_surrogates: tuple[Literal["Cs"]] = ("Cs",)
+_not_for_ids: tuple[Literal["C", "Z"], ...] = ("C", "Z")
+_free = st.characters(exclude_categories=_surrogates, exclude_characters="\0")
+_plain = st.characters(exclude_categories=_surrogates, exclude_characters='\0",\r\n')
+_texts = st.text(_free, max_size=60).map(lambda text: text if text.strip() else f"{text}x")
+_ids = st.text(st.characters(exclude_categories=_not_for_ids), min_size=1, max_size=12)
 _names = st.text("abcdefgh", min_size=1, max_size=3)
 _documents = st.lists(
     st.builds(Document, _ids, _texts, st.text(_free, max_size=20), st.dictionaries(_names, st.text(_free), max_size=3)),
@@ -564,7 +564,7 @@ def test_no_bytes_raise_anything_but_an_input_error(tmp_path: Path, content: byt
         assert all(orjson.dumps(r.to_json()) for r in records if isinstance(r, BadLine))
 
 
-_garbage = st.binary(max_size=40).filter(lambda b: b"\n" not in b)
+_garbage = st.binary(max_size=40).map(lambda raw: raw.replace(b"\n", b"x"))
 
 
 @FAST
@@ -587,8 +587,8 @@ def test_good_json_lines_survive_among_garbage(
 
 @FAST
 @given(
-    rows=st.lists(_texts.filter(lambda t: not set(t) & set('",\r\n')), max_size=6),
-    garbage=st.lists(_garbage.filter(lambda b: b'"' not in b), min_size=6, max_size=6),
+    rows=st.lists(st.text(_plain).map(lambda text: f"{text}x"), max_size=6),
+    garbage=st.lists(_garbage.map(lambda raw: raw.replace(b'"', b"x")), min_size=6, max_size=6),
 )  # fmt: skip
 def test_good_csv_rows_survive_among_lines_without_quotes(
     tmp_path: Path, rows: list[str], garbage: list[bytes]

@@ -1,0 +1,45 @@
+"""Text to tokens to ids, and word vectors for the ids. Id 0 is padding in every tokenizer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+
+from linker.errors import InputError
+from linker.tokens.pieces import PieceTokenizer
+from linker.tokens.vectors import WordVectors, load_word_vectors, train_word_vectors
+from linker.tokens.words import PAD, UNK, Tokenizer, Vocabulary, WordTokenizer, tokenize
+
+__all__ = [
+    "PAD",
+    "UNK",
+    "PieceTokenizer",
+    "Tokenizer",
+    "Vocabulary",
+    "WordTokenizer",
+    "WordVectors",
+    "load_tokenizer",
+    "load_word_vectors",
+    "tokenize",
+    "train_word_vectors",
+]
+
+
+def load_tokenizer(path: Path) -> Tokenizer:
+    """Read what a tokenizer saved, or a tokenizer.json of the `tokenizers` library. Raises InputError."""
+    try:
+        content = orjson.loads(path.read_bytes())
+    except OSError as e:
+        raise InputError(f"cannot read {path}: {e.strerror}") from None
+    except orjson.JSONDecodeError as e:
+        raise InputError(f"{path} is not a tokenizer's JSON: {e}") from None
+    if not isinstance(content, dict) or content.get("type") != "words":
+        return PieceTokenizer.load(path)
+    tokens = content.get("tokens")
+    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+        raise InputError(f"{path}: tokens is not a list of strings")
+    try:
+        return WordTokenizer(Vocabulary(tuple(tokens)))
+    except InputError as e:
+        raise InputError(f"{path}: {e}") from None

@@ -1,0 +1,71 @@
+"""Word pieces: any tokenizer.json of the `tokenizers` library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from indexes.interface import MissingExtraError
+from linker.errors import InputError
+from linker.files import write_atomically
+from linker.tokens.words import PAD
+
+if TYPE_CHECKING:
+    import tokenizers
+
+PAD_NAMES = ("[PAD]", "<pad>")
+UNK_NAMES = ("[UNK]", "<unk>")
+
+
+class PieceTokenizer:
+    """A tokenizer.json whose padding token has id 0; adds no [CLS] and the like, neither pads nor cuts by itself."""
+
+    def __init__(self, content: str, source: str = "tokenizer.json") -> None:
+        """Read the content of a tokenizer.json; `source` names it in errors. Raises MissingExtraError, InputError."""
+        try:
+            from tokenizers import Tokenizer
+        except ImportError:
+            raise MissingExtraError("a tokenizer.json", "pretrained") from None
+        try:
+            self._tokenizer: tokenizers.Tokenizer = Tokenizer.from_str(content)
+        except Exception as e:  # the library raises bare Exception
+            raise InputError(f"{source} is not a tokenizer.json: {e}") from None
+        if not any(self._tokenizer.token_to_id(name) == PAD for name in PAD_NAMES):
+            raise InputError(f"{source}: its padding token ({' or '.join(PAD_NAMES)}) must have the id 0")
+        self._tokenizer.encode_special_tokens = True  # "[PAD]" in a text is a word like others
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a tokenizer.json. Raises InputError."""
+        try:
+            return cls(path.read_text(encoding="utf-8"), str(path))
+        except (OSError, UnicodeDecodeError) as e:
+            raise InputError(f"cannot read {path}: {getattr(e, 'strerror', None) or e}") from None
+
+    @property
+    def size(self) -> int:
+        """Number of ids, padding included."""
+        return 1 + max(self._tokenizer.get_vocab(with_added_tokens=True).values())
+
+    @property
+    def unknown(self) -> int | None:
+        """Id of what no piece matches, if there is one."""
+        ids = (self._tokenizer.token_to_id(name) for name in UNK_NAMES)
+        return next((i for i in ids if i is not None), None)
+
+    def encode_batch(self, texts: Sequence[str], max_length: int) -> list[list[int]]:
+        """Return the first `max_length` ids of each text."""
+        plain = [text.encode(errors="replace").decode() for text in texts]  # it refuses lone surrogates
+        encoded = self._tokenizer.encode_batch_fast(plain, add_special_tokens=False)
+        return [e.ids[:max_length] for e in encoded]
+
+    def to_bytes(self) -> bytes:
+        """Return the tokenizer.json."""
+        return self._tokenizer.to_str().encode()
+
+    def save(self, path: Path) -> None:
+        """Write a file for `load_tokenizer`."""
+        write_atomically(path, self.to_bytes())

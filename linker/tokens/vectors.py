@@ -1,0 +1,206 @@
+"""Word vectors from files or trained on a corpus, as a matrix whose rows are a tokenizer's ids."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from indexes.interface import MissingExtraError
+from linker.errors import InputError
+from linker.lines import DamagedInputError, read_lines
+from linker.tokens.pieces import PieceTokenizer
+from linker.tokens.words import PAD, UNK, Tokenizer, Vocabulary, WordTokenizer, tokenize
+
+Matrix = npt.NDArray[np.float32]
+MAX_VECTOR_LINE = 1 << 20
+MAX_NUMBER = 1e9
+
+
+@dataclass(frozen=True, eq=False)
+class WordVectors:
+    """A vector for each id of a tokenizer: `matrix` float32 [size, d], padding's row zero.
+
+    `known` tells which rows [size] come from the source; the others are random.
+    """
+
+    tokenizer: Tokenizer
+    matrix: Matrix
+    known: npt.NDArray[np.bool_]
+
+
+def load_word_vectors(path: Path, vocabulary: Vocabulary | None = None, *, seed: int = 0) -> WordVectors:
+    """Read word vectors, for the words of `vocabulary` or, without one, for all words in the file's order.
+
+    Text files of GloVe, word2vec and fastText (with or without their first line of counts; gzip is known), and
+    folders with model.safetensors and tokenizer.json (word pieces; a word of `vocabulary` gets the mean of its
+    pieces). The first of repeated words counts; words without a vector get random ones of the others' spread.
+    Raises InputError naming file and line, MissingExtraError.
+    """
+    if path.is_dir():
+        return _load_pieces(path, vocabulary, seed)
+    if path.suffix == ".bin":
+        raise InputError(
+            f"{path}: binary word2vec is not read: save it as text (save_word2vec_format of gensim)"
+        )
+    wanted = None if vocabulary is None else vocabulary.ids
+    found: dict[str, int] = {}
+    rows: list[Matrix] = []
+    for line, word, numbers in _read_text(path):
+        if word in found or (wanted is not None and word not in wanted):
+            continue
+        found[word] = len(rows)
+        rows.append(_vector(path, line, numbers))
+    if not rows:
+        raise InputError(
+            f"{path}: no vector for any of the {len(vocabulary or ()) - 2} words of the vocabulary"
+        )
+    vocabulary = vocabulary or Vocabulary.of(found)
+    matrix = np.zeros((len(vocabulary), len(rows[0])), np.float32)
+    known = np.zeros(len(vocabulary), np.bool_)
+    for word, row in found.items():
+        matrix[vocabulary.ids[word]], known[vocabulary.ids[word]] = rows[row], True
+    return _complete(WordTokenizer(vocabulary), matrix, known, seed)
+
+
+def train_word_vectors(
+    texts: Sequence[str],
+    *,
+    dim: int = 128,
+    epochs: int = 5,
+    window: int = 5,
+    min_count: int = 2,
+    max_size: int | None = None,
+    method: Literal["skipgram", "cbow"] = "skipgram",
+    seed: int = 0,
+) -> WordVectors:
+    """Train word2vec (Mikolov et al. 2013) on `texts`; one thread, so that a seed always gives the same vectors.
+
+    Raises MissingExtraError without gensim, InputError when no word occurs `min_count` times.
+    """
+    try:
+        from gensim.models import Word2Vec
+    except ImportError:
+        raise MissingExtraError("training word vectors", "vectors") from None
+    counts = Counter(token for text in texts for token in tokenize(text))
+    vocabulary = Vocabulary.of_counts(counts, min_count, max_size)
+    if len(vocabulary) <= UNK + 1:
+        raise InputError(
+            f"no word occurs {min_count} times in the {len(texts)} texts: lower the minimum count"
+        )
+    model = Word2Vec(
+        vector_size=dim, window=window, min_count=1, sg=int(method == "skipgram"), workers=1, seed=seed
+    )
+    model.build_vocab_from_freq({token: counts[token] for token in vocabulary.tokens[UNK + 1 :]})
+    model.train(_Sentences(texts, vocabulary), total_examples=len(texts), epochs=epochs)
+    matrix = np.zeros((len(vocabulary), dim), np.float32)
+    matrix[UNK + 1 :] = model.wv[vocabulary.tokens[UNK + 1 :]]
+    known = np.arange(len(vocabulary)) > UNK
+    return _complete(WordTokenizer(vocabulary), matrix, known, seed)
+
+
+class _Sentences:
+    """The texts' known tokens, anew for each pass; gensim reads no more than 10,000 tokens of a sentence."""
+
+    def __init__(self, texts: Sequence[str], vocabulary: Vocabulary) -> None:
+        self._texts, self._ids = texts, vocabulary.ids
+
+    def __iter__(self) -> Iterator[list[str]]:
+        for text in self._texts:
+            yield [token for token in tokenize(text) if token in self._ids]
+
+
+def _complete(tokenizer: Tokenizer, matrix: Matrix, known: npt.NDArray[np.bool_], seed: int) -> WordVectors:
+    """Fill the rows that are not known with random numbers, padding's with zeros."""
+    known[PAD] = False
+    spread = float(matrix[known].std()) if known.any() else 1.0
+    random = np.random.default_rng(seed).normal(0.0, spread, matrix.shape).astype(np.float32)
+    matrix[~known] = random[~known]
+    matrix[PAD] = 0.0
+    return WordVectors(tokenizer, matrix, known)
+
+
+def _read_text(path: Path) -> Iterator[tuple[int, str, list[bytes]]]:
+    """Yield line, word and numbers. Fields are parted by single blanks: words may hold any other white space.
+
+    The number of dimensions is the first line's; a word of several fields (GloVe has some) is kept whole.
+    """
+    dim, promised, last = 0, None, 0
+    try:
+        for number, raw, size in read_lines(path, MAX_VECTOR_LINE):
+            fields = raw.rstrip().split(b" ")
+            if size > len(raw):
+                raise InputError(
+                    f"{path}:{number}: a line of {size:,} bytes: this is no text file of vectors"
+                )
+            if number == 1 and len(fields) == 2 and all(f.isdigit() for f in fields):
+                promised, dim = (int(f) for f in fields)
+                continue
+            dim = dim or len(fields) - 1
+            if not dim or len(fields) <= dim:
+                raise InputError(
+                    f"{path}:{number}: {len(fields) - 1} numbers after the word, expected {dim or 'some'}"
+                )
+            last += 1
+            yield number, b" ".join(fields[:-dim]).decode(errors="replace"), fields[-dim:]
+    except DamagedInputError as e:
+        raise InputError(f"{e}; fetch the file again") from None
+    if not last:
+        raise InputError(f"{path} is empty: it holds no vectors")
+    if promised is not None and last != promised:
+        raise InputError(f"{path}: its first line promises {promised} words, it holds {last}: fetch it again")
+
+
+def _vector(path: Path, line: int, fields: Sequence[bytes]) -> Matrix:
+    try:
+        numbers = [float(field) for field in fields]
+    except ValueError as e:
+        raise InputError(f"{path}:{line}: {e}") from None
+    if not all(-MAX_NUMBER < n < MAX_NUMBER for n in numbers):  # false for NaN, too
+        raise InputError(f"{path}:{line}: NaN, infinity or a number beyond {MAX_NUMBER:g}")
+    return np.array(numbers, np.float32)
+
+
+def _load_pieces(folder: Path, vocabulary: Vocabulary | None, seed: int) -> WordVectors:
+    tokenizer = PieceTokenizer.load(folder / "tokenizer.json")
+    pieces = _read_safetensors(folder / "model.safetensors")
+    if len(pieces) != tokenizer.size:
+        raise InputError(f"{folder}: {len(pieces)} vectors but {tokenizer.size} word pieces")
+    if vocabulary is None:
+        return _complete(tokenizer, pieces, np.ones(len(pieces), np.bool_), seed)
+    unknown = tokenizer.unknown
+    matrix = np.zeros((len(vocabulary), pieces.shape[1]), np.float32)
+    known = np.zeros(len(vocabulary), np.bool_)
+    for i, ids in enumerate(tokenizer.encode_batch(vocabulary.tokens, 1 << 16)):
+        if i > UNK and (ids := [j for j in ids if j != unknown]):
+            matrix[i], known[i] = pieces[ids].mean(axis=0), True
+    return _complete(WordTokenizer(vocabulary), matrix, known, seed)
+
+
+def _read_safetensors(path: Path) -> Matrix:
+    """Return the one matrix of a file as float32; whole numbers are fractions of their type's largest."""
+    try:
+        from safetensors import SafetensorError, safe_open
+    except ImportError:
+        raise MissingExtraError("a .safetensors file", "train") from None
+    try:
+        with safe_open(path, framework="numpy") as file:
+            names = list(file.keys())
+            tensors = [t for t in map(file.get_tensor, names) if t.ndim == 2]
+    except (OSError, SafetensorError, TypeError) as e:  # TypeError: a type that numpy lacks (bfloat16)
+        raise InputError(f"cannot read {path}: {e}") from None
+    if len(tensors) != 1:
+        raise InputError(
+            f"{path}: expected one matrix of vectors, found {len(tensors)} among {', '.join(names)}"
+        )
+    (matrix,) = tensors
+    whole = np.issubdtype(matrix.dtype, np.integer)
+    result: Matrix = matrix.astype(np.float32) / (np.iinfo(matrix.dtype).max if whole else 1)
+    if not np.isfinite(result).all():
+        raise InputError(f"{path}: NaN or infinity among the vectors")
+    return result
