@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -10,6 +11,7 @@ from indexes.interface import (
     DuplicateIdError,
     Filter,
     Hits,
+    IndexesError,
     Mask,
     Metadata,
     RowArray,
@@ -18,6 +20,8 @@ from indexes.interface import (
     check_id,
     filter_values,
 )
+
+MASKS_KEPT = 32  # a mask takes a byte a row
 
 
 def name_some(ids: Sequence[str], limit: int = 5) -> str:
@@ -34,7 +38,10 @@ class Rows:
         self._row_of: dict[str, int] | None = {}
         self._dead: set[int] = set()
         self._columns: dict[str, dict[str, list[int]]] = {}
-        self._unread: Iterable[Metadata] = ()
+        self._unread: Iterable[Metadata] | None = None
+        self._restored = 0
+        self._masks: dict[Filter | None, Mask] = {}
+        self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self.ids) - len(self._dead)
@@ -71,23 +78,38 @@ class Rows:
         self._lookup().update(zip(ids, range(first, first + len(ids)), strict=True))
         self.ids.extend(ids)
         self._add_columns(metadata or (), first)
+        self._masks.clear()
         return first
 
-    def _add_columns(self, metadata: Iterable[Metadata], first: int) -> None:
+    def _add_columns(self, metadata: Iterable[Metadata], first: int) -> int:
+        """Note under which field and value each row is found; return the row after the last one."""
+        row = first - 1
         for row, values in enumerate(metadata, start=first):
             for name, value in values.items():
                 column = self._columns.setdefault(name, {})
                 for text in filter_values(value):
                     column.setdefault(text, []).append(row)
+        return row + 1
 
-    def restore(self, ids: list[str], dead: RowArray, metadata: Iterable[Metadata] = ()) -> None:
+    def restore(self, ids: list[str], dead: RowArray, metadata: Iterable[Metadata] | None = None) -> None:
         """Fill an empty object from storage: trusted ids in row order, the dead rows, metadata by row.
 
         `metadata` is read at the first filter, so a generator over the disk costs nothing until then.
         """
         self.ids = ids
         self._row_of, self._dead = None, set(dead.tolist())
-        self._unread = metadata
+        self._unread, self._restored = metadata, len(ids)
+        self._masks.clear()
+
+    def _read_metadata(self) -> None:
+        """Take in what `restore` left for later; raise IndexesError unless it is there for every row."""
+        if self._unread is None:
+            return
+        # Where an earlier attempt failed midway, what is left is too short, so a filter never answers by half.
+        found = self._add_columns(self._unread, 0)
+        if found != self._restored:
+            raise IndexesError(f"metadata of {found} rows for {self._restored} documents: rebuild the index")
+        self._unread = None
 
     def locate(self, ids: Sequence[str]) -> RowArray:
         """Return the live rows of ids; raise UnknownIdError naming those that have none."""
@@ -104,6 +126,7 @@ class Rows:
         lookup = self._lookup()
         for id_ in set(ids):
             del lookup[id_]
+        self._masks.clear()
         return rows
 
     @property
@@ -112,20 +135,28 @@ class Rows:
         return np.array(sorted(self._dead), dtype=np.int64)
 
     def mask(self, where: Filter | None = None) -> Mask | None:
-        """Return which rows may be answered, or None when all may."""
+        """Return which rows may be answered (read-only), or None when all may. Threads may call it at once."""
         if where is None and not self._dead:
             return None
+        with self._lock:
+            if where not in self._masks:
+                if len(self._masks) >= MASKS_KEPT:
+                    self._masks.clear()
+                self._masks[where] = self._allowed(where)
+            return self._masks[where]
+
+    def _allowed(self, where: Filter | None) -> Mask:
         allowed = np.ones(len(self.ids), dtype=bool)
         if where is not None:
-            self._add_columns(self._unread, 0)
-            self._unread = ()
-        for name, values in where.conditions if where else ():
-            column = self._columns.get(name, {})
-            hit = np.zeros(len(self.ids), dtype=bool)
-            for value in values:
-                hit[column.get(value, [])] = True
-            allowed &= hit
+            self._read_metadata()
+            for name, values in where.conditions:
+                column = self._columns.get(name, {})
+                hit = np.zeros(len(self.ids), dtype=bool)
+                for value in values:
+                    hit[column.get(value, [])] = True
+                allowed &= hit
         allowed[list(self._dead)] = False
+        allowed.flags.writeable = False
         return allowed
 
     def hits(self, rows: RowArray, scores: ScoreArray) -> list[Hits]:
