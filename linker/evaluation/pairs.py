@@ -172,10 +172,10 @@ def _evaluate(scorer: _Scorer, links: npt.ArrayLike, asked: _Asked) -> PairEvalu
 
 def _count_within(block: Scores, rows: Ints, scores: Scores, within: _Counts, offset: int) -> None:
     """Count each link against its own article's tweets; `rows` ascend."""
-    starts = np.flatnonzero(np.diff(rows, prepend=-1))
-    for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=True):
-        place = slice(offset + start, offset + stop)
-        within.add(np.sort(block[rows[start]]), scores[start:stop], place)
+    linked, starts = np.unique(rows, return_index=True)
+    stops = np.append(starts, len(rows))[1:]
+    for row, start, stop in zip(linked.tolist(), starts.tolist(), stops.tolist(), strict=True):
+        within.add(np.sort(block[row]), scores[start:stop], slice(offset + start, offset + stop))
 
 
 def _result(

@@ -69,16 +69,22 @@ def write_run(
     score descending, then document id descending in byte order. Raises InputError on a NaN, on an id that is
     empty or holds white space, on a repeated id, and when ids and scores differ in number.
     """
-    target, seen = Path(path), set[str]()
-    _check_column(name, "run name", str(path))
-    with _replacing(target) as out:
-        for topic, ids, scores in run:
-            if topic in seen:
-                raise InputError(f"{path}: topic {topic!r} is given twice")
-            seen.add(topic)
-            out.write(
-                "".join(_run_lines(topic, ids, scores, name, str(path))).encode("utf-8", "surrogateescape")
-            )
+    with _replacing(Path(path)) as out:
+        for line in run_lines(run, name, str(path)):
+            out.write(line.encode("utf-8", "surrogateescape"))
+
+
+def run_lines(
+    run: Iterable[tuple[str, Sequence[str], npt.ArrayLike]], name: str = "linker", where: str = "the run"
+) -> Iterator[str]:
+    """Yield the lines of a TREC run, as `write_run` writes them; errors name `where`."""
+    seen = set[str]()
+    _check_column(name, "run name", where)
+    for topic, ids, scores in run:
+        if topic in seen:
+            raise InputError(f"{where}: topic {topic!r} is given twice")
+        seen.add(topic)
+        yield from _run_lines(topic, ids, scores, name, where)
 
 
 def _run_lines(topic: str, ids: Sequence[str], scores: npt.ArrayLike, name: str, path: str) -> Iterator[str]:

@@ -1,0 +1,95 @@
+"""The three commands, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from linker.cli.evaluate import compare, evaluate, evaluate_pairs
+
+app = typer.Typer(rich_markup_mode=None)
+for command in (evaluate, compare, evaluate_pairs):
+    app.command()(command)
+
+
+def invoke(*args: object, status: int = 0) -> Result:
+    result = CliRunner().invoke(app, [str(a) for a in args], catch_exceptions=False)
+    assert result.exit_code == status, result.output
+    return result
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path, Path]:
+    (tmp_path / "qrels").write_text("é 0 a 1\n2 0 a 2\n3 0 a 1\n")
+    (tmp_path / "one").write_text("é Q0 a 1 2 one\n2 Q0 b 1 2 one\n2 Q0 a 1 2 one\n2 Q0 c 3 1 one\n")
+    (tmp_path / "two").write_text("é Q0 b 1 2 two\né Q0 a 1 1 two\n2 Q0 a 1 2 two\n")
+    return tmp_path / "qrels", tmp_path / "one", tmp_path / "two"
+
+
+def test_evaluate_prints_trec_evals_form_and_both_counts(files: tuple[Path, Path, Path]) -> None:
+    result = invoke("evaluate", *files[:2], "-m", "num_q", "-m", "recip_rank", "-q")
+    assert result.stdout == (
+        "recip_rank            \t2\t0.5000\nrecip_rank            \té\t1.0000\n"
+        "num_q                 \tall\t3\nrecip_rank            \tall\t0.5000\n"
+    )
+    assert "2 of 3 judged topics answered" in result.stderr
+
+
+def test_the_default_is_the_official_set_and_c(files: tuple[Path, Path, Path]) -> None:
+    lines = [line.split() for line in invoke("evaluate", *files[:2]).stdout.splitlines()]
+    assert lines[:3] == [["runid", "all", "one"], ["num_q", "all", "3"], ["num_ret", "all", "4"]]
+    assert [name for name, _, _ in lines][5:11] == [
+        "map",
+        "gm_map",
+        "Rprec",
+        "bpref",
+        "recip_rank",
+        "iprec_at_recall_0.00",
+    ]
+    assert (
+        len(lines) == 30
+        and invoke("evaluate", *files[:2], "-c").stdout.splitlines()[1] == "num_q                 \tall\t3"
+    )
+    assert "num_q                 \tall\t2\n" in invoke("evaluate", *files[:2], "--answered-only").stdout
+
+
+def test_switches(files: tuple[Path, Path, Path]) -> None:
+    def value(*options: object) -> float:
+        data = json.loads(invoke("evaluate", *files[:2], "-m", "num_rel_ret", *options, "--json").stdout)
+        return float(data["measures"]["num_rel_ret"])
+
+    assert (value(), value("-l", 2), value("-M", 1), value("-J")) == (2, 1, 1, 2)
+    assert invoke("evaluate", *files[:2], "-m", "map", "-n").stdout == ""
+    text = invoke("evaluate", *files[:2], "-m", "map", "--ties", "--ci", "--samples", 100).stdout
+    assert [line.split()[0] for line in text.splitlines()] == [
+        "map", "map_low", "map_high", "map_ci_low", "map_ci_high", "tied_documents", "tied_topics"
+    ]  # fmt: skip
+    near = invoke("evaluate", *files[:2], "--compat", "trec_eval-10", "-m", "map", "--json")
+    assert json.loads(near.stdout)["measures"]["map"] == 0.5
+
+
+def test_compare(files: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    table = invoke("compare", *files, "-m", "map", "--samples", 100)
+    assert "two" in table.stdout and "baseline one" in table.stderr
+    assert "baseline two" in invoke("compare", *files, "--baseline", files[2], "--samples", 100).stderr
+    assert invoke("compare", *files, "--latex", "--samples", 100).stdout.startswith("\\begin{tabular}")
+    assert invoke("compare", *files, "--markdown", "--samples", 100).stdout.startswith("| run")
+    data = json.loads(invoke("compare", *files, "--json", "--test", "t", "--plot", tmp_path / "p.svg").stdout)
+    assert data["test"] == "t" and (tmp_path / "p.svg").exists()
+    assert "choose one" in invoke("compare", *files, "--json", "--latex", status=2).stderr
+
+
+def test_evaluate_pairs(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.eye(3))
+    np.save(tmp_path / "t.npy", np.eye(3)[[0, 1, 2, 0]])
+    (tmp_path / "links").write_text("0 0\n1 1\n2 2\n0 3\n")
+    args = ("evaluate-pairs", tmp_path / "a.npy", tmp_path / "t.npy", tmp_path / "links")
+    data = json.loads(invoke(*args, "-t", 0.5, "-u", 2, "--json").stdout)
+    assert data["map_micro"] == data["auc_macro"] == 1 and data["precision_at"]["50"] is None
+    assert data["thresholds"][0]["true_positives"] == 4 and data["until"][0]["median_tweets"] == 2
+    assert "map_micro                  1.0000\n" in invoke(*args).stdout
