@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 
 from indexes.interface import Document
 from linker.corpora import BadLine, Columns, Query, read_corpus, read_queries
+from linker.corpora.tables import read_csv
 from linker.errors import InputError
-from linker.lines import read_lines
+from linker.lines import Line, read_lines
 
 SHARED = Path(os.environ.get("LINKER_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
 FAST = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -322,6 +323,29 @@ def test_a_csv_record_beyond_the_limit(write: Write) -> None:
     assert "more than the limit" in first.reason
     assert last == Document("2", "b")
     assert [d.id for d in good(path)] == ["1", "2"]
+
+
+def test_stray_quotes_in_every_csv_line_are_read_through(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("linker.corpora.tables.MAX_RECORD_LINES", 500)
+    steps = 0
+
+    def counted(lines: Iterator[Line]) -> Iterator[Line]:
+        nonlocal steps
+        for line in lines:
+            steps += 1
+            yield line
+
+    content = b"id,text\n1,good\n" + b'a","b\n' * 2000 + b"2,after\n"
+    records = [r for _, r in read_csv(Path("c"), counted(read_lines(write("c.csv", content))), Columns())]
+    assert steps == 2003  # each line is taken from the file once
+    assert [r.id for r in records if isinstance(r, Document)] == ["1", "2"]
+    assert len(records) == 2002
+    assert isinstance(records[1], BadLine)
+    assert "does not close within 500 lines" in records[1].reason
+    assert isinstance(records[2], BadLine)
+    assert "does not close within 100 lines" in records[2].reason
 
 
 def test_large_csv_fields(write: Write) -> None:

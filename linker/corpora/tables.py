@@ -13,6 +13,11 @@ from linker.lines import MAX_LINE, DamagedInputError, Line
 
 Row = tuple[int, bytes, list[str] | str]  # first line, bytes, fields or why there are none
 
+MAX_RECORD_LINES = 1 << 16
+MAX_REREAD_LINES = (
+    100  # while lines are read anew; without it, stray quotes in every line take quadratic time
+)
+
 QUERY_IDS = {"id", "_id", "qid", "query_id", "query-id", "queryid"}
 QUERY_TEXTS = {"text", "query", "query_text", "contents", "body", "question", "title"}
 
@@ -119,10 +124,12 @@ class _Tape:
         self._lines, self._limit, self._size = iter(lines), limit, 0
         self._again: deque[Line] = deque()
         self.taken: list[Line] = []
+        self._most = MAX_RECORD_LINES
         self.damage: DamagedInputError | None = None
 
     def begin(self) -> None:
         self.taken, self._size = [], 0
+        self._most = MAX_REREAD_LINES if self._again else MAX_RECORD_LINES
 
     def give_back(self) -> tuple[int, bytes]:
         """Put back all lines of the record but the first, which is returned with its number."""
@@ -143,4 +150,6 @@ class _Tape:
         self._size += line[2] + (len(self.taken) > 1)
         if self._size > self._limit:
             raise csv.Error(too_long(self._size, self._limit))
+        if len(self.taken) > self._most:
+            raise csv.Error(f"a quote opens that does not close within {self._most:,} lines")
         return line[1].decode(errors="surrogateescape") + "\n"
