@@ -1,0 +1,82 @@
+"""From text to BM25 terms, by language: words, lower case, stems; stop words are dropped from queries only.
+
+Stop words stay in the index, where they cost little: a query of nothing else ("The Who") is then answered by them.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+
+from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
+
+from indexes.interface import IndexesError
+
+STEMMED = (
+    "arabic", "danish", "dutch", "english", "finnish", "french", "german", "greek", "hungarian", "italian",
+    "norwegian", "portuguese", "romanian", "russian", "spanish", "swedish", "tamil", "turkish",
+)  # fmt: skip
+WITHOUT_STOP_WORDS = ("arabic", "greek", "romanian", "tamil", "turkish")  # the library has no list for them
+BIGRAMS = ("chinese", "japanese", "korean")
+LANGUAGES = (*STEMMED, *BIGRAMS, "none")
+
+LONGEST = 120  # bytes; longer words are no words (base64, addresses)
+# Marks belong to words: in Tamil or Hindi a word would fall apart at each silenced vowel. Slower than the default.
+WORD_WITH_MARKS = r"[\p{L}\p{M}\p{N}]+"
+TURKISH_I = str.maketrans({"I": "ı", "İ": "i"})
+# Runs of characters that are written without spaces: kana, Han, Hangul. U+30FB is a dot between words.
+CJK_RUN = re.compile(
+    "[\u1100-\u11ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
+    "\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
+
+
+class Analysis:
+    """How texts and queries of one language become terms.
+
+    The languages of `STEMMED` are stemmed (Snowball), and their queries lose stop words where a list exists.
+    `BIGRAMS` are cut into overlapping pairs of characters, words in other scripts staying whole. "none" takes
+    words as they are. Raises IndexesError for another language.
+    """
+
+    def __init__(self, language: str) -> None:
+        if language not in LANGUAGES:
+            raise IndexesError(f"unknown language {language!r}: choose one of {', '.join(LANGUAGES)}")
+        self.language = language
+        self.analyzer = _analyzer(language, stop_words=False)
+        self._for_queries = _analyzer(language, stop_words=True)
+
+    def prepare(self, text: str) -> str:
+        """Return the text as `analyzer` expects it: composed characters, pairs in languages of `BIGRAMS`."""
+        if self.language in BIGRAMS:
+            return CJK_RUN.sub(_pairs, unicodedata.normalize("NFKC", text))
+        if self.language == "turkish":
+            text = unicodedata.normalize("NFC", text).translate(TURKISH_I)
+        return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+    def query_terms(self, text: str) -> Counter[str]:
+        """Return the query's terms and how often each occurs; stop words only if there is nothing else."""
+        prepared = encodable(self.prepare(text))
+        return Counter(self._for_queries.analyze(prepared) or self.analyzer.analyze(prepared))
+
+
+def encodable(text: str) -> str:
+    """Return the text with lone surrogates, which no file can hold, replaced by question marks."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _analyzer(language: str, *, stop_words: bool) -> TextAnalyzer:
+    marks = language in ("tamil", "none")
+    builder = TextAnalyzerBuilder(Tokenizer.regex(WORD_WITH_MARKS) if marks else Tokenizer.simple())
+    builder = builder.filter(Filter.remove_long(LONGEST)).filter(Filter.lowercase())
+    if language in STEMMED:
+        if stop_words and language not in WITHOUT_STOP_WORDS:
+            builder = builder.filter(Filter.stopword(language))
+        builder = builder.filter(Filter.stemmer(language))
+    return builder.build()
+
+
+def _pairs(run: re.Match[str]) -> str:
+    text = run[0]
+    return f" {' '.join(text[i : i + 2] for i in range(max(1, len(text) - 1)))} "

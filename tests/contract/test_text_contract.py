@@ -1,0 +1,353 @@
+"""What every text backend promises, compared with BM25 written out. A new backend is one more factory."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from indexes.bm25 import Bm25Index
+from indexes.interface import (
+    BadIdError,
+    DuplicateIdError,
+    Filter,
+    Hits,
+    IndexesError,
+    Metadata,
+    TextIndex,
+    UnknownIdError,
+)
+from indexes.rows import Rows
+
+K1, B = 1.2, 0.75
+
+
+@dataclass(frozen=True)
+class Backend:
+    """`make` gives an empty index without stemming and stop words, `reopen` the same one read from storage.
+
+    `scale` is the constant by which scores differ from the oracle's (Lucene leaves out k1 + 1).
+    """
+
+    make: Callable[[], TextIndex]
+    reopen: Callable[[TextIndex], TextIndex]
+    scale: float = 1.0
+
+
+def in_memory(folder: Path) -> Backend:
+    def reopen(index: TextIndex) -> TextIndex:
+        return index  # nothing is stored
+
+    return Backend(lambda: Bm25Index("none"), reopen)
+
+
+def on_disk(folder: Path) -> Backend:
+    names = (folder / str(n) for n in range(1_000_000))
+
+    def reopen(index: TextIndex) -> TextIndex:
+        assert isinstance(index, Bm25Index)
+        rows = Rows()
+        rows.restore(list(index._rows.ids), index._rows.dead)
+        index.commit()
+        index.snapshot(snapshot := next(names))
+        return Bm25Index.resume(snapshot, next(names), rows, "none")
+
+    return Backend(lambda: Bm25Index("none", next(names)), reopen)
+
+
+BACKENDS = {"memory": in_memory, "disk": on_disk}
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
+    made: list[TextIndex] = []
+    built = BACKENDS[request.param](tmp_path)
+
+    def kept(index: TextIndex) -> TextIndex:
+        made.append(index)
+        return index
+
+    yield Backend(lambda: kept(built.make()), lambda index: kept(built.reopen(index)), built.scale)
+    for index in made:
+        if isinstance(index, Bm25Index):
+            index.close()
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def rounded_length(n: int) -> int:
+    """Lucene's one-byte length: exact below 40, then four significant bits of what exceeds 24."""
+    if n < 40:
+        return n
+    shift = (n - 24).bit_length() - 4
+    return 24 + ((n - 24) >> shift << shift)
+
+
+def oracle(
+    documents: dict[str, str],
+    query: str,
+    k: int,
+    where: Filter | None = None,
+    metadata: dict[str, Metadata] | None = None,
+) -> list[tuple[str, float]]:
+    counts = {id_: Counter(words(text)) for id_, text in documents.items()}
+    average = sum(c.total() for c in counts.values()) / max(1, len(counts))
+    scores: dict[str, float] = {}
+    for term in words(query):
+        n = sum(term in c for c in counts.values())
+        idf = math.log(1 + (len(counts) - n + 0.5) / (n + 0.5))
+        for id_, c in counts.items():
+            if term in c and (where is None or where.accepts((metadata or {}).get(id_, {}))):
+                norm = K1 * (1 - B + B * rounded_length(c.total()) / average)
+                scores[id_] = scores.get(id_, 0) + idf * c[term] * (K1 + 1) / (c[term] + norm)
+    rank = {id_: row for row, id_ in enumerate(documents)}
+    return sorted(scores.items(), key=lambda item: (-round(item[1], 9), rank[item[0]]))[:k]
+
+
+def check(hits: Hits, expected: Sequence[tuple[str, float]], scale: float) -> None:
+    assert list(hits.ids) == [id_ for id_, _ in expected]
+    np.testing.assert_allclose(hits.scores, [scale * score for _, score in expected], rtol=1e-5)
+    assert hits.scores.dtype == np.float32
+
+
+NEWS = {
+    "n1": "The cat sat on the mat",
+    "n2": "Dogs and cats: the cat, the dog, the cat again",
+    "n3": "",
+    "n4": "A dog barked at the mat " + "and again " * 40,
+    "n5": "Ähnlich große Straße, naïve café; Москва 東京",
+    "n6": "The cat sat on the mat",
+    "n7": "cat " * 500,
+}
+QUERIES = [
+    "cat",
+    "the cat sat",
+    "cat cat dog",
+    "CAFÉ große",
+    "москва",
+    "nowhere",
+    "",
+    "…!",
+    "mat again barked",
+]
+METADATA: dict[str, Metadata] = {
+    "n1": {"lang": "en", "year": 2020, "tags": ["pets", "home"], "ok": True},
+    "n2": {"lang": "en", "year": 2021, "tags": ["pets"], "ok": False},
+    "n4": {"lang": "de", "year": 2021, "nothing": None, "weight": 0.5},
+    "n6": {"lang": "x" * 70_000, "year": "2020"},
+    "n7": {"lang": "en\x1fyear", "deep": {"a": 1}},
+}
+
+
+def news(backend: Backend) -> TextIndex:
+    index = backend.make()
+    index.add(list(NEWS), list(NEWS.values()), [METADATA.get(id_, {}) for id_ in NEWS])
+    return index
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_hits_are_the_oracles(backend: Backend, query: str) -> None:
+    index = news(backend)
+    for k in (1, 2, 100):
+        check(index.search([query], k)[0], oracle(NEWS, query, k), backend.scale)
+
+
+def test_a_batch_answers_as_its_queries_alone(backend: Backend) -> None:
+    index = news(backend)
+    for query, together in zip(QUERIES, index.search(QUERIES, 3), strict=True):
+        alone = index.search([query], 3)[0]
+        assert together.ids == alone.ids
+        assert together.scores.tolist() == alone.scores.tolist()
+    assert index.search([], 3) == []
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        ["lang=en"], ["lang=en", "lang=de"], ["lang=en", "year=2021"], ["year=2020"], ["tags=pets"],
+        ["tags=home", "tags=pets"], ["ok=true"], ["ok=false"], ["ok=True"], ["weight=0.5"], ["unknown=1"],
+        ["nothing=None"], ["lang=" + "x" * 70_000], ["lang=en\x1fyear"], ["deep=a"], ["lang="],
+    ],
+)  # fmt: skip
+def test_filters(backend: Backend, conditions: list[str]) -> None:
+    where = Filter.parse(conditions)
+    index = news(backend)
+    for query in ("cat dog", "the mat"):
+        check(index.search([query], 10, where)[0], oracle(NEWS, query, 10, where, METADATA), backend.scale)
+        check(index.search([query], 1, where)[0], oracle(NEWS, query, 1, where, METADATA), backend.scale)
+
+
+def test_a_filter_without_conditions_lets_all_pass_and_one_without_values_none(backend: Backend) -> None:
+    index = news(backend)
+    check(index.search(["cat"], 10, Filter(()))[0], oracle(NEWS, "cat", 10), backend.scale)
+    assert len(index.search(["cat"], 10, Filter((("lang", ()),)))[0]) == 0
+
+
+def test_what_is_removed_is_gone_and_may_come_back(backend: Backend) -> None:
+    index = news(backend)
+    assert index.search(["cat sat"], 1)[0].ids == ("n1",)
+    index.remove(["n1", "n1"])
+    assert len(index) == len(NEWS) - 1
+    assert "n1" not in index.search(["cat sat"], 10)[0].ids
+    index.add(["n1"], [NEWS["n1"]])
+    ids = index.search(["cat sat"], 10)[0].ids
+    assert ids[:2] == ("n6", "n1")  # equal scores: n1 has a later row now
+    assert index.search(["cat sat"], 1)[0].ids == ("n6",)
+    assert len(index) == len(NEWS)
+
+
+def test_added_and_removed_before_the_first_search(backend: Backend) -> None:
+    index = backend.make()
+    index.add(["a", "b"], ["one cat", "another cat"])
+    index.remove(["a"])
+    assert index.search(["cat"], 5)[0].ids == ("b",)
+    index.remove(["b"])
+    assert len(index) == 0
+    assert index.search(["cat"], 5)[0].ids == ()
+
+
+def test_reopened_it_answers_the_same_and_goes_on(backend: Backend) -> None:
+    index = news(backend)
+    index.remove(["n6"])
+    before = index.search(QUERIES, 10)
+    where = Filter.parse(["lang=en"])
+    filtered = index.search(QUERIES, 10, where)
+    index = backend.reopen(index)
+    for old, new in zip(
+        before + filtered, index.search(QUERIES, 10) + index.search(QUERIES, 10, where), strict=True
+    ):
+        assert new.ids == old.ids
+        assert new.scores.tolist() == old.scores.tolist()
+    with pytest.raises(DuplicateIdError, match="n1"):
+        index.add(["n1"], ["again"])
+    index.add(["n8"], ["zebra cat"])
+    index.remove(["n2"])
+    assert index.search(["zebra"], 5)[0].ids == ("n8",)
+    assert "n2" not in index.search(["cat"], 10)[0].ids
+    assert len(index) == len(NEWS) - 1
+
+
+def test_a_refused_batch_changes_nothing(backend: Backend) -> None:
+    index = news(backend)
+    new = ["z1", "z2"]
+    for ids, error in (
+        (["z1", "n1"], DuplicateIdError), (["z1", "z1"], DuplicateIdError), (["z1", "a b"], BadIdError),
+        (["z1", ""], BadIdError), (["z1"], IndexesError),
+    ):  # fmt: skip
+        with pytest.raises(error):
+            index.add(ids, ["zebra", "zebra"])
+    with pytest.raises(IndexesError):
+        index.add(new, ["zebra", "zebra"], [{}])
+    with pytest.raises((TypeError, AttributeError)):
+        index.add(new, ["zebra", None])  # type: ignore[list-item]  # a caller without a type checker
+    with pytest.raises(UnknownIdError, match="z9"):
+        index.remove(["n1", "z9"])
+    assert len(index) == len(NEWS)
+    assert index.search(["zebra"], 5)[0].ids == ()
+    assert "n1" in index.search(["cat"], 10)[0].ids
+    index.add(new, ["zebra", "zebra"])
+    assert index.search(["zebra"], 5)[0].ids == ("z1", "z2")
+
+
+def test_an_empty_index_answers_nothing(backend: Backend) -> None:
+    index = backend.make()
+    assert len(index) == 0
+    assert [h.ids for h in index.search(["cat", ""], 5, Filter.parse(["a=b"]))] == [(), ()]
+    index.add([], [])
+    index.remove([])
+    assert len(index) == 0
+    index.add(["a"], [""])
+    assert [h.ids for h in index.search(["cat"], 5)] == [()]
+
+
+@pytest.mark.parametrize("k", [0, -1])
+def test_k_below_one_is_an_error(backend: Backend, k: int) -> None:
+    with pytest.raises(IndexesError, match="at least 1"):
+        news(backend).search(["cat"], k)
+
+
+def test_k_may_be_enormous(backend: Backend) -> None:
+    check(news(backend).search(["cat"], 10**12)[0], oracle(NEWS, "cat", 100), backend.scale)
+
+
+def test_huge_and_strange_texts(backend: Backend) -> None:
+    documents = {
+        "huge": " ".join(f"w{i}" for i in range(100_000)),
+        "word": "y" * 100_000 + " needle",
+        "nul": "a\x00b c",
+        "half": "half \ud83d character",
+    }
+    index = backend.make()
+    index.add(list(documents), list(documents.values()), [{"m": "\ud83d"}] * 4)
+    assert index.search(["w99999"], 5)[0].ids == ("huge",)
+    assert index.search(["needle"], 5)[0].ids == ("word",)
+    assert index.search(["character \ud83d"], 5, Filter.parse(["m=\ud83d"]))[0].ids == ("half",)
+    assert index.search([documents["huge"]], 1)[0].ids == ("huge",)  # a query of 100,000 terms
+    assert len(index.search(["y" * 100_000], 5)[0]) == 0
+
+
+def test_composed_and_decomposed_letters_are_the_same(backend: Backend) -> None:
+    index = backend.make()
+    index.add(["a"], ["cafe\u0301"])
+    assert index.search(["café"], 1)[0].ids == ("a",)
+
+
+def test_equal_scores_come_in_row_order_at_any_cut(backend: Backend) -> None:
+    index = backend.make()
+    ids = [f"d{i:03}" for i in range(300)]
+    for start in range(0, 300, 30):  # many segments, of different sizes
+        part = ids[start : start + 30]
+        index.add(part, ["red green blue" if int(i[1:]) % 3 else "red green blue grey" for i in part])
+        index.search(["red"], 1)
+    expected = [i for i in ids if int(i[1:]) % 3]
+    for query in ("red", "blue red green"):
+        for k in (1, 2, 7, 150, 200):
+            hits = index.search([query], k)[0]
+            assert list(hits.ids) == expected[:k]
+            assert len(set(hits.scores.tolist())) == 1
+        assert list(index.search([query], 201)[0].ids) == [*expected, "d000"]
+
+
+ALPHABET = st.sampled_from(["a", "b", "c", "d", "e", "f"])
+TEXTS = st.lists(st.lists(ALPHABET, max_size=60).map(" ".join), min_size=1, max_size=25)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    texts=TEXTS,
+    query=st.lists(ALPHABET, max_size=8).map(" ".join),
+    k=st.integers(1, 30),
+    parts=st.integers(1, 4),
+)
+def test_random_corpora_rank_as_the_oracle(
+    backend: Backend, texts: list[str], query: str, k: int, parts: int
+) -> None:
+    documents = {f"d{i}": text for i, text in enumerate(texts)}
+    index = backend.make()
+    ids = list(documents)
+    for part in np.array_split(np.arange(len(ids)), parts):  # a segment each
+        index.add([ids[i] for i in part], [texts[i] for i in part])
+        index.search(["a"], 1)
+    hits = index.search([query], k)[0]
+    best = dict(oracle(documents, query, len(ids)))
+    expected = oracle(documents, query, k)
+    np.testing.assert_allclose(hits.scores, [backend.scale * s for _, s in expected], rtol=1e-5)
+    np.testing.assert_allclose(hits.scores, [backend.scale * best[i] for i in hits.ids], rtol=1e-5)
+    for (a, x), (b, y) in zip(
+        list(zip(hits.ids, hits.scores, strict=True))[:-1],
+        list(zip(hits.ids, hits.scores, strict=True))[1:],
+        strict=True,
+    ):
+        assert x > y or (x == y and int(a[1:]) < int(b[1:]))
+    if isinstance(index, Bm25Index):
+        index.close()
