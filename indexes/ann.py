@@ -134,7 +134,7 @@ class IvfPq:
     """Cells of about √n/4 rows, searched nearest first by codes of a quarter byte a dimension."""
 
     PROBED = 1 / 16  # share of the rows a query looks at …
-    PROBED_PER_HIT = 10  # … but at least so many rows a hit
+    PROBED_PER_HIT = 40  # … but at least so many rows a hit
     DIMENSIONS_PER_BYTE = 4
     CODE_SPEED = 8.0  # codes compared in the time of one full vector
     POINTS_PER_CENTROID = 39  # FAISS's own lower limit for training

@@ -35,7 +35,7 @@ HEAP = 128_000_000  # bytes of postings held before they are written
 THREADS = 1
 # Scores closer than this are equal: tantivy adds a document's terms in an order that its segment decides.
 SAME = 1 - 2**-19
-WIDEN = 8  # factor by which a search is widened while equal scores straddle the cut
+WIDEN = 4  # factor by which a search is widened while equal scores straddle the cut
 LONGEST_VALUE = 200  # characters of a metadata value kept as they are; longer ones by checksum
 
 
@@ -248,8 +248,9 @@ def _best(searcher: Searcher, query: Query, k: int) -> tuple[Any, ScoreArray]:
         if len(hits) < fetch or hits[-1][0] < hits[k - 1][0] * SAME:
             break
         fetch = min(fetch * WIDEN, everything)
-    rows = np.array(searcher.fast_field_values(ROW, [address for _, address in hits]), dtype=np.int64)
-    scores = np.array([score for score, _ in hits], dtype=np.float32)
+    values, addresses = zip(*hits, strict=True) if hits else ((), ())
+    rows = np.array(searcher.fast_field_values(ROW, list(addresses)), dtype=np.int64)
+    scores = np.array(values, dtype=np.float32)
     differs = scores[1:] < scores[:-1] * SAME
     if not differs.all():
         starts = np.concatenate(([0], np.flatnonzero(differs) + 1))

@@ -13,62 +13,55 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from indexes.errors import (
+    BackendUnavailableError,
+    BadFilterError,
+    BadIdError,
+    BadVectorError,
+    DamagedError,
+    DuplicateIdError,
+    EncoderMismatchError,
+    FormatVersionError,
+    IndexesError,
+    LockedError,
+    MissingExtraError,
+    UnknownIdError,
+)
+
+__all__ = [
+    "BackendUnavailableError",
+    "BadFilterError",
+    "BadIdError",
+    "BadVectorError",
+    "DamagedError",
+    "Document",
+    "DuplicateIdError",
+    "EncoderMismatchError",
+    "Filter",
+    "FormatVersionError",
+    "Hits",
+    "IndexesError",
+    "LockedError",
+    "Mask",
+    "Matrix",
+    "Metadata",
+    "MissingExtraError",
+    "RowArray",
+    "RowSearch",
+    "ScoreArray",
+    "TextIndex",
+    "UnknownIdError",
+    "VectorIndex",
+    "check_id",
+    "check_vectors",
+    "filter_values",
+]
+
 Matrix = npt.NDArray[np.float32]  # [n, d], one vector a row
 RowArray = npt.NDArray[np.int64]  # row numbers inside one index; −1 fills short answers
 ScoreArray = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]  # one flag a row
 Metadata = Mapping[str, Any]
-
-
-class IndexesError(Exception):
-    """Base of every error of this package; its text names what was wrong and the remedy."""
-
-
-class DuplicateIdError(IndexesError):
-    """An id that is being added is already present (or repeats inside the batch)."""
-
-
-class UnknownIdError(IndexesError):
-    """An id that should be removed or read is not present."""
-
-
-class BadIdError(IndexesError):
-    """An id is empty, is not a string or holds white space or control characters."""
-
-
-class BadVectorError(IndexesError):
-    """A vector holds NaN or infinity, or has the wrong dimension or dtype."""
-
-
-class BadFilterError(IndexesError):
-    """A filter that cannot be read."""
-
-
-class BackendUnavailableError(IndexesError):
-    """One side of a hybrid cannot answer now; the other side may go on."""
-
-
-class MissingExtraError(BackendUnavailableError):
-    """A package of an optional extra is not installed; the text names the extra."""
-
-    def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs the extra '{extra}': pip install 'linker[{extra}]'")
-
-
-class LockedError(IndexesError):
-    """Another process is writing to the index."""
-
-
-class DamagedError(IndexesError):
-    """A file of the index is missing, truncated or altered; the text names it."""
-
-
-class FormatVersionError(IndexesError):
-    """The index was written in a format this version cannot read."""
-
-
-class EncoderMismatchError(IndexesError):
-    """The query's encoder is not the one the index was built with."""
 
 
 def check_id(value: object) -> str:

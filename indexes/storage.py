@@ -46,6 +46,12 @@ def disk_errors(what: str) -> Iterator[None]:
         ) from e
 
 
+def is_full(directory: Path) -> bool:
+    """Say whether the disk under a directory has less than a mebibyte left (tantivy does not tell why it fails)."""
+    state = os.statvfs(directory)
+    return state.f_bavail * state.f_frsize < 1 << 20
+
+
 def sync(path: Path) -> None:
     """Flush a file's or a folder's content to the disk."""
     descriptor = os.open(path, os.O_RDONLY)

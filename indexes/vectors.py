@@ -242,8 +242,8 @@ def _with_reserve(k: int) -> int:
 
 def _best(rows: RowArray, scores: ScoreArray, k: int) -> tuple[RowArray, ScoreArray]:
     """Sort each query's rows by falling score, equal ones by rising row, and cut to k."""
-    order = np.lexsort((rows, -scores))[:, :k]
-    return np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)
+    best = np.arange(len(rows))[:, None], np.lexsort((rows, -scores))[:, :k]
+    return rows[best], scores[best]
 
 
 class _View:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
+import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +15,7 @@ import numpy as np
 
 from indexes import manifest as manifests
 from indexes import storage
+from indexes.analysis import Analysis
 from indexes.bm25 import Bm25Index
 from indexes.collection import open_vectors, read_rows, text_folder
 from indexes.documents import DocumentStore, write_segment
@@ -52,6 +55,7 @@ class Writer:
 
         `encoder_folder` is copied in, so that the index can move to another machine.
         """
+        Analysis(manifest.language)  # raises for an unknown one before anything is written
         with storage.disk_errors(f"creating {directory}"):
             directory.mkdir(parents=True, exist_ok=True)
             _check_vacant(directory)
@@ -81,8 +85,13 @@ class Writer:
         writer = cls(directory, manifest)
         try:
             yield writer
+        except IndexesError as error:
+            if not isinstance(error.__cause__, OSError) and storage.is_full(directory):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(directory)) from error
+            raise
         finally:
-            writer._text.close()
+            with contextlib.suppress(IndexesError):  # the commit stands; only its scratch copy is given up
+                writer._text.close()
             shutil.rmtree(writer._scratch, ignore_errors=True)
 
     def add(self, documents: Sequence[Document], vectors: Matrix | None) -> None:

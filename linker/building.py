@@ -70,8 +70,8 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
         folder = Path(options.encoder)
         own = encoder is not None and (folder / "config.json").is_file() and hasattr(encoder, "save")
         opened = Writer.create(out, wanted, folder if own else None)
-    with opened as writer:
-        return _Intake(writer, encoder, options).run(corpora)
+    with _interruptible() as interrupted, opened as writer:
+        return _Intake(writer, encoder, options).run(corpora, interrupted)
 
 
 def add(
@@ -85,10 +85,10 @@ def add(
     """Add corpora to a finished index in one commit; ids that are present are replaced, or quarantined."""
     for path in corpora:
         _size(path)
-    with Writer.open(out) as writer:
+    with _interruptible() as interrupted, Writer.open(out) as writer:
         if not writer.manifest.build.complete:
             raise IndexesError(f"the build of {out} has not ended: go on with `linker index build --resume`")
-        return _Intake(writer, encoder, options, replace=replace).run(corpora)
+        return _Intake(writer, encoder, options, replace=replace).run(corpora, interrupted)
 
 
 def _size(path: Path) -> int:
@@ -127,14 +127,14 @@ class _Intake:
         self._added = 0
         self._committed_at = time.monotonic()
 
-    def run(self, corpora: Sequence[Path]) -> BuildReport:
+    def run(self, corpora: Sequence[Path], interrupted: threading.Event) -> BuildReport:
         """Take all records; an interrupted build keeps what it has, an interrupted addition keeps nothing."""
         before = self._writer.manifest
         building = not self._build.complete
         records = _records(corpora, self._options.columns)
         if building:
             records = itertools.islice(records, self._build.position, None)
-        with bar(None, "indexing", "documents") as progress, _interruptible() as interrupted:
+        with bar(None, "indexing", "documents") as progress:
             progress.update(self._build.position if building else 0)
             while not interrupted.is_set() and (
                 batch := list(itertools.islice(records, self._options.batch_size))

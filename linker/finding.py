@@ -98,6 +98,8 @@ def find(
             ledger.add(Judgement(candidate.seed, candidate.id, verdict, candidate.score))
             judged[candidate.seed, candidate.id] = verdict
             position += 1
+    if rule.until is not None and _relevant(judged) >= rule.until:
+        reason = f"{rule.until} relevant found"
     return FindReport(len(judged), _relevant(judged), last, reason)
 
 

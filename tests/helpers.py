@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
@@ -41,9 +42,11 @@ class HashEncoder:
         rows = np.zeros((len(texts), self.dim), dtype=np.float32)
         for row, text in enumerate(texts):
             for word in text.lower().split():
-                rows[row] += np.random.default_rng(xxhash.xxh3_64_intdigest(word)).standard_normal(self.dim)
+                rows[row] += np.random.default_rng(xxhash.xxh3_64_intdigest(word.encode())).standard_normal(
+                    self.dim
+                )
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
-        return np.divide(rows, norms, out=rows, where=norms > 0)
+        return (rows / np.where(norms > 0, norms, 1)).astype(np.float32)
 
 
 def sentence(rng: random.Random, length: int) -> str:
@@ -68,16 +71,34 @@ def write_corpus(path: Path, count: int, *, seed: int = 0, prefix: str = "d", le
 def linker(
     *arguments: str | Path, stdin: str = "", check: int | None = 0
 ) -> subprocess.CompletedProcess[str]:
+    """Run the command line inside this process (fast) and check its exit status."""
+    from linker.cli import main
+
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    command = ["linker", *map(str, arguments)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", command)
+        patch.setattr(sys, "stdin", io.StringIO(stdin))
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", err)
+        status: object = 0
+        try:
+            main()
+        except SystemExit as e:
+            status = e.code or 0
+    texts = [stream.buffer.getvalue().decode() for stream in (out, err)]
+    return _checked(subprocess.CompletedProcess(command, int(str(status)), *texts), check)
+
+
+def linker_process(*arguments: str | Path, check: int | None = 0) -> subprocess.CompletedProcess[str]:
     """Run the command line in a process of its own and check its exit status."""
-    done = subprocess.run(
-        [sys.executable, "-m", "linker", *map(str, arguments)],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    command = [sys.executable, "-m", "linker", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    return _checked(done, check)
+
+
+def _checked(done: subprocess.CompletedProcess[str], status: int | None) -> subprocess.CompletedProcess[str]:
     assert "Traceback" not in done.stderr, done.stderr
-    if check is not None:
-        assert done.returncode == check, f"{done.returncode}: {done.stdout}\n{done.stderr}"
+    if status is not None:
+        assert done.returncode == status, f"{done.returncode}: {done.stdout}\n{done.stderr}"
     return done

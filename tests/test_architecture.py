@@ -27,9 +27,11 @@ MAY = {
     "building": {"indexes", "corpora", "encoders"},
     "finding": {"indexes", "corpora", "engine", "review"},
     "doctor": set[str](),
-    "demo": {"indexes", "building", "corpora", "encoders", "engine", "evaluation", "training"},
-    "cli": {"indexes", "building", "config", "corpora", "doctor", "encoders", "engine", "evaluation", "finding", "review",
-            "training"},
+    "demo_training": {"encoders", "tokens", "training", "indexes", "evaluation"},
+    "demo": {"demo_training", "indexes", "building", "corpora", "encoders", "engine", "evaluation", "training"},
+    "cli": {"indexes", "building",
+            "config", "corpora", "doctor", "encoders", "engine", "evaluation", "finding", "review",
+            "training", "tuning"},
     "__main__": {"cli"},
 }  # fmt: skip
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import linker, write_corpus
+from tests.helpers import linker, linker_process, write_corpus
 
 NEWS = [
     (
@@ -231,4 +231,4 @@ def test_doctor_names_versions_and_missing_servers() -> None:
 def test_version_and_module() -> None:
     from linker import __version__
 
-    assert linker("--version").stdout.strip() == __version__
+    assert linker_process("--version").stdout.strip() == __version__

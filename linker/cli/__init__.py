@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import typer
 
-from indexes.interface import IndexesError
+from indexes.errors import IndexesError
 from linker.cli import doctor, evaluate, find, index, models, search
 from linker.errors import LinkerError
 
@@ -22,9 +23,7 @@ index_app = typer.Typer(
     help="Build, change, inspect and tune an index.", no_args_is_help=True, rich_markup_mode=None
 )
 app.add_typer(index_app, name="index")
-for command in (index.build, index.add, index.delete, index.info, index.verify, index.tune):
-    index_app.command()(command)
-for command in (
+COMMANDS: tuple[Callable[..., None], ...] = (
     search.search,
     find.find,
     models.train,
@@ -33,8 +32,19 @@ for command in (
     evaluate.compare,
     evaluate.evaluate_pairs,
     doctor.doctor,
-):
+)
+INDEX_COMMANDS: tuple[Callable[..., None], ...] = (
+    index.build,
+    index.add,
+    index.delete,
+    index.info,
+    index.verify,
+    index.tune,
+)
+for command in COMMANDS:
     app.command()(command)
+for command in INDEX_COMMANDS:
+    index_app.command()(command)
 
 
 @app.callback(invoke_without_command=True)
@@ -54,6 +64,8 @@ def main() -> None:
         _fail(str(e))
     except OSError as e:
         _fail(f"{e.filename}: {e.strerror}" if e.filename else str(e))
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 def _fail(message: str) -> None:

@@ -75,7 +75,7 @@ def _from_file(path: Path) -> Callable[[Candidate], Verdict]:
     from linker.evaluation.trec import read_qrels
 
     qrels = read_qrels(path)
-    return lambda c: qrels.get(c.seed, {}).get(c.id, 0)
+    return lambda c: int(qrels.get(c.seed, {}).get(c.id, 0))
 
 
 def _from_terminal(engine: Engine, seeds: list[Query]) -> Callable[[Candidate], Verdict]:

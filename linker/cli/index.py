@@ -12,6 +12,7 @@ from linker.cli.common import AsJson, EncoderOption, Index, note, print_json
 
 if TYPE_CHECKING:
     from linker.building import BuildReport
+    from linker.tuning import Candidate
 
 Corpora = Annotated[
     list[Path],
@@ -197,26 +198,35 @@ def tune(
 
     engine = Engine.open(directory, encoder=encoder)
     tuning = engine.tune(read_queries(queries), read_qrels(qrels), measure)
-    rows = [
-        {"mode": c.mode, "fusion": c.fusion.to_json() if c.fusion else None, **c.means}
-        for c in tuning.candidates
-    ]
-    chosen = rows[tuning.candidates.index(tuning.chosen)]
     if as_json:
-        print_json({"chosen": chosen, "reason": tuning.reason, "queries": tuning.queries, "candidates": rows})
+        print_json(
+            {
+                "chosen": _as_json(tuning.chosen),
+                "reason": tuning.reason,
+                "queries": tuning.queries,
+                "candidates": [_as_json(c) for c in tuning.candidates],
+            }
+        )
         return
-    best = sorted(rows, key=lambda row: -row[tuning.measure])[:10]
-    singles = [row for row in rows if row["fusion"] is None and row not in best]
-    print(f"{'':36}" + "".join(f"{name:>11}" for name in tuning.chosen.means))
-    for row in best + singles:
-        figures = "".join(f"{row[name]:11.4f}" for name in tuning.chosen.means)
-        print(f"{_setting(row['mode'], row['fusion']):36}{figures}")
-    print(f"chosen: {_setting(chosen['mode'], chosen['fusion'])}")
+    best = sorted(tuning.candidates, key=lambda c: -c.means[tuning.measure])[:10]
+    singles = [c for c in tuning.candidates if c.fusion is None and c not in best]
+    print(f"{'':32}" + "".join(f"{name:>11}" for name in tuning.chosen.means))
+    for candidate in best + singles:
+        print(f"{_setting(candidate):32}" + "".join(f"{mean:11.4f}" for mean in candidate.means.values()))
+    print(f"chosen: {_setting(tuning.chosen)}")
     note(tuning.reason)
 
 
-def _setting(mode: str, fusion: dict[str, Any] | None) -> str:
+def _as_json(candidate: Candidate) -> dict[str, Any]:
+    fusion = candidate.fusion.to_json() if candidate.fusion else None
+    return {"mode": candidate.mode, "fusion": fusion, **candidate.means}
+
+
+def _setting(candidate: Candidate) -> str:
+    fusion = candidate.fusion
     if fusion is None:
-        return mode
-    weights = ":".join(f"{w:g}" for w in fusion["weights"])
-    return f"{mode} {fusion['method']} {weights}" + (f" k={fusion['k']}" if fusion["method"] == "rrf" else "")
+        return candidate.mode
+    weights = ":".join(f"{w:g}" for w in fusion.weights)
+    return f"{candidate.mode} {fusion.method} {weights}" + (
+        f" k={fusion.k}" if fusion.method == "rrf" else ""
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -79,8 +80,10 @@ def _write_run(ids: list[str], answer: Answer, name: str, out: Path | None, as_j
             value: dict[str, Any] = {"query": query, "mode": answer.mode, "degraded": answer.degraded}
             print_json(value | {"ids": documents, "scores": scores})
         return
-    from linker.evaluation.trec import write_run
+    from linker.evaluation.trec import run_lines, write_run
 
-    write_run(out or Path("/dev/stdout"), run, name)
-    if out:
-        note(f"{out}: {sum(len(h) for h in answer.hits)} lines for {len(ids)} queries, mode {answer.mode}")
+    if out is None:
+        sys.stdout.writelines(run_lines(run, name))
+        return
+    write_run(out, run, name)
+    note(f"{out}: {sum(len(h) for h in answer.hits)} lines for {len(ids)} queries, mode {answer.mode}")

@@ -60,10 +60,11 @@ def test_build_stops_with_a_message_and_resumes(small_disk: Path, tmp_path: Path
 
 def test_no_room_for_the_first_byte(small_disk: Path, tmp_path: Path) -> None:
     corpus = write_corpus(tmp_path / "c.jsonl", 10)
-    with (small_disk / "filler").open("wb") as file, pytest.raises(OSError, match="No space"):
-        for _ in range(4096):
-            file.write(b"x" * 4096)
-            file.flush()
+    descriptor = os.open(small_disk / "filler", os.O_CREAT | os.O_WRONLY)
+    with pytest.raises(OSError, match="No space"):
+        while os.write(descriptor, b"x" * 4096):
+            pass
+    os.close(descriptor)
     failed = linker("index", "build", corpus, "--out", small_disk / "i", check=1)
     assert "No space left" in failed.stderr
     assert not (small_disk / "i" / manifests.NAME).exists()

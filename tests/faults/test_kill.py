@@ -45,7 +45,7 @@ def content(out: Path) -> dict[str, Any]:
     searched = {
         mode: [
             (hits.ids, hits.scores.tolist())
-            for hits in collection.hybrid.search(queries, 10, embed=HashEncoder().encode, mode=mode).hits  # type: ignore[arg-type] # a Literal
+            for hits in collection.hybrid.search(queries, 10, embed=HashEncoder().encode, mode=mode).hits
         ]
         for mode in ("bm25", "dense", "hybrid")
     }
