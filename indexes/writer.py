@@ -53,7 +53,7 @@ class Writer:
     ) -> Iterator[Self]:
         """Start a collection in a directory that is absent, empty, or left by a creation that was killed.
 
-        `encoder_folder` is copied in, so that the index can move to another machine.
+        The files of `encoder_folder` are copied in, so that the index can move to another machine.
         """
         Analysis(manifest.language)  # raises for an unknown one before anything is written
         with storage.disk_errors(f"creating {directory}"):
@@ -214,7 +214,11 @@ def _check_vacant(directory: Path) -> None:
 
 def _store_encoder(directory: Path, manifest: Manifest, encoder: EncoderRecord, folder: Path) -> Manifest:
     name = f"{storage.ENCODER}/{encoder.fingerprint[:16]}"
-    shutil.copytree(folder, directory / name)
-    paths = sorted(p for p in (directory / name).rglob("*") if p.is_file())
-    files = {p.relative_to(directory).as_posix(): storage.record_of(p) for p in paths}
+    target = directory / name
+    target.mkdir(parents=True)
+    files = {}
+    for path in sorted(p for p in folder.iterdir() if p.is_file()):  # a subfolder holds the training's state
+        files[f"{name}/{path.name}"] = storage.write_durably(target / path.name, [path.read_bytes()])
+    for made in (target, target.parent, directory):
+        storage.sync(made)
     return dataclasses.replace(manifest, encoder=dataclasses.replace(encoder, name=name), files=files)

@@ -67,9 +67,7 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
         _check_same_build(manifests.load(out), wanted, out)
         opened = Writer.open(out)
     else:
-        folder = Path(options.encoder)
-        own = encoder is not None and (folder / "config.json").is_file() and hasattr(encoder, "save")
-        opened = Writer.create(out, wanted, folder if own else None)
+        opened = Writer.create(out, wanted, _own_model(Path(options.encoder)))
     with _interruptible() as interrupted, opened as writer:
         return _Intake(writer, encoder, options).run(corpora, interrupted)
 
@@ -89,6 +87,15 @@ def add(
         if not writer.manifest.build.complete:
             raise IndexesError(f"the build of {out} has not ended: go on with `linker index build --resume`")
         return _Intake(writer, encoder, options, replace=replace).run(corpora, interrupted)
+
+
+def _own_model(folder: Path) -> Path | None:
+    """Return the folder if it holds a model of ours, small enough to travel with the index."""
+    if not (folder / "config.json").is_file():
+        return None
+    from linker.encoders.folder import is_saved
+
+    return folder if is_saved(folder) else None
 
 
 def _size(path: Path) -> int:
