@@ -1,0 +1,83 @@
+"""The demo's data and model: the Lee news stories that come with gensim, opening sentence ↔ the rest."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from indexes.interface import MissingExtraError
+
+FILES = ("lee_background.cor", "lee.cor")
+MIN_WORDS = 6  # of an opening sentence: shorter ends are initials and the like
+_END = re.compile(r"[.!?][\"')\]]*\s+(?=[\"'(]*[A-Z0-9])")
+_ABBREVIATIONS = frozenset(
+    [
+        "mr",
+        "mrs",
+        "ms",
+        "dr",
+        "st",
+        "sen",
+        "gen",
+        "col",
+        "lt",
+        "rev",
+        "prof",
+        "no",
+        "jan",
+        "feb",
+        "aug",
+        "oct",
+        "nov",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A story cut in two: its opening sentence (the "post") and the rest."""
+
+    id: str
+    opening: str
+    rest: str
+
+
+def split_opening(text: str) -> tuple[str, str]:
+    """Cut a text after its first sentence; the rest is empty for a text of one.
+
+    A sentence ends at . ! or ? with closing quotes and blanks behind it and a capital or digit next, unless that
+    leaves fewer than six words or the last word is an abbreviation or a single letter.
+    """
+    for end in _END.finditer(text):
+        opening = text[: end.end()].strip()
+        words = opening.split()
+        last = words[-1].strip("\"'().!?[]").lower()
+        if len(words) >= MIN_WORDS and len(last) > 1 and last not in _ABBREVIATIONS:
+            return opening, text[end.end() :].strip()
+    return text.strip(), ""
+
+
+def lee_stories() -> tuple[list[Story], list[Story]]:
+    """Return the 300 background stories and the 50 test stories, less those of one sentence and repeated ones.
+
+    Ids are "b" or "t" and the line from 1. Raises MissingExtraError where gensim and its files are missing.
+    """
+    found = importlib.util.find_spec("gensim")
+    folder = Path(found.origin).parent / "test/test_data" if found and found.origin else Path()
+    if not all((folder / name).is_file() for name in FILES):
+        raise MissingExtraError("the Lee news corpus (part of gensim)", "demo")
+    seen: set[str] = set()
+    background, test = (_read(folder / name, prefix, seen) for name, prefix in zip(FILES, "bt", strict=True))
+    return background, test
+
+
+def _read(path: Path, prefix: str, seen: set[str]) -> list[Story]:
+    stories = []
+    for number, line in enumerate(path.read_text(encoding="latin-1").splitlines(), start=1):
+        opening, rest = split_opening(line)
+        if rest and opening not in seen and rest not in seen:
+            stories.append(Story(f"{prefix}{number}", opening, rest))
+            seen |= {opening, rest}
+    return stories

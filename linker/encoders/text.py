@@ -1,0 +1,117 @@
+"""A model with its tokenizer: texts in, vectors out, saved as a folder that another machine reads."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import xxhash
+from torch import Tensor, nn
+from torch.nn import functional
+
+from linker.encoders.bag import BagConfig, BagOfVectors
+from linker.encoders.star import StarConfig, StarTransformer
+from linker.progress import bar
+from linker.tokens import PAD, Tokenizer
+
+ModelConfig = StarConfig | BagConfig
+# One line a model: its name in config.json, its hyperparameters, and what builds it from (config, tokens).
+# Every model maps ids [B, L] and a mask [B, L] to vectors [B, d] and has an `embedding`.
+MODELS: dict[str, tuple[type[ModelConfig], type[StarTransformer] | type[BagOfVectors]]] = {
+    "star": (StarConfig, StarTransformer),
+    "bag": (BagConfig, BagOfVectors),
+}
+
+
+@dataclass
+class TextEncoder:
+    """An Encoder made of a tokenizer and a module; texts are cut after `max_length` tokens."""
+
+    config: ModelConfig
+    tokenizer: Tokenizer
+    module: nn.Module
+    max_length: int = 512
+
+    @classmethod
+    def new(cls, config: ModelConfig, tokenizer: Tokenizer, max_length: int = 512) -> TextEncoder:
+        """Build a model with random weights; `torch.manual_seed` decides them."""
+        build = next(build for settings, build in MODELS.values() if isinstance(config, settings))
+        return cls(config, tokenizer, build(config, tokenizer.size), max_length)  # type: ignore[arg-type]  # its own
+
+    @property
+    def kind(self) -> str:
+        """The model's name in `MODELS`."""
+        return next(kind for kind, (settings, _) in MODELS.items() if isinstance(self.config, settings))
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the vectors."""
+        return getattr(self.config, "projection", None) or self.config.dim
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the weights, the configuration and the vocabulary."""
+        state = self.module.state_dict()
+        digest = xxhash.xxh3_128(json.dumps(self.describe(), sort_keys=True).encode())
+        digest.update(self.tokenizer.to_bytes())
+        for name in sorted(state):
+            values = state[name].detach().cpu().contiguous()
+            digest.update(f"{name} {values.dtype} {list(values.shape)}".encode())
+            digest.update(values.numpy().tobytes())
+        return f"{self.kind}-{digest.hexdigest()}"
+
+    def describe(self) -> dict[str, Any]:
+        """Return what config.json holds of the model."""
+        return {"kind": self.kind, "max_length": self.max_length, "model": dataclasses.asdict(self.config)}
+
+    def encode(
+        self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False
+    ) -> npt.NDArray[np.float32]:
+        """Return float32 [n, dim], L2-normalised, in the order of `texts`; zeros for a text without tokens."""
+        ids = self.tokenizer.encode_batch(texts, self.max_length)
+        return self.encode_ids(ids, batch_size=batch_size, progress=progress)
+
+    def encode_ids(
+        self, ids: Sequence[Sequence[int]], *, batch_size: int = 64, progress: bool = False
+    ) -> npt.NDArray[np.float32]:
+        """Encode token ids; texts of like length share a batch, which changes the speed and not the vectors."""
+        vectors = np.zeros((len(ids), self.dim), dtype=np.float32)
+        was_training = self.module.training
+        self.module.eval()
+        try:
+            with torch.inference_mode(), bar(len(ids) if progress else 0, "encoding", "texts") as shown:
+                for rows in _by_length(ids, batch_size):
+                    vectors[rows] = self.vectors([ids[row] for row in rows]).float().cpu().numpy()
+                    shown.update(len(rows))
+        finally:
+            self.module.train(was_training)
+        return vectors
+
+    def vectors(self, ids: Sequence[Sequence[int]]) -> Tensor:
+        """Return normalised vectors [n, dim] on the module's device, with gradients: what training calls."""
+        device = next(self.module.parameters()).device
+        vectors: Tensor = self.module(*(x.to(device) for x in padded(ids)))
+        return functional.normalize(vectors.float(), dim=-1)
+
+
+def padded(ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+    """Return ids int64 [n, longest] filled up with PAD, and their mask, True at a token."""
+    lengths = np.array([len(text) for text in ids], dtype=np.int64)
+    mask = np.arange(lengths.max(initial=0)) < lengths[:, None]
+    filled = np.full(mask.shape, PAD, dtype=np.int64)
+    filled[mask] = [token for text in ids for token in text]
+    return torch.from_numpy(filled), torch.from_numpy(mask)
+
+
+def _by_length(ids: Sequence[Sequence[int]], batch_size: int) -> Iterator[npt.NDArray[np.int64]]:
+    order = np.argsort([len(text) for text in ids], kind="stable")[
+        ::-1
+    ]  # the longest first: memory peaks at once
+    for start in range(0, len(order), batch_size):
+        yield order[start : start + batch_size]

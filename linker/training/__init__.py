@@ -1,0 +1,1 @@
+"""Training Siamese encoders on links between texts and documents."""

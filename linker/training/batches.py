@@ -1,0 +1,77 @@
+"""Links between texts and documents, and batches of them in an order that only the seed and the epoch decide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Texts, documents and their links as rows (text, document); `negatives` lists hard ones a text, if any."""
+
+    texts: Sequence[str]
+    documents: Sequence[str]
+    links: Sequence[tuple[int, int]]
+    negatives: Sequence[Sequence[int]] = field(default=())
+
+    def __post_init__(self) -> None:
+        if not self.links:
+            raise ValueError("there is no link to learn from")
+        for text, document in self.links:
+            if not (0 <= text < len(self.texts) and 0 <= document < len(self.documents)):
+                raise ValueError(
+                    f"link ({text}, {document}) points outside {len(self.texts)} texts, "
+                    f"{len(self.documents)} documents"
+                )
+        if self.negatives and len(self.negatives) != len(self.texts):
+            raise ValueError(f"{len(self.texts)} texts but hard negatives for {len(self.negatives)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows of distinct texts [n] and distinct documents [m]; `positives` [n, m] is True where they are linked.
+
+    Every text has at least one of its documents here.
+    """
+
+    texts: Rows
+    documents: Rows
+    positives: npt.NDArray[np.bool_]
+
+
+class Batches:
+    """Batches of up to `size` links. An epoch's order depends on nothing but (seed, epoch): resuming is skipping."""
+
+    def __init__(self, pairs: Pairs, size: int, seed: int, hard_negatives: int = 0) -> None:
+        self._links = np.array(pairs.links, dtype=np.int64)
+        self._negatives = pairs.negatives if hard_negatives else ()
+        self._size, self._seed, self._hard = size, seed, hard_negatives
+        self._linked = {(int(t), int(d)) for t, d in self._links}
+
+    def __len__(self) -> int:
+        return (len(self._links) + self._size - 1) // self._size
+
+    def epoch(self, number: int) -> list[Batch]:
+        """Return the epoch's batches; every link occurs in exactly one of them."""
+        rng = np.random.default_rng([self._seed, number])
+        order = rng.permutation(len(self._links))
+        parts = np.array_split(self._links[order], len(self))  # even sizes: no batch of one at the end
+        return [self._batch(part, rng) for part in parts]
+
+    def _batch(self, links: Rows, rng: np.random.Generator) -> Batch:
+        texts, documents = np.unique(links[:, 0]), np.unique(links[:, 1])
+        if self._negatives:
+            hard = [d for t in texts for d in self._pick(self._negatives[int(t)], rng)]
+            documents = np.unique(np.concatenate([documents, np.array(hard, dtype=np.int64)]))
+        positives = np.array([[(int(t), int(d)) in self._linked for d in documents] for t in texts])
+        return Batch(texts, documents, positives)
+
+    def _pick(self, candidates: Sequence[int], rng: np.random.Generator) -> Rows:
+        size = min(self._hard, len(candidates))
+        return rng.choice(np.array(candidates, dtype=np.int64), size=size, replace=False)

@@ -1,0 +1,91 @@
+"""A checkpoint in one safetensors file, replaced in one step: weights, moments, random state and progress."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from linker.errors import InputError
+from linker.files import write_atomically
+
+RANDOM = "random"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a training has come: steps done, the best dev MRR and the epochs since."""
+
+    step: int = 0
+    best: float = -1.0
+    waited: int = 0
+    finished: bool = False
+
+
+def save_checkpoint(
+    path: Path, module: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress, setting: str
+) -> None:
+    """Write all that the next step depends on. `setting` describes data and configuration; resuming compares it."""
+    tensors = {f"model.{name}": value for name, value in module.state_dict().items()}
+    for number, moments in optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{number}.{name}": torch.as_tensor(value) for name, value in moments.items()}
+    tensors[RANDOM] = torch.get_rng_state()
+    header = json.dumps(
+        {"progress": dataclasses.asdict(progress), "setting": setting}
+    )  # one entry: a fixed order
+    write_atomically(
+        path, save({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, {"linker": header})
+    )
+
+
+def load_checkpoint(
+    path: Path, module: nn.Module, optimizer: torch.optim.Optimizer, setting: str
+) -> Progress:
+    """Put a checkpoint's state into a model and its optimizer. Raises InputError when it is damaged or another's."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = json.loads((file.metadata() or {}).get("linker", "{}"))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a mapping
+    except (OSError, ValueError, SafetensorError) as e:
+        raise InputError(f"{path} is damaged: {e}; train anew without --resume") from None
+    if header.get("setting") != setting:
+        raise InputError(
+            f"{path} was written by a training with other data or settings: give the same ones to go on, or train anew "
+            f"without --resume ({_difference(header.get('setting', ''), setting)})"
+        )
+    module.load_state_dict(_within(tensors, "model."))
+    optimizer.load_state_dict(
+        {
+            "state": _moments(_within(tensors, "optimizer.")),
+            "param_groups": optimizer.state_dict()["param_groups"],
+        }
+    )
+    torch.set_rng_state(tensors[RANDOM])
+    return Progress(**header["progress"])
+
+
+def _within(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def _moments(tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, value in tensors.items():
+        number, _, moment = name.partition(".")
+        state.setdefault(int(number), {})[moment] = value
+    return state
+
+
+def _difference(old: str, new: str) -> str:
+    try:
+        before, after = json.loads(old), json.loads(new)
+    except ValueError:
+        return "it holds no settings"
+    changed = (k for k in before.keys() | after.keys() if before.get(k) != after.get(k))
+    return ", ".join(f"{k}: {before.get(k)!r}, now {after.get(k)!r}" for k in sorted(changed))

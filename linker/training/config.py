@@ -1,0 +1,116 @@
+"""What a training TOML file may say. `linker.config.load` reads it strictly into these."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from linker.training.miners import Miner
+
+
+@dataclass(frozen=True, slots=True)
+class DataConfig:
+    """Texts ("queries"), documents and their links (qrels, positive grades), and where word vectors come from."""
+
+    queries: Path
+    documents: Path
+    train: Path
+    dev: Path | None = None
+    word_vectors: str = (
+        "gensim"  # "gensim" and "lsa" are learned from the documents and texts, "random", or a path
+    )
+    dim: int = 300  # of learned or random vectors
+    min_count: int = 2
+    max_vocabulary: int = 50_000
+    sif: float | None = (
+        1e-3  # smooth inverse frequency: rarer words get longer vectors; none: leave their lengths
+    )
+    word_epochs: int = 10  # passes of gensim
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderConfig:
+    """The model; what is not given is as the preset says. Its dimension is the word vectors'."""
+
+    kind: Literal["star", "bag"] = "star"
+    preset: Literal["paper", "recommended"] = "recommended"
+    heads: int | None = None
+    head_dim: int | None = None
+    window: int | None = None
+    layers: int | None = None
+    alpha: float | None = None
+    token_key: bool | None = None
+    residual: bool | None = None
+    layer_norm: bool | None = None
+    leaky_relu: bool | None = None
+    max_weight: float | None = None
+    projection: int | None = None  # of a bag
+    max_length: int = 512  # tokens when encoding
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingConfig:
+    """How to learn. Learning rates of α and of the embedding are multiples of `lr`."""
+
+    loss: Literal["infonce", "triplet"] = "infonce"
+    temperature: float = 0.05
+    margin: float = 0.15
+    miner: Miner = "multi-similarity"
+    batch_size: int = 64
+    epochs: int = 10
+    lr: float = 5e-4
+    alpha_lr: float = 1.0
+    embedding_lr: float = 1.0
+    weight_decay: float = 0.0  # AdamW; 0 is Adam
+    warmup: float = 0.1  # share of all steps
+    clip: float = 1.0  # norm of the gradient
+    max_length: int = 256  # tokens in training
+    word_dropout: float = 0.0  # chance that a token is left out
+    hard_negatives: int = 1  # a text, where the pairs come with some
+    patience: int = 3  # epochs without a better dev MRR
+    precision: Literal["float32", "bfloat16"] = "float32"
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    checkpoint_steps: int = 200
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        positive = (
+            "temperature",
+            "batch_size",
+            "epochs",
+            "lr",
+            "clip",
+            "max_length",
+            "patience",
+            "checkpoint_steps",
+        )
+        for name in positive:
+            if getattr(self, name) <= 0:
+                raise ValueError(f"training.{name} must be above 0")
+        if not (0 <= self.warmup < 1 and 0 <= self.word_dropout < 1):
+            raise ValueError("training.warmup and training.word_dropout are shares, at least 0 and below 1")
+
+
+@dataclass(frozen=True, slots=True)
+class OutputConfig:
+    """Where the model goes; its subfolder training/ keeps the checkpoint and metrics.jsonl."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class TrainConfig:
+    """A whole training file."""
+
+    data: DataConfig
+    output: OutputConfig
+    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+
+
+def given(config: EncoderConfig, names: set[str]) -> dict[str, int | float | bool]:
+    """Return what the file sets among `names`."""
+    values = dataclasses.asdict(config)
+    return {name: values[name] for name in values if name in names and values[name] is not None}

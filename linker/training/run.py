@@ -1,0 +1,100 @@
+"""From a training file to a model folder: what `linker train` calls."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+
+from indexes.interface import Document
+from linker.corpora import read_corpus, read_queries
+from linker.encoders import folder as folders
+from linker.encoders.bag import BagConfig
+from linker.encoders.star import PRESETS
+from linker.encoders.text import ModelConfig, TextEncoder
+from linker.errors import ConfigError, InputError
+from linker.evaluation.trec import read_qrels
+from linker.tokens import Tokenizer
+from linker.training.batches import Pairs
+from linker.training.config import EncoderConfig, TrainConfig, given
+from linker.training.loop import train
+from linker.training.vectors import Matrix, start_vectors
+
+
+def run(config: TrainConfig, *, resume: bool = False) -> Path:
+    """Train as a file says and return the model's folder. Raises LinkerError, MissingExtraError.
+
+    With `resume`, go on from the checkpoint in the folder, if there is one.
+    """
+    out = config.output.path
+    goes_on = resume and (out / "training/checkpoint.safetensors").exists()
+    if out.exists() and not goes_on and not folders.is_saved(out) and any(out.iterdir()):
+        raise InputError(f"{out} exists and is no model: give another output.path")
+    pairs, dev = read_pairs(config)
+    if goes_on:
+        encoder = folders.load(out)
+    else:
+        tokenizer, vectors = start_vectors(config.data, joined(pairs), config.training.seed)
+        encoder = build_encoder(config.encoder, tokenizer, vectors, config.training.seed)
+    train(encoder, pairs, dev, config.training, out, resume=goes_on)
+    return out
+
+
+def joined(pairs: Pairs) -> list[str]:
+    """Return every document with the training texts that are linked to it behind it: what word vectors learn from."""
+    texts = [[document] for document in pairs.documents]
+    for text, document in sorted(pairs.links):
+        texts[document].append(pairs.texts[text])
+    return ["\n".join(parts) for parts in texts]
+
+
+def build_encoder(config: EncoderConfig, tokenizer: Tokenizer, vectors: Matrix, seed: int) -> TextEncoder:
+    """Build an untrained encoder over word vectors float32 [tokenizer.size, d]; the seed decides its other weights."""
+    torch.manual_seed(seed)
+    encoder = TextEncoder.new(_model_config(config, vectors.shape[1]), tokenizer, config.max_length)
+    with torch.no_grad():
+        encoder.module.get_submodule("embedding").get_parameter("weight").copy_(torch.from_numpy(vectors))
+    return encoder
+
+
+def _model_config(config: EncoderConfig, dim: int) -> ModelConfig:
+    model: ModelConfig = PRESETS[config.preset] if config.kind == "star" else BagConfig()
+    names = {field.name for field in dataclasses.fields(model)}
+    for name in given(
+        config, {f.name for f in dataclasses.fields(config)} - {"kind", "preset", "max_length"}
+    ):
+        if name not in names:
+            raise ConfigError(f"encoder.{name} means nothing to the kind {config.kind!r}: leave it out")
+    try:
+        return dataclasses.replace(model, dim=dim, **given(config, names))  # type: ignore[arg-type]  # by field name
+    except ValueError as e:
+        raise ConfigError(f"[encoder]: {e}") from None
+
+
+def read_pairs(config: TrainConfig) -> tuple[Pairs, Pairs | None]:
+    """Read texts, documents and their links for training and dev. Raises InputError naming file and line."""
+    data = config.data
+    texts = {query.id: query.text for query in read_queries(data.queries)}
+    documents = {}
+    for record in read_corpus(data.documents):
+        if not isinstance(record, Document):
+            raise InputError(f"{record.path}:{record.line}: {record.reason}")
+        documents[record.id] = record.full_text
+    pairs = [_link(path, texts, documents) for path in (data.train, data.dev) if path is not None]
+    return pairs[0], pairs[1] if len(pairs) > 1 else None
+
+
+def _link(path: Path, texts: Mapping[str, str], documents: Mapping[str, str]) -> Pairs:
+    text_rows, document_rows = ({id_: row for row, id_ in enumerate(x)} for x in (texts, documents))
+    links = []
+    linked = ((q, d) for q, grades in read_qrels(path).items() for d, grade in grades.items() if grade > 0)
+    for query, document in linked:
+        if query not in text_rows or document not in document_rows:
+            missing = f"query {query!r}" if query not in text_rows else f"document {document!r}"
+            raise InputError(f"{path} links the {missing}, which the data do not hold")
+        links.append((text_rows[query], document_rows[document]))
+    if not links:
+        raise InputError(f"{path} holds no link with a positive grade")
+    return Pairs(list(texts.values()), list(documents.values()), links)

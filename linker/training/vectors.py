@@ -1,0 +1,106 @@
+"""The word vectors a model starts from: a file's, or learned from the texts at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg, sparse
+from scipy.sparse import linalg as sparse_linalg
+
+from linker.encoders.bag import sif_scaled
+from linker.tokens import (
+    PAD,
+    UNK,
+    Tokenizer,
+    Vocabulary,
+    WordTokenizer,
+    load_word_vectors,
+    train_word_vectors,
+)
+from linker.training.config import DataConfig
+
+Matrix = npt.NDArray[np.float32]
+WHOLE = 1 << 30  # tokens: texts are not cut when words are counted
+DENSE = 3000  # texts up to which a dense eigenproblem is the faster way
+
+
+def start_vectors(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[Tokenizer, Matrix]:
+    """Return a tokenizer and a vector for each of its ids, float32 [size, dim], as the configuration says.
+
+    Raises InputError, MissingExtraError.
+    """
+    tokenizer, matrix = _sources(data, texts, seed)
+    if data.sif:
+        counts = token_counts(tokenizer.encode_batch(texts, WHOLE), tokenizer.size)
+        matrix = sif_scaled(matrix, counts, data.sif)
+    return tokenizer, unit_spread(matrix)
+
+
+def _sources(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[Tokenizer, Matrix]:
+    if data.word_vectors == "gensim":
+        found = train_word_vectors(
+            texts, dim=data.dim, epochs=data.word_epochs, min_count=data.min_count,
+            max_size=data.max_vocabulary, seed=seed,
+        )  # fmt: skip
+        return found.tokenizer, found.matrix
+    if data.word_vectors not in ("lsa", "random"):
+        found = load_word_vectors(Path(data.word_vectors), seed=seed)
+        return found.tokenizer, found.matrix
+    words = WordTokenizer(Vocabulary.build(texts, min_count=data.min_count, max_size=data.max_vocabulary))
+    if data.word_vectors == "lsa":
+        return words, lsa_vectors(words.encode_batch(texts, WHOLE), words.size, data.dim)
+    return words, np.random.default_rng(seed).normal(0, 1, (words.size, data.dim)).astype(np.float32)
+
+
+def token_counts(ids: Sequence[Sequence[int]], size: int) -> npt.NDArray[np.int64]:
+    """Count each id below `size` in texts."""
+    flat = np.array([i for text in ids for i in text], dtype=np.int64)
+    return np.bincount(flat, minlength=size)
+
+
+def unit_spread(matrix: Matrix) -> Matrix:
+    """Scale a matrix so that its rows have length 1 on average: learning rates then mean the same everywhere."""
+    lengths = np.linalg.norm(matrix, axis=1)
+    scaled = matrix / max(float(lengths[lengths > 0].mean()) if lengths.any() else 1.0, 1e-12)
+    scaled[PAD] = 0
+    return scaled.astype(np.float32)
+
+
+def lsa_vectors(ids: Sequence[Sequence[int]], size: int, dim: int, a: float = 1e-4) -> Matrix:
+    """Return latent semantic vectors [size, d] of words (Deerwester et al., 1990), d ≤ `dim` and ≤ the texts' rank.
+
+    The right singular vectors of the normalised texts-by-words matrix of (1 + ln tf) · a/(a + p(w)), without their
+    singular values. For a small corpus they are far better than word2vec: no word pair needs to repeat. The place
+    of unknown words is zero.
+    """
+    counts = token_counts(ids, size)
+    weights = a / (a + counts / max(int(counts.sum()), 1))
+    rows = np.repeat(np.arange(len(ids)), [len(text) for text in ids])
+    columns = np.array([i for text in ids for i in text], dtype=np.int64)
+    x = sparse.csr_array((np.ones(len(columns)), (rows, columns)), shape=(len(ids), size))
+    x.data = (1 + np.log(x.data)) * weights[x.indices]
+    lengths = np.sqrt(np.bincount(_rows_of(x), x.data**2, minlength=len(ids)))
+    x.data /= lengths[_rows_of(x)]
+    left, values = _left_singular(x, min(dim, len(ids) - 1))
+    vectors = (np.asarray(x.T @ left) / values).astype(np.float32)
+    vectors[[PAD, UNK]] = 0
+    return vectors
+
+
+def _rows_of(x: sparse.csr_array) -> npt.NDArray[np.int64]:
+    return np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
+
+
+def _left_singular(x: sparse.csr_array, k: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the k leading left singular vectors [n, k] and values, those that are not zero."""
+    if x.shape[0] <= DENSE:
+        squares, vectors = linalg.eigh((x @ x.T).toarray())
+        squares, vectors = squares[::-1][:k], vectors[:, ::-1][:, :k]
+    else:
+        left, values, _ = sparse_linalg.svds(x, k=k, random_state=0)
+        squares, vectors = values**2, left
+    kept = squares > 1e-10 * squares.max()
+    return vectors[:, kept], np.sqrt(squares[kept])

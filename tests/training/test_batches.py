@@ -1,0 +1,54 @@
+"""What every batch promises."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from linker.training.batches import Batches, Pairs
+
+links = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 7)), min_size=1, max_size=60, unique=True)
+
+
+def pairs(chosen: list[tuple[int, int]]) -> Pairs:
+    negatives = [[(t * 3 + j) % 8 for j in range(3)] for t in range(10)]
+    return Pairs([str(i) for i in range(10)], [str(i) for i in range(8)], chosen, negatives)
+
+
+@given(links, st.integers(1, 20), st.integers(0, 3), st.integers(0, 2))
+@settings(max_examples=60, deadline=None)
+def test_batches_hold_every_link_once_and_no_row_twice(
+    chosen: list[tuple[int, int]], size: int, epoch: int, hard: int
+) -> None:
+    batches = Batches(pairs(chosen), size, seed=1, hard_negatives=hard)
+    epochs = batches.epoch(epoch)
+    assert len(epochs) == len(batches)
+    assert sum(len(b.texts) for b in epochs) <= len(chosen)
+    for batch in epochs:
+        assert len(set(batch.texts.tolist())) == len(batch.texts)
+        assert len(set(batch.documents.tolist())) == len(batch.documents)
+        assert batch.positives.any(axis=1).all()
+        for i, text in enumerate(batch.texts.tolist()):
+            for j, document in enumerate(batch.documents.tolist()):
+                assert batch.positives[i, j] == ((text, document) in chosen)
+    seen = {(t, d) for b in epochs for t in b.texts.tolist() for d in b.documents.tolist()}
+    assert set(chosen) <= seen
+
+
+def test_the_order_depends_on_seed_and_epoch_alone() -> None:
+    chosen = [(i, j) for i in range(10) for j in range(3)]
+
+    def order(seed: int, epoch: int) -> list[list[int]]:
+        return [b.documents.tolist() for b in Batches(pairs(chosen), 7, seed, 1).epoch(epoch)]
+
+    assert order(1, 2) == order(1, 2)
+    assert order(1, 2) != order(1, 3)
+    assert order(1, 2) != order(2, 2)
+
+
+def test_bad_links_are_named() -> None:
+    with pytest.raises(ValueError, match=r"link \(0, 9\)"):
+        Pairs(["a"], ["b"], [(0, 9)])
+    with pytest.raises(ValueError, match="no link"):
+        Pairs(["a"], ["b"], [])

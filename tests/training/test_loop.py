@@ -1,0 +1,139 @@
+"""Training learns, stops, logs, and resumes exactly after a SIGKILL."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from linker.encoders import folder as folders
+from linker.errors import InputError, LinkerError
+from linker.training.loop import learning_rate_scale, train
+from linker.training.retrieval import first_ranks
+
+TINY = Path(__file__).with_name("tiny.py")
+
+
+def load_tiny() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("tiny", TINY)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+tiny = load_tiny()
+
+
+def lines(out: Path) -> list[dict[str, Any]]:
+    rows = [json.loads(line) for line in (out / "training/metrics.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in row.items() if k != "time"} for row in rows]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a training that nothing interrupts."""
+    out = tmp_path_factory.mktemp("whole") / "model"
+    tiny.run(out)
+    return out
+
+
+def test_training_learns_and_keeps_the_best(whole: Path) -> None:
+    rows = lines(whole)
+    dev = [row["dev_mrr"] for row in rows if "dev_mrr" in row]
+    assert len(dev) == 7  # before the first epoch and after each of six
+    assert max(dev) > dev[0] + 0.05
+    losses = [row["loss"] for row in rows if "loss" in row]
+    assert [row["step"] for row in rows if "loss" in row] == list(range(1, 31))
+    assert np.mean(losses[-5:]) < np.mean(losses[:5])
+    ranks = first_ranks(folders.load(whole), tiny.pairs(2))
+    assert float((1 / ranks).mean()) == pytest.approx(max(dev), abs=1e-6)
+    assert all(1 < a < 2 for row in rows if "alpha" in row for head in row["alpha"].values() for a in head)
+
+
+@pytest.mark.parametrize("steps", [3, 20])
+def test_killed_and_resumed_equals_uninterrupted(whole: Path, tmp_path: Path, steps: int) -> None:
+    out = tmp_path / "model"
+    with subprocess.Popen([sys.executable, TINY, out], stderr=subprocess.DEVNULL) as process:
+        metrics = out / "training/metrics.jsonl"
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and process.poll() is None:
+            if metrics.exists() and metrics.read_text().count('"loss"') >= steps:
+                break
+        process.send_signal(signal.SIGKILL)
+    folders.load(out)  # whatever was written is usable
+    tiny.run(out)
+    assert lines(out) == lines(whole)
+    for name in ("model.safetensors", "config.json", "tokenizer.json", "training/checkpoint.safetensors"):
+        assert (out / name).read_bytes() == (whole / name).read_bytes()
+
+
+def test_resuming_needs_the_same_settings(whole: Path) -> None:
+    other = dataclasses.replace(tiny.CONFIG, lr=0.5)
+    with pytest.raises(InputError, match=r"lr: 0.02, now 0.5"):
+        train(tiny.encoder(), tiny.pairs(1), tiny.pairs(2), other, whole, resume=True)
+    with pytest.raises(InputError, match="data"):
+        train(tiny.encoder(), tiny.pairs(3), tiny.pairs(2), tiny.CONFIG, whole, resume=True)
+
+
+def test_a_finished_training_resumes_to_its_end(whole: Path) -> None:
+    before = (whole / "model.safetensors").read_bytes()
+    report = train(tiny.encoder(), tiny.pairs(1), tiny.pairs(2), tiny.CONFIG, whole, resume=True)
+    assert report.steps == 30
+    assert (whole / "model.safetensors").read_bytes() == before
+
+
+def test_a_damaged_checkpoint_is_named(whole: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "training/checkpoint.safetensors"
+    broken.parent.mkdir()
+    broken.write_bytes((whole / "training/checkpoint.safetensors").read_bytes()[:100])
+    with pytest.raises(InputError, match=r"checkpoint\.safetensors is damaged"):
+        train(tiny.encoder(), tiny.pairs(1), None, tiny.CONFIG, tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("change", [{"loss": "triplet"}, {"precision": "bfloat16"}, {"weight_decay": 0.1}])
+def test_other_settings_train_too(tmp_path: Path, change: dict[str, Any]) -> None:
+    config = dataclasses.replace(tiny.CONFIG, epochs=4, **change)
+    report = train(tiny.encoder(), tiny.pairs(1), tiny.pairs(2), config, tmp_path / "m")
+    start = lines(tmp_path / "m")[0]["dev_mrr"]
+    assert report.best > start
+
+
+def test_early_stopping(tmp_path: Path) -> None:
+    config = dataclasses.replace(tiny.CONFIG, lr=1e-9, patience=2)
+    report = train(tiny.encoder(), tiny.pairs(1), tiny.pairs(2), config, tmp_path / "m")
+    assert report.epochs < 6
+
+
+def test_hard_negatives_join_the_batch(tmp_path: Path) -> None:
+    given = dataclasses.replace(tiny.pairs(1), negatives=[[(i + 1) % 40] for i in range(40)])
+    report = train(tiny.encoder(), given, None, dataclasses.replace(tiny.CONFIG, epochs=1), tmp_path / "m")
+    assert report.best == -1
+
+
+def test_a_loss_that_is_no_number_stops_with_a_remedy(tmp_path: Path) -> None:
+    encoder = tiny.encoder()
+    with torch.no_grad():
+        encoder.module.embedding.weight[5:] = torch.nan
+    with pytest.raises(LinkerError, match=r"lower training\.lr"):
+        train(encoder, tiny.pairs(1), None, tiny.CONFIG, tmp_path / "m")
+
+
+def test_learning_rate_rises_and_falls() -> None:
+    scales = [learning_rate_scale(step, 100, 0.1) for step in range(100)]
+    assert scales[0] == pytest.approx(1 / 11)
+    assert max(scales) == scales[10] == 1
+    assert scales[-1] == pytest.approx(1 / 90)
+    assert learning_rate_scale(0, 1, 0.0) == 1

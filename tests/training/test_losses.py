@@ -1,0 +1,88 @@
+"""The losses against loops over their definitions, the miner against brute force."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from linker.training.losses import cosine_mse, info_nce, triplet_margin
+from linker.training.miners import mine
+
+
+@pytest.fixture
+def batch() -> tuple[Tensor, Tensor, Tensor]:
+    g = torch.Generator().manual_seed(0)
+    texts = normalize(torch.randn(4, 6, generator=g), dim=-1)
+    documents = normalize(torch.randn(5, 6, generator=g), dim=-1)
+    positives = torch.zeros(4, 5, dtype=torch.bool)
+    for text, document in ((0, 0), (1, 1), (2, 1), (3, 2), (3, 3)):  # document 4 is a hard negative
+        positives[text, document] = True
+    return texts, documents, positives
+
+
+def test_info_nce_is_its_definition(batch: tuple[Tensor, Tensor, Tensor]) -> None:
+    texts, documents, positives = batch
+    logits = (texts @ documents.T / 0.1).tolist()
+    losses = []
+    for t, d in positives.nonzero().tolist():
+        others = [logits[t][j] for j in range(5) if not positives[t, j]]
+        losses.append(-math.log(math.exp(logits[t][d]) / sum(math.exp(x) for x in [logits[t][d], *others])))
+    assert float(info_nce(texts, documents, positives, 0.1)) == pytest.approx(np.mean(losses), rel=1e-5)
+
+
+def test_info_nce_without_negatives_is_zero_and_finite() -> None:
+    texts = torch.eye(1, 3).requires_grad_()
+    loss = info_nce(texts, torch.eye(1, 3), torch.ones(1, 1, dtype=torch.bool), 0.05)
+    torch.autograd.backward(loss)
+    assert float(loss.detach()) == 0
+    assert texts.grad is not None
+    assert torch.isfinite(texts.grad).all()
+
+
+def test_triplet_margin_worked() -> None:
+    a, p, n = (
+        torch.tensor([[1.0, 0.0]] * 2),
+        torch.tensor([[0.0, 1.0]] * 2),
+        torch.tensor([[-1.0, 0], [1.0, 0]]),
+    )
+    # ‖a−p‖² = 2; ‖a−n‖² = 4 and 0
+    assert float(triplet_margin(a, p, n, 0.15)) == pytest.approx((max(0, 2 - 4 + 0.15) + (2 - 0 + 0.15)) / 2)
+    assert float(triplet_margin(a[:0], p[:0], n[:0], 0.15)) == 0
+
+
+def test_cosine_mse_worked() -> None:
+    a, b = torch.tensor([[1.0, 0.0], [0.6, 0.8]]), torch.tensor([[0.6, 0.8], [0.6, 0.8]])
+    assert float(cosine_mse(a, b, torch.tensor([1.0, 0.5]))) == pytest.approx((0.4**2 + 0.5**2) / 2)
+
+
+def brute_force(
+    texts: Tensor, documents: Tensor, positives: Tensor, epsilon: float
+) -> set[tuple[int, int, int]]:
+    """Mine triplets by Wang et al.'s rule, link by link."""
+    cosines, found = texts @ documents.T, set()
+    for t, d in positives.nonzero().tolist():
+        others = [j for j in range(len(documents)) if j != d]
+        if cosines[t, d] - epsilon < max(cosines[t, j] for j in others):
+            hard = (j for j in others if not positives[t, j] and cosines[t, j] + epsilon > cosines[t, d])
+            found |= {(t, d, j) for j in hard}
+    return found
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 3.0])
+def test_multi_similarity_is_its_definition(batch: tuple[Tensor, Tensor, Tensor], epsilon: float) -> None:
+    triplets = mine(*batch, "multi-similarity", epsilon)
+    found = list(zip(*(x.tolist() for x in triplets), strict=True))
+    assert len(found) == len(set(found))
+    assert set(found) == brute_force(*batch, epsilon)
+
+
+def test_all_triplets(batch: tuple[Tensor, Tensor, Tensor]) -> None:
+    positives = batch[2]
+    triplets = set(zip(*(x.tolist() for x in mine(*batch, "all")), strict=True))
+    links = positives.nonzero().tolist()
+    assert triplets == {(t, d, j) for t, d in links for j in range(5) if not positives[t, j]}
