@@ -13,7 +13,7 @@ from indexes.bm25 import Bm25Index
 from indexes.documents import DocumentStore
 from indexes.fusion import Fusion
 from indexes.hybrid import HybridIndex, OnFailure, SearchSettings, Unavailable
-from indexes.interface import Document, Matrix, MissingExtraError, RowSearch
+from indexes.interface import DamagedError, Document, Matrix, MissingExtraError, RowSearch
 from indexes.manifest import Manifest
 from indexes.rows import Rows
 from indexes.vectors import FaissIndex
@@ -63,7 +63,8 @@ class Collection:
             manifest = storage.load_checked(directory)
             try:
                 return cls(directory, manifest, on_failure)
-            except FileNotFoundError:  # a writer committed and swept between the check and the opening
+            except (FileNotFoundError, DamagedError):
+                # A writer may have committed and swept between the check and the opening: then there is a newer one.
                 if manifests.load(directory).generation == manifest.generation:
                     raise
 

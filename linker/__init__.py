@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from indexes.interface import Document, Filter, Hits
-    from linker.building import BuildOptions, build
+    from linker.building import BuildOptions, build, create
     from linker.encoders import load_encoder
     from linker.engine import Engine
     from linker.evaluation import evaluate
@@ -24,10 +24,21 @@ _HOME = {
     "Filter": "indexes.interface",
     "Hits": "indexes.interface",
     "build": "linker.building",
+    "create": "linker.building",
     "evaluate": "linker.evaluation",
     "load_encoder": "linker.encoders",
 }
-__all__ = ["BuildOptions", "Document", "Engine", "Filter", "Hits", "build", "evaluate", "load_encoder"]
+__all__ = [
+    "BuildOptions",
+    "Document",
+    "Engine",
+    "Filter",
+    "Hits",
+    "build",
+    "create",
+    "evaluate",
+    "load_encoder",
+]
 
 
 def __getattr__(name: str) -> Any:

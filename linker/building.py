@@ -57,12 +57,7 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
     """
     sources = tuple((str(path), _size(path)) for path in corpora)
     encoder = None if options.encoder == "none" else load_encoder(options.encoder)
-    wanted = Manifest(
-        vectors=options.vectors if encoder else "none",
-        language=options.language,
-        encoder=EncoderRecord(options.encoder, encoder.fingerprint, encoder.dim) if encoder else None,
-        build=BuildRecord(complete=False, position=0, sources=sources),
-    )
+    wanted = _manifest(options, encoder, BuildRecord(complete=False, position=0, sources=sources))
     if resume and (out / manifests.NAME).exists():
         _check_same_build(manifests.load(out), wanted, out)
         opened = Writer.open(out)
@@ -70,6 +65,23 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
         opened = Writer.create(out, wanted, _own_model(Path(options.encoder)))
     with _interruptible() as interrupted, opened as writer:
         return _Intake(writer, encoder, options).run(corpora, interrupted)
+
+
+def create(
+    out: str | Path, *, encoder: str | Path = "none", vectors: str = "flat", language: str = "english"
+) -> None:
+    """Make an empty index in a new directory, to be filled by `Engine.add`. Raises IndexesError where one is."""
+    options = BuildOptions(str(encoder), vectors, language)
+    model = None if options.encoder == "none" else load_encoder(options.encoder)
+    manifest = _manifest(options, model, BuildRecord())
+    with Writer.create(Path(out), manifest, _own_model(Path(options.encoder))):
+        pass
+
+
+def _manifest(options: BuildOptions, encoder: Encoder | None, build: BuildRecord) -> Manifest:
+    record = EncoderRecord(options.encoder, encoder.fingerprint, encoder.dim) if encoder else None
+    vectors = options.vectors if encoder else "none"
+    return Manifest(vectors=vectors, language=options.language, encoder=record, build=build)
 
 
 def add(

@@ -1,0 +1,51 @@
+"""The README tells the truth: its blocks run, its commands exist, its numbers are those of the results."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
+
+
+def test_there_is_a_python_and_a_shell_block() -> None:
+    assert {language for language, _ in BLOCKS} == {"python", "sh"}
+
+
+@pytest.mark.parametrize("number", range(len(BLOCKS)))
+def test_block_runs(number: int, tmp_path: Path) -> None:
+    language, code = BLOCKS[number]
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    command = (
+        [sys.executable, "-c", code] if language == "python" else ["bash", "-euo", "pipefail", "-c", code]
+    )
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    if language == "sh":
+        assert "success_1" in done.stdout
+        assert "as they were written" in done.stdout
+
+
+def test_every_command_is_documented() -> None:
+    from linker.cli import COMMANDS, INDEX_COMMANDS
+
+    for command in (*COMMANDS, *INDEX_COMMANDS):
+        name = command.__name__.replace("_", "-")
+        assert re.search(rf"`[^`]*\b{name}\b[^`]*`", README), f"the README does not name {name}"
+
+
+def test_linked_files_exist() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert (ROOT / target).exists(), target
+
+
+def test_numbers_are_those_of_the_results() -> None:
+    from benchmarks.readme import render
+
+    assert render(README) == README, "run: python -m benchmarks.readme"
