@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -12,9 +13,11 @@ import numpy.typing as npt
 
 from linker.errors import InputError
 from linker.evaluation.fields import Fields, Floats, Ints, Words
+from linker.evaluation.hashing import HashTable
 
 Value = TypeVar("Value", float, int)  # a run's score, a judgement's relevance
 _MIX = np.uint64(0xD6E8FEB86659FD93)
+_CHUNK = 1 << 15  # rows whose hash table stays in the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,18 @@ class Source:
                 at = line + row - first if isinstance(line, int) else int(line[row - first])
                 return f"{self.name}:{at}"
         return self.name
+
+
+def sortable(topics: npt.NDArray[np.bytes_]) -> npt.NDArray[Any]:
+    """Return topic ids as something that sorts in byte order: integers where eight bytes hold them."""
+    return topics.view(">u8").astype(np.uint64) if topics.itemsize == 8 else topics
+
+
+def _unique(groups: Fields) -> tuple[npt.NDArray[np.bytes_], Ints]:
+    """Return the distinct topic ids in byte order, and each group's number among them."""
+    ids = groups.array()
+    _, first, number = np.unique(sortable(ids), return_index=True, return_inverse=True)
+    return ids[first], number.astype(np.int64)
 
 
 def mixed(hashes: Words, topic: Ints) -> Words:
@@ -61,22 +76,28 @@ class Entries(Mapping[str, dict[str, Value]]):
         cls, groups: Fields, lengths: Ints, documents: Fields, hashes: Words, numbers: Floats, **more: Any
     ) -> Entries[Value]:
         """Intern the topics, given one field and one row count for each stretch of rows of one topic."""
-        topics, number = np.unique(groups.array(), return_inverse=True)
-        topic = np.repeat(number.astype(np.int64), lengths)
+        topics, number = _unique(groups)
+        topic = np.repeat(number, lengths)
         entries = cls(topics, topic, documents, mixed(hashes, topic), numbers, **more)
         entries._refuse_duplicates()
         return entries
 
     def _refuse_duplicates(self) -> None:
-        ordered = np.sort(self.hashes)
-        repeated = ordered[1:][ordered[1:] == ordered[:-1]]
-        if not len(repeated):
-            return
-        rows = np.flatnonzero(np.isin(self.hashes, repeated))
+        starts = np.flatnonzero(np.diff(self.topic, prepend=-1))
+        whole = len(starts) == len(self.topics)  # each topic's rows together: look at some topics at a time
+        cuts = np.searchsorted(starts, np.arange(0, len(self.topic), _CHUNK)) if whole else [0]
+        edges = np.unique(np.append(starts[np.minimum(cuts, len(starts) - 1)], len(self.topic))).tolist()
+        for begin, end in pairwise(edges):
+            repeated = HashTable(self.hashes[begin:end]).repeated
+            if len(repeated):
+                hashes = self.hashes[begin:end]
+                self._compare(np.flatnonzero(np.isin(hashes, hashes[repeated])) + begin)
+
+    def _compare(self, rows: Ints) -> None:
+        """Look at rows of equal hash for equal documents."""
         seen: set[tuple[int, str]] = set()
-        for row, topic, document in zip(
-            rows.tolist(), self.topic[rows].tolist(), self.documents[rows].texts(), strict=True
-        ):
+        pairs = zip(self.topic[rows].tolist(), self.documents[rows].texts(), strict=True)
+        for row, (topic, document) in zip(rows.tolist(), pairs, strict=True):
             if (topic, document) in seen:
                 raise InputError(
                     f"{self.source.place(row)}: document {document!r} is there twice for topic "

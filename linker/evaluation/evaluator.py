@@ -59,7 +59,7 @@ def evaluate(
     return Evaluation(
         measures=tuple(wanted),
         means={str(m): metrics.mean(seen[m], m, columns[str(m)], complete) for m in numeric},
-        topic_ids=judgements.topic_ids,
+        topics=judgements.topics,
         answered=ranking.answered,
         per_topic=columns,
         run_name=answers.name,

@@ -22,6 +22,7 @@ PAD = 16  # bytes either side of the text, so that a word may be loaded across i
 _WORD = np.dtype("<u8")
 _FIRST = np.array([(1 << (8 * k)) - 1 for k in range(9)], np.uint64)  # keeps the first k bytes
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio
+_STEP = 0xD1342543DE82EF95  # odd, so that its powers are too
 _TENS = 10.0 ** np.arange(17)  # each exact in a double
 
 
@@ -49,22 +50,30 @@ class Fields:
         return Fields(self.buffer, self.start[rows], self.length[rows])
 
     def words(self) -> Iterator[tuple[Index, Words]]:
-        """Yield for each word position the rows that reach it and their zero-padded words."""
+        """Yield for each word position rows, among them all that reach it, and their zero-padded words."""
         view = _words_at_any_byte(self.buffer)
         rows: Index = slice(None)
         start, length = self.start, self.length
         while len(start):
-            yield rows, view[start] & _FIRST[np.minimum(length, 8)]
-            longer = np.flatnonzero(length > 8)
-            rows = longer if isinstance(rows, slice) else rows[longer]
-            start, length = start[longer] + 8, length[longer] - 8
+            yield rows, view[start] & _FIRST[np.minimum(np.maximum(length, 0), 8)]
+            longer = length > 8
+            if 4 * np.count_nonzero(longer) > 3 * len(longer):  # cheaper to go on with all
+                start, length = np.where(longer, start + 8, start), length - 8
+            else:
+                at = np.flatnonzero(longer)
+                rows = at if isinstance(rows, slice) else rows[at]
+                start, length = start[at] + 8, length[at] - 8
 
     def hashes(self) -> Words:
         """Return a 64-bit hash of each field; equal hashes still have to be compared."""
         result = np.zeros(len(self), np.uint64)
+        factor = _STEP
         for rows, word in self.words():
-            mixed = (result[rows] ^ word) * _MIX
-            result[rows] = mixed ^ (mixed >> np.uint64(29))
+            mixed = word * _MIX
+            mixed ^= mixed >> np.uint64(32)
+            mixed *= np.uint64(factor)
+            result[rows] += mixed  # a word of padding adds nothing
+            factor = factor * _STEP % 2**64
         return result
 
     def equal(self, other: Fields) -> Flags:
@@ -78,7 +87,11 @@ class Fields:
     def changes(self) -> Flags:
         """Mark the rows whose field differs from the row before; row 0 is marked."""
         differs = np.ones(len(self), np.bool_)
-        differs[1:] = ~self[slice(1, None)].equal(self[slice(None, -1)])
+        differs[1:] = self.length[1:] != self.length[:-1]
+        for rows, word in self.words():
+            whole = word if isinstance(rows, slice) else np.zeros(len(self), np.uint64)
+            whole[rows] = word
+            differs[1:] |= whole[1:] != whole[:-1]
         return differs
 
     def sort_keys(self) -> list[Words]:

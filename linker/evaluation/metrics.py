@@ -147,10 +147,10 @@ def ndcg(r: Ranking, cutoff: float = math.inf) -> Floats:
     """
     got = (r.rel > 0) & (r.rank <= cutoff)
     dcg = _sums(r, got, r.rel[got] / _discount(r.rank[got]))
-    place = nth(r.ideal_topic)
+    topic, gain = r.ideal
+    place = nth(topic)
     top = place <= cutoff
-    gains = r.ideal_gain[top] / _discount(place[top])
-    ideal = np.bincount(r.ideal_topic[top], gains, minlength=len(r.topics))
+    ideal = np.bincount(topic[top], gain[top] / _discount(place[top]), minlength=len(r.topics))
     return _over(dcg, ideal)
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from linker.evaluation.entries import Entries, mixed
 from linker.evaluation.fields import Fields, Floats, Ints
+from linker.evaluation.hashing import HashTable
 
 Compat = Literal["trec_eval-9", "trec_eval-10"]
 COMPAT: tuple[Compat, ...] = ("trec_eval-9", "trec_eval-10")
@@ -81,16 +82,14 @@ def judged_rows(qrels: Entries[int], run: Entries[float], ordered: Ordered, plac
     number[place[place >= 0]] = np.flatnonzero(place >= 0)  # run's number of a judged topic
     wanted = np.flatnonzero(number[qrels.topic] >= 0)
     keys = mixed(qrels.documents[wanted].hashes(), number[qrels.topic[wanted]])
-    order = np.argsort(keys)
-    keys, wanted = keys[order], wanted[order]
-    found = _maybe(run.hashes[ordered.rows], keys)
-    key = run.hashes[ordered.rows][found]
-    at = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
-    hit = keys[at] == key
-    found, answer = found[hit], wanted[at[hit]]
-    mine = run.documents[ordered.rows][found] if len(found) else run.documents[:0]
+    table = HashTable(keys)
+    key = run.hashes[ordered.rows]
+    found = _maybe(key, keys)
+    at = table.find(key[found])
+    found, answer = found[at >= 0], wanted[at[at >= 0]]
+    mine = run.documents[found if isinstance(ordered.rows, slice) else ordered.rows[found]]
     same = mine.equal(qrels.documents[answer]) & (ordered.topic[found] == qrels.topic[answer])
-    if same.all() and (keys[1:] != keys[:-1]).all():
+    if same.all() and not len(table.repeated):
         return found, answer
     return _judged_slowly(qrels, run, ordered)
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from linker.errors import InputError
-from linker.evaluation.entries import Entries
+from linker.evaluation.entries import Entries, sortable
 from linker.evaluation.fields import Flags, Ints
 from linker.evaluation.order import COMPAT, Compat, Scores, break_ties, judged_rows, sort, ties
+
+_MOST = 1 << 31  # above any relevance
 
 
 @dataclass(frozen=True)
@@ -41,10 +44,10 @@ class Ranking:
 
     `topics` are all topics of the judgements in byte order [t]; `answered` marks those of the run;
     `num_ret`, `num_rel`, `num_nonrel` (judged, below the level) are int64 [t].
-    `topic`, `rank`, `rel` (≥ 0), int64 [m], are sorted by topic, then rank; `first` and `last` bound the ranks
+    `topic`, `rank`, `rel` (≥ 0), int64 [m], are sorted by rank inside
+    each topic, whose rows are adjacent; `first` and `last` bound the ranks
     a document could have under another order of tied scores; `score` [m]. `pool`: the scores of all retrieved
-    documents of judged topics. `ideal_topic`, `ideal_gain`: every positive
-    relevance of the judgements, by topic, descending. A negative relevance means not judged.
+    documents of judged topics. `qrels`: the judgements. A negative relevance means not judged.
     """
 
     topics: npt.NDArray[np.bytes_]
@@ -59,8 +62,7 @@ class Ranking:
     last: Ints
     score: Scores
     pool: Scores
-    ideal_topic: Ints
-    ideal_gain: Ints
+    qrels: Entries[int]
     tied: Ints  # retrieved documents that share their score with another, int64 [t]
     options: Options
 
@@ -68,6 +70,14 @@ class Ranking:
     def relevant(self) -> Flags:
         """Which retrieved judged documents are relevant."""
         return self.rel >= self.options.level
+
+    @cached_property
+    def ideal(self) -> tuple[Ints, Ints]:
+        """Topic and value of every positive relevance in the judgements, descending inside each topic."""
+        gains = self.qrels.numbers > 0
+        topic, gain = self.qrels.topic[gains], self.qrels.numbers[gains].astype(np.int64)
+        key = np.sort(topic << 32 | _MOST - gain)
+        return key >> 32, _MOST - (key & (1 << 32) - 1)
 
     def count(self, rows: Flags) -> Ints:
         """Count the marked rows of each topic."""
@@ -92,7 +102,7 @@ def rank(qrels: Entries[int], run: Entries[float], options: Options) -> Ranking:
     position = break_ties(run.documents, ordered, judged, first, last)
     topic, rel = ordered.topic[judged], qrels.numbers[answer].astype(np.int64)
     base = ordered.begin[topic] - 1
-    order = np.lexsort((position, topic))
+    order: Ints | slice = np.argsort(position) if (last > first).any() else slice(None)
     return replace(
         _counts(qrels, run, place, options, tied),
         topic=topic[order],
@@ -152,8 +162,6 @@ def _counts(qrels: Entries[int], run: Entries[float], place: Ints, options: Opti
     rel = qrels.numbers.astype(np.int64)
     returned = np.zeros(size, np.int64)
     returned[place[place >= 0]] = np.bincount(run.topic, minlength=len(run.topics))[place >= 0]
-    gains = rel > 0
-    order = np.lexsort((-rel[gains], qrels.topic[gains]))
     none = np.empty(0, np.int64)
     return Ranking(
         topics=qrels.topics,
@@ -162,8 +170,7 @@ def _counts(qrels: Entries[int], run: Entries[float], place: Ints, options: Opti
         num_rel=np.bincount(qrels.topic[rel >= options.level], minlength=size),
         num_nonrel=np.bincount(qrels.topic[(rel >= 0) & (rel < options.level)], minlength=size),
         topic=none, rank=none, rel=none, first=none, last=none, score=run.numbers[:0], pool=run.numbers[:0],
-        ideal_topic=qrels.topic[gains][order],
-        ideal_gain=rel[gains][order],
+        qrels=qrels,
         tied=tied,
         options=options,
     )  # fmt: skip
@@ -171,5 +178,8 @@ def _counts(qrels: Entries[int], run: Entries[float], place: Ints, options: Opti
 
 def _positions(wanted: npt.NDArray[np.bytes_], among: npt.NDArray[np.bytes_]) -> Ints:
     """Return where each wanted topic is among others (sorted), −1 where it is not."""
-    at = np.minimum(np.searchsorted(among, wanted), len(among) - 1)
+    if wanted.itemsize == among.itemsize:
+        at = np.minimum(np.searchsorted(sortable(among), sortable(wanted)), len(among) - 1)
+    else:
+        at = np.minimum(np.searchsorted(among, wanted), len(among) - 1)
     return np.where(among[at] == wanted, at, -1)

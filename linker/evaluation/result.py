@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from linker.evaluation.fields import Flags, Floats
 from linker.evaluation.names import COUNTS, SUMMARY_ONLY, Measure, parse
@@ -20,7 +21,8 @@ Interval = tuple[float, float]
 class Evaluation(Mapping[str, float]):
     """Means by measure name; both spellings are understood (`result["recip_rank"]`, `result["MRR"]`).
 
-    `measures` in trec_eval's order; `topic_ids`: every judged topic, byte order [t]; `answered`: flags [t];
+    `measures` in trec_eval's order; `topics`: ids of the judged topics, bytes [t], in byte order (`topic_ids`: as
+    strings); `answered`: flags [t];
     `per_topic`: measure → float64 [t]; `run_name`: the run's own name (its last line's sixth column).
     `complete`: averaged over all judged topics; `ignored`: topics of the run without judgements.
     `bounds` and `intervals` (measure → low, high), `undefined` (measure → topics without a value) and
@@ -29,7 +31,7 @@ class Evaluation(Mapping[str, float]):
 
     measures: tuple[Measure, ...]
     means: Mapping[str, float]
-    topic_ids: list[str]
+    topics: npt.NDArray[np.bytes_]
     answered: Flags
     per_topic: Mapping[str, Floats]
     run_name: str
@@ -54,7 +56,12 @@ class Evaluation(Mapping[str, float]):
     @property
     def num_topics(self) -> int:
         """Judged topics."""
-        return len(self.topic_ids)
+        return len(self.topics)
+
+    @cached_property
+    def topic_ids(self) -> list[str]:
+        """The judged topics' ids, in byte order."""
+        return [str(t, "utf-8", "surrogateescape") for t in self.topics.tolist()]
 
     @property
     def num_answered(self) -> int:

@@ -162,9 +162,10 @@ def _load_plain(path: PathLike) -> Bytes:
 
 
 def _checked(buffer: Bytes, path: PathLike) -> Bytes:
-    if not (buffer > 32).any():
+    text = buffer[PAD:-PAD]
+    if text.max(initial=0) <= 32:
         raise InputError(f"{path}: the file is empty")
-    if np.count_nonzero(buffer) != len(buffer) - 2 * PAD:
+    if not text.min():
         line = int(np.count_nonzero(buffer[: int(np.argmin(buffer[PAD:])) + PAD] == _NEWLINE)) + 1
         raise InputError(f"{path}:{line}: the line holds a NUL byte; is this a text file?")
     return buffer
@@ -255,15 +256,17 @@ def _scores(block: _Block, path: str) -> Floats:
 
 def _relevances(block: _Block, path: str) -> Floats:
     fields = block.column(block.begin.shape[1] - 1)
-    labels, number = np.unique(fields.array(), return_inverse=True)
-    known = [bool(_INTEGER.fullmatch(str(label, "latin-1"))) for label in labels.tolist()]
+    digit = fields.buffer[fields.start] - ord("0")
+    values = digit.astype(np.float64)
+    rest = np.flatnonzero((fields.length > 1) | (digit > 9))
+    texts = fields[rest].texts()
+    known = [bool(_INTEGER.fullmatch(text)) for text in texts]
     if not all(known):
-        row = int(np.argmin(np.array(known)[number]))
-        text = fields[row : row + 1].texts()[0]
-        raise InputError(
-            f"{block.place(row, path)}: relevance {text!r} is not an integer (at most nine digits)"
-        )
-    return np.array([int(label) for label in labels.tolist()], np.float64)[number]
+        at = known.index(False)
+        place = block.place(int(rest[at]), path)
+        raise InputError(f"{place}: relevance {texts[at]!r} is not an integer (at most nine digits)")
+    values[rest] = [int(text) for text in texts]
+    return values
 
 
 def _begin(buffer: Bytes) -> int:

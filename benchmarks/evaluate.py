@@ -1,0 +1,172 @@
+"""How fast is a run evaluated, its file read included? Against pytrec_eval-terrier and ranx, side by side.
+
+`python -m benchmarks.evaluate` → benchmarks/results/evaluate.json; `--quick` for small sizes, `--pairs` also for the
+pair evaluation at full size. Speed is CPU time, the least of several runs in one process; ranx compiles before the
+clock starts. Memory is the growth of a fresh process's peak by one evaluation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.common import cpu_time, record
+
+MEASURES = ["map", "recip_rank", "success.1,5", "ndcg_cut.10"]
+RANX = ["map", "mrr", "hit_rate@1", "hit_rate@5", "ndcg@10"]
+SIZES = {"150000x5": (150_000, 5), "10000x1000": (10_000, 1000)}
+QUICK = {"3000x5": (3000, 5), "200x1000": (200, 1000)}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "scores of 17 digits": {"form": ""},
+    "lines shuffled inside topics": {"shuffled": True},
+    "three judgements": {"judged": 3},
+}
+SEED = 7
+
+
+def write_case(
+    folder: Path, topics: int, depth: int, form: str = ".9g", shuffled: bool = False
+) -> tuple[Path, Path]:
+    """Write a run of distinct numeric ids, scores falling by rank, and one to three judgements a topic."""
+    rng = np.random.default_rng(SEED)
+    folder.mkdir(exist_ok=True)
+    with (folder / "run").open("w") as run, (folder / "qrels").open("w") as qrels:
+        for t in range(topics):
+            ids = rng.choice(5_000_000, depth, replace=False)
+            scores = -np.sort(-rng.gamma(4, 4, depth))
+            order = rng.permutation(depth) if shuffled else range(depth)
+            run.write("".join(f"{t} Q0 doc{ids[i]} {i + 1} {scores[i]:{form}} bench\n" for i in order))
+            here = rng.random(judged) < 0.8
+            wanted = set(
+                np.where(
+                    here, ids[rng.integers(0, depth, judged)], rng.integers(0, 5_000_000, judged)
+                ).tolist()
+            )
+            qrels.write("".join(f"{t} 0 doc{d} {rng.integers(1, 3)}\n" for d in sorted(wanted)))
+    return folder / "qrels", folder / "run"
+
+
+def by_linker(qrels: Path, run: Path) -> dict[str, float]:
+    from linker.evaluation import evaluate
+
+    return dict(evaluate(qrels, run, MEASURES, complete=False))  # as pytrec_eval averages
+
+
+def by_pytrec_eval(qrels: Path, run: Path) -> dict[str, float]:
+    import pytrec_eval
+
+    with qrels.open() as q, run.open() as r:
+        evaluator = pytrec_eval.RelevanceEvaluator(pytrec_eval.parse_qrel(q), set(MEASURES))
+        values = evaluator.evaluate(pytrec_eval.parse_run(r))
+    names = next(iter(values.values()))
+    return {n: pytrec_eval.compute_aggregated_measure(n, [v[n] for v in values.values()]) for n in names}
+
+
+def by_ranx(qrels: Path, run: Path) -> dict[str, float]:
+    import ranx
+
+    judged, answers = ranx.Qrels.from_file(str(qrels), kind="trec"), ranx.Run.from_file(str(run), kind="trec")
+    return {k: float(v) for k, v in ranx.evaluate(judged, answers, RANX).items()}
+
+
+TOOLS: dict[str, Callable[[Path, Path], dict[str, float]]] = {
+    "linker": by_linker,
+    "pytrec_eval": by_pytrec_eval,
+    "ranx": by_ranx,
+}
+
+
+def memory(tool: str, qrels: Path, run: Path) -> float:
+    """Return MiB that a fresh process's peak grows by in one evaluation."""
+    command = [sys.executable, "-m", "benchmarks.evaluate", "--one", tool, str(qrels), str(run)]
+    answer = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(json.loads(answer.stdout.splitlines()[-1])["mib"])
+
+
+def one(tool: str, qrels: str, run: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:  # import and compile first
+        TOOLS[tool](*write_case(Path(folder), 20, 5))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    TOOLS[tool](Path(qrels), Path(run))
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps({"mib": round((after - before) / 1024, 1)}))
+
+
+def measure(qrels: Path, run: Path, repeats: int, tools: list[str], peaks: bool = True) -> dict[str, Any]:
+    results: dict[str, Any] = {"run_mib": round(run.stat().st_size / 2**20, 1)}
+    figures = {}
+    for tool in tools:
+        evaluate = functools.partial(TOOLS[tool], qrels, run)
+        figures[tool] = evaluate()
+        results[tool] = {"cpu_s": round(cpu_time(evaluate, repeats), 3)}
+        if peaks:
+            results[tool]["growth_mib"] = memory(tool, qrels, run)
+        print(run.parent.name, tool, results[tool], flush=True)
+    for tool in tools[1:]:
+        results[f"times_faster_than_{tool}"] = round(results[tool]["cpu_s"] / results["linker"]["cpu_s"], 2)
+    if "pytrec_eval" in tools:
+        theirs = figures["pytrec_eval"]
+        mine = figures["linker"]
+        results["largest_difference_to_pytrec_eval"] = max(abs(v - theirs[k]) for k, v in mine.items())
+    return results
+
+
+def pairs(articles: int, tweets: int, dim: int) -> dict[str, Any]:
+    """Time the AST tables on random unit vectors, each tweet linked to one article."""
+    from linker.evaluation.pairs import evaluate_vectors
+
+    rng = np.random.default_rng(SEED)
+    a = rng.normal(size=(articles, dim)).astype(np.float32)
+    link = rng.integers(0, articles, tweets)
+    t = a[link] + 3 * rng.normal(size=(tweets, dim)).astype(np.float32)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = evaluate_vectors(a, t, np.column_stack((link, np.arange(tweets))))
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {
+        "articles": articles, "tweets": tweets, "dim": dim, "wall_s": round(wall, 1), "cpu_s": round(cpu, 1),
+        "growth_mib": round((peak - before) / 1024), "peak_mib": round(peak / 1024),
+        "figures": result.to_dict(),
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument(
+        "--pairs", action="store_true", help="only the pair evaluation, 50,000 × 50,000 × 768"
+    )
+    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        one(*options.one)
+        return
+    if options.pairs:
+        size = (2000, 3000, 64) if options.quick else (50_000, 50_000, 768)
+        print(record("evaluate_pairs", pairs(*size), SEED))
+        return
+    results: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (topics, depth) in (QUICK if options.quick else SIZES).items():
+            repeats = 3 if depth == 5 else 2
+            results[name] = measure(*write_case(Path(folder) / name, topics, depth), repeats, list(TOOLS))
+            for label, how in VARIANTS.items():
+                case = write_case(Path(folder) / "variant", topics, depth, **how)
+                results[f"{name}, {label}"] = measure(*case, 1, ["linker", "pytrec_eval"], peaks=False)
+    print(record("evaluate" if not options.quick else "evaluate_quick", results, SEED))
+
+
+if __name__ == "__main__":
+    main()
