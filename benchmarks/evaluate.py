@@ -36,9 +36,12 @@ SEED = 7
 
 
 def write_case(
-    folder: Path, topics: int, depth: int, form: str = ".9g", shuffled: bool = False
+    folder: Path, topics: int, depth: int, form: str = ".9g", shuffled: bool = False, judged: int = 1
 ) -> tuple[Path, Path]:
-    """Write a run of distinct numeric ids, scores falling by rank, and one to three judgements a topic."""
+    """Write a run of distinct numeric ids, scores falling by rank, and `judged` relevant documents a topic.
+
+    One is the case of this project's data (a post and its article); four in five are retrieved.
+    """
     rng = np.random.default_rng(SEED)
     folder.mkdir(exist_ok=True)
     with (folder / "run").open("w") as run, (folder / "qrels").open("w") as qrels:
@@ -48,11 +51,8 @@ def write_case(
             order = rng.permutation(depth) if shuffled else range(depth)
             run.write("".join(f"{t} Q0 doc{ids[i]} {i + 1} {scores[i]:{form}} bench\n" for i in order))
             here = rng.random(judged) < 0.8
-            wanted = set(
-                np.where(
-                    here, ids[rng.integers(0, depth, judged)], rng.integers(0, 5_000_000, judged)
-                ).tolist()
-            )
+            found, lost = ids[rng.integers(0, depth, judged)], rng.integers(0, 5_000_000, judged)
+            wanted = set(np.where(here, found, lost).tolist())
             qrels.write("".join(f"{t} 0 doc{d} {rng.integers(1, 3)}\n" for d in sorted(wanted)))
     return folder / "qrels", folder / "run"
 
