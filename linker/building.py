@@ -55,7 +55,7 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
 
     Raises InputError, IndexesError. Records that cannot be used are kept in the index's quarantine files.
     """
-    sources = tuple((str(path), _size(path)) for path in corpora)
+    sources = tuple((str(path), _size(path, options.columns)) for path in corpora)
     encoder = None if options.encoder == "none" else load_encoder(options.encoder)
     wanted = _manifest(options, encoder, BuildRecord(complete=False, position=0, sources=sources))
     if resume and (out / manifests.NAME).exists():
@@ -94,7 +94,7 @@ def add(
 ) -> BuildReport:
     """Add corpora to a finished index in one commit; ids that are present are replaced, or quarantined."""
     for path in corpora:
-        _size(path)
+        _size(path, options.columns)
     with _interruptible() as interrupted, Writer.open(out) as writer:
         if not writer.manifest.build.complete:
             raise IndexesError(f"the build of {out} has not ended: go on with `linker index build --resume`")
@@ -110,9 +110,11 @@ def _own_model(folder: Path) -> Path | None:
     return folder if is_saved(folder) else None
 
 
-def _size(path: Path) -> int:
+def _size(path: Path, columns: Columns | None) -> int:
+    """Return a corpus's size in bytes; raise InputError before anything is written if it cannot be read."""
     if not path.exists():
         raise InputError(f"no such file or folder: {path}")
+    next(read_corpus(path, columns))
     files = [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]
     return sum(p.stat().st_size for p in files)
 

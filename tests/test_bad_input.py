@@ -1,0 +1,151 @@
+"""Bad input, end to end: a clear message, the good lines kept, the bad ones in quarantine, nothing half-written."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from indexes.collection import Collection
+from tests.helpers import linker
+
+GOOD = b'{"id": "good1", "text": "rain in Valencia"}'
+ALSO = b'{"id": "good2", "text": "parliament in Portugal"}'
+
+
+def build(tmp_path: Path, *lines: bytes) -> tuple[list[str], list[dict[str, Any]]]:
+    """Build from a corpus of these lines between two good ones; return the ids and the quarantined records."""
+    corpus, out = tmp_path / "c.jsonl", tmp_path / "i"
+    corpus.write_bytes(b"\n".join([GOOD, *lines, ALSO]) + b"\n")
+    done = linker("index", "build", corpus, "--out", out)
+    kept = [
+        json.loads(line)
+        for path in sorted((out / "quarantine").glob("*.jsonl"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
+    if kept:
+        assert f"{len(kept)} records could not be used" in done.stderr
+        assert str(out / "quarantine") in done.stderr
+    info = json.loads(linker("index", "info", out, "--json").stdout)
+    assert info["quarantined"] == len(kept)
+    linker("index", "verify", out)
+    return Collection.open(out).rows.ids, kept
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"not json", "JSON"),
+        (b'["an", "array"]', "array"),
+        (b"7", "object"),
+        (b'{"text": "no id"}', "id"),
+        (b'{"id": "x"}', "text"),
+        (b'{"id": "x", "text": 5}', "text"),
+        (b'{"id": "", "text": "x"}', "id"),
+        (b'{"id": "a b", "text": "x"}', "white space"),
+        (b'{"id": "a\\nb", "text": "x"}', "white space"),
+        (b'{"id": "a\\u0000b", "text": "x"}', "control"),
+        (b'{"id": 1.5, "text": "x"}', "id"),
+        (b'{"id": "x", "text": "caf\xe9"}', "UTF-8"),
+        (b'{"id": "x", "text": "\\ud800"}', ""),
+        (b'{"id": "x", "text": "cut', "JSON"),
+        (b'{"id": "x", "text": ' + b"[" * 100_000, "JSON"),
+        (b'{"id": "x", "text": NaN}', "JSON"),
+    ],
+)
+def test_a_bad_line_is_quarantined_with_its_place(tmp_path: Path, line: bytes, reason: str) -> None:
+    ids, kept = build(tmp_path, line)
+    assert ids == ["good1", "good2"]
+    (record,) = kept
+    assert reason in record["reason"]
+    assert record["file"].endswith("c.jsonl")
+    assert record["line"] == 2
+    assert record["raw"]
+
+
+def test_repeated_ids_keep_the_first(tmp_path: Path) -> None:
+    ids, kept = build(tmp_path, b'{"id": "good1", "text": "another"}', b'{"id": "x", "text": "once"}')
+    assert ids == ["good1", "x", "good2"]
+    assert "duplicate id 'good1'" in kept[0]["reason"]
+    assert json.loads(kept[0]["raw"])["text"] == "another"
+
+
+def test_a_line_of_50_megabytes(tmp_path: Path) -> None:
+    ids, kept = build(tmp_path, b'{"id": "x", "text": "' + b"word " * 10_000_000 + b'"}')
+    assert ids == ["good1", "good2"]
+    assert "MiB" in kept[0]["reason"] or "bytes" in kept[0]["reason"]
+    assert len(kept[0]["raw"]) < 1 << 20
+
+
+def test_integer_ids_are_strings_beyond_2_to_the_53(tmp_path: Path) -> None:
+    ids, kept = build(
+        tmp_path, b'{"id": 1234567890123456789, "text": "x"}', b'{"id": "1234567890123456788", "text": "y"}'
+    )
+    assert ids == ["good1", "1234567890123456789", "1234567890123456788", "good2"]
+    assert not kept
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("empty.jsonl", b"", "is empty"),
+        ("blank.jsonl", b"\n\n", "is empty"),
+        ("array.json", b'[{"id": "1", "text": "x"}]', "jq"),
+        ("table.csv", b"a,b\n1,2\n", "a, b"),
+        ("broken.jsonl.gz", b"\x1f\x8b\x08\x00nonsense", "broken.jsonl.gz"),
+        ("unknown.xyz", b"\x00\x01\x02", "unknown.xyz"),
+    ],
+)
+def test_a_corpus_that_cannot_be_read_leaves_nothing_behind(
+    tmp_path: Path, name: str, content: bytes, expected: str
+) -> None:
+    corpus = tmp_path / name
+    corpus.write_bytes(content)
+    done = linker("index", "build", corpus, "--out", tmp_path / "i", check=1)
+    assert done.stderr.startswith("error: ")
+    assert expected in done.stderr
+    assert not (tmp_path / "i").exists()
+
+
+def test_every_line_bad_is_still_an_index_and_says_so(tmp_path: Path) -> None:
+    corpus = tmp_path / "c.jsonl"
+    corpus.write_bytes(b"bad\nworse\n")
+    done = linker("index", "build", corpus, "--out", tmp_path / "i")
+    assert "0 documents" in done.stdout
+    assert "2 records could not be used" in done.stderr
+    assert linker("search", tmp_path / "i", "--text", "x").stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"q1\n", "q.tsv:1"),
+        (b"q1\tx\nq1\ty\n", "q.tsv:2"),
+        (b"a b\tx\n", "q.tsv:1"),
+        (b"q1\t\xff\n", "q.tsv:1"),
+        (b"", "is empty"),
+    ],
+)
+def test_a_bad_query_file_is_refused_with_its_line(tmp_path: Path, content: bytes, expected: str) -> None:
+    build(tmp_path)
+    queries = tmp_path / "q.tsv"
+    queries.write_bytes(content)
+    done = linker("search", tmp_path / "i", "--queries", queries, check=1)
+    assert expected in done.stderr
+    assert done.stdout == ""
+
+
+def test_extreme_queries_are_answered(tmp_path: Path) -> None:
+    build(tmp_path)
+    for text in (
+        "",
+        " ",
+        "?",
+        "to be or not to be",
+        "rain " * 20_000,
+        'AND OR "(+-',
+        "\u202e😀",
+        "x" * 100_000,
+    ):
+        found = json.loads(linker("search", tmp_path / "i", f"--text={text}", "--json").stdout)
+        assert [h["id"] for h in found["hits"]] in ([], ["good1"])
