@@ -114,9 +114,22 @@ def _size(path: Path, columns: Columns | None) -> int:
     """Return a corpus's size in bytes; raise InputError before anything is written if it cannot be read."""
     if not path.exists():
         raise InputError(f"no such file or folder: {path}")
-    next(read_corpus(path, columns))
+    _check_usable(path, columns)
     files = [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]
     return sum(p.stat().st_size for p in files)
+
+
+def _check_usable(path: Path, columns: Columns | None) -> None:
+    """Raise InputError unless a corpus holds at least one document; read no further than to the first."""
+    first: BadLine | None = None
+    for record in read_corpus(path, columns):
+        if isinstance(record, Document):
+            return
+        first = first or record
+    if first:
+        raise InputError(
+            f"{path}: no record can be used; the first, {first.path}:{first.line}: {first.reason}"
+        )
 
 
 def _check_same_build(found: Manifest, wanted: Manifest, out: Path) -> None:

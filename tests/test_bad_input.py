@@ -90,9 +90,10 @@ def test_integer_ids_are_strings_beyond_2_to_the_53(tmp_path: Path) -> None:
     [
         ("empty.jsonl", b"", "is empty"),
         ("blank.jsonl", b"\n\n", "is empty"),
-        ("array.json", b'[{"id": "1", "text": "x"}]', "jq"),
+        ("array.json", b'[{"id": "1", "text": "x"}]', "array"),
         ("table.csv", b"a,b\n1,2\n", "a, b"),
         ("broken.jsonl.gz", b"\x1f\x8b\x08\x00nonsense", "broken.jsonl.gz"),
+        ("all-bad.jsonl", b"bad\n[]\n", "no record can be used; the first"),
         ("unknown.xyz", b"\x00\x01\x02", "unknown.xyz"),
     ],
 )
@@ -105,15 +106,6 @@ def test_a_corpus_that_cannot_be_read_leaves_nothing_behind(
     assert done.stderr.startswith("error: ")
     assert expected in done.stderr
     assert not (tmp_path / "i").exists()
-
-
-def test_every_line_bad_is_still_an_index_and_says_so(tmp_path: Path) -> None:
-    corpus = tmp_path / "c.jsonl"
-    corpus.write_bytes(b"bad\nworse\n")
-    done = linker("index", "build", corpus, "--out", tmp_path / "i")
-    assert "0 documents" in done.stdout
-    assert "2 records could not be used" in done.stderr
-    assert linker("search", tmp_path / "i", "--text", "x").stdout == ""
 
 
 @pytest.mark.parametrize(
