@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import functools
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -94,13 +93,18 @@ def memory(tool: str, qrels: Path, run: Path) -> float:
     return float(json.loads(answer.stdout.splitlines()[-1])["mib"])
 
 
+def peak_mib() -> float:
+    """Return the process's peak memory; ru_maxrss would include the parent's before exec."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+
+
 def one(tool: str, qrels: str, run: str) -> None:
     with tempfile.TemporaryDirectory() as folder:  # import and compile first
         TOOLS[tool](*write_case(Path(folder), 20, 5))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_mib()
     TOOLS[tool](Path(qrels), Path(run))
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps({"mib": round((after - before) / 1024, 1)}))
+    print(json.dumps({"mib": round(peak_mib() - before, 1)}))
 
 
 def measure(qrels: Path, run: Path, repeats: int, tools: list[str], peaks: bool = True) -> dict[str, Any]:
@@ -130,14 +134,13 @@ def pairs(articles: int, tweets: int, dim: int) -> dict[str, Any]:
     a = rng.normal(size=(articles, dim)).astype(np.float32)
     link = rng.integers(0, articles, tweets)
     t = a[link] + 3 * rng.normal(size=(tweets, dim)).astype(np.float32)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_mib()
     wall, cpu = time.perf_counter(), time.process_time()
     result = evaluate_vectors(a, t, np.column_stack((link, np.arange(tweets))))
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {
         "articles": articles, "tweets": tweets, "dim": dim, "wall_s": round(wall, 1), "cpu_s": round(cpu, 1),
-        "growth_mib": round((peak - before) / 1024), "peak_mib": round(peak / 1024),
+        "growth_mib": round(peak_mib() - before), "peak_mib": round(peak_mib()),
         "figures": result.to_dict(),
     }  # fmt: skip
 

@@ -55,7 +55,10 @@ class Fields:
         rows: Index = slice(None)
         start, length = self.start, self.length
         while len(start):
-            yield rows, view[start] & _FIRST[np.minimum(np.maximum(length, 0), 8)]
+            word = view[start]
+            if length.min() < 8:
+                word &= _FIRST[np.minimum(np.maximum(length, 0), 8)]
+            yield rows, word
             longer = length > 8
             if 4 * np.count_nonzero(longer) > 3 * len(longer):  # cheaper to go on with all
                 start, length = np.where(longer, start + 8, start), length - 8
