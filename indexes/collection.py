@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -34,10 +35,12 @@ def text_folder(directory: Path, manifest: Manifest) -> Path | None:
     return (directory / name).parent if name else None
 
 
-def open_vectors(directory: Path, manifest: Manifest, rows: Rows, vectors: Matrix) -> FaissIndex:
-    """Return the vector side over normalised `vectors` [rows, dim], with its stored graph if there is one."""
-    index = FaissIndex(vectors.shape[1], manifest.vectors)
-    index.restore(rows, vectors)
+def open_vectors(
+    directory: Path, manifest: Manifest, rows: Rows, blocks: Sequence[Matrix], dim: int
+) -> FaissIndex:
+    """Return the vector side over normalised vectors in blocks [n, dim], with its stored graph if there is one."""
+    index = FaissIndex(dim, manifest.vectors)
+    index.restore(rows, *blocks)
     if graph := manifest.only_file(storage.GRAPH):
         index.load_graph(directory / graph)
     return index
@@ -73,7 +76,8 @@ class Collection:
         if encoder is None:
             return None
         try:
-            return open_vectors(self.directory, self.manifest, self.rows, self.documents.vectors(encoder.dim))
+            blocks = self.documents.vectors(encoder.dim)
+            return open_vectors(self.directory, self.manifest, self.rows, blocks, encoder.dim)
         except MissingExtraError as error:
             return Unavailable(error)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +20,19 @@ from indexes.storage import SEGMENTS, sync, write_durably
 
 
 def write_segment(
-    directory: Path, name: str, documents: Sequence[Document], vectors: Sequence[Matrix]
+    directory: Path,
+    name: str,
+    documents: Sequence[Document],
+    vectors: Sequence[Matrix],
+    after: Sequence[str] = (),
 ) -> dict[str, FileRecord]:
-    """Write one commit's documents (and their vectors, as blocks) durably; return the files' records."""
+    """Write documents (and their vectors, as blocks) durably, behind those of the segments `after`.
+
+    Returns the files' records.
+    """
     folder = directory / SEGMENTS / name
     folder.mkdir(parents=True)
+    earlier = [directory / SEGMENTS / segment for segment in after]
     lines = [
         orjson.dumps(
             {"id": d.id, "text": d.text, "title": d.title, "metadata": d.metadata},
@@ -32,20 +40,30 @@ def write_segment(
         )
         for d in documents
     ]
-    offsets = np.fromiter(itertools.accumulate(map(len, lines), initial=0), dtype="<i8", count=len(lines) + 1)
-    content: dict[str, list[bytes] | list[memoryview]] = {
-        "documents.jsonl": lines,
+    lengths = [np.diff(np.fromfile(old / "offsets.i64", dtype="<i8")) for old in earlier]
+    offsets = np.concatenate([[0], *lengths, [len(line) for line in lines]]).cumsum().astype("<i8")
+    ids = [*((old / "ids.txt").read_text(encoding="utf-8") for old in earlier), *(d.id for d in documents)]
+    content: dict[str, Iterable[bytes | memoryview]] = {
+        "documents.jsonl": itertools.chain(_blocks(earlier, "documents.jsonl"), lines),
         "offsets.i64": [offsets.data],
-        "ids.txt": [("\n".join(d.id for d in documents)).encode()],
+        "ids.txt": ["\n".join(ids).encode()],
     }
     if vectors:
-        content["vectors.f32"] = [np.ascontiguousarray(block, dtype="<f4").data for block in vectors]
+        new = (np.ascontiguousarray(block, dtype="<f4").data for block in vectors)
+        content["vectors.f32"] = itertools.chain(_blocks(earlier, "vectors.f32"), new)
     records = {
         f"{SEGMENTS}/{name}/{file}": write_durably(folder / file, parts) for file, parts in content.items()
     }
     for path in (folder, folder.parent, directory):
         sync(path)
     return records
+
+
+def _blocks(folders: Sequence[Path], name: str) -> Iterator[bytes]:
+    for folder in folders:
+        with (folder / name).open("rb") as file:
+            while block := file.read(1 << 22):
+                yield block
 
 
 class DocumentStore:
@@ -67,12 +85,9 @@ class DocumentStore:
             for start, end in itertools.pairwise(offsets.tolist()):
                 yield orjson.loads(mapped[start:end])["metadata"]
 
-    def vectors(self, dim: int) -> Matrix:
-        """Read all vectors into one matrix [rows, dim]."""
-        matrix = np.empty((int(self._firsts[-1]), dim), dtype=np.float32)
-        for folder, first, last in zip(self._folders, self._firsts, self._firsts[1:], strict=False):
-            matrix[first:last] = np.fromfile(folder / "vectors.f32", dtype="<f4").reshape(-1, dim)
-        return matrix
+    def vectors(self, dim: int) -> list[Matrix]:
+        """Map all vectors, in row order: one block [rows, dim] a segment."""
+        return [np.memmap(f / "vectors.f32", dtype="<f4", mode="r").reshape(-1, dim) for f in self._folders]
 
     def __getitem__(self, row: int) -> Document:
         segment = int(np.searchsorted(self._firsts, row, side="right")) - 1

@@ -76,12 +76,18 @@ class FaissIndex:
         """Remove a batch, all or nothing. Raises UnknownIdError. The vectors' memory is not given back."""
         self._rows.remove(ids)
 
-    def restore(self, rows: Rows, vectors: Matrix) -> None:
-        """Fill an empty index from storage: its rows and their vectors [n, dim], normalised already."""
-        if vectors.shape != (len(rows.ids), self.dim):
-            raise IndexesError(f"{len(rows.ids)} ids of dimension {self.dim}, but vectors {vectors.shape}")
+    def restore(self, rows: Rows, *blocks: Matrix) -> None:
+        """Fill an empty index from storage: its rows and their vectors, normalised already, in blocks [n, dim].
+
+        A block may be a memory map: each is copied once, and nothing else is held.
+        """
+        total = sum(len(block) for block in blocks)
+        if total != len(rows.ids) or any(block.shape[1:] != (self.dim,) for block in blocks):
+            shapes = [block.shape for block in blocks]
+            raise IndexesError(f"{len(rows.ids)} ids of dimension {self.dim}, but vectors {shapes}")
         self._rows = rows
-        self._flat.add(np.ascontiguousarray(vectors, dtype=np.float32))
+        for block in blocks:
+            self._flat.add(np.ascontiguousarray(block, dtype=np.float32))
 
     def build(self) -> None:
         """Train, and take in what was added since; searches do this by themselves when it is due."""

@@ -24,6 +24,7 @@ from indexes.interface import BadVectorError, Document, IndexesError, Matrix, ch
 from indexes.manifest import BuildRecord, EncoderRecord, FileRecord, Manifest, Segment
 
 GRAPHS = ("hnsw", "ivfpq")
+MERGED_ROWS = 1 << 16  # segments beyond this are left alone
 COMMITTED = tuple(f for f in storage.FOLDERS if f != storage.SCRATCH)
 
 
@@ -125,7 +126,12 @@ class Writer:
         """Make everything since the last commit durable, in one step; return the new manifest."""
         old = self.manifest
         name = f"{old.generation + 1:06d}"
-        segments = (*old.segments, Segment(name, self.pending)) if self._documents else old.segments
+        kept, merged = _split(old.segments, self.pending)
+        if self._documents:
+            rows = self.pending + sum(s.rows for s in merged)
+            segments = (*kept, Segment(name, rows))
+        else:
+            segments, merged = old.segments, ()
         manifest = dataclasses.replace(
             old,
             generation=old.generation + 1,
@@ -135,18 +141,21 @@ class Writer:
             build=build or old.build,
             search=old.search if search is None else search,
         )
-        manifest = dataclasses.replace(manifest, files=self._write_files(name, manifest))
+        manifest = dataclasses.replace(manifest, files=self._write_files(name, manifest, merged))
         storage.replace_manifest(self.directory, manifest)
         self.manifest = manifest
         self._clear()
         storage.sweep(self.directory, manifest.files, COMMITTED)
         return manifest
 
-    def _write_files(self, name: str, manifest: Manifest) -> dict[str, FileRecord]:
+    def _write_files(self, name: str, manifest: Manifest, merged: Sequence[Segment]) -> dict[str, FileRecord]:
         """Write what changed and return all files of the coming generation."""
         files = dict(self.manifest.files)
         if self._documents:
-            files |= write_segment(self.directory, name, self._documents, self._vectors)
+            earlier = [segment.name for segment in merged]
+            for segment in earlier:
+                _replace(files, f"{storage.SEGMENTS}/{segment}", {})
+            files |= write_segment(self.directory, name, self._documents, self._vectors, earlier)
         if self._documents or self._removed:
             _replace(files, storage.TEXT, self._write_text(name))
         if self._removed:
@@ -184,14 +193,27 @@ class Writer:
 
     def _write_graph(self, name: str, manifest: Manifest, dim: int) -> dict[str, FileRecord]:
         """Store the approximate index over all vectors, going on from the last one; flat has none."""
-        vectors = DocumentStore(self.directory, manifest.segments).vectors(dim)
+        blocks = DocumentStore(self.directory, manifest.segments).vectors(dim)
         path = self.directory / storage.GRAPH / f"{name}.faiss"
         path.parent.mkdir(exist_ok=True)
-        if not open_vectors(self.directory, self.manifest, self.rows, vectors).save_graph(path):
+        if not open_vectors(self.directory, self.manifest, self.rows, blocks, dim).save_graph(path):
             return {}
         storage.sync(path)
         storage.sync(path.parent)
         return {f"{storage.GRAPH}/{path.name}": storage.record_of(path)}
+
+
+def _split(segments: Sequence[Segment], pending: int) -> tuple[Sequence[Segment], Sequence[Segment]]:
+    """Split off the last segments that a commit of `pending` rows takes in.
+
+    It takes in those no larger than itself, as a binary counter carries: thousands of small additions make few
+    segments, and each document is rewritten at most a logarithmic number of times.
+    """
+    first, total = len(segments), pending
+    while first and segments[first - 1].rows <= min(total, MERGED_ROWS - total):
+        first -= 1
+        total += segments[first].rows
+    return segments[:first], segments[first:]
 
 
 def _replace(files: dict[str, FileRecord], folder: str, new: Mapping[str, FileRecord]) -> None:

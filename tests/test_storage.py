@@ -1,15 +1,19 @@
 import dataclasses
+import itertools
 import multiprocessing
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from indexes import manifest as manifests
 from indexes import storage
 from indexes.documents import DocumentStore, write_segment
 from indexes.interface import DamagedError, Document, FormatVersionError, IndexesError, LockedError
 from indexes.manifest import BuildRecord, EncoderRecord, FileRecord, Manifest, Segment
+from indexes.writer import MERGED_ROWS, _split
 
 FULL = Manifest(
     vectors="hnsw",
@@ -124,7 +128,38 @@ def test_documents_are_read_back_by_row_over_segments(tmp_path: Path) -> None:
     assert [store[row] for row in range(3)] == first + second
     assert store.ids() == ["1", "2", "ü"]
     assert list(store.metadata()) == [d.metadata for d in first + second]
-    assert np.array_equal(store.vectors(2), vectors)
+    assert [block.tolist() for block in store.vectors(2)] == [vectors[:2].tolist(), vectors[2:].tolist()]
+
+
+def test_a_segment_written_behind_others_holds_theirs_first(tmp_path: Path) -> None:
+    documents = [Document(f"d{i}", "x" * i, metadata={"i": i}) for i in range(6)]
+    vectors = np.arange(12, dtype=np.float32).reshape(6, 2)
+    write_segment(tmp_path, "1", documents[:2], [vectors[:2]])
+    write_segment(tmp_path, "2", documents[2:3], [vectors[2:3]])
+    write_segment(tmp_path, "3", documents[3:], [vectors[3:5], vectors[5:]], after=["1", "2"])
+    store = DocumentStore(tmp_path, [Segment("3", 6)])
+    assert [store[row] for row in range(6)] == documents
+    assert store.ids() == [d.id for d in documents]
+    assert store.vectors(2)[0].tolist() == vectors.tolist()
+
+
+@given(st.lists(st.integers(1, 300), max_size=200))
+def test_segments_stay_few_and_keep_every_row(batches: list[int]) -> None:
+    segments: tuple[Segment, ...] = ()
+    for number, pending in enumerate(batches):
+        kept, merged = _split(segments, pending)
+        assert (*kept, *merged) == segments
+        segments = (*kept, Segment(str(number), pending + sum(s.rows for s in merged)))
+    rows = [s.rows for s in segments]
+    assert sum(rows) == sum(batches)
+    assert all(earlier > later for earlier, later in itertools.pairwise(rows))
+    assert len(rows) <= 300  # strictly falling sizes, so at most as many as the largest batch
+
+
+def test_large_segments_are_left_alone() -> None:
+    segments = [Segment("a", MERGED_ROWS), Segment("b", MERGED_ROWS // 2)]
+    assert _split(segments, MERGED_ROWS)[1] == []
+    assert _split(segments, MERGED_ROWS // 2)[1] == segments[1:]
 
 
 def test_disk_errors_say_what_to_do(tmp_path: Path) -> None:

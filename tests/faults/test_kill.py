@@ -57,7 +57,7 @@ def content(out: Path) -> dict[str, Any]:
     ]
     return {
         "documents": [collection.documents[row] for row in range(len(collection.rows.ids))],
-        "vectors": collection.documents.vectors(16).tobytes(),
+        "vectors": b"".join(block.tobytes() for block in collection.documents.vectors(16)),
         "searched": searched,
         "quarantine": quarantine,
         "manifest": (manifest.documents, manifest.quarantined, manifest.build),
@@ -133,4 +133,4 @@ def test_vectors_are_those_of_the_encoder(tmp_path: Path) -> None:
     finish(start(corpus, tmp_path / "i"))
     collection = Collection.open(tmp_path / "i")
     texts = [collection.documents[row].full_text for row in range(100)]
-    assert np.allclose(collection.documents.vectors(16), HashEncoder().encode(texts), atol=1e-6)
+    assert np.allclose(np.vstack(collection.documents.vectors(16)), HashEncoder().encode(texts), atol=1e-6)
