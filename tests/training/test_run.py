@@ -1,0 +1,125 @@
+"""From a BEIR-like folder and a TOML file to a model; word vectors; the demo's stories."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from linker.config import load
+from linker.demo_training import lee_stories, split_opening
+from linker.encoders import load_encoder
+from linker.errors import ConfigError, InputError
+from linker.training.config import TrainConfig
+from linker.training.run import run
+from linker.training.vectors import lsa_vectors, token_counts
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    words = [f"word{i}" for i in range(60)]
+    rows = [(rng.choice(words, 12), i) for i in range(30)]
+    corpus = [{"_id": f"d{i}", "text": " ".join(w)} for w, i in rows]
+    queries = [{"_id": f"q{i}", "text": " ".join(w[:4])} for w, i in rows]
+    for name, records in (("corpus", corpus), ("queries", queries)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+    for name, part in (("train", range(20)), ("dev", range(20, 30))):
+        lines = ["query-id\tcorpus-id\tscore", *(f"q{i}\td{i}\t1" for i in part)]
+        (tmp_path / f"{name}.tsv").write_text("\n".join(lines) + "\n")
+    path = tmp_path / "config.toml"
+    path.write_text(
+        f"""
+[data]
+queries = "{tmp_path}/queries.jsonl"
+documents = "{tmp_path}/corpus.jsonl"
+train = "{tmp_path}/train.tsv"
+dev = "{tmp_path}/dev.tsv"
+word_vectors = "lsa"
+dim = 16
+min_count = 1
+[encoder]
+heads = 2
+head_dim = 4
+[training]
+epochs = 1
+batch_size = 8
+[output]
+path = "{tmp_path}/model"
+"""
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        [],
+        ["encoder.preset=paper", "data.word_vectors=random", "training.loss=triplet"],
+        ["encoder.kind=bag", "data.word_vectors=gensim", "data.word_epochs=1"],
+    ],
+)
+def test_a_toml_file_becomes_a_model(config: Path, overrides: list[str]) -> None:
+    bag = [] if "encoder.kind=bag" not in overrides else ["encoder.projection=7"]
+    if bag:
+        config.write_text(config.read_text().replace("heads = 2\nhead_dim = 4\n", ""))
+    folder = run(load(config, TrainConfig, [*overrides, *bag]))
+    encoder = load_encoder(folder)
+    assert encoder.dim == (7 if bag else 16)
+    assert np.isfinite(encoder.encode(["word1 word2", ""])).all()
+    assert run(load(config, TrainConfig, [*overrides, *bag]), resume=True) == folder
+
+
+def test_what_cannot_be_used_is_named(config: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"encoder\.projection means nothing"):
+        run(load(config, TrainConfig, ["encoder.projection=4"]))
+    (tmp_path / "train.tsv").write_text("query-id\tcorpus-id\tscore\nq0\tnowhere\t1\n")
+    with pytest.raises(InputError, match=r"train\.tsv links the document 'nowhere'"):
+        run(load(config, TrainConfig))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/thesis.txt").write_text("keep me")
+    with pytest.raises(InputError, match="no model"):
+        run(load(config, TrainConfig, [f"output.path={tmp_path}/full"]))
+
+
+def test_lsa_of_full_rank_keeps_the_texts_inner_products() -> None:
+    ids = [[2, 3, 4, 4], [4, 5], [2, 6, 7, 3], [7, 5, 5]]
+    counts = token_counts(ids, 8)
+    weights = 1e-4 / (1e-4 + counts / counts.sum())
+    x = np.array(
+        [[(t.count(w) > 0) * (1 + np.log(max(t.count(w), 1))) * weights[w] for w in range(8)] for t in ids]
+    )
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    _, values, right = np.linalg.svd(x)
+    vectors = lsa_vectors(ids, 8, dim=3)
+    assert vectors.shape == (8, 3)
+    expected = right[:3].T @ right[:3]  # the basis is free to turn and flip; the products are not
+    assert values[2] > values[3]
+    assert np.abs(vectors @ vectors.T - expected).max() < 1e-5
+    assert not vectors[:2].any()
+
+
+def test_openings() -> None:
+    story = 'Mr. Jones of the U.S. said "No more of this today." The rest follows. More.'
+    assert split_opening(story) == (
+        'Mr. Jones of the U.S. said "No more of this today."',
+        "The rest follows. More.",
+    )
+    assert split_opening("One sentence only, of some words.") == ("One sentence only, of some words.", "")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("gensim") is None, reason="the Lee corpus comes with gensim")
+def test_lee_stories_are_cut_and_counted() -> None:
+    background, test = lee_stories()
+    assert (len(background), len(test)) == (290, 48)
+    stories = [*background, *test]
+    assert (
+        len({s.id for s in stories})
+        == len({s.opening for s in stories})
+        == len({s.rest for s in stories})
+        == 338
+    )
+    assert all(s.opening[-1] in ".!?\"')" and s.rest for s in stories)
