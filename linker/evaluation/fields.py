@@ -126,7 +126,7 @@ class Fields:
         values, done = _short_decimals(self)
         rest = np.flatnonzero(~done)
         if len(rest):
-            values[rest] = [_number(text) for text in self[rest].texts()]
+            values[rest] = _long_numbers(self[rest].array())
         return values
 
 
@@ -141,9 +141,19 @@ def _words_at_any_byte(buffer: Bytes) -> Words:
     return np.ndarray((len(buffer) - 7,), _WORD, buffer, strides=(1,))
 
 
-def _number(text: str) -> float:
+def _long_numbers(texts: npt.NDArray[np.bytes_]) -> list[float]:
+    """Read numbers one by one; Python alone would accept 1_000."""
     try:
-        return float("x" if "_" in text or not text.isascii() else text)
+        if b"_" not in texts.tobytes():
+            return list(map(float, texts.tolist()))
+    except ValueError:
+        pass
+    return [_number(text) for text in texts.tolist()]
+
+
+def _number(text: bytes) -> float:
+    try:
+        return float("x" if b"_" in text else text)
     except ValueError:
         return float("nan")
 

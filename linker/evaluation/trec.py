@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import codecs
 import gzip
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,15 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from linker.errors import InputError
+from linker.evaluation.columns import Block, PathLike, line_end, lines, load, text_begin
 from linker.evaluation.entries import Entries, Source
-from linker.evaluation.fields import PAD, Bytes, Fields, Floats, Ints, Words, padded
+from linker.evaluation.fields import Bytes, Fields, Floats, Ints, Words
 
-PathLike = str | os.PathLike[str]
-
-_BLOCK = 1 << 21  # bytes parsed at once: its arrays stay in the processor's cache
-_SPACE = np.zeros(256, np.bool_)
-_SPACE[[9, 10, 11, 12, 13, 32]] = True
-_NEWLINE = 10
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
 _RUN_COLUMNS = "topic Q0 document rank score name"
 _QRELS_COLUMNS = "topic 0 document relevance"
@@ -36,10 +29,10 @@ def read_run(path: PathLike) -> Entries[float]:
     Raises InputError naming file and line: too few columns, a score that is no number or NaN, a document
     that repeats inside a topic, an empty file.
     """
-    buffer, name = _load(path), str(path)
-    begin = _begin(buffer)
+    buffer, name = load(path), str(path)
+    begin = text_begin(buffer)
     parts, label = _Parts(), Fields(buffer, np.empty(0, np.int64), np.empty(0, np.int64))
-    for block in _lines(buffer, name, 6, None, _RUN_COLUMNS, begin):
+    for block in lines(buffer, name, 6, None, _RUN_COLUMNS, begin):
         parts.add(block, 2, _scores(block, name))
         label = block.column(5)[-1:]
     return parts.entries(buffer, name, kind="run", name="".join(label.texts()))
@@ -51,11 +44,11 @@ def read_qrels(path: PathLike) -> Entries[int]:
     Raises InputError naming file and line: a wrong column count, a relevance that is no integer, a document
     that repeats inside a topic, an empty file.
     """
-    buffer, name, parts = _load(path), str(path), _Parts()
-    begin = _begin(buffer)
+    buffer, name, parts = load(path), str(path), _Parts()
+    begin = text_begin(buffer)
     header = _beir_header(buffer, begin, name)
     columns, wanted = (3, "query-id corpus-id score") if header else (4, _QRELS_COLUMNS)
-    for block in _lines(buffer, name, columns, columns, wanted, header or begin, 1 + bool(header)):
+    for block in lines(buffer, name, columns, columns, wanted, header or begin, 1 + bool(header)):
         parts.add(block, columns - 2, _relevances(block, name))
     return parts.entries(buffer, name, kind="qrels", name="")
 
@@ -132,118 +125,7 @@ def _replacing(target: Path) -> Iterator[IO[bytes]]:
             path.unlink(missing_ok=True)
 
 
-def _load(path: PathLike) -> Bytes:
-    """Return a file's text with `PAD` zero bytes either side, ending in a newline."""
-    try:
-        if str(path).endswith(".gz"):
-            with gzip.open(path, "rb") as packed:
-                text = packed.read()
-        else:
-            return _checked(_load_plain(path), path)
-    except (OSError, EOFError) as error:
-        raise InputError(f"cannot read {path}: {error}") from error
-    return _checked(padded(text if text.endswith(b"\n") else text + b"\n"), path)
-
-
-def _load_plain(path: PathLike) -> Bytes:
-    """Read without a second copy of the text."""
-    with Path(path).open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        buffer = np.zeros(size + 2 * PAD + 1, np.uint8)
-        read = file.readinto(buffer.data[PAD : PAD + size])
-        rest = file.read()  # a pipe has no size; a growing file has more
-    if rest or read != size:
-        text = buffer[PAD : PAD + read].tobytes() + rest
-        return padded(text if text.endswith(b"\n") else text + b"\n")
-    if buffer[PAD + size - 1] != _NEWLINE:
-        buffer[PAD + size] = _NEWLINE
-        return buffer
-    return buffer[:-1]
-
-
-def _checked(buffer: Bytes, path: PathLike) -> Bytes:
-    text = buffer[PAD:-PAD]
-    if text.max(initial=0) <= 32:
-        raise InputError(f"{path}: the file is empty")
-    if not text.min():
-        line = int(np.count_nonzero(buffer[: int(np.argmin(buffer[PAD:])) + PAD] == _NEWLINE)) + 1
-        raise InputError(f"{path}:{line}: the line holds a NUL byte; is this a text file?")
-    return buffer
-
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """Lines cut into columns: `begin` and `end` are int64 [rows, columns]; `line` as in `Source`."""
-
-    buffer: Bytes
-    begin: Ints
-    end: Ints
-    line: int | Ints
-
-    def column(self, number: int) -> Fields:
-        begin = np.ascontiguousarray(self.begin[:, number])
-        return Fields(self.buffer, begin, self.end[:, number] - begin)
-
-    def place(self, row: int, path: str) -> str:
-        return Source(path, ((0, self.line),)).place(row)
-
-
-def _lines(
-    buffer: Bytes, path: str, columns: int, most: int | None, wanted: str, begin: int, line: int = 1
-) -> Iterator[_Block]:
-    """Cut the text from offset `begin`, where `line` starts, into blocks of rows of `columns` columns."""
-    end = len(buffer) - PAD
-    while begin < end:
-        stop = _line_end(buffer, min(begin + _BLOCK, end))
-        edges = np.flatnonzero(buffer[begin:stop] <= 32) + begin
-        kinds = buffer[edges]
-        spaces = _SPACE[kinds]
-        if not spaces.all():
-            edges, kinds = edges[spaces], kinds[spaces]
-        edges = np.concatenate(([begin - 1], edges))
-        block = _regular(buffer, edges, kinds, columns, line)
-        yield block or _irregular(buffer, edges, kinds, (columns, most, wanted), path, line)
-        line += int(np.count_nonzero(kinds == _NEWLINE))
-        begin = stop
-
-
-def _line_end(buffer: Bytes, stop: int) -> int:
-    """Return the offset after the first newline at or after `stop` − 1."""
-    while buffer[stop - 1] != _NEWLINE:
-        found = np.flatnonzero(buffer[stop : stop + 4096] == _NEWLINE)
-        stop = min(stop + (int(found[0]) + 1 if len(found) else 4096), len(buffer) - PAD)
-    return stop
-
-
-def _regular(buffer: Bytes, edges: Ints, kinds: Bytes, columns: int, line: int) -> _Block | None:
-    """Cut lines that all hold exactly `columns` columns with one separator between; None if they do not."""
-    if len(kinds) % columns or not (np.diff(edges) > 1).all():
-        return None
-    newline = kinds.reshape(-1, columns) == _NEWLINE
-    if not newline[:, -1].all() or np.count_nonzero(newline) != len(newline):
-        return None
-    return _Block(buffer, edges[:-1].reshape(-1, columns) + 1, edges[1:].reshape(-1, columns), line)
-
-
-def _irregular(
-    buffer: Bytes, edges: Ints, kinds: Bytes, rule: tuple[int, int | None, str], path: str, first: int
-) -> _Block:
-    """Cut any lines; blank ones are passed over. Raises InputError where the column count is wrong."""
-    columns, most, wanted = rule
-    line = np.concatenate(([0], np.cumsum(kinds[:-1] == _NEWLINE)))
-    word = np.diff(edges) > 1
-    count = np.bincount(line[word], minlength=int(line[-1]) + 1)
-    wrong = (count > 0) & ((count < columns) | (count > (most or np.inf)))
-    if wrong.any():
-        at = int(np.argmax(wrong))
-        raise InputError(f"{path}:{first + at}: {count[at]} columns; expected: {wanted}")
-    start = (np.cumsum(count) - count)[count > 0]
-    cells = start[:, None] + np.arange(columns)
-    begin, end = edges[:-1][word] + 1, edges[1:][word]
-    return _Block(buffer, begin[cells], end[cells], np.flatnonzero(count > 0) + first)
-
-
-def _scores(block: _Block, path: str) -> Floats:
+def _scores(block: Block, path: str) -> Floats:
     fields = block.column(4)
     values = fields.numbers()
     bad = np.isnan(values)
@@ -254,7 +136,7 @@ def _scores(block: _Block, path: str) -> Floats:
     return values
 
 
-def _relevances(block: _Block, path: str) -> Floats:
+def _relevances(block: Block, path: str) -> Floats:
     fields = block.column(block.begin.shape[1] - 1)
     digit = fields.buffer[fields.start] - ord("0")
     values = digit.astype(np.float64)
@@ -269,14 +151,9 @@ def _relevances(block: _Block, path: str) -> Floats:
     return values
 
 
-def _begin(buffer: Bytes) -> int:
-    """Return the offset of the text, after a byte order mark."""
-    return PAD + 3 * (buffer[PAD : PAD + 3].tobytes() == codecs.BOM_UTF8)
-
-
 def _beir_header(buffer: Bytes, begin: int, path: str) -> int:
     """Return the offset after a BEIR header line, 0 where the file is no BEIR file."""
-    stop = _line_end(buffer, begin + 1)
+    stop = line_end(buffer, begin + 1)
     cells = buffer[begin:stop].tobytes().split()
     if len(cells) != 3:
         return 0
@@ -300,7 +177,7 @@ class _Parts:
         self._places: list[tuple[int, int | Ints]] = []
         self._rows = 0
 
-    def add(self, block: _Block, document: int, values: Floats) -> None:
+    def add(self, block: Block, document: int, values: Floats) -> None:
         topic, documents = block.column(0), block.column(document)
         first = np.flatnonzero(topic.changes())
         self._heads.append(topic[first])

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linker.errors import InputError
-from linker.evaluation import evaluate, read_qrels, read_run, trec, write_run
+from linker.evaluation import columns, evaluate, read_qrels, read_run, write_run
 from linker.evaluation.fields import Fields
 
 
@@ -119,11 +119,11 @@ def test_blocks_split_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     rng.shuffle(lines)
     (tmp_path / "run").write_text("".join(lines))
     for size in (1, 30, 777, 10**6):
-        monkeypatch.setattr(trec, "_BLOCK", size)
+        monkeypatch.setattr(columns, "_BLOCK", size)
         assert dict(read_run(tmp_path / "run")) == run
     bad = [*lines, "q1 Q0 x 0 1\n"]
     (tmp_path / "run").write_text("".join(bad))
-    monkeypatch.setattr(trec, "_BLOCK", 500)
+    monkeypatch.setattr(columns, "_BLOCK", 500)
     with pytest.raises(InputError, match=f"run:{len(bad)}: 5 columns"):
         read_run(tmp_path / "run")
     (tmp_path / "run").write_text("".join([*lines, lines[3]]))
