@@ -47,6 +47,7 @@ def test_equals_loops_in_any_blocks(seed: int, monkeypatch: pytest.MonkeyPatch) 
     linked = rng.random((n, m)) < 0.3
     linked[0, :2] = True, False
     monkeypatch.setattr(pairs, "_BLOCK", int(rng.integers(1, 40)))
+    monkeypatch.setattr(pairs, "_FEW", int(rng.integers(0, 4)))
     r = evaluate_scores(scores, np.argwhere(linked))
     assert r.map_micro == pytest.approx(slow_ap(linked.ravel(), scores.ravel()))
     assert r.auc_micro == pytest.approx(slow_auc(linked.ravel(), scores.ravel()))
