@@ -192,7 +192,10 @@ class _Parts:
         if not self._rows:
             raise InputError(f"{path}: no line after the header")
         heads, documents = _joined(buffer, self._heads), _joined(buffer, self._documents)
+        self._documents.clear()  # a large run's parts and whole need not be held at once
         hashes, values = np.concatenate(self._hashes), np.concatenate(self._values)
+        self._hashes.clear()
+        self._values.clear()
         source = Source(path, tuple(self._places))
         more = {"source": source, "name": name, "kind": kind}
         return Entries.build(heads, np.concatenate(self._lengths), documents, hashes, values, **more)
