@@ -50,7 +50,16 @@ def _unique(groups: Fields) -> tuple[npt.NDArray[np.bytes_], Ints]:
 
 def mixed(hashes: Words, topic: Ints) -> Words:
     """Return the hash of (topic number, document) from the documents' hashes."""
-    return (hashes ^ (topic.astype(np.uint64) * _MIX)) * _MIX
+    result = topic.astype(np.uint64)
+    result *= _MIX  # in place: a large run's columns are worth no copies
+    result ^= hashes
+    result *= _MIX
+    return result
+
+
+def starts_of(topic: Ints) -> Ints:
+    """Return the first row of every stretch of one topic."""
+    return np.concatenate(([0], np.flatnonzero(topic[1:] != topic[:-1]) + 1))[: len(topic)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +92,7 @@ class Entries(Mapping[str, dict[str, Value]]):
         return entries
 
     def _refuse_duplicates(self) -> None:
-        starts = np.flatnonzero(np.diff(self.topic, prepend=-1))
+        starts = starts_of(self.topic)
         whole = len(starts) == len(self.topics)  # each topic's rows together: look at some topics at a time
         cuts = np.searchsorted(starts, np.arange(0, len(self.topic), _CHUNK)) if whole else [0]
         edges = np.unique(np.append(starts[np.minimum(cuts, len(starts) - 1)], len(self.topic))).tolist()

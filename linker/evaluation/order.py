@@ -8,12 +8,14 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from linker.evaluation.entries import Entries, mixed
+from linker.evaluation.entries import Entries, mixed, starts_of
 from linker.evaluation.fields import Fields, Floats, Ints
 from linker.evaluation.hashing import HashTable
 
 Compat = Literal["trec_eval-9", "trec_eval-10"]
 COMPAT: tuple[Compat, ...] = ("trec_eval-9", "trec_eval-10")
+
+_CHUNK = 1 << 17  # rows looked up at once
 
 Rows = Ints | slice
 Scores = npt.NDArray[np.float32] | npt.NDArray[np.float64]
@@ -40,14 +42,14 @@ def sort(run: Entries[float], place: Ints, compat: Compat) -> Ordered:
     if (place < 0).any():
         rows = np.flatnonzero(topic >= 0)
         topic, score = topic[rows], score[rows]
-    starts = _starts(topic)
+    starts = starts_of(topic)
     rising = score[1:] > score[:-1]
     rising[starts[1:] - 1] = False
     if len(starts) > np.count_nonzero(place >= 0) or rising.any():
         order = _argsort(topic, score)
         rows = order if isinstance(rows, slice) else rows[order]
         topic, score = topic[order], score[order]
-        starts = _starts(topic)
+        starts = starts_of(topic)
     begin = np.zeros(int(place.max()) + 1, np.int64)
     begin[topic[starts]] = starts
     return Ordered(rows, topic, score, begin)
@@ -58,10 +60,6 @@ def _compared(numbers: Floats, compat: Compat) -> Scores:
         return numbers
     with np.errstate(over="ignore"):  # beyond float32 is infinite, as in C
         return numbers.astype(np.float32)
-
-
-def _starts(topic: Ints) -> Ints:
-    return np.flatnonzero(np.diff(topic, prepend=-1))
 
 
 def _argsort(topic: Ints, score: Scores) -> Ints:
@@ -100,7 +98,9 @@ def _maybe(hashes: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> Ints
     shift = np.uint64(64 - bits)
     table = np.zeros(1 << bits, np.bool_)
     table[keys >> shift] = True
-    return np.flatnonzero(table[hashes >> shift])
+    parts = range(0, len(hashes), _CHUNK)
+    found = [np.flatnonzero(table[hashes[i : i + _CHUNK] >> shift]) + i for i in parts]
+    return np.concatenate(found) if found else np.empty(0, np.int64)
 
 
 def _judged_slowly(qrels: Entries[int], run: Entries[float], ordered: Ordered) -> tuple[Ints, Ints]:
