@@ -1,8 +1,8 @@
 """How fast is a run evaluated, its file read included? Against pytrec_eval-terrier and ranx, side by side.
 
-`python -m benchmarks.evaluate` → benchmarks/results/evaluate.json; `--quick` for small sizes, `--pairs` also for the
-pair evaluation at full size. Speed is CPU time, the least of several runs in one process; ranx compiles before the
-clock starts. Memory is the growth of a fresh process's peak by one evaluation.
+`python -m benchmarks.evaluate` → benchmarks/results/evaluate.json; `--quick` for small sizes, `--variants` for more
+cases, `--pairs` for the pair evaluation at full size instead. Speed is CPU time, the least of several runs in one
+process; ranx compiles before the clock starts. Memory is the growth of a fresh process's peak by one evaluation.
 """
 
 from __future__ import annotations
@@ -41,8 +41,10 @@ def write_case(
 
     One is the case of this project's data (a post and its article); four in five are retrieved.
     """
+    if (folder / "qrels").exists():
+        return folder / "qrels", folder / "run"
     rng = np.random.default_rng(SEED)
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True, parents=True)
     with (folder / "run").open("w") as run, (folder / "qrels").open("w") as qrels:
         for t in range(topics):
             ids = rng.choice(5_000_000, depth, replace=False)
@@ -151,6 +153,8 @@ def main() -> None:
     parser.add_argument(
         "--pairs", action="store_true", help="only the pair evaluation, 50,000 × 50,000 × 768"
     )
+    parser.add_argument("--variants", action="store_true", help="also other scores, orders and judgements")
+    parser.add_argument("--cases", type=Path, help="keep the generated files here for the next time")
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
@@ -160,15 +164,20 @@ def main() -> None:
         size = (2000, 3000, 64) if options.quick else (50_000, 50_000, 768)
         print(record("evaluate_pairs", pairs(*size), SEED))
         return
-    results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for name, (topics, depth) in (QUICK if options.quick else SIZES).items():
-            repeats = 3 if depth == 5 else 2
-            results[name] = measure(*write_case(Path(folder) / name, topics, depth), repeats, list(TOOLS))
-            for label, how in VARIANTS.items():
-                case = write_case(Path(folder) / "variant", topics, depth, **how)
-                results[f"{name}, {label}"] = measure(*case, 1, ["linker", "pytrec_eval"], peaks=False)
+        results = sizes(options.cases or Path(folder), options.quick, options.variants)
     print(record("evaluate" if not options.quick else "evaluate_quick", results, SEED))
+
+
+def sizes(folder: Path, quick: bool, variants: bool) -> dict[str, Any]:
+    """Measure every size, and with `variants` other score widths, line orders and judgements."""
+    results: dict[str, Any] = {}
+    for name, (topics, depth) in (QUICK if quick else SIZES).items():
+        results[name] = measure(*write_case(folder / name, topics, depth), 2, list(TOOLS))
+        for label, how in (VARIANTS if variants else {}).items():
+            case = write_case(folder / f"{name} {label}", topics, depth, **how)
+            results[f"{name}, {label}"] = measure(*case, 1, ["linker", "pytrec_eval"], peaks=False)
+    return results
 
 
 if __name__ == "__main__":
