@@ -49,3 +49,16 @@ def test_numbers_are_those_of_the_results() -> None:
     from benchmarks.readme import render
 
     assert render(README) == README, "run: python -m benchmarks.readme"
+
+
+def test_the_training_page_is_a_valid_configuration(tmp_path: Path) -> None:
+    from linker.config import load
+    from linker.training.config import TrainConfig
+
+    page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    path = tmp_path / "c.toml"
+    path.write_text(block, encoding="utf-8")
+    config = load(path, TrainConfig)
+    assert config.encoder.kind == "star"
+    assert config.output.path == Path("model")
