@@ -17,6 +17,7 @@ from benchmarks.common import cpu_time, record
 from indexes.fusion import Fusion, Ranking, fuse, fuse_hits
 from indexes.interface import Hits
 
+EQUAL = Fusion("rrf", (0.5, 0.5))
 POOL, DEPTH, CORPUS, SEED = 300, 100, 20_000, 0  # two draws of 100 from 300: a third is in both
 
 
@@ -82,8 +83,8 @@ def ranx_rrf(hits: Sequence[Sequence[Hits]]) -> Callable[[], object] | None:
 def check(sides: Sequence[Ranking], hits: Sequence[Sequence[Hits]]) -> None:
     """Fail unless the four fusions give the same scores."""
     expected = [[s for _, s in answer] for answer in python_rows(sides[0][0].tolist(), sides[1][0].tolist())]
-    np.testing.assert_allclose(fuse(sides, Fusion(), DEPTH)[1], expected, rtol=1e-6)
-    for answers in (fuse_hits(hits, Fusion(), DEPTH), python_hits(*hits)):
+    np.testing.assert_allclose(fuse(sides, EQUAL, DEPTH)[1], expected, rtol=1e-6)
+    for answers in (fuse_hits(hits, EQUAL, DEPTH), python_hits(*hits)):
         np.testing.assert_allclose([h.scores for h in answers], expected, rtol=1e-6)
 
 
@@ -98,9 +99,9 @@ def main() -> None:
     lists = [side[0].tolist() for side in sides]
     runs: dict[str, Callable[[], object]] = {
         "rows, pure Python": lambda: python_rows(*lists),
-        "rows, fuse": lambda: fuse(sides, Fusion(), DEPTH),
+        "rows, fuse": lambda: fuse(sides, EQUAL, DEPTH),
         "hits, pure Python": lambda: python_hits(*hits),
-        "hits, fuse_hits": lambda: fuse_hits(hits, Fusion(), DEPTH),
+        "hits, fuse_hits": lambda: fuse_hits(hits, EQUAL, DEPTH),
         "rows, fuse minmax": lambda: fuse(sides, Fusion("minmax"), DEPTH),
         "rows, fuse max": lambda: fuse(sides, Fusion("max"), DEPTH),
         "rows, fuse zscore": lambda: fuse(sides, Fusion("zscore"), DEPTH),

@@ -183,8 +183,8 @@ def test_nothing_answered(method: Method) -> None:
 
 def test_equal_scores_come_by_ascending_row() -> None:
     sides = [ranking([[(9, 1.0), (2, 0.5)]]), ranking([[(4, 1.0), (1, 0.5)]])]
-    assert fuse(sides, Fusion(), 4)[0].tolist() == [[4, 9, 1, 2]]
-    assert fuse(sides, Fusion(), 1)[0].tolist() == [[4]]
+    assert fuse(sides, Fusion("rrf", (0.5, 0.5)), 4)[0].tolist() == [[4, 9, 1, 2]]
+    assert fuse(sides, Fusion("rrf", (0.5, 0.5)), 1)[0].tolist() == [[4]]
     # Apart in float64, equal in the float32 that is given out.
     near = [ranking([[(6, 1.0), (2, 0.5)]]), ranking([[(2, 1.0), (6, 0.5)]])]
     rows, scores = fuse(near, Fusion("minmax", (0.5 + 1e-12, 0.5)), 2)
@@ -273,6 +273,15 @@ def test_hits_fuse_as_rows_numbered_by_first_mention(case: tuple[list[list[Answe
         assert got.scores.tolist() == [s for _, s in expected]
 
 
+def test_the_default_keeps_a_clear_winner_of_bm25_against_a_flat_dense_side() -> None:
+    """A weak encoder finds everything about equally near: its ranks then say little, its scores say so."""
+    bm25 = [(0, 20.0), *((row, 8.0 - row / 10) for row in range(1, 30))]
+    dense = [(row, 0.90 - row / 1000) for row in range(1, 30)]
+    sides = [ranking([bm25]), ranking([dense])]
+    assert fuse(sides, Fusion(), 1)[0].tolist() == [[0]]
+    assert fuse(sides, Fusion("rrf", (0.5, 0.5)), 1)[0].tolist() == [[1]]
+
+
 def test_hits_of_no_query() -> None:
     assert fuse_hits([[], []], Fusion(), 5) == []
 
@@ -280,7 +289,7 @@ def test_hits_of_no_query() -> None:
 def test_settings_survive_json() -> None:
     for fusion in (Fusion(), Fusion("zscore", (0.2, 0.3, 0.5), 10)):
         assert Fusion.from_json(fusion.to_json()) == fusion
-    assert Fusion().to_json() == {"method": "rrf", "weights": [0.5, 0.5], "k": 60}
+    assert Fusion().to_json() == {"method": "zscore", "weights": [0.6, 0.4], "k": 60}
 
 
 @pytest.mark.parametrize(
