@@ -242,7 +242,8 @@ def _meta_term(name: str, value: str) -> str:
 
 def _best(searcher: Searcher, query: Query, k: int) -> tuple[Any, ScoreArray]:
     """Return rows and scores of the k best, best first, equal scores in row order also at the cut."""
-    fetch, everything = k + 1, searcher.num_docs + 1
+    # a few more at once: another search for a tie at the cut costs as much as the first
+    fetch, everything = k + max(4, k // 8), searcher.num_docs + 1
     while True:
         hits = searcher.search(query, fetch, count=False).hits
         if len(hits) < fetch or hits[-1][0] < hits[k - 1][0] * SAME:
