@@ -5,12 +5,16 @@ from __future__ import annotations
 import datetime
 import importlib.metadata
 import json
+import multiprocessing
 import os
 import platform
+import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +34,37 @@ def cpu_time(run: Callable[[], object], repeats: int = 5) -> float:
         run()
         times.append(time.process_time() - start)
     return min(times)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a call cost in a process of its own: CPU seconds of all threads, peak memory and its growth, in MiB."""
+
+    cpu_s: float
+    peak_mib: float
+    growth_mib: float
+
+
+def in_child(run: Callable[..., object], args: Sequence[Any], warm: Sequence[Any] | None = None) -> Cost:
+    """Call `run(*args)`, a function of a module, in a fresh process; before the clock starts, `run(*warm)`."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(_cost, run, args, warm).result()
+
+
+def _cost(run: Callable[..., object], args: Sequence[Any], warm: Sequence[Any] | None) -> Cost:
+    if warm is not None:
+        run(*warm)
+    before, start = _memory("VmRSS"), time.process_time()
+    run(*args)
+    seconds, peak = time.process_time() - start, _memory("VmHWM")
+    return Cost(round(seconds, 4), round(peak, 1), round(peak - before, 1))
+
+
+def _memory(field: str) -> float:
+    """Return a figure of this process in MiB (ru_maxrss would be the parent's where that is larger)."""
+    line = re.search(rf"^{field}:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+    assert line is not None
+    return int(line[1]) / 1024
 
 
 def machine() -> dict[str, Any]:

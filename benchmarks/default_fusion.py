@@ -1,0 +1,228 @@
+"""Which fusion should an untuned index use? Chosen on dev queries of several (corpus, encoder) pairs, shown on test.
+
+`python -m benchmarks.default_fusion --cache FOLDER` → benchmarks/results/default_fusion.json. Rule: of the fusions
+that `linker index tune` tries, the one whose mean reciprocal rank leads the better single side most on average
+over the pairs, among those that never fall behind it by more than .01; where none is, that which falls least.
+The answers of both sides are kept in FOLDER.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.common import record, shared_data
+from benchmarks.meanvectors import mean_vectors
+from indexes.bm25 import Bm25Index
+from indexes.fusion import Fusion, Ranking, fuse
+from indexes.interface import Document, Matrix
+from indexes.vectors import FaissIndex
+from linker.corpora import Query, read_corpus, read_queries
+from linker.encoders import load_encoder
+from linker.tuning import MEASURES, find_relevant, fusions, tune
+
+DEPTH, SEED, FLOOR = 100, 0, -0.01
+Encode = Callable[[Sequence[str]], Matrix]
+Split = tuple[Ranking, Ranking, list[list[int]]]  # BM25, dense, relevant rows
+
+
+@dataclass(frozen=True)
+class Task:
+    """Documents, and judged queries by split: (query text, ids of the relevant documents)."""
+
+    documents: list[Document]
+    splits: dict[str, list[tuple[str, list[str]]]]
+
+
+def statements(keep: int | None = None) -> Task:
+    """Statement → article; `keep` documents only: the wanted ones, then others at random."""
+    task = _beir(shared_data() / "statements2articles", ("dev", "test"))
+    return task if keep is None else _thinned(task, keep)
+
+
+def tweets() -> Task:
+    """Tweet → claim; 200 dev queries are few, so train stands in for dev."""
+    task = _beir(shared_data() / "tweets2claims", ("train", "test"))
+    return Task(task.documents, {"dev": task.splits["train"], "test": task.splits["test"]})
+
+
+def headlines() -> Task:
+    """Headline → story; every other story's headline is a dev query."""
+    found = _documents(shared_data() / "bbc-news" / "corpus.jsonl.gz")
+    queries = [(d.title, [d.id]) for d in found]
+    return Task([Document(d.id, d.text) for d in found], {"dev": queries[::2], "test": queries[1::2]})
+
+
+def descriptions() -> Task:
+    """One-line description → manual page; there is no dev split, so it is shown only."""
+    folder = shared_data() / "descriptions"
+    documents = _documents(shared_data() / "linked-pages" / "masked" / "en.jsonl.gz")
+    return Task(documents, {"test": _judged(folder, "test")})
+
+
+def _documents(path: Path) -> list[Document]:
+    return [d for d in read_corpus(path) if isinstance(d, Document)]
+
+
+def _beir(folder: Path, splits: Sequence[str]) -> Task:
+    return Task(_documents(folder), {split: _judged(folder, split) for split in splits})
+
+
+def _judged(folder: Path, split: str) -> list[tuple[str, list[str]]]:
+    queries: list[Query] = read_queries(folder / "queries.jsonl.gz")
+    wanted: dict[str, list[str]] = {}
+    with (folder / "qrels" / f"{split}.tsv").open() as file:
+        for line in csv.DictReader(file, delimiter="\t"):
+            wanted.setdefault(line["query-id"], []).append(line["corpus-id"])
+    return [(q.text, wanted[q.id]) for q in queries if q.id in wanted]
+
+
+def _thinned(task: Task, keep: int) -> Task:
+    wanted = {d for queries in task.splits.values() for _, ids in queries for d in ids}
+    others = [i for i, d in enumerate(task.documents) if d.id not in wanted]
+    chosen = set(np.random.default_rng(SEED).choice(others, keep - len(wanted), replace=False).tolist())
+    kept = [d for i, d in enumerate(task.documents) if d.id in wanted or i in chosen]
+    return Task(kept, task.splits)
+
+
+def minilm(texts: Sequence[str]) -> Matrix:
+    vectors: Matrix = _minilm().encode(texts, batch_size=64)
+    return vectors
+
+
+@functools.cache
+def _minilm() -> Any:
+    return load_encoder("minilm@128")
+
+
+PAIRS: dict[str, tuple[Callable[[], Task], Encode]] = {
+    "statements2articles, mean vectors": (statements, mean_vectors),
+    "tweets2claims, mean vectors": (tweets, mean_vectors),
+    "bbc headlines, mean vectors": (headlines, mean_vectors),
+    "descriptions, mean vectors": (descriptions, mean_vectors),
+    "tweets2claims, MiniLM": (tweets, minilm),
+    "bbc headlines, MiniLM": (headlines, minilm),
+    "statements2articles (4,000), MiniLM": (functools.partial(statements, 4000), minilm),
+}
+
+
+def answers(name: str, cache: Path) -> dict[str, Split]:
+    """Return each split's rankings, from the cache where they are there."""
+    make, encode = PAIRS[name]
+    task = make()
+    rows = {d.id: row for row, d in enumerate(task.documents)}
+    path = cache / f"{name}.npz"
+    if not path.exists():
+        np.savez(path, **dict(_search(task, encode)))
+    stored = np.load(path)
+    return {
+        split: (
+            (stored[f"{split}_rows0"], stored[f"{split}_scores0"]),
+            (stored[f"{split}_rows1"], stored[f"{split}_scores1"]),
+            [[rows.get(d, -1) for d in ids] for _, ids in queries],
+        )
+        for split, queries in task.splits.items()
+    }
+
+
+def _search(task: Task, encode: Encode) -> Iterator[tuple[str, Any]]:
+    ids, texts = [d.id for d in task.documents], [d.full_text for d in task.documents]
+    vectors = encode(texts)
+    text, dense = Bm25Index(), FaissIndex(vectors.shape[1])
+    text.add(ids, texts)
+    dense.add(ids, vectors)
+    for split, judged in task.splits.items():
+        queries = [q for q, _ in judged]
+        sides = text.search_rows(queries, DEPTH), dense.search_rows(encode(queries), DEPTH)
+        for number, (rows, scores) in enumerate(sides):
+            yield f"{split}_rows{number}", rows
+            yield f"{split}_scores{number}", scores
+
+
+def figures(rows: Any, relevant: list[list[int]]) -> dict[str, float]:
+    found = find_relevant(rows, relevant)
+    counts = np.array([len(r) for r in relevant], dtype=np.float64)
+    return {
+        name: round(float(MEASURES[name](found, counts).mean()), 4)
+        for name in ("mrr", "success@1", "success@5")
+    }
+
+
+def label(fusion: Fusion) -> str:
+    k = f" k={fusion.k}" if fusion.method == "rrf" else ""
+    return f"{fusion.method}{k} {fusion.weights[0]:g}:{fusion.weights[1]:g}"
+
+
+def leads(split: Split) -> dict[str, float]:
+    """Return for every fusion by how much its MRR leads the better single side's."""
+    bm25, dense, relevant = split
+    single = max(figures(side[0], relevant)["mrr"] for side in (bm25, dense))
+    return {
+        label(f): round(figures(fuse([bm25, dense], f, DEPTH)[0], relevant)["mrr"] - single, 4)
+        for f in fusions()
+    }
+
+
+def choose(table: dict[str, dict[str, float]]) -> tuple[str, dict[str, dict[str, float]]]:
+    """Apply the rule of the module's description to the dev leads, pair → fusion → lead."""
+    summary = {
+        name: {
+            "mean": round(float(np.mean([leads[name] for leads in table.values()])), 4),
+            "worst": min(leads[name] for leads in table.values()),
+        }
+        for name in next(iter(table.values()))
+    }
+    safe = [n for n, s in summary.items() if s["worst"] >= FLOOR]
+    if safe:
+        return max(safe, key=lambda n: summary[n]["mean"]), summary
+    return max(summary, key=lambda n: summary[n]["worst"]), summary
+
+
+def shown(split: Split, dev: Split | None, chosen: str) -> dict[str, dict[str, float]]:
+    """Return test figures of both sides, reciprocal ranks, the chosen default, and what tuning on dev picks."""
+    bm25, dense, relevant = split
+    default = next(f for f in fusions() if label(f) == chosen)
+    ways = {
+        "bm25": bm25,
+        "dense": dense,
+        "rrf k=60 0.5:0.5": fuse([bm25, dense], Fusion("rrf", (0.5, 0.5)), DEPTH),
+        f"default ({chosen})": fuse([bm25, dense], default, DEPTH),
+    }
+    if dev is not None:
+        best = tune(*dev).chosen
+        tuned = {"bm25": bm25, "dense": dense}.get(best.mode)
+        name = label(best.fusion) if best.fusion else best.mode
+        ways[f"tuned on dev ({name})"] = tuned or fuse([bm25, dense], best.fusion or Fusion(), DEPTH)
+    return {name: figures(rows, relevant) for name, (rows, _) in ways.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cache", type=Path, required=True)
+    cache: Path = parser.parse_args().cache
+    cache.mkdir(exist_ok=True)
+    splits = {}
+    for name in PAIRS:
+        splits[name] = answers(name, cache)
+        print(name, {s: len(v[2]) for s, v in splits[name].items()}, flush=True)
+    table = {name: leads(split["dev"]) for name, split in splits.items() if "dev" in split}
+    chosen, summary = choose(table)
+    for name, values in sorted(summary.items(), key=lambda item: -item[1]["mean"])[:15]:
+        print(f"{name:<22}", values, [t[name] for t in table.values()])
+    test = {name: shown(split["test"], split.get("dev"), chosen) for name, split in splits.items()}
+    for name, ways in test.items():
+        print(name, *(f"  {way:<34} {values}" for way, values in ways.items()), sep="\n")
+    queries = {name: {s: len(v[2]) for s, v in split.items()} for name, split in splits.items()}
+    results = {"chosen": chosen, "queries": queries, "dev": summary, "dev_leads": table, "test": test}
+    print(record("default_fusion", results, SEED))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""What does an index cost to build, beside the libraries below it? Documents a CPU-second and peak memory.
+
+`python -m benchmarks.index_build [--work FOLDER]` → benchmarks/results/index_build.json. Target: the engine costs
+at most 1.15 times the CPU time of tantivy and faiss called directly. Each build runs in a process of its own,
+warmed up on 50 documents, engine and library in turn; the least of several counts. FAISS uses one thread.
+
+The engine's side is the whole command (`linker.building.build`): the file read and checked, BM25, the document
+store, vectors, checksums, fsync. The libraries' side reads the same file, indexes and commits on the disk; it
+stores no documents. Vectors are computed before, so no encoder's time is in either side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from benchmarks import direct
+from benchmarks.common import Cost, in_child, record
+from benchmarks.passages import SEED, Data, Precomputed, first, prepare
+
+Build = Callable[..., object]
+
+
+def _fresh(out: Path) -> Path:
+    shutil.rmtree(out, ignore_errors=True)
+    return out
+
+
+def engine(corpus: Path, out: Path, kind: str = "none", vectors: Path | None = None) -> None:
+    from linker import building
+
+    encoder = Precomputed(np.load(vectors, mmap_mode="r")) if vectors else None
+    options = building.BuildOptions("precomputed", kind) if encoder else building.BuildOptions()
+    with mock.patch.object(building, "load_encoder", lambda _name: encoder):
+        building.build([corpus], _fresh(out), options)
+
+
+def bm25_index(corpus: Path, out: Path) -> None:
+    """Fill a Bm25Index alone: what is left of the engine without its reading, storing and checksums."""
+    from indexes.bm25 import Bm25Index
+
+    index = Bm25Index(directory=_fresh(out))
+    documents = direct.read(corpus)
+    while batch := list(itertools.islice(documents, direct.BATCH)):
+        index.add(*zip(*batch, strict=True))
+    index.commit()
+    index.close()
+
+
+def tantivy(corpus: Path, out: Path) -> None:
+    direct.build_tantivy(corpus, _fresh(out))
+
+
+def bm25s(corpus: Path, out: Path) -> None:
+    direct.build_bm25s(corpus, _fresh(out))
+
+
+def faiss_index(vectors: Path, out: Path, kind: str, rows: int) -> None:
+    """Fill a FaissIndex alone, and write vectors and graph."""
+    from indexes.vectors import FaissIndex
+
+    matrix = np.load(vectors, mmap_mode="r")[:rows]
+    index = FaissIndex(matrix.shape[1], kind, exact_below=100)
+    for start in range(0, rows, direct.BATCH):
+        block = matrix[start : start + direct.BATCH]
+        index.add([str(row) for row in range(start, start + len(block))], block)
+    _fresh(out).mkdir(parents=True)
+    index.vectors.tofile(out / "vectors")
+    index.save_graph(out / "graph")
+
+
+def faiss(vectors: Path, out: Path, kind: str, rows: int) -> None:
+    direct.build_faiss(vectors, _fresh(out) / "index", kind, rows)
+
+
+def libraries(corpus: Path, out: Path, kind: str, vectors: Path, rows: int) -> None:
+    """Fill tantivy and faiss directly."""
+    direct.build_tantivy(corpus, _fresh(out))
+    direct.build_faiss(vectors, out / "index", kind, rows)
+
+
+Variant = tuple[str, Build, Sequence[Any], Sequence[Any]]  # name, function, arguments, warm-up's arguments
+
+
+def cases(data: Data, work: Path, sentences: int, graph: int) -> dict[str, tuple[int, int, list[Variant]]]:
+    """Return (documents, repetitions, variants) by case; the last variant of a case is the library below."""
+    out, warm = work / "out", work / "warm"
+    articles, few = (data.articles, out), (data.few_articles, warm)
+    built: dict[str, tuple[int, int, list[Variant]]] = {
+        "bm25, articles": (19_125, 3, [
+            ("engine", engine, articles, few),
+            ("Bm25Index", bm25_index, articles, few),
+            ("tantivy", tantivy, articles, few),
+        ]),
+        "bm25s, articles": (19_125, 1, [("bm25s", bm25s, articles, few)]),
+    }  # fmt: skip
+    for kind, rows, repeats in (("flat", sentences, 3), ("hnsw", graph, 2)):
+        corpus = data.sentences if rows == sentences else first(data.sentences, rows)
+        few_of = (data.few_sentences, warm, kind, data.vectors)
+        built[f"hybrid with {kind}, sentences"] = (rows, repeats, [
+            ("engine", engine, (corpus, out, kind, data.vectors), few_of),
+            ("tantivy + faiss", libraries, (corpus, out, kind, data.vectors, rows), (*few_of, 50)),
+        ])  # fmt: skip
+        alone = (data.vectors, out, kind, rows), (data.vectors, warm, kind, 200)
+        built[f"{kind} alone, sentences"] = (
+            rows, repeats, [("FaissIndex", faiss_index, *alone), ("faiss", faiss, *alone)]
+        )  # fmt: skip
+    return built
+
+
+def measure(documents: int, repeats: int, variants: list[Variant]) -> dict[str, Any]:
+    """Run the variants in turn and return each one's least cost, and its ratio to the last one's."""
+    costs: dict[str, list[Cost]] = {name: [] for name, *_ in variants}
+    for _ in range(repeats):
+        for name, build, args, warm in variants:
+            costs[name].append(in_child(build, args, warm))
+    best = {name: min(found, key=lambda c: c.cpu_s) for name, found in costs.items()}
+    below = best[variants[-1][0]].cpu_s
+    return {
+        name: {
+            **asdict(cost),
+            "documents_per_cpu_s": round(documents / cost.cpu_s),
+            "ratio": round(cost.cpu_s / below, 3),
+            "all_cpu_s": [c.cpu_s for c in costs[name]],
+        }
+        for name, cost in best.items()
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", type=Path, help="folder for data and indexes, kept (otherwise temporary)")
+    parser.add_argument("--sentences", type=int, default=200_000)
+    parser.add_argument("--graph", type=int, default=40_000, help="sentences that the HNSW graph takes")
+    parser.add_argument(
+        "--only", default="", help="only the cases whose name holds this; nothing is recorded"
+    )
+    options = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"
+    with tempfile.TemporaryDirectory() as temporary:
+        work = options.work or Path(temporary)
+        work.mkdir(exist_ok=True)
+        data = prepare(work, options.sentences)
+        results: dict[str, Any] = {}
+        for name, (documents, repeats, variants) in cases(
+            data, work, options.sentences, options.graph
+        ).items():
+            if options.only not in name:
+                continue
+            results[name] = {"documents": documents, **measure(documents, repeats, variants)}
+            for variant, _, _, _ in variants:
+                print(f"{name:<32} {variant:<16}", results[name][variant], flush=True)
+        if not options.only:
+            print(record("index_build", results, SEED))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,220 @@
+"""What does a search by the engine cost, beside the libraries below it? Queries a CPU-second and peak memory.
+
+`python -m benchmarks.search [--work FOLDER]` → benchmarks/results/search.json. Target: the engine costs at most
+1.15 times the CPU time of tantivy and faiss called directly. Both sides search the same files in one process, in
+turn, batch by batch; the ratio is the median of several rounds; both end in ids. FAISS uses one thread.
+
+BM25: articles. Dense, hybrid: sentences with mean word vectors. FAISS is called at its best for the batch (matrix
+product or not), and for HNSW on the engine's own graph with the engine's width; the direct hybrid fuses in pure
+Python by reciprocal ranks. Queries are the test statements. Peak memory is a fresh process's that opens the index
+and answers all queries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import direct, index_build
+from benchmarks.common import in_child, record
+from benchmarks.meanvectors import mean_vectors
+from benchmarks.passages import SEED, Data, Precomputed, first, prepare, statements
+from indexes.collection import text_folder
+from indexes.interface import Matrix
+from linker.engine import Engine
+
+BATCHES = {1: 150, 64: 640, 0: 10_000}  # batch size (0: all at once) → queries at most
+KS, REPEATS = (10, 100), 5
+Search = Callable[[Sequence[str], Matrix, int], Any]
+
+
+def open_engine(folder: Path, queries: Sequence[str], vectors: Matrix) -> Engine:
+    return Engine(folder, encoder=Precomputed(vectors, queries))
+
+
+def open_text(folder: Path, scratch: Path, ids: list[str]) -> direct.DirectText:
+    """Open the engine's own BM25 files by tantivy, in a copy."""
+    from indexes import manifest
+
+    source = text_folder(folder, manifest.load(folder))
+    assert source is not None
+    shutil.copytree(source, scratch, dirs_exist_ok=True)
+    return direct.DirectText(scratch, ids)
+
+
+def pairs(work: Path, data: Data, queries: list[str], vectors: Matrix) -> dict[str, tuple[Search, Search]]:
+    """Return, by case, the engine's search and the libraries'."""
+    articles = open_engine(work / "articles", queries, vectors)
+    flat = open_engine(work / "flat", queries, vectors)
+    graph = open_engine(work / "hnsw", queries, vectors)
+    articles_text = open_text(work / "articles", work / "text-articles", articles.collection.rows.ids)
+    ids = flat.collection.rows.ids
+    text = open_text(work / "flat", work / "text-sentences", ids)
+    exact = direct.DirectVectors(direct.flat(data.vectors), ids)
+    side: Any = graph.collection.hybrid.vectors  # what proposes is FAISS's own graph
+    proposer = side._proposer
+    approximate = direct.DirectVectors(proposer._index, graph.collection.rows.ids)
+    return {
+        "bm25, articles": (
+            lambda t, v, k: articles.search(t, k, mode="bm25"),
+            lambda t, v, k: articles_text.search(t, k),
+        ),
+        "flat, sentences": (
+            lambda t, v, k: flat.search(t, k, mode="dense"),
+            lambda t, v, k: exact.search(v, k),
+        ),
+        "hnsw, sentences": (
+            lambda t, v, k: graph.search(t, k, mode="dense"),
+            lambda t, v, k: approximate.search(v, k, max(128, 2 * (k + max(16, k // 8)))),
+        ),
+        "hybrid with flat, sentences": (
+            lambda t, v, k: flat.search(t, k, mode="hybrid"),
+            lambda t, v, k: direct.direct_hybrid(text, exact, t, v, k, ids),
+        ),
+    }
+
+
+def timed(
+    sides: tuple[Search, Search], queries: list[str], vectors: Matrix, k: int, batch: int
+) -> list[float]:
+    """Return both sides' CPU seconds a query; they take turns batch by batch, so that noise meets both."""
+    spent = [0.0, 0.0]
+    for number, place in enumerate(range(0, len(queries), batch)):
+        part = slice(place, place + batch)
+        for side in ((0, 1), (1, 0))[number % 2]:
+            start = time.process_time()
+            sides[side](queries[part], vectors[part], k)
+            spent[side] += time.process_time() - start
+    return [seconds / len(queries) for seconds in spent]
+
+
+def compare(sides: tuple[Search, Search], queries: list[str], vectors: Matrix, k: int, batch: int) -> Any:
+    """Return both sides' least cost, and the median of the rounds' ratios: each compares neighbours in time."""
+    batch = batch or len(queries)
+    rounds = [timed(sides, queries, vectors, k, batch) for _ in range(REPEATS)]
+    ours, theirs = np.min(rounds, axis=0).tolist()
+    ratios = sorted(a / b for a, b in rounds)
+    return {
+        "queries": len(queries),
+        "engine_queries_per_cpu_s": round(1 / ours, 1),
+        "direct_queries_per_cpu_s": round(1 / theirs, 1),
+        "ratio": round(ratios[len(ratios) // 2], 3),
+        "ratio_of_the_least": round(ours / theirs, 3),
+        "ratios": [round(ratio, 3) for ratio in ratios],
+    }
+
+
+def agreement(sides: tuple[Search, Search], queries: list[str], vectors: Matrix) -> float:
+    """Return the share of the libraries' ten best that the engine answers too."""
+    ours, theirs = (search(queries, vectors, 10) for search in sides)
+    common = [len({*a.ids} & {*b}) / max(len(b), 1) for a, b in zip(ours.hits, theirs, strict=True)]
+    return round(float(np.mean(common)), 4)
+
+
+def recall(work: Path, data: Data, queries: list[str], vectors: Matrix) -> dict[str, float]:
+    """Return HNSW's share of the exact best k."""
+    engine, found = open_engine(work / "hnsw", queries, vectors), {}
+    ids = engine.collection.rows.ids
+    exact = direct.DirectVectors(direct.flat(data.vectors, len(ids)), ids)
+    for k in KS:
+        answers = zip(engine.search(queries, k, mode="dense").hits, exact.search(vectors, k), strict=True)
+        found[f"k={k}"] = round(float(np.mean([len({*a.ids} & {*b}) / k for a, b in answers])), 4)
+    return found
+
+
+def once(work: Path, folder: str, mode: Any, who: str, queries: list[str], vectors: Matrix) -> None:
+    """Open and answer all queries: what a fresh process's memory is measured by."""
+    if who == "engine":
+        open_engine(work / folder, queries, vectors).search(queries, 10, mode=mode)
+        return
+    ids = [
+        id_
+        for path in sorted(work.glob(f"{folder}/segments/*/ids.txt"))
+        for id_ in path.read_text().split("\n")
+    ]
+    text = direct.DirectText(work / f"text-{'articles' if folder == 'articles' else 'sentences'}", ids)
+    if mode == "bm25":
+        text.search(queries, 10)
+        return
+    dense = direct.DirectVectors(direct.flat(next(work.glob("*-vectors.npy"))), ids)
+    if mode == "dense":
+        dense.search(vectors, 10)
+    else:
+        direct.direct_hybrid(text, dense, queries, vectors, 10, ids)
+
+
+def memory(work: Path, queries: list[str], vectors: Matrix) -> dict[str, Any]:
+    cases = (("articles", "bm25"), ("flat", "dense"), ("flat", "hybrid"))
+    return {
+        f"{mode}, {folder}, {who}": asdict(in_child(once, (work, folder, mode, who, queries, vectors)))
+        for folder, mode in cases
+        for who in ("engine", "direct")
+    }
+
+
+def bm25s_speed(data: Data, queries: list[str], work: Path) -> dict[str, Any]:
+    """Return bm25s's queries a CPU-second on the articles, all at once: the peer with scores made in advance."""
+    _, index = direct.build_bm25s(data.articles, work / "bm25s")
+    found = {}
+    for k in KS:
+        start = time.process_time()
+        index.retrieve(direct.bm25s_terms(queries), k=k, n_threads=1, show_progress=False)
+        found[f"k={k}"] = round(len(queries) / (time.process_time() - start), 1)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", type=Path, help="folder for data and indexes, kept (otherwise temporary)")
+    parser.add_argument("--sentences", type=int, default=200_000)
+    parser.add_argument("--graph", type=int, default=40_000, help="sentences that the HNSW graph takes")
+    parser.add_argument(
+        "--only", default="", help="only the cases whose name holds this; nothing is recorded"
+    )
+    options = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"
+    import faiss
+
+    faiss.omp_set_num_threads(1)
+    with tempfile.TemporaryDirectory() as temporary:
+        work = options.work or Path(temporary)
+        work.mkdir(exist_ok=True)
+        data, queries = prepare(work, options.sentences), statements()
+        vectors = mean_vectors(queries)
+        for kind, corpus in (
+            ("articles", data.articles),
+            ("flat", data.sentences),
+            ("hnsw", first(data.sentences, options.graph)),
+        ):
+            if not (work / kind / "manifest.json").exists():
+                graph = ("none", None) if kind == "articles" else (kind, data.vectors)
+                index_build.engine(corpus, work / kind, *graph)
+        results: dict[str, Any] = {}
+        for name, sides in pairs(work, data, queries, vectors).items():
+            if options.only not in name:
+                continue
+            results[name] = {"same_hits": agreement(sides, queries, vectors)}
+            for batch, most in BATCHES.items():
+                for k in KS:
+                    found = compare(sides, queries[:most], vectors[:most], k, batch)
+                    results[name][f"batch={batch or 'all'}, k={k}"] = found
+                    print(f"{name:<28} batch {batch or 'all':>3} k {k:>3}", found, flush=True)
+        if options.only:
+            return
+        results["hnsw recall"] = recall(work, data, queries, vectors)
+        results["memory"] = memory(work, queries, vectors)
+        results["bm25s, articles, all queries at once, queries_per_cpu_s"] = bm25s_speed(data, queries, work)
+        print(record("search", results, SEED))
+
+
+if __name__ == "__main__":
+    main()
