@@ -1,0 +1,101 @@
+"""Does the spine find? statements2articles end to end: train, build, tune on dev, search and evaluate on test.
+
+Records benchmarks/results/retrieval.json: BM25 alone, and with a small encoder (bag of word vectors, InfoNCE) trained on the training links
+the dense side, the untuned hybrid and what `index tune` chose on the dev split, with 95 % bootstrap intervals.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.common import record, shared_data
+from linker.building import BuildOptions, build
+from linker.config import load
+from linker.corpora import Query, read_queries
+from linker.engine import Engine
+from linker.evaluation import evaluate, read_qrels, write_run
+from linker.evaluation.evaluator import Resampling
+from linker.training.config import TrainConfig
+from linker.training.run import run as train
+
+MEASURES = ("recip_rank", "success_1", "success_5", "map")
+DEPTH = 100
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", type=Path, help="use this encoder instead of training one")
+    parser.add_argument("--set", action="append", default=[], help="override a key of the training file")
+    arguments = parser.parse_args()
+    data = shared_data() / "statements2articles"
+    with tempfile.TemporaryDirectory() as folder:
+        results = measure(data, Path(folder), arguments.model, arguments.set)
+    record("retrieval", results, seed=0)
+    print(json.dumps(results, indent=2))
+
+
+def measure(data: Path, folder: Path, model: Path | None, overrides: list[str]) -> dict[str, Any]:
+    queries = {q.id: q for q in read_queries(data / "queries.jsonl.gz")}
+    qrels = {split: read_qrels(data / "qrels" / f"{split}.tsv") for split in ("dev", "test")}
+    asked = {split: [queries[q] for q in sorted(qrels[split])] for split in qrels}
+    seconds: dict[str, float] = {}
+
+    build_seconds(
+        seconds, "build_bm25", lambda: build([data / "corpus.jsonl.gz"], folder / "bm25", BuildOptions())
+    )
+    rows = {"BM25": score(Engine(folder / "bm25"), asked["test"], qrels["test"], folder, None)}
+
+    if model is None:
+        model = folder / "model"
+        paths = {
+            "data.queries": data / "queries.jsonl.gz",
+            "data.documents": data / "corpus.jsonl.gz",
+            "data.train": data / "qrels" / "train.tsv",
+            "data.dev": data / "qrels" / "dev.tsv",
+            "data.word_vectors": shared_data() / "word-vectors-en",
+            "output.path": model,
+        }
+        settings = [f"{key}={str(path)!r}" for key, path in paths.items()] + overrides
+        config = load(Path(__file__).parent / "configs" / "statements.toml", TrainConfig, settings)
+        build_seconds(seconds, "train", lambda: train(config))
+    options = BuildOptions(encoder=str(model))
+    build_seconds(
+        seconds, "build_hybrid", lambda: build([data / "corpus.jsonl.gz"], folder / "hybrid", options)
+    )
+    engine = Engine(folder / "hybrid")
+    rows["trained bag of vectors alone"] = score(engine, asked["test"], qrels["test"], folder, "dense")
+    rows["hybrid, untuned"] = score(engine, asked["test"], qrels["test"], folder, "hybrid")
+    tuning = engine.tune(asked["dev"], qrels["dev"])
+    chosen = tuning.chosen
+    rows["hybrid, tuned on dev"] = score(engine, asked["test"], qrels["test"], folder, None)
+    return {
+        "data": "statements2articles test: 19,125 articles, 1,913 statements",
+        "rows": rows,
+        "tuned": {"mode": chosen.mode, "fusion": chosen.fusion.to_json() if chosen.fusion else None},
+        "reason": tuning.reason,
+        "wall_seconds": seconds,
+    }
+
+
+def build_seconds(seconds: dict[str, float], name: str, run: Callable[[], object]) -> None:
+    start = time.perf_counter()
+    run()
+    seconds[name] = round(time.perf_counter() - start, 1)
+
+
+def score(engine: Engine, queries: list[Query], qrels: Any, folder: Path, mode: Any) -> dict[str, Any]:
+    """Search, write the run, evaluate it from the file."""
+    answer = engine.search([q.text for q in queries], DEPTH, mode=mode)
+    write_run(folder / "run", ((q.id, h.ids, h.scores) for q, h in zip(queries, answer.hits, strict=True)))
+    result = evaluate(qrels, folder / "run", MEASURES, intervals=Resampling(1000, seed=0))
+    return {name: [result[name], *result.intervals[name]] for name in MEASURES}
+
+
+if __name__ == "__main__":
+    main()
