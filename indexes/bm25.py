@@ -105,9 +105,8 @@ class Bm25Index:
         writer = self._writing()
         if len(texts) != len(ids) or (metadata is not None and len(metadata) != len(ids)):
             raise IndexesError(f"{len(ids)} ids, but {len(texts)} texts or another number of metadata")
-        self._rows.check_new(ids)
         values = metadata or ({},) * len(ids)
-        # all records first: a text that cannot be read must not leave half a batch behind
+        # all records first, and `append` refuses bad ids: nothing must leave half a batch behind
         records = [
             self._record(text, row, value)
             for row, (text, value) in enumerate(zip(texts, values, strict=True), len(self._rows.ids))

@@ -33,19 +33,11 @@ def write_segment(
     folder = directory / SEGMENTS / name
     folder.mkdir(parents=True)
     earlier = [directory / SEGMENTS / segment for segment in after]
-    lines = [
-        orjson.dumps(
-            {"id": d.id, "text": d.text, "title": d.title, "metadata": d.metadata},
-            option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS,
-        )
-        for d in documents
-    ]
-    lengths = [np.diff(np.fromfile(old / "offsets.i64", dtype="<i8")) for old in earlier]
-    offsets = np.concatenate([[0], *lengths, [len(line) for line in lines]]).cumsum().astype("<i8")
+    lengths = [n for old in earlier for n in np.diff(np.fromfile(old / "offsets.i64", dtype="<i8")).tolist()]
     ids = [*((old / "ids.txt").read_text(encoding="utf-8") for old in earlier), *(d.id for d in documents)]
     content: dict[str, Iterable[bytes | memoryview]] = {
-        "documents.jsonl": itertools.chain(_blocks(earlier, "documents.jsonl"), lines),
-        "offsets.i64": [offsets.data],
+        "documents.jsonl": itertools.chain(_blocks(earlier, "documents.jsonl"), _lines(documents, lengths)),
+        "offsets.i64": _offsets(lengths),  # read after the lines were written
         "ids.txt": ["\n".join(ids).encode()],
     }
     if vectors:
@@ -64,6 +56,22 @@ def _blocks(folders: Sequence[Path], name: str) -> Iterator[bytes]:
         with (folder / name).open("rb") as file:
             while block := file.read(1 << 22):
                 yield block
+
+
+def _lines(documents: Sequence[Document], lengths: list[int]) -> Iterator[bytes]:
+    """Yield each document's line and note its length: all lines at once would take the corpus's size again."""
+    for d in documents:
+        line = orjson.dumps(
+            {"id": d.id, "text": d.text, "title": d.title, "metadata": d.metadata},
+            option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS,
+        )
+        lengths.append(len(line))
+        yield line
+
+
+def _offsets(lengths: Iterable[int]) -> Iterator[memoryview]:
+    """Yield where each line begins, and where the last one ends."""
+    yield np.fromiter(itertools.accumulate(lengths, initial=0), dtype="<i8").data
 
 
 class DocumentStore:
