@@ -59,7 +59,10 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
     encoder = None if options.encoder == "none" else load_encoder(options.encoder)
     wanted = _manifest(options, encoder, BuildRecord(complete=False, position=0, sources=sources))
     if resume and (out / manifests.NAME).exists():
-        _check_same_build(manifests.load(out), wanted, out)
+        found = manifests.load(out)
+        _check_same_build(found, wanted, out)
+        if found.build.complete:  # it was stopped after its last commit
+            return BuildReport(found.documents, 0, 0, found.generation)
         opened = Writer.open(out)
     else:
         opened = Writer.create(out, wanted, _own_model(Path(options.encoder)))

@@ -109,6 +109,17 @@ def test_twenty_kills_then_resume_equals_an_uninterrupted_build(tmp_path: Path, 
     assert {p.relative_to(out).as_posix() for p in out.rglob("*") if p.is_file()} == listed
 
 
+def test_resuming_a_finished_build_changes_nothing(tmp_path: Path, corpus: Path) -> None:
+    from linker import building
+
+    out = tmp_path / "out"
+    first = building.build([corpus], out, building.BuildOptions())
+    before = (out / manifests.NAME).read_bytes()
+    again = building.build([corpus], out, building.BuildOptions(), resume=True)
+    assert (again.documents, again.added, again.quarantined) == (first.documents, 0, 0)
+    assert (out / manifests.NAME).read_bytes() == before
+
+
 def test_resume_refuses_another_corpus_and_other_options(tmp_path: Path, corpus: Path) -> None:
     from indexes.interface import IndexesError
     from linker import building
@@ -123,7 +134,7 @@ def test_resume_refuses_another_corpus_and_other_options(tmp_path: Path, corpus:
         building.build([corpus], out, building.BuildOptions())
     with pytest.raises(IndexesError, match="another --encoder"):
         building.build([corpus], out, building.BuildOptions(), resume=True)
-    corpus.write_text("{}\n", encoding="utf-8")
+    corpus.write_text('{"id": "a", "text": "Another one."}\n', encoding="utf-8")
     with pytest.raises(IndexesError, match="not the same now"):
         building.build([corpus], out, building.BuildOptions(), resume=True)
 
