@@ -47,7 +47,7 @@ class Fusion:
 
     The default is for BM25 and dense, in this order, 100 candidates each, before anything was tuned. It was chosen
     on dev queries of statements, tweets and headlines with weak (mean word vectors) and strong (MiniLM) dense
-    sides: it led the better side alone everywhere, where equal reciprocal ranks let a weak side cost up to .13 of
+    sides: it led the better side alone everywhere, where equal reciprocal ranks let a weak side cost up to .16 of
     mean reciprocal rank (benchmarks/results/default_fusion.json).
     """
 
