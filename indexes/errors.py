@@ -19,6 +19,10 @@ class BadIdError(IndexesError):
     """An id is empty, is not a string or holds white space or control characters."""
 
 
+class BadDocumentError(IndexesError):
+    """A document holds what cannot be stored as JSON, or text that is no text."""
+
+
 class BadVectorError(IndexesError):
     """A vector holds NaN or infinity, or has the wrong dimension or dtype."""
 

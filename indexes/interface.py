@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from indexes.errors import (
     BackendUnavailableError,
+    BadDocumentError,
     BadFilterError,
     BadIdError,
     BadVectorError,
@@ -30,6 +31,7 @@ from indexes.errors import (
 
 __all__ = [
     "BackendUnavailableError",
+    "BadDocumentError",
     "BadFilterError",
     "BadIdError",
     "BadVectorError",

@@ -48,7 +48,7 @@ class BuildRecord:
 
     complete: bool = True
     position: int = 0
-    sources: tuple[tuple[str, int], ...] = ()  # (path as given, bytes)
+    sources: tuple[tuple[str, str], ...] = ()  # (path as given, what tells it from a changed one)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import orjson
 
 from indexes import manifest as manifests
 from indexes import storage
@@ -20,7 +21,7 @@ from indexes.bm25 import Bm25Index
 from indexes.collection import open_vectors, read_rows, text_folder
 from indexes.documents import DocumentStore, write_segment
 from indexes.exact import normalised
-from indexes.interface import BadVectorError, Document, IndexesError, Matrix, check_vectors
+from indexes.interface import BadDocumentError, BadVectorError, Document, IndexesError, Matrix, check_vectors
 from indexes.manifest import BuildRecord, EncoderRecord, FileRecord, Manifest, Segment
 
 GRAPHS = ("hnsw", "ivfpq")
@@ -57,10 +58,15 @@ class Writer:
         The files of `encoder_folder` are copied in, so that the index can move to another machine.
         """
         Analysis(manifest.language)  # raises for an unknown one before anything is written
+        if manifest.vectors not in ("none", "flat", *GRAPHS):
+            raise IndexesError(
+                f"unknown kind of vectors {manifest.vectors!r}: choose flat, {', '.join(GRAPHS)}"
+            )
         with storage.disk_errors(f"creating {directory}"):
             directory.mkdir(parents=True, exist_ok=True)
             _check_vacant(directory)
             with storage.write_lock(directory):
+                _check_vacant(directory)  # another creation may have ended meanwhile
                 storage.sweep(directory, {})
                 if encoder_folder and manifest.encoder:
                     manifest = _store_encoder(directory, manifest, manifest.encoder, encoder_folder)
@@ -97,6 +103,7 @@ class Writer:
 
     def add(self, documents: Sequence[Document], vectors: Matrix | None) -> None:
         """Add a batch, all or nothing; `vectors` [n, dim] exactly when the collection has an encoder."""
+        documents = [_storable(d) for d in documents]
         ids = [d.id for d in documents]
         encoder = self.manifest.encoder
         if (vectors is None) != (encoder is None):
@@ -116,6 +123,11 @@ class Writer:
     def quarantine(self, line: bytes) -> None:
         """Keep a record that could not be used, as one JSON line, with the next commit."""
         self._quarantine.append(line)
+
+    @property
+    def quarantined(self) -> int:
+        """Number of unusable records that the next commit will keep."""
+        return len(self._quarantine)
 
     @property
     def pending(self) -> int:
@@ -142,6 +154,7 @@ class Writer:
             search=old.search if search is None else search,
         )
         manifest = dataclasses.replace(manifest, files=self._write_files(name, manifest, merged))
+        storage.sync(self.directory)
         storage.replace_manifest(self.directory, manifest)
         self.manifest = manifest
         self._clear()
@@ -189,6 +202,7 @@ class Writer:
             records[f"{storage.TEXT}/{name}/{path.name}"] = known.get(path.name) or storage.record_of(path)
             storage.sync(path)
         storage.sync(target)
+        storage.sync(target.parent)
         return records
 
     def _write_graph(self, name: str, manifest: Manifest, dim: int) -> dict[str, FileRecord]:
@@ -201,6 +215,18 @@ class Writer:
         storage.sync(path)
         storage.sync(path.parent)
         return {f"{storage.GRAPH}/{path.name}": storage.record_of(path)}
+
+
+def _storable(document: Document) -> Document:
+    """Return the document as it will be read back, so that filters see the same now and later."""
+    try:
+        (document.text + document.title).encode()
+        if not document.metadata:
+            return document
+        metadata = orjson.loads(orjson.dumps(dict(document.metadata), option=orjson.OPT_NON_STR_KEYS))
+    except (TypeError, UnicodeEncodeError) as e:
+        raise BadDocumentError(f"document {document.id!r} cannot be stored: {e}") from None
+    return dataclasses.replace(document, metadata=metadata)
 
 
 def _split(segments: Sequence[Segment], pending: int) -> tuple[Sequence[Segment], Sequence[Segment]]:

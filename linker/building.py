@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 
 import orjson
+import xxhash
 
 from indexes import manifest as manifests
 from indexes.interface import Document, IndexesError, Matrix
@@ -25,17 +26,19 @@ from linker.errors import InputError
 from linker.progress import bar
 
 COMMIT_SECONDS = 60.0
+COMMIT_DOCUMENTS = 200_000
+COMMIT_CHARACTERS = 1 << 26  # what is not committed yet is held in memory
 
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """What an index is made of, and how often a build commits (documents, or a minute, whichever is first)."""
+    """What an index is made of. A build commits after `commit_every` documents (0: by volume) or a minute."""
 
     encoder: str = "none"
     vectors: str = "flat"
     language: str = "english"
     batch_size: int = 256
-    commit_every: int = 20_000
+    commit_every: int = 0
     columns: Columns | None = None
 
 
@@ -55,7 +58,7 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
 
     Raises InputError, IndexesError. Records that cannot be used are kept in the index's quarantine files.
     """
-    sources = tuple((str(path), _size(path, options.columns)) for path in corpora)
+    sources = tuple((str(path), _state(path, options.columns, out)) for path in corpora)
     encoder = None if options.encoder == "none" else load_encoder(options.encoder)
     wanted = _manifest(options, encoder, BuildRecord(complete=False, position=0, sources=sources))
     if resume and (out / manifests.NAME).exists():
@@ -82,7 +85,9 @@ def create(
 
 
 def _manifest(options: BuildOptions, encoder: Encoder | None, build: BuildRecord) -> Manifest:
-    record = EncoderRecord(options.encoder, encoder.fingerprint, encoder.dim) if encoder else None
+    path = Path(options.encoder)
+    name = str(path.resolve()) if path.is_dir() else options.encoder  # the search may run from another folder
+    record = EncoderRecord(name, encoder.fingerprint, encoder.dim) if encoder else None
     vectors = options.vectors if encoder else "none"
     return Manifest(vectors=vectors, language=options.language, encoder=record, build=build)
 
@@ -97,7 +102,7 @@ def add(
 ) -> BuildReport:
     """Add corpora to a finished index in one commit; ids that are present are replaced, or quarantined."""
     for path in corpora:
-        _size(path, options.columns)
+        _state(path, options.columns, out)
     with _interruptible() as interrupted, Writer.open(out) as writer:
         if not writer.manifest.build.complete:
             raise IndexesError(f"the build of {out} has not ended: go on with `linker index build --resume`")
@@ -113,13 +118,23 @@ def _own_model(folder: Path) -> Path | None:
     return folder if is_saved(folder) else None
 
 
-def _size(path: Path, columns: Columns | None) -> int:
-    """Return a corpus's size in bytes; raise InputError before anything is written if it cannot be read."""
+def _state(path: Path, columns: Columns | None, out: Path) -> str:
+    """Return what tells a corpus from a changed one: its files' names, sizes and times, and the columns read.
+
+    Raises InputError before anything is written if it cannot be read.
+    """
     if not path.exists():
         raise InputError(f"no such file or folder: {path}")
+    if not (path.is_file() or path.is_dir()):
+        raise InputError(
+            f"{path} is a pipe or device: a build reads its corpus twice; save it to a file first"
+        )
+    if path.is_dir() and out.resolve().is_relative_to(path.resolve()):
+        raise InputError(f"{out} lies inside the corpus {path}: put the index elsewhere")
     _check_usable(path, columns)
-    files = [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]
-    return sum(p.stat().st_size for p in files)
+    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
+    states = [(p.relative_to(path).as_posix(), p.stat().st_size, p.stat().st_mtime_ns) for p in files]
+    return xxhash.xxh3_128_hexdigest(repr((states, columns)).encode())
 
 
 def _check_usable(path: Path, columns: Columns | None) -> None:
@@ -161,7 +176,8 @@ class _Intake:
     ):
         self._writer, self._encoder, self._options, self._replace = writer, encoder, options, replace
         self._build = writer.manifest.build
-        self._added = 0
+        self._added = self._characters = 0
+        self._taken: set[str] = set()  # ids of this run, when they replace what is present
         self._committed_at = time.monotonic()
 
     def run(self, corpora: Sequence[Path], interrupted: threading.Event) -> BuildReport:
@@ -191,10 +207,15 @@ class _Intake:
         return BuildReport(after.documents, self._added, quarantined, after.generation, interrupted.is_set())
 
     def _commit_when_due(self) -> None:
-        late = time.monotonic() - self._committed_at > COMMIT_SECONDS
-        if self._writer.pending and (late or self._writer.pending >= self._options.commit_every):
+        pending = self._writer.pending + self._writer.quarantined
+        due = (
+            time.monotonic() - self._committed_at > COMMIT_SECONDS
+            or pending >= (self._options.commit_every or COMMIT_DOCUMENTS)
+            or (self._characters > COMMIT_CHARACTERS and not self._options.commit_every)
+        )
+        if pending and due:
             self._writer.commit(self._build)
-            self._committed_at = time.monotonic()
+            self._characters, self._committed_at = 0, time.monotonic()
 
     def _take(self, batch: Sequence[tuple[Path, int, Document | BadLine]]) -> None:
         """Add a batch's good documents; quarantine its bad lines and repeated ids."""
@@ -203,7 +224,11 @@ class _Intake:
         for path, number, record in batch:
             if isinstance(record, BadLine):
                 self._writer.quarantine(orjson.dumps(record.to_json()))
-            elif record.id in documents or (record.id in self._writer.rows and not self._replace):
+            elif (
+                record.id in documents
+                or record.id in self._taken
+                or (record.id in self._writer.rows and not self._replace)
+            ):
                 self._writer.quarantine(_duplicate(path, number, record))
             else:
                 documents[record.id] = record
@@ -216,6 +241,9 @@ class _Intake:
             self._writer.remove(outdated)
         self._writer.add(list(documents.values()), vectors)
         self._added += len(documents)
+        if self._replace:
+            self._taken.update(documents)
+        self._characters += sum(len(d.text) for d in documents.values())
 
     def _encode(self, documents: Sequence[Document]) -> Matrix | None:
         return self._encoder.encode([d.full_text for d in documents]) if self._encoder else None

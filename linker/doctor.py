@@ -83,6 +83,8 @@ def _gpus() -> dict[str, Any]:
 
 
 def _answers(url: str) -> dict[str, str]:
+    if not url.startswith(("http://", "https://")):
+        return {"url": url, "state": "is no http address"}
     try:
         with urllib.request.urlopen(url, timeout=2) as response:
             return {"url": url, "state": f"answers ({response.status})"}

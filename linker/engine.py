@@ -31,6 +31,7 @@ class Engine:
         self.directory = directory
         self._on_failure = on_failure
         self._encoder = encoder
+        self._checked = ""  # the encoder's fingerprint, once it is known
         self._open()
 
     @classmethod
@@ -131,12 +132,14 @@ class Engine:
         if record is None:
             raise BackendUnavailableError("the index was built without an encoder")
         if self._encoder is None:
-            inside = self.directory / record.name
-            self._encoder = load_encoder(str(inside) if inside.is_dir() else record.name)
-        if self._encoder.fingerprint != record.fingerprint:
+            own = record.name.startswith("encoder/")
+            self._encoder = load_encoder(str(self.directory / record.name) if own else record.name)
+        if not self._checked:
+            self._checked = self._encoder.fingerprint  # once: hashing a large model outlasts encoding a query
+        if self._checked != record.fingerprint:
             raise EncoderMismatchError(
                 f"the encoder {record.name!r} is not the one {self.directory} was built with (fingerprint "
-                f"{self._encoder.fingerprint[:12]}, not {record.fingerprint[:12]}): "
+                f"{self._checked[:12]}, not {record.fingerprint[:12]}): "
                 "name the right one with --encoder, or rebuild the index"
             )
         return self._encoder

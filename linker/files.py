@@ -10,13 +10,17 @@ from linker.errors import InputError
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a file so that a crash leaves the old one or the new one; pipes and devices are written directly."""
+    path = path.resolve()  # a link stays one; /dev/stdout becomes what it stands for
     try:
         if path.exists() and not path.is_file():
             path.write_bytes(data)
             return
         temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         try:
-            temporary.write_bytes(data)
+            with temporary.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)

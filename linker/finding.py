@@ -123,9 +123,14 @@ def _reason_to_stop(judged: Mapping[tuple[str, str], int], candidate: Candidate,
 
 
 def _undo(ledger: Ledger, ranked: Sequence[Candidate], position: int) -> int:
-    """Take back the last judgement and return where its candidate stands; stay when there is none."""
-    taken = ledger.undo()
-    if taken is None:
+    """Take back the last judgement and return where its candidate stands.
+
+    Stay where there is none, or where it was of other seeds: it could not be asked again here.
+    """
+    last = ledger.last
+    places = (i for i, c in enumerate(ranked) if last and (c.seed, c.id) == (last.seed, last.id))
+    place = next(places, None)
+    if place is None:
         return position
-    places = (i for i, c in enumerate(ranked) if (c.seed, c.id) == (taken.seed, taken.id))
-    return min(next(places, position), position)
+    ledger.undo()
+    return min(place, position)

@@ -42,9 +42,9 @@ class HashEncoder:
         rows = np.zeros((len(texts), self.dim), dtype=np.float32)
         for row, text in enumerate(texts):
             for word in text.lower().split():
-                rows[row] += np.random.default_rng(xxhash.xxh3_64_intdigest(word.encode())).standard_normal(
-                    self.dim
-                )
+                rows[row] += np.random.default_rng(
+                    xxhash.xxh3_64_intdigest(word.encode(errors="replace"))
+                ).standard_normal(self.dim)
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
         return (rows / np.where(norms > 0, norms, 1)).astype(np.float32)
 

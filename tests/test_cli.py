@@ -178,6 +178,51 @@ def test_mistakes_end_with_one_line_and_the_right_status(
         assert not (tmp_path / "out" / "manifest.json").exists()
 
 
+def test_replace_keeps_the_first_of_a_repeated_id_whatever_the_batch(index: Path, tmp_path: Path) -> None:
+    more = tmp_path / "more.jsonl"
+    more.write_text('{"id": "x", "text": "first"}\n{"id": "x", "text": "second"}\n', encoding="utf-8")
+    for size in ("1", "256"):
+        done = linker("index", "add", index, more, "--replace", "--batch-size", size)
+        assert "1 documents added" in done.stdout
+        assert (
+            json.loads(linker("search", index, "--text", "first", "--json").stdout)["hits"][0]["text"]
+            == "first"
+        )
+
+
+def test_results_follow_links_and_stay_out_of_the_corpus(index: Path, tmp_path: Path) -> None:
+    queries = tmp_path / "q.tsv"
+    queries.write_text("q1\tvolcano\n", encoding="utf-8")
+    (tmp_path / "target").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    linker("search", index, "--queries", queries, "--out", tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_text(encoding="utf-8").startswith("q1 ")
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.txt").write_text("words", encoding="utf-8")
+    assert "lies inside the corpus" in linker("index", "build", folder, "--out", folder / "i", check=1).stderr
+    assert not (folder / "i").exists()
+
+
+def test_resume_notices_an_edit_of_the_same_size_and_other_columns(tmp_path: Path) -> None:
+    from linker import building
+    from linker.corpora import Columns
+
+    corpus = tmp_path / "c.jsonl"
+    corpus.write_text('{"id": "1", "text": "rain", "other": "x"}\n', encoding="utf-8")
+    options = building.BuildOptions()
+    state = building._state(corpus, options.columns, tmp_path / "i")
+    assert building._state(corpus, Columns(text="other"), tmp_path / "i") != state
+    corpus.write_text('{"id": "1", "text": "hail"}\n', encoding="utf-8")
+    assert building._state(corpus, options.columns, tmp_path / "i") != state
+
+
+def test_a_huge_k_is_all_documents(index: Path) -> None:
+    found = json.loads(linker("search", index, "--text", "Valencia", "-k", "1000000000000", "--json").stdout)
+    assert {h["id"] for h in found["hits"]} == {"a1", "a3"}
+
+
 def test_interrupting_a_build_keeps_it_usable(tmp_path: Path) -> None:
     import signal
     import subprocess

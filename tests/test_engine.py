@@ -1,3 +1,4 @@
+import datetime
 import shutil
 import sys
 import threading
@@ -14,6 +15,7 @@ from indexes.fusion import Fusion, fuse
 from indexes.hybrid import HybridIndex, Mode, SearchSettings, Unavailable
 from indexes.interface import (
     BackendUnavailableError,
+    BadDocumentError,
     BadVectorError,
     Document,
     DuplicateIdError,
@@ -188,6 +190,18 @@ def test_vectors_that_are_no_numbers_are_refused_and_nothing_is_written(engine: 
     with pytest.raises(BadVectorError, match="'n1'"):
         Engine(engine.directory, encoder=Nan()).add([Document("n1", "x")])
     assert len(Engine(engine.directory)) == 4
+
+
+def test_metadata_filters_as_it_is_read_back_and_what_cannot_be_stored_is_named(engine: Engine) -> None:
+    engine.add([Document("dated", "rain", metadata={"day": datetime.date(2020, 1, 2), "n": 3})])
+    assert engine.document("dated").metadata == {"day": "2020-01-02", "n": 3}
+    modes: tuple[Mode, ...] = ("bm25", "dense")
+    for mode in modes:
+        assert found(engine, "rain", mode, where=["day=2020-01-02", "n=3"]) == ["dated"]
+    for bad in (Document("odd", "x", metadata={"s": {1, 2}}), Document("odd", "\ud800")):
+        with pytest.raises(BadDocumentError, match="'odd' cannot be stored"):
+            engine.add([bad])
+    assert "odd" not in Engine(engine.directory)
 
 
 def test_tune_stores_its_choice(engine: Engine) -> None:

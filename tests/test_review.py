@@ -86,12 +86,47 @@ def test_a_torn_last_line_is_dropped_and_the_file_stays_usable(tmp_path: Path) -
     assert [j.id for j in Ledger(path).judgements] == ["a", "b"]
 
 
-@pytest.mark.parametrize("line", ["nonsense", "[1]", '{"seed": "s"}', '{"undo": true}'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "nonsense",
+        "[1]",
+        '{"seed": "s"}',
+        '{"undo": true}',
+        '{"seed": ["s"], "id": "a", "relevance": 1, "score": 0.5}',
+    ],
+)
 def test_an_unreadable_line_is_named(tmp_path: Path, line: str) -> None:
     path = tmp_path / "l"
     path.write_text(line + "\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"l:1: not a judgement"):
         Ledger(path)
+
+
+def test_a_file_that_is_no_ledger_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    for content in ("one\ntwo, no newline", "no newline at all"):
+        path.write_text(content, encoding="utf-8")
+        with pytest.raises(InputError, match="not a judgement"):
+            Ledger(path)
+        assert path.read_text(encoding="utf-8") == content
+
+
+def test_a_whole_last_line_without_its_newline_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "l"
+    Ledger(path).add(Judgement("s", "a", 1, 0.5))
+    os.truncate(path, path.stat().st_size - 1)
+    again = Ledger(path)
+    again.add(Judgement("s", "b", 0, 0.5))
+    assert [j.id for j in Ledger(path).judgements] == ["a", "b"]
+
+
+def test_undo_never_touches_another_seeds_judgement(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "l")
+    ledger.add(Judgement("other", "d0", 1, 0.5))
+    verdicts: list[Verdict] = ["undo", "quit"]
+    find(RANKED, lambda _: verdicts.pop(0), ledger, StopRule())
+    assert [j.seed for j in ledger.judgements] == ["other"]
 
 
 @given(st.lists(st.sampled_from([0, 1, "undo"]), max_size=30))

@@ -23,7 +23,7 @@ FULL = Manifest(
     documents=5,
     quarantined=1,
     segments=(Segment("000001", 4), Segment("000003", 2)),
-    build=BuildRecord(False, 7, (("ä.jsonl", 123),)),
+    build=BuildRecord(False, 7, (("ä.jsonl", "123"),)),
     search={"mode": "hybrid", "fusion": {"method": "rrf", "weights": [0.5, 0.5], "k": 60}},
     files={"segments/000001/ids.txt": FileRecord(3, "a" * 32)},
 )

@@ -62,7 +62,8 @@ def find(
     ranked, degraded = finding.candidates(engine, wanted, mode=mode, where=Filter.parse(where or ()))
     if degraded:
         note(f"degraded: {degraded}")
-    kept = Ledger(ledger or seeds.with_name(seeds.name + ".ledger.jsonl"), durable=judgements is None)
+    place = seeds.resolve()
+    kept = Ledger(ledger or place.with_name(place.name + ".ledger.jsonl"), durable=judgements is None)
     judge = _from_file(judgements) if judgements else _from_terminal(engine, wanted)
     report = finding.find(ranked, judge, kept, finding.StopRule(until, threshold, max_read))
     if out:
@@ -93,7 +94,10 @@ def _from_terminal(engine: Engine, seeds: list[Query]) -> Callable[[Candidate], 
         note(f"\n{candidate.score:9.4f}  {document.id}  {one_line(document.full_text, 1000)}")
         while True:
             print("relevant? [y/n/u/q] ", end="", file=sys.stderr, flush=True)
-            line = sys.stdin.readline()
+            try:
+                line = sys.stdin.readline()
+            except KeyboardInterrupt:
+                return "quit"
             if not line:
                 return "quit"
             if (answer := line.strip().lower()[:1]) in answers:

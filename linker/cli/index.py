@@ -44,7 +44,9 @@ def build(
     language: Annotated[str, typer.Option(help="Language of stemming and stop words.")] = "english",
     resume: Annotated[bool, typer.Option("--resume", help="Go on from an interrupted build.")] = False,
     batch_size: BatchSize = 256,
-    commit_every: Annotated[int, typer.Option(min=1, help="Documents between two commits.")] = 20_000,
+    commit_every: Annotated[
+        int, typer.Option(min=0, help="Documents between two commits; 0: by volume, or a minute.")
+    ] = 0,
     id_column: IdColumn = "id",
     text_column: TextColumn = "text",
     title_column: TitleColumn = None,
@@ -171,7 +173,11 @@ def verify(directory: Index, as_json: AsJson = False) -> None:
     from indexes import storage
 
     manifest = manifests.load(directory)
-    lines = storage.damage(directory, manifest)
+    while lines := storage.damage(directory, manifest):
+        newer = manifests.load(directory)
+        if newer.generation == manifest.generation:
+            break
+        manifest = newer  # a writer committed meanwhile
     if as_json:
         print_json({"files": len(manifest.files), "damaged": lines})
     else:
@@ -197,7 +203,7 @@ def tune(
     from linker.evaluation.trec import read_qrels
 
     engine = Engine.open(directory, encoder=encoder)
-    tuning = engine.tune(read_queries(queries), read_qrels(qrels), measure)
+    tuning = engine.tune(read_queries(queries), read_qrels(qrels), measure.lower())
     if as_json:
         print_json(
             {

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from indexes.errors import MissingExtraError
 from linker.cli.common import AsJson, note, print_json
 
 Config = Annotated[
@@ -30,8 +31,12 @@ def train(
 ) -> None:
     """Train an encoder as a TOML file says."""
     from linker.config import load
-    from linker.training.config import TrainConfig
-    from linker.training.run import run
+
+    try:
+        from linker.training.config import TrainConfig
+        from linker.training.run import run
+    except ModuleNotFoundError as e:
+        raise MissingExtraError(f"training ({e.name} is missing)", "train") from None
 
     settings = [*(overrides or []), *([f'output.path="{out}"'] if out else [])]
     model = run(load(config, TrainConfig, settings), resume=resume)

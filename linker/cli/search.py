@@ -36,10 +36,13 @@ def search(
     """Search an index: --text prints documents, --queries writes a run in TREC's six columns."""
     if (text is None) == (queries is None):
         raise typer.BadParameter("give either --text or --queries")
+    if out and (text is not None or as_json):
+        raise typer.BadParameter("--out takes the run of --queries, without --json")
     from linker.engine import Engine
 
     engine = Engine.open(directory, encoder=encoder)
     if text is not None:
+        text = text.encode("utf-8", "replace").decode()  # what the terminal sent may be no UTF-8
         answer = engine.search(text, k, mode=mode, where=where or ())
         _warn(answer)
         _print_hits(engine, text, answer, as_json)

@@ -107,6 +107,7 @@ def _check_column(text: str, what: str, path: str) -> None:
 @contextmanager
 def _replacing(target: Path) -> Iterator[IO[bytes]]:
     """Open a file that takes its name only when the block ends well; a pipe or device is written directly."""
+    target = target.resolve()  # a link stays one; /dev/stdout becomes what it stands for
     direct = target.exists() and not target.is_file()
     path = target if direct else target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:

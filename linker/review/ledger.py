@@ -37,20 +37,41 @@ class Ledger:
 
     def _read(self) -> None:
         data = self.path.read_bytes()
-        *lines, torn = data.split(b"\n")
-        if torn:
-            os.truncate(self.path, len(data) - len(torn))
+        *lines, tail = data.split(b"\n")
         for number, line in enumerate(lines, start=1):
-            try:
-                entry = orjson.loads(line)
-                if entry.get("undo"):
-                    self._given.pop()
-                else:
-                    self._given.append(Judgement(*(entry[key] for key in Judgement.__slots__)))
-            except (orjson.JSONDecodeError, KeyError, AttributeError, IndexError):
+            if not self._take(line):
                 raise InputError(
                     f"{self.path}:{number}: not a judgement: mend the line, or name another file with --ledger"
-                ) from None
+                )
+        if not tail:
+            return
+        if self._take(tail):  # whole, but an editor left the newline out
+            with self.path.open("ab") as file:
+                file.write(b"\n")
+        elif lines:
+            os.truncate(self.path, len(data) - len(tail))
+        else:
+            raise InputError(f"{self.path}:1: not a judgement: name another file with --ledger")
+
+    def _take(self, line: bytes) -> bool:
+        """Apply one entry; say whether it is one."""
+        try:
+            entry = orjson.loads(line)
+            if entry.get("undo"):
+                self._given.pop()
+                return True
+            values = [entry[key] for key in Judgement.__slots__]
+        except (orjson.JSONDecodeError, KeyError, AttributeError, IndexError):
+            return False
+        if not all(isinstance(v, t) for v, t in zip(values, (str, str, int, float | int), strict=True)):
+            return False
+        self._given.append(Judgement(*values))
+        return True
+
+    @property
+    def last(self) -> Judgement | None:
+        """The judgement that an undo would take back."""
+        return self._given[-1] if self._given else None
 
     @property
     def judgements(self) -> tuple[Judgement, ...]:

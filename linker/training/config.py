@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -87,7 +88,7 @@ class TrainingConfig:
             "checkpoint_steps",
         )
         for name in positive:
-            if getattr(self, name) <= 0:
+            if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"training.{name} must be above 0")
         if not (0 <= self.warmup < 1 and 0 <= self.word_dropout < 1):
             raise ValueError("training.warmup and training.word_dropout are shares, at least 0 and below 1")
