@@ -26,7 +26,7 @@ from linker.errors import InputError
 from linker.progress import bar
 
 COMMIT_SECONDS = 60.0
-COMMIT_DOCUMENTS = 200_000
+COMMIT_DOCUMENTS = 20_000
 COMMIT_CHARACTERS = 1 << 26  # what is not committed yet is held in memory
 
 

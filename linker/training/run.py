@@ -30,8 +30,10 @@ def run(config: TrainConfig, *, resume: bool = False) -> Path:
     """
     out = config.output.path
     goes_on = resume and (out / "training/checkpoint.safetensors").exists()
-    if out.exists() and not goes_on and not folders.is_saved(out) and any(out.iterdir()):
-        raise InputError(f"{out} exists and is no model: give another output.path")
+    saved = folders.is_saved(out)
+    if out.exists() and any(out.iterdir()) and not goes_on and not (resume and saved):
+        reason = "holds a model: go on with --resume, or" if saved else "exists and is no model:"
+        raise InputError(f"{out} {reason} give another output.path")
     pairs, dev = read_pairs(config)
     if goes_on:
         encoder = folders.load(out)

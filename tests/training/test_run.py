@@ -123,3 +123,13 @@ def test_lee_stories_are_cut_and_counted() -> None:
         == 338
     )
     assert all(s.opening[-1] in ".!?\"')" and s.rest for s in stories)
+
+
+def test_a_finished_model_is_not_trained_over(config: Path, tmp_path: Path) -> None:
+    settings = load(config, TrainConfig)
+    run(settings)
+    before = (tmp_path / "model" / "model.safetensors").read_bytes()
+    with pytest.raises(InputError, match="go on with --resume, or give another"):
+        run(settings)
+    run(settings, resume=True)
+    assert (tmp_path / "model" / "model.safetensors").read_bytes() == before
