@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import importlib.metadata
 import json
@@ -128,3 +129,15 @@ def record(name: str, data: dict[str, Any], seed: int | None = None) -> Path:
 def shared_data() -> Path:
     """Return the folder of the shared data: LINKER_SHARED_DATA, or ../shared/data beside the repository."""
     return Path(os.environ.get("LINKER_SHARED_DATA", ROOT.parent / "shared" / "data"))
+
+
+def parse_work_options(description: str | None) -> argparse.Namespace:
+    """Read the options of the benchmarks that build indexes of articles and sentences."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--work", type=Path, help="folder for data and indexes, kept (otherwise temporary)")
+    parser.add_argument("--sentences", type=int, default=200_000)
+    parser.add_argument("--graph", type=int, default=40_000, help="sentences that the HNSW graph takes")
+    parser.add_argument(
+        "--only", default="", help="only the cases whose name holds this; nothing is recorded"
+    )
+    return parser.parse_args()

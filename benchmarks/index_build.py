@@ -12,7 +12,6 @@ stores no documents. Vectors are computed before, so no encoder's time is in eit
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import os
 import shutil
@@ -27,7 +26,7 @@ from unittest import mock
 import numpy as np
 
 from benchmarks import direct
-from benchmarks.common import Cost, in_child, record
+from benchmarks.common import Cost, in_child, parse_work_options, record
 from benchmarks.passages import SEED, Data, Precomputed, first, prepare
 
 Build = Callable[..., object]
@@ -142,14 +141,7 @@ def measure(documents: int, repeats: int, variants: list[Variant]) -> dict[str, 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, help="folder for data and indexes, kept (otherwise temporary)")
-    parser.add_argument("--sentences", type=int, default=200_000)
-    parser.add_argument("--graph", type=int, default=40_000, help="sentences that the HNSW graph takes")
-    parser.add_argument(
-        "--only", default="", help="only the cases whose name holds this; nothing is recorded"
-    )
-    options = parser.parse_args()
+    options = parse_work_options(__doc__)
     os.environ["OMP_NUM_THREADS"] = "1"
     with tempfile.TemporaryDirectory() as temporary:
         work = options.work or Path(temporary)

@@ -12,7 +12,6 @@ and answers all queries.
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import tempfile
@@ -25,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import direct, index_build
-from benchmarks.common import in_child, record
+from benchmarks.common import in_child, parse_work_options, record
 from benchmarks.meanvectors import mean_vectors
 from benchmarks.passages import SEED, Data, Precomputed, first, prepare, statements
 from indexes.collection import text_folder
@@ -173,14 +172,7 @@ def bm25s_speed(data: Data, queries: list[str], work: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, help="folder for data and indexes, kept (otherwise temporary)")
-    parser.add_argument("--sentences", type=int, default=200_000)
-    parser.add_argument("--graph", type=int, default=40_000, help="sentences that the HNSW graph takes")
-    parser.add_argument(
-        "--only", default="", help="only the cases whose name holds this; nothing is recorded"
-    )
-    options = parser.parse_args()
+    options = parse_work_options(__doc__)
     os.environ["OMP_NUM_THREADS"] = "1"
     import faiss
 

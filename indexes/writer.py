@@ -17,6 +17,7 @@ import orjson
 from indexes import manifest as manifests
 from indexes import storage
 from indexes.analysis import Analysis
+from indexes.ann import KINDS
 from indexes.bm25 import Bm25Index
 from indexes.collection import open_vectors, read_rows, text_folder
 from indexes.documents import DocumentStore, write_segment
@@ -24,7 +25,6 @@ from indexes.exact import normalised
 from indexes.interface import BadDocumentError, BadVectorError, Document, IndexesError, Matrix, check_vectors
 from indexes.manifest import BuildRecord, EncoderRecord, FileRecord, Manifest, Segment
 
-GRAPHS = ("hnsw", "ivfpq")
 MERGED_ROWS = 1 << 16  # segments beyond this are left alone
 COMMITTED = tuple(f for f in storage.FOLDERS if f != storage.SCRATCH)
 
@@ -58,9 +58,9 @@ class Writer:
         The files of `encoder_folder` are copied in, so that the index can move to another machine.
         """
         Analysis(manifest.language)  # raises for an unknown one before anything is written
-        if manifest.vectors not in ("none", "flat", *GRAPHS):
+        if manifest.vectors not in ("none", "flat", *KINDS):
             raise IndexesError(
-                f"unknown kind of vectors {manifest.vectors!r}: choose flat, {', '.join(GRAPHS)}"
+                f"unknown kind of vectors {manifest.vectors!r}: choose flat, {', '.join(KINDS)}"
             )
         with storage.disk_errors(f"creating {directory}"):
             directory.mkdir(parents=True, exist_ok=True)
@@ -178,7 +178,7 @@ class Writer:
             lines = (line + b"\n" for line in self._quarantine)
             files |= self._write(storage.QUARANTINE, f"{name}.jsonl", lines)
         grown = self._documents or manifest.build.complete > self.manifest.build.complete
-        if grown and manifest.build.complete and manifest.vectors in GRAPHS and manifest.encoder:
+        if grown and manifest.build.complete and manifest.vectors in KINDS and manifest.encoder:
             _replace(files, storage.GRAPH, self._write_graph(name, manifest, manifest.encoder.dim))
         return files
 

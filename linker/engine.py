@@ -10,6 +10,7 @@ from indexes.collection import Collection
 from indexes.hybrid import Answer, Mode, OnFailure
 from indexes.interface import BackendUnavailableError, Document, EncoderMismatchError, Filter, Matrix
 from indexes.manifest import EncoderRecord
+from indexes.storage import ENCODER
 from indexes.writer import Writer
 from linker.encoders import Encoder, load_encoder
 from linker.errors import LinkerError
@@ -21,6 +22,23 @@ if TYPE_CHECKING:
 BATCH = 256
 
 
+def open_encoder(directory: Path, record: EncoderRecord, given: Encoder | None = None) -> Encoder:
+    """Return the encoder that an index was built with; `given` stands for the one it names.
+
+    Raises EncoderMismatchError, LinkerError. The check hashes the whole model: do it once.
+    """
+    own = record.name.startswith(f"{ENCODER}/")
+    encoder = given or load_encoder(str(directory / record.name) if own else record.name)
+    found = encoder.fingerprint
+    if found != record.fingerprint:
+        raise EncoderMismatchError(
+            f"the encoder {record.name!r} is not the one {directory} was built with (fingerprint "
+            f"{found[:12]}, not {record.fingerprint[:12]}): "
+            "name the right one with --encoder, or rebuild the index"
+        )
+    return encoder
+
+
 class Engine:
     """An index with its encoder. Searches see one committed generation; changes commit a new one and show it."""
 
@@ -30,8 +48,8 @@ class Engine:
         """Open `directory`; `encoder` replaces the one the index names, and must have its fingerprint."""
         self.directory = directory
         self._on_failure = on_failure
-        self._encoder = encoder
-        self._checked = ""  # the encoder's fingerprint, once it is known
+        self._given = encoder
+        self._encoder: Encoder | None = None  # once it is loaded and checked
         self._open()
 
     @classmethod
@@ -128,20 +146,10 @@ class Engine:
     @property
     def encoder(self) -> Encoder:
         """The index's encoder, loaded on first use and checked against the index's fingerprint."""
-        record = self._record
-        if record is None:
+        if self._record is None:
             raise BackendUnavailableError("the index was built without an encoder")
         if self._encoder is None:
-            own = record.name.startswith("encoder/")
-            self._encoder = load_encoder(str(self.directory / record.name) if own else record.name)
-        if not self._checked:
-            self._checked = self._encoder.fingerprint  # once: hashing a large model outlasts encoding a query
-        if self._checked != record.fingerprint:
-            raise EncoderMismatchError(
-                f"the encoder {record.name!r} is not the one {self.directory} was built with (fingerprint "
-                f"{self._checked[:12]}, not {record.fingerprint[:12]}): "
-                "name the right one with --encoder, or rebuild the index"
-            )
+            self._encoder = open_encoder(self.directory, self._record, self._given)
         return self._encoder
 
     def _embed(self, texts: Sequence[str]) -> Matrix:

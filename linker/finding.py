@@ -75,13 +75,13 @@ def find(
     """
     seeds = {c.seed for c in ranked}
     judged = _standing(ledger, seeds)
+    relevant = _relevant(judged)
     last: float | None = None
     position = 0
-    reason = "every candidate was judged"
-    while position < len(ranked):
-        candidate = ranked[position]
-        if stop := _reason_to_stop(judged, candidate, rule):
-            reason = stop
+    while True:
+        candidate = ranked[position] if position < len(ranked) else None
+        reason = _reason_to_stop(len(judged), relevant, candidate, rule)
+        if reason or candidate is None:
             break
         last = candidate.score
         if (candidate.seed, candidate.id) in judged:
@@ -94,13 +94,13 @@ def find(
         if verdict == "undo":
             position = _undo(ledger, ranked, position)
             judged = _standing(ledger, seeds)
+            relevant = _relevant(judged)
         else:
             ledger.add(Judgement(candidate.seed, candidate.id, verdict, candidate.score))
             judged[candidate.seed, candidate.id] = verdict
+            relevant += verdict > 0
             position += 1
-    if rule.until is not None and _relevant(judged) >= rule.until:
-        reason = f"{rule.until} relevant found"
-    return FindReport(len(judged), _relevant(judged), last, reason)
+    return FindReport(len(judged), relevant, last, reason)
 
 
 def _standing(ledger: Ledger, seeds: set[str]) -> dict[tuple[str, str], int]:
@@ -112,10 +112,13 @@ def _relevant(judged: Mapping[tuple[str, str], int]) -> int:
     return sum(relevance > 0 for relevance in judged.values())
 
 
-def _reason_to_stop(judged: Mapping[tuple[str, str], int], candidate: Candidate, rule: StopRule) -> str:
-    if rule.until is not None and _relevant(judged) >= rule.until:
+def _reason_to_stop(read: int, relevant: int, candidate: Candidate | None, rule: StopRule) -> str:
+    """Return why to stop before `candidate` (None: nothing is left); empty to go on."""
+    if rule.until is not None and relevant >= rule.until:
         return f"{rule.until} relevant found"
-    if rule.max_read is not None and len(judged) >= rule.max_read:
+    if candidate is None:
+        return "every candidate was judged"
+    if rule.max_read is not None and read >= rule.max_read:
         return f"{rule.max_read} read"
     if rule.threshold is not None and candidate.score < rule.threshold:
         return f"the next score, {candidate.score:.6g}, is below the threshold {rule.threshold:g}"

@@ -85,15 +85,18 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Add corpora to an index, in one commit; ids that are present are quarantined unless --replace."""
+    from indexes import manifest as manifests
     from linker import building
     from linker.corpora import Columns
-    from linker.engine import Engine
+    from linker.encoders import load_encoder
+    from linker.engine import open_encoder
 
-    engine = Engine.open(directory, encoder=encoder)
+    record = manifests.load(directory).encoder
+    given = load_encoder(encoder) if encoder else None
     options = building.BuildOptions(
         batch_size=batch_size, columns=Columns(id_column, text_column, title_column)
     )
-    model = engine.encoder if engine.collection.manifest.encoder else None
+    model = open_encoder(directory, record, given) if record else None
     report = building.add(corpus, directory, model, options, replace=replace)
     _report(report, directory, as_json)
     if report.interrupted:
