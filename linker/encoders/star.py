@@ -9,6 +9,7 @@ h heads of e dimensions each.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -98,10 +99,16 @@ class _Layer(nn.Module):
 
 
 class _Attention(nn.Module):
-    """Projections and one α a head. Keys need no bias: entmax does not see what all scores share."""
+    """Projections and one α a head. Keys need no bias: entmax does not see what all scores share.
+
+    `tap`, when set, is given the weights and which places count (a broadcastable mask) and returns the weights to use:
+    the ring's are [places, B, L, h], the places being −c … c, the relay and, if it is one, the own word vector; the
+    relay's are [B, 1 + L, h], itself first. `linker.encoders.explain` looks through it.
+    """
 
     def __init__(self, config: StarConfig) -> None:
         super().__init__()
+        self.tap: Callable[[Tensor, Tensor], Tensor] | None = None
         self.heads, self.head_dim, self.window = config.heads, config.head_dim, config.window
         inner = config.heads * config.head_dim
         self.query = nn.Linear(config.dim, inner)
@@ -118,6 +125,9 @@ class _Attention(nn.Module):
     def alpha(self) -> Tensor:
         """α of each head, [h], inside (1, 2)."""
         return 1 + torch.sigmoid(self.raw_alpha)
+
+    def _tapped(self, weights: Tensor, inside: Tensor) -> Tensor:
+        return weights if self.tap is None else self.tap(weights, inside)
 
     def _split(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:-1], self.heads, self.head_dim)  # [..., h·e] → [..., h, e]
@@ -139,7 +149,7 @@ class _Ring(_Attention):
         ]
         scores = torch.stack([(query * key).sum(-1) for key in keys])  # [2c+2 or 2c+3, B, L, h]
         inside = torch.stack([*_shifts(mask, self.window), *(torch.ones_like(mask) for _ in own)])[..., None]
-        weights = entmax(scores, self.alpha, dim=0, mask=inside)
+        weights = self._tapped(entmax(scores, self.alpha, dim=0, mask=inside), inside)
         mixed = torch.zeros_like(query)
         for weight, value in zip(weights, values, strict=True):
             mixed = torch.addcmul(mixed, weight[..., None], value)
@@ -156,7 +166,7 @@ class _Relay(_Attention):
         query = self._split(self.query(relay)) / math.sqrt(self.head_dim)  # [B, h, e]
         probe = torch.einsum("bhe,hed->bhd", query, self._matrices(self.key))
         scores = torch.einsum("bld,bhd->blh", seen, probe)
-        weights = entmax(scores, self.alpha, dim=1, mask=inside)  # [B, 1+L, h]
+        weights = self._tapped(entmax(scores, self.alpha, dim=1, mask=inside), inside)  # [B, 1+L, h]
         mixed = torch.einsum("blh,bld->bhd", weights, seen)
         values = torch.einsum("bhd,hed->bhe", mixed, self._matrices(self.value))
         out: Tensor = self.out(values.flatten(-2) + self.value.bias)  # [B, d]
