@@ -20,16 +20,11 @@ PathLike = str | os.PathLike[str]
 _BLOCK = 1 << 21  # bytes parsed at once: its arrays stay in the processor's cache
 _SPACE = np.zeros(256, np.bool_)
 _SPACE[[9, 10, 11, 12, 13, 32]] = True
-_NEWLINE = 10
-
-
-def text_begin(buffer: Bytes) -> int:
-    """Return the offset of the text, after a byte order mark."""
-    return PAD + 3 * (buffer[PAD : PAD + 3].tobytes() == codecs.BOM_UTF8)
+_TAB, _NEWLINE, _BLANK = 9, 10, 32
 
 
 def load(path: PathLike) -> Bytes:
-    """Return a file's text with `PAD` zero bytes either side, ending in a newline."""
+    """Return a file's text, ending in a newline, without a byte order mark, and `PAD` zero bytes either side."""
     try:
         if str(path).endswith(".gz"):
             with gzip.open(path, "rb") as packed:
@@ -64,22 +59,30 @@ def _checked(buffer: Bytes, path: PathLike) -> Bytes:
     if not text.min():
         line = int(np.count_nonzero(buffer[: int(np.argmin(buffer[PAD:])) + PAD] == _NEWLINE)) + 1
         raise InputError(f"{path}:{line}: the line holds a NUL byte; is this a text file?")
+    mark = len(codecs.BOM_UTF8)
+    if text[:mark].tobytes() == codecs.BOM_UTF8:
+        text[:mark] = 0
+        return buffer[mark:]
     return buffer
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Lines cut into columns: `begin` and `end` are int64 [rows, columns]; `line` as in `Source`."""
+    """Lines cut into columns: where the separators `before` and `after` each field are, int64 [rows, columns].
+
+    They count from `base` in the buffer; `line` as in `Source`.
+    """
 
     buffer: Bytes
-    begin: Ints
-    end: Ints
+    base: int
+    before: Ints
+    after: Ints
     line: int | Ints
 
-    def column(self, number: int) -> Fields:
-        """Return one column's fields."""
-        begin = np.ascontiguousarray(self.begin[:, number])
-        return Fields(self.buffer, begin, self.end[:, number] - begin)
+    def column(self, number: int, rows: slice = slice(None)) -> Fields:
+        """Return one column's fields, of all rows or some."""
+        before = self.before[rows, number] + 1
+        return Fields(self.buffer, before + self.base, self.after[rows, number] - before)
 
     def place(self, row: int, path: str) -> str:
         """Name the file and line of a row."""
@@ -87,21 +90,17 @@ class Block:
 
 
 def lines(
-    buffer: Bytes, path: str, columns: int, most: int | None, wanted: str, begin: int, line: int = 1
+    buffer: Bytes, path: str, columns: int, most: int | None, wanted: str, begin: int = PAD, line: int = 1
 ) -> Iterator[Block]:
     """Cut the text from offset `begin`, where `line` starts, into blocks of rows of `columns` columns."""
     end = len(buffer) - PAD
     while begin < end:
         stop = line_end(buffer, min(begin + _BLOCK, end))
-        edges = np.flatnonzero(buffer[begin:stop] <= 32) + begin
-        kinds = buffer[edges]
-        spaces = _SPACE[kinds]
-        if not spaces.all():
-            edges, kinds = edges[spaces], kinds[spaces]
-        edges = np.concatenate(([begin - 1], edges))
-        block = _regular(buffer, edges, kinds, columns, line)
-        yield block or _irregular(buffer, edges, kinds, (columns, most, wanted), path, line)
-        line += int(np.count_nonzero(kinds == _NEWLINE))
+        text = buffer[begin - 1 : stop]  # from the newline before, or a zero byte
+        newlines = int(np.count_nonzero(text[1:] == _NEWLINE))
+        cut = _regular(text, newlines, columns, line)
+        yield Block(buffer, begin - 1, *(cut or _irregular(text, (columns, most, wanted), path, line)))
+        line += newlines
         begin = stop
 
 
@@ -113,22 +112,30 @@ def line_end(buffer: Bytes, stop: int) -> int:
     return stop
 
 
-def _regular(buffer: Bytes, edges: Ints, kinds: Bytes, columns: int, line: int) -> Block | None:
-    """Cut lines that all hold exactly `columns` columns with one separator between; None if they do not."""
-    if len(kinds) % columns or not (np.diff(edges) > 1).all():
+def _regular(text: Bytes, newlines: int, columns: int, line: int) -> tuple[Ints, Ints, int] | None:
+    """Cut lines that all hold exactly `columns` columns with one blank or tab between; None if they do not."""
+    edge = text <= _BLANK
+    edges = np.flatnonzero(edge)
+    gaps = np.count_nonzero(text[1:] == _BLANK)
+    if gaps != newlines * (columns - 1):
+        gaps += np.count_nonzero(text[1:] == _TAB)
+    if (
+        len(edges) != newlines * columns + 1
+        or gaps != newlines * (columns - 1)
+        or (edge[1:] & edge[:-1]).any()
+    ):
         return None
-    newline = kinds.reshape(-1, columns) == _NEWLINE
-    if not newline[:, -1].all() or np.count_nonzero(newline) != len(newline):
-        return None
-    return Block(buffer, edges[:-1].reshape(-1, columns) + 1, edges[1:].reshape(-1, columns), line)
+    before, after = edges[:-1].reshape(-1, columns), edges[1:].reshape(-1, columns)
+    return (before, after, line) if (text[after[:, -1]] == _NEWLINE).all() else None
 
 
 def _irregular(
-    buffer: Bytes, edges: Ints, kinds: Bytes, rule: tuple[int, int | None, str], path: str, first: int
-) -> Block:
+    text: Bytes, rule: tuple[int, int | None, str], path: str, first: int
+) -> tuple[Ints, Ints, Ints]:
     """Cut any lines; blank ones are passed over. Raises InputError where the column count is wrong."""
     columns, most, wanted = rule
-    line = np.concatenate(([0], np.cumsum(kinds[:-1] == _NEWLINE)))
+    edges = np.concatenate(([0], np.flatnonzero(_SPACE[text[1:]]) + 1))
+    line = np.concatenate(([0], np.cumsum(text[edges[1:-1]] == _NEWLINE)))
     word = np.diff(edges) > 1
     count = np.bincount(line[word], minlength=int(line[-1]) + 1)
     wrong = (count > 0) & ((count < columns) | (count > (most or np.inf)))
@@ -137,5 +144,4 @@ def _irregular(
         raise InputError(f"{path}:{first + at}: {count[at]} columns; expected: {wanted}")
     start = (np.cumsum(count) - count)[count > 0]
     cells = start[:, None] + np.arange(columns)
-    begin, end = edges[:-1][word] + 1, edges[1:][word]
-    return Block(buffer, begin[cells], end[cells], np.flatnonzero(count > 0) + first)
+    return edges[:-1][word][cells], edges[1:][word][cells], np.flatnonzero(count > 0) + first

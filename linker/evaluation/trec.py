@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from linker.errors import InputError
-from linker.evaluation.columns import Block, PathLike, line_end, lines, load, text_begin
+from linker.evaluation.columns import Block, PathLike, line_end, lines, load
+from linker.evaluation.decimals import numbers
 from linker.evaluation.entries import Entries, Source
-from linker.evaluation.fields import Bytes, Fields, Floats, Ints, Words
+from linker.evaluation.fields import PAD, Bytes, Fields, Floats, Ints, Words
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
 _RUN_COLUMNS = "topic Q0 document rank score name"
@@ -30,12 +31,11 @@ def read_run(path: PathLike) -> Entries[float]:
     that repeats inside a topic, an empty file.
     """
     buffer, name = load(path), str(path)
-    begin = text_begin(buffer)
-    parts, label = _Parts(), Fields(buffer, np.empty(0, np.int64), np.empty(0, np.int64))
-    for block in lines(buffer, name, 6, None, _RUN_COLUMNS, begin):
+    parts, label = _Parts(), [""]
+    for block in lines(buffer, name, 6, None, _RUN_COLUMNS):
         parts.add(block, 2, _scores(block, name))
-        label = block.column(5)[-1:]
-    return parts.entries(buffer, name, kind="run", name="".join(label.texts()))
+        label = block.column(5, slice(-1, None)).texts() or label
+    return parts.entries(buffer, name, kind="run", name=label[0])
 
 
 def read_qrels(path: PathLike) -> Entries[int]:
@@ -45,10 +45,9 @@ def read_qrels(path: PathLike) -> Entries[int]:
     that repeats inside a topic, an empty file.
     """
     buffer, name, parts = load(path), str(path), _Parts()
-    begin = text_begin(buffer)
-    header = _beir_header(buffer, begin, name)
+    header = _beir_header(buffer, name)
     columns, wanted = (3, "query-id corpus-id score") if header else (4, _QRELS_COLUMNS)
-    for block in lines(buffer, name, columns, columns, wanted, header or begin, 1 + bool(header)):
+    for block in lines(buffer, name, columns, columns, wanted, header or PAD, 1 + bool(header)):
         parts.add(block, columns - 2, _relevances(block, name))
     return parts.entries(buffer, name, kind="qrels", name="")
 
@@ -128,7 +127,7 @@ def _replacing(target: Path) -> Iterator[IO[bytes]]:
 
 def _scores(block: Block, path: str) -> Floats:
     fields = block.column(4)
-    values = fields.numbers()
+    values = numbers(fields)
     bad = np.isnan(values)
     if bad.any():
         row = int(np.argmax(bad))
@@ -138,7 +137,7 @@ def _scores(block: Block, path: str) -> Floats:
 
 
 def _relevances(block: Block, path: str) -> Floats:
-    fields = block.column(block.begin.shape[1] - 1)
+    fields = block.column(block.after.shape[1] - 1)
     digit = fields.buffer[fields.start] - ord("0")
     values = digit.astype(np.float64)
     rest = np.flatnonzero((fields.length > 1) | (digit > 9))
@@ -152,10 +151,10 @@ def _relevances(block: Block, path: str) -> Floats:
     return values
 
 
-def _beir_header(buffer: Bytes, begin: int, path: str) -> int:
+def _beir_header(buffer: Bytes, path: str) -> int:
     """Return the offset after a BEIR header line, 0 where the file is no BEIR file."""
-    stop = line_end(buffer, begin + 1)
-    cells = buffer[begin:stop].tobytes().split()
+    stop = line_end(buffer, PAD + 1)
+    cells = buffer[PAD:stop].tobytes().split()
     if len(cells) != 3:
         return 0
     if cells[2].lower() not in (b"score", b"relevance", b"rel", b"label"):

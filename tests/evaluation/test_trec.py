@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from linker.errors import InputError
 from linker.evaluation import columns, evaluate, read_qrels, read_run, write_run
+from linker.evaluation.decimals import numbers
 from linker.evaluation.fields import Fields
 
 
@@ -143,7 +144,7 @@ def test_a_pipe_can_be_read(tmp_path: Path) -> None:
     assert len(run["q2"]) == 9000
 
 
-numbers = st.one_of(
+decimals = st.one_of(
     st.floats(allow_nan=False).map(repr),
     st.decimals(allow_nan=False, allow_infinity=False, places=5).map(str),
     st.from_regex(r"\A[+-]?[0-9]{0,12}\.?[0-9]{0,12}\Z"),
@@ -156,9 +157,9 @@ numbers = st.one_of(
 
 
 @settings(max_examples=400, deadline=None, derandomize=True)
-@given(st.lists(numbers, min_size=1, max_size=20))
+@given(st.lists(decimals, min_size=1, max_size=20))
 def test_numbers_are_read_as_c_reads_them(texts: list[str]) -> None:
-    got = Fields.of(texts).numbers().tolist()
+    got = numbers(Fields.of(texts)).tolist()
     for text, value in zip(texts, got, strict=True):
         try:
             expected = float(text)
@@ -166,6 +167,22 @@ def test_numbers_are_read_as_c_reads_them(texts: list[str]) -> None:
             expected = math.nan
         assert value == expected or (math.isnan(value) and math.isnan(expected)), text
         assert math.copysign(1, value) == math.copysign(1, expected) or math.isnan(expected)
+
+
+def test_every_short_shape_of_decimal_is_read_exactly() -> None:
+    """Every count of digits before and after the point, with and without sign, up to 18 characters."""
+    rng = random.Random(1)
+    shapes = [
+        (sign, a, b) for sign in ("", "-", "+") for a in range(18) for b in range(18) if 0 < a + b <= 17
+    ]
+    digits = [
+        ("".join(rng.choices("0123456789", k=n)) for n in shape[1:]) for shape in shapes for _ in range(8)
+    ]
+    signs = [sign for sign, _, _ in shapes for _ in range(8)]
+    texts = [f"{sign}{whole}.{rest}" for sign, (whole, rest) in zip(signs, digits, strict=True)]
+    texts += [text.replace(".", "") for text in texts]
+    rng.shuffle(texts)
+    assert numbers(Fields.of(texts)).tolist() == [float(text) for text in texts]
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
