@@ -23,6 +23,7 @@ MAY = {
     "tuning": {"indexes"},
     "encoders": {"indexes", "tokens"},
     "training": {"indexes", "corpora", "encoders", "evaluation", "tokens"},
+    "crosslingual": {"indexes", "corpora", "encoders", "evaluation"},
     "engine": {"indexes", "corpora", "encoders", "tuning"},
     "building": {"indexes", "corpora", "encoders"},
     "finding": {"indexes", "corpora", "engine", "review"},
@@ -30,7 +31,7 @@ MAY = {
     "demo_training": {"encoders", "tokens", "training", "indexes", "evaluation"},
     "demo": {"demo_training", "indexes", "building", "corpora", "encoders", "engine", "evaluation", "training"},
     "cli": {"indexes", "building",
-            "config", "corpora", "doctor", "encoders", "engine", "evaluation", "finding", "review",
+            "config", "corpora", "crosslingual", "doctor", "encoders", "engine", "evaluation", "finding", "review",
             "training", "tuning"},
     "__main__": {"cli"},
 }  # fmt: skip

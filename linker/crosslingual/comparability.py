@@ -1,0 +1,102 @@
+"""Comparability over a bilingual lexicon (Li & Gaussier), binary and idf, and a cosine of translated vectors.
+
+M(f, e) = [Σ_{w ∈ V(f)∩D_F} σ(w, e) + Σ_{v ∈ V(e)∩D_E} σ(v, f)] / (|V(f)∩D_F| + |V(e)∩D_E|), where σ(w, d) = 1 iff
+d holds a translation of w. All exact: two sparse products a block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.sparse import csr_array, hstack
+
+from linker.crosslingual.candidates import Scores
+from linker.crosslingual.pages import Terms
+
+Weighting = Literal["binary", "idf"]
+Direction = Literal["both", "forward", "backward"]
+
+
+def idf(terms: Terms) -> Scores:
+    """Return ln((N + 1) / (df + 1)) of each term: float32 [v]."""
+    n = terms.counts.shape[0]
+    return np.asarray(np.log((n + 1) / (terms.document_frequency + 1)), np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparability:
+    """M of all pairs: `left` [sources, c] · `right` [c, targets] are the hits, the masses make the denominator."""
+
+    left: csr_array
+    right: csr_array
+    source_mass: Scores
+    target_mass: Scores
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of source and of target pages."""
+        return self.left.shape[0], self.right.shape[1]
+
+    def block(self, begin: int, end: int) -> Scores:
+        """Return M of the source pages begin … end−1: float32 [end − begin, targets]; 0 where nothing is known."""
+        hits: Scores = (self.left[begin:end] @ self.right).toarray()
+        mass = self.source_mass[begin:end, None] + self.target_mass[None, :]
+        np.divide(hits, mass, out=hits, where=mass > 0)  # no mass, no hits: the score stays 0
+        return hits
+
+
+def comparability(
+    source: Terms,
+    target: Terms,
+    relation: csr_array,
+    *,
+    weighting: Weighting = "idf",
+    direction: Direction = "both",
+) -> Comparability:
+    """Prepare M for two sets of pages. `relation`: CSR [v source, v target], non-zero where terms translate.
+
+    `idf`: each hit counts ln((N+1)/(df+1)) of the term on its own side. `forward`: only the source's words are
+    looked for in the target (M_fe); `backward`: only the target's in the source (M_ef).
+    """
+    links = _binary(relation)
+    x, y = _restricted(source, _sums(links, 1)), _restricted(target, _sums(links, 0))
+    translated_x, translated_y = _binary(source.present @ links), _binary(target.present @ links.T.tocsr())
+    w, v = (idf(source), idf(target)) if weighting == "idf" else (None, None)
+    left, right = [], []
+    source_mass, target_mass = np.zeros(x.shape[0], np.float32), np.zeros(y.shape[0], np.float32)
+    if direction != "backward":
+        left.append(_scaled(x, w))
+        right.append(translated_y)
+        source_mass = _sums(left[-1], 1)
+    if direction != "forward":
+        left.append(_scaled(translated_x, v))
+        right.append(y)
+        target_mass = _sums(_scaled(y, v), 1)
+    columns = csr_array(hstack(right, format="csr"))
+    return Comparability(csr_array(hstack(left, format="csr")), columns.T.tocsr(), source_mass, target_mass)
+
+
+def _sums(matrix: csr_array, axis: int) -> Scores:
+    return np.asarray(matrix.sum(axis=axis), np.float32).ravel()
+
+
+def _binary(matrix: csr_array) -> csr_array:
+    ones = np.ones(matrix.nnz, np.float32)
+    return csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def _restricted(terms: Terms, known: Scores) -> csr_array:
+    """Return who holds which term, of the terms that the lexicon knows."""
+    present = terms.present.copy()
+    present.data *= (known > 0).astype(np.float32)[present.indices]
+    present.eliminate_zeros()
+    return present
+
+
+def _scaled(matrix: csr_array, weights: Scores | None) -> csr_array:
+    if weights is None:
+        return matrix
+    data = matrix.data * weights[matrix.indices]
+    return csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)

@@ -1,0 +1,68 @@
+"""Lexicons: which terms translate which; from dictionaries, from identical strings, and induced from linked pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array
+
+from linker.crosslingual.dictionaries import Pair
+from linker.crosslingual.languages import Language
+from linker.crosslingual.pages import Terms
+
+MIN_TOGETHER = 3  # linked pages that must hold both words
+MAX_LINKS = 3  # translations of a word, each way
+FALSE_SHARE = 0.1  # estimated share of false links among those kept
+PERMUTATIONS = 1
+EXPECTED_ROWS = 2000  # rows of a block of the count product
+
+
+@dataclass(frozen=True, eq=False)
+class Lexicon:
+    """Links between the terms of two languages, with weights: (source term, target term) → weight > 0."""
+
+    links: dict[tuple[str, str], float]
+
+    def __len__(self) -> int:
+        return len(self.links)
+
+    def __or__(self, other: Lexicon) -> Lexicon:
+        """Return both; the first one's weight counts where both have a link."""
+        return Lexicon({**other.links, **self.links})
+
+    def relation(self, source: Terms, target: Terms) -> csr_array:
+        """Return the links as a matrix over two vocabularies: float32 CSR [v source, v target]."""
+        known = [
+            (source.position[f], target.position[e], weight)
+            for (f, e), weight in self.links.items()
+            if f in source.position and e in target.position
+        ]
+        rows, columns, weights = zip(*known, strict=True) if known else ((), (), ())
+        shape = (len(source.vocabulary), len(target.vocabulary))
+        return coo_array((np.array(weights, np.float32), (rows, columns)), shape=shape).tocsr()
+
+
+def from_pairs(pairs: Iterable[Pair], source: Language, target: Language) -> Lexicon:
+    """Make a lexicon of a dictionary's pairs, each side reduced to the terms that pages have.
+
+    A foreign side of several words has no term and is left out; of an English gloss each word counts.
+    """
+    links: dict[tuple[str, str], float] = {}
+    for foreign, english in pairs:
+        word = source.fold(foreign).strip()
+        if len(word) > 1 and not word.isspace() and len(word.split()) == 1:
+            for term in target.terms(english):
+                links[source.term(word), term] = 1.0
+    return Lexicon(links)
+
+
+def identical(source: Terms, target: Terms, source_language: Language) -> Lexicon:
+    """Link each term to itself where both languages' pages hold it; Turkish ı stands for i."""
+    shared = {}
+    for term in source.vocabulary:
+        for spelling in {term, term.replace("ı", "i")} if source_language.code in ("tr", "az") else {term}:
+            if spelling in target.position:
+                shared[term, spelling] = 1.0
+    return Lexicon(shared)
