@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from torch import Tensor, nn
+from torch.nn import functional
 
-from linker.encoders.star import masked_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,11 @@ class BagConfig:
         if self.dim < 1 or (self.projection is not None and self.projection < 1):
             raise ValueError("dim and projection must be at least 1")
 
+    @property
+    def output(self) -> int:
+        """The embedding's dimension."""
+        return self.projection or self.dim
+
 
 class BagOfVectors(nn.Module):
     """Token ids to the mean of their vectors, not normalised; a token's weight is the length of its vector."""
@@ -34,8 +39,13 @@ class BagOfVectors(nn.Module):
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Map ids [B, L] and their mask [B, L] (True: a token) to vectors [B, d]; zeros without tokens."""
-        mean: Tensor = self.projection(masked_mean(self.embedding(ids), mask))
-        return mean
+        lengths = mask.sum(1)
+        starts = lengths.cumsum(0) - lengths  # texts end to end: no [B, L, d] is made
+        mean = functional.embedding_bag(
+            ids[mask], self.embedding.weight, starts, mode="mean", sparse=self.embedding.sparse
+        )
+        projected: Tensor = self.projection(mean)
+        return projected
 
 
 def sif_scaled(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,16 +16,21 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from linker.encoders.bag import BagConfig, BagOfVectors
+from linker.encoders.cnn import CnnConfig, TextCnn
+from linker.encoders.gru import BiGruConfig, Gru, GruConfig
 from linker.encoders.star import StarConfig, StarTransformer
 from linker.progress import bar
 from linker.tokens import PAD, Tokenizer
 
-ModelConfig = StarConfig | BagConfig
+ModelConfig = StarConfig | BagConfig | CnnConfig | GruConfig | BiGruConfig
 # One line a model: its name in config.json, its hyperparameters, and what builds it from (config, tokens).
 # Every model maps ids [B, L] and a mask [B, L] to vectors [B, d] and has an `embedding`.
-MODELS: dict[str, tuple[type[ModelConfig], type[StarTransformer] | type[BagOfVectors]]] = {
+MODELS: dict[str, tuple[type[ModelConfig], Callable[[Any, int], nn.Module]]] = {
     "star": (StarConfig, StarTransformer),
     "bag": (BagConfig, BagOfVectors),
+    "cnn": (CnnConfig, TextCnn),
+    "gru": (GruConfig, Gru),
+    "bigru": (BiGruConfig, Gru),
 }
 
 
@@ -41,18 +46,18 @@ class TextEncoder:
     @classmethod
     def new(cls, config: ModelConfig, tokenizer: Tokenizer, max_length: int = 512) -> TextEncoder:
         """Build a model with random weights; `torch.manual_seed` decides them."""
-        build = next(build for settings, build in MODELS.values() if isinstance(config, settings))
-        return cls(config, tokenizer, build(config, tokenizer.size), max_length)  # type: ignore[arg-type]  # its own
+        _, build = MODELS[kind_of(config)]
+        return cls(config, tokenizer, build(config, tokenizer.size), max_length)
 
     @property
     def kind(self) -> str:
         """The model's name in `MODELS`."""
-        return next(kind for kind, (settings, _) in MODELS.items() if isinstance(self.config, settings))
+        return kind_of(self.config)
 
     @property
     def dim(self) -> int:
         """Dimension of the vectors."""
-        return getattr(self.config, "projection", None) or self.config.dim
+        return self.config.dim if isinstance(self.config, StarConfig) else self.config.output
 
     @property
     def fingerprint(self) -> str:
@@ -98,6 +103,11 @@ class TextEncoder:
         device = next(self.module.parameters()).device
         vectors: Tensor = self.module(*(x.to(device) for x in padded(ids)))
         return functional.normalize(vectors.float(), dim=-1)
+
+
+def kind_of(config: ModelConfig) -> str:
+    """Return the name in `MODELS` of the model that a configuration describes."""
+    return next(kind for kind, (settings, _) in MODELS.items() if type(config) is settings)
 
 
 def padded(ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:

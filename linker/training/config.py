@@ -35,19 +35,23 @@ class DataConfig:
 class EncoderConfig:
     """The model; what is not given is as the preset says. Its dimension is the word vectors'."""
 
-    kind: Literal["star", "bag"] = "star"
+    kind: Literal["star", "bag", "cnn", "gru", "bigru"] = "star"
     preset: Literal["paper", "recommended"] = "recommended"
     heads: int | None = None
     head_dim: int | None = None
     window: int | None = None
-    layers: int | None = None
+    layers: int | None = None  # of a star, gru or bigru
     alpha: float | None = None
     token_key: bool | None = None
     residual: bool | None = None
     layer_norm: bool | None = None
     leaky_relu: bool | None = None
     max_weight: float | None = None
-    projection: int | None = None  # of a bag
+    widths: tuple[int, ...] | None = None  # of a cnn's filters
+    filters: int | None = None  # of each width
+    dropout: float | None = None  # of a cnn
+    hidden: int | None = None  # of a gru or bigru
+    projection: int | None = None  # of all but a star
     max_length: int = 512  # tokens when encoding
 
 
@@ -111,7 +115,7 @@ class TrainConfig:
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
 
-def given(config: EncoderConfig, names: set[str]) -> dict[str, int | float | bool]:
+def given(config: EncoderConfig, names: set[str]) -> dict[str, int | float | bool | tuple[int, ...]]:
     """Return what the file sets among `names`."""
     values = dataclasses.asdict(config)
     return {name: values[name] for name in values if name in names and values[name] is not None}

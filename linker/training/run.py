@@ -11,9 +11,8 @@ import torch
 from indexes.interface import Document
 from linker.corpora import read_corpus, read_queries
 from linker.encoders import folder as folders
-from linker.encoders.bag import BagConfig
 from linker.encoders.star import PRESETS
-from linker.encoders.text import ModelConfig, TextEncoder
+from linker.encoders.text import MODELS, ModelConfig, TextEncoder
 from linker.errors import ConfigError, InputError
 from linker.evaluation.trec import read_qrels
 from linker.tokens import Tokenizer
@@ -62,7 +61,7 @@ def build_encoder(config: EncoderConfig, tokenizer: Tokenizer, vectors: Matrix, 
 
 
 def _model_config(config: EncoderConfig, dim: int) -> ModelConfig:
-    model: ModelConfig = PRESETS[config.preset] if config.kind == "star" else BagConfig()
+    model: ModelConfig = PRESETS[config.preset] if config.kind == "star" else MODELS[config.kind][0]()
     names = {field.name for field in dataclasses.fields(model)}
     for name in given(
         config, {f.name for f in dataclasses.fields(config)} - {"kind", "preset", "max_length"}

@@ -13,6 +13,8 @@ import torch
 from linker.encoders import Encoder, load_encoder
 from linker.encoders import folder as folders
 from linker.encoders.bag import BagConfig, sif_scaled
+from linker.encoders.cnn import CnnConfig
+from linker.encoders.gru import BiGruConfig, GruConfig
 from linker.encoders.star import StarConfig
 from linker.encoders.text import ModelConfig, TextEncoder
 from linker.errors import InputError, LinkerError
@@ -24,6 +26,10 @@ CONFIGS: list[ModelConfig] = [
     StarConfig(dim=8, heads=2, head_dim=4, residual=True, max_weight=0.1),
     BagConfig(8),
     BagConfig(8, projection=5),
+    CnnConfig(8, widths=(2, 3), filters=6),
+    GruConfig(8, hidden=6),
+    GruConfig(8, hidden=6, projection=0),
+    BiGruConfig(8, hidden=5, layers=2, projection=7),
 ]
 
 
@@ -52,7 +58,9 @@ def test_saved_and_loaded_is_the_same(config: ModelConfig, tmp_path: Path) -> No
     encoder = build(config)
     folders.save(encoder, tmp_path / "model", "Trained on nothing.")
     loaded = load_encoder(tmp_path / "model")
+    assert isinstance(loaded, TextEncoder)
     assert loaded.fingerprint == encoder.fingerprint
+    assert (loaded.config, loaded.kind) == (config, encoder.kind)
     assert np.array_equal(loaded.encode(TEXTS), encoder.encode(TEXTS))
     assert "Trained on nothing." in (tmp_path / "model/README.md").read_text()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["model"]  # nothing temporary is left

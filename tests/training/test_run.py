@@ -13,6 +13,8 @@ from linker.config import load
 from linker.demo_training import lee_stories, split_opening
 from linker.encoders import load_encoder
 from linker.errors import ConfigError, InputError
+from linker.training import loop
+from linker.training.batches import Batch
 from linker.training.config import TrainConfig
 from linker.training.run import run
 from linker.training.vectors import lsa_vectors, token_counts
@@ -71,6 +73,54 @@ def test_a_toml_file_becomes_a_model(config: Path, overrides: list[str]) -> None
     assert encoder.dim == (7 if bag else 16)
     assert np.isfinite(encoder.encode(["word1 word2", ""])).all()
     assert run(load(config, TrainConfig, [*overrides, *bag]), resume=True) == folder
+
+
+BASELINES = {
+    "cnn": ["encoder.widths=[2,3]", "encoder.filters=6", "encoder.dropout=0.2"],
+    "gru": ["encoder.hidden=6", "encoder.layers=2"],
+    "bigru": ["encoder.hidden=5"],
+}
+
+
+@pytest.mark.parametrize("kind", BASELINES)
+def test_a_baseline_trains_stops_and_goes_on(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    config.write_text(config.read_text().replace("heads = 2\nhead_dim = 4\n", f'kind = "{kind}"\n'))
+    options = [*BASELINES[kind], "training.epochs=2", "training.checkpoint_steps=2"]
+    whole = load(config, TrainConfig, [*options, f"output.path={tmp_path}/whole"])
+    run(whole)
+    step = loop._Trainer._step
+
+    def interrupted(trainer: loop._Trainer, batch: Batch) -> float:
+        if trainer.progress.step == 3:
+            raise KeyboardInterrupt
+        return step(trainer, batch)
+
+    parts = load(config, TrainConfig, options)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(loop._Trainer, "_step", interrupted)
+        run(parts)
+    encoders = [load_encoder(folder) for folder in (run(whole, resume=True), run(parts, resume=True))]
+    vectors = [encoder.encode(["word1 word2", "", "word3"]) for encoder in encoders]
+    assert encoders[0].fingerprint.startswith(f"{kind}-")
+    assert np.abs(vectors[0] - vectors[1]).max() < 1e-6
+    assert not vectors[0][1].any()
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["encoder.kind=cnn", "encoder.hidden=4"], r"encoder\.hidden means nothing to the kind 'cnn'"),
+        (["encoder.kind=bigru", "encoder.filters=4"], r"encoder\.filters means nothing to the kind 'bigru'"),
+        (["encoder.kind=cnn", "encoder.widths=[]"], "one width or more"),
+        (["encoder.kind=gru", "encoder.hidden=0"], "hidden and layers must be at least 1"),
+    ],
+)
+def test_a_baselines_settings_are_checked(config: Path, overrides: list[str], message: str) -> None:
+    config.write_text(config.read_text().replace("heads = 2\nhead_dim = 4\n", ""))
+    with pytest.raises(ConfigError, match=message):
+        run(load(config, TrainConfig, overrides))
 
 
 def test_what_cannot_be_used_is_named(config: Path, tmp_path: Path) -> None:

@@ -1,0 +1,170 @@
+"""The CNN against a loop over windows, the GRUs against torch's own bidirectional GRU, text by text without padding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from linker.encoders.cnn import CnnConfig, TextCnn
+from linker.encoders.gru import BiGruConfig, Gru, GruConfig
+from linker.encoders.star import StarConfig, StarTransformer
+
+LENGTHS = [5, 0, 1, 9, 2]
+CONFIGS: dict[str, CnnConfig | GruConfig] = {
+    "cnn": CnnConfig(6, filters=4),
+    "cnn of one width": CnnConfig(6, widths=(2,), filters=4, projection=3),
+    "cnn of words": CnnConfig(6, widths=(1, 7), filters=3),
+    "gru": GruConfig(6, hidden=5),
+    "bigru": BiGruConfig(6, hidden=5),
+    "gru of two layers": GruConfig(6, hidden=4, layers=2, projection=3),
+    "bigru of three layers": BiGruConfig(6, hidden=4, layers=3),
+    "bare states": BiGruConfig(6, hidden=4, layers=2, projection=0),
+}
+GRADCHECKED: dict[str, CnnConfig | GruConfig] = {
+    "cnn": CnnConfig(2, widths=(2, 3), filters=2),
+    "gru": GruConfig(3, hidden=2),
+    "bigru": BiGruConfig(2, hidden=2),
+    "bare states": BiGruConfig(2, hidden=2, layers=2, projection=0),
+}
+Model = TextCnn | Gru
+
+
+def build(config: CnnConfig | GruConfig, tokens: int = 20) -> Model:
+    """Return a double-precision model in which even the padding's vector is random."""
+    torch.manual_seed(0)
+    model = TextCnn(config, tokens) if isinstance(config, CnnConfig) else Gru(config, tokens)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn_like(parameter) * 0.5)
+    return model.double().eval()
+
+
+def naive(model: Model, config: CnnConfig | GruConfig, ids: list[int]) -> Tensor:
+    """Encode one text by the definition; a text without tokens has no answers and no states: zeros."""
+    if not ids:
+        return torch.zeros(config.output, dtype=torch.float64)
+    words = model.embedding.weight[ids]
+    if isinstance(model, TextCnn):
+        assert isinstance(config, CnnConfig)
+        return model.projection(naive_answers(model, config, words))  # type: ignore[no-any-return]  # a module's output
+    assert isinstance(config, GruConfig)
+    return model.projection(naive_states(model, config, words))  # type: ignore[no-any-return]  # a module's output
+
+
+def naive_answers(model: TextCnn, config: CnnConfig, words: Tensor) -> Tensor:
+    answers = []
+    for width, convolution in zip(config.widths, model.convolutions, strict=True):
+        weight, bias = convolution.get_parameter("weight"), convolution.get_parameter("bias")
+        places = []
+        for place in range(len(words)):
+            answer: Tensor = bias
+            for k in range(width):
+                at = place - (width - 1) // 2 + k
+                answer = answer + weight[:, :, k] @ words[at] if 0 <= at < len(words) else answer
+            places.append(answer.clamp(min=0))
+        answers.append(torch.stack(places).amax(0))
+    return torch.cat(answers)
+
+
+def naive_states(model: Gru, config: GruConfig, words: Tensor) -> Tensor:
+    ways = 2 if config.bidirectional else 1
+    gru = nn.GRU(config.dim, config.hidden, config.layers, bidirectional=ways == 2).double()
+    ours = [gru_of_one_way for layer in model.layers for gru_of_one_way in layer.children()]
+    with torch.no_grad():
+        for number, part in enumerate(ours):
+            suffix = f"_l{number // ways}" + ("_reverse" if number % ways else "")
+            for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
+                gru.get_parameter(name + suffix).copy_(part.get_parameter(f"{name}_l0"))
+    final: Tensor = gru(words)[1]  # [layers · ways, hidden]
+    return final[-ways:].flatten()
+
+
+def batch() -> tuple[Tensor, Tensor]:
+    """Return texts of `LENGTHS` tokens in 12 places; what stands at masked places is no PAD and must not matter."""
+    ids = torch.randint(2, 20, (len(LENGTHS), 12), generator=torch.Generator().manual_seed(1))
+    return ids, torch.arange(12)[None] < torch.tensor(LENGTHS)[:, None]
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_equals_the_definition(name: str) -> None:
+    config = CONFIGS[name]
+    model, (ids, mask) = build(config), batch()
+    exact = torch.stack(
+        [naive(model, config, t[:n]) for t, n in zip(ids.tolist(), LENGTHS, strict=True)]
+    ).detach()
+    assert exact[[0, 3]].abs().amax(1).min() > 1e-3
+    assert (model(ids, mask) - exact).abs().max() < 1e-10
+    assert (model.float()(ids, mask) - exact).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_padding_and_batch_mates_change_nothing(name: str) -> None:
+    model, (ids, mask) = build(CONFIGS[name]), batch()
+    together = model(ids, mask)
+    for row, length in enumerate(LENGTHS):
+        alone = model(ids[row : row + 1, :length], torch.ones(1, length, dtype=torch.bool))
+        assert (together[row] - alone[0]).abs().max() < 1e-12
+    gradient = torch.autograd.grad(together[0].sum(), model.embedding.weight)[0]
+    assert set(gradient.abs().sum(1).nonzero().flatten().tolist()) <= set(ids[0, : LENGTHS[0]].tolist())
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_an_empty_text_is_zero_and_an_empty_batch_has_its_shape(name: str) -> None:
+    model = build(CONFIGS[name]).float()
+    for rows, places in ((2, 3), (2, 0), (0, 3), (0, 0)):
+        nothing = torch.zeros(rows, places, dtype=torch.long)
+        vectors = model(nothing, nothing > 0)
+        assert torch.equal(vectors, torch.zeros(rows, CONFIGS[name].output))
+
+
+@pytest.mark.parametrize("name", GRADCHECKED)
+def test_gradcheck_through_every_parameter(name: str) -> None:
+    model = build(GRADCHECKED[name], tokens=7)
+    ids = torch.tensor([[2, 3, 4, 2], [5, 6, 0, 0], [0, 0, 0, 0]])
+    parameters = dict(model.named_parameters())
+
+    def call(*values: Tensor) -> Tensor:
+        given = dict(zip(parameters, values, strict=True))
+        return torch.func.functional_call(model, given, (ids, ids > 0))  # type: ignore[no-any-return]  # a model's output
+
+    inputs = tuple(p.detach().requires_grad_() for p in parameters.values())
+    assert torch.autograd.gradcheck(call, inputs, eps=1e-6, atol=1e-5)
+    gradients = torch.autograd.grad(call(*inputs).square().sum(), inputs)
+    assert all(gradient.abs().max() > 0 for gradient in gradients)
+
+
+@pytest.mark.parametrize("dim", [128, 300])
+def test_the_defaults_have_about_as_many_parameters_as_the_star(dim: int) -> None:
+    def size(model: nn.Module) -> int:
+        return sum(p.numel() for name, p in model.named_parameters() if name != "embedding.weight")
+
+    star = size(StarTransformer(StarConfig(dim), 2))
+    for model in (TextCnn(CnnConfig(dim), 2), Gru(GruConfig(dim), 2), Gru(BiGruConfig(dim), 2)):
+        assert star / 2 < size(model) < 2 * star
+
+
+def test_dropout_is_for_training_only() -> None:
+    model, (ids, mask) = TextCnn(CnnConfig(6, dropout=0.5), 20), batch()
+    assert not torch.equal(model(ids, mask), model(ids, mask))
+    model.eval()
+    assert torch.equal(model(ids, mask), model(ids, mask))
+
+
+def test_what_makes_no_model_is_refused() -> None:
+    for_cnn: list[dict[str, Any]] = [
+        {"dim": 0},
+        {"widths": ()},
+        {"widths": (3, 0)},
+        {"filters": 0},
+        {"dropout": 1.0},
+        {"projection": 0},
+    ]
+    for wrong in for_cnn:
+        with pytest.raises(ValueError, match="at least"):
+            CnnConfig(**wrong)
+    for of_gru in ({"dim": 0}, {"hidden": 0}, {"layers": 0}, {"projection": -1}):
+        with pytest.raises(ValueError, match="at least"):
+            BiGruConfig(**of_gru)
