@@ -71,8 +71,11 @@ class StarTransformer(nn.Module):
 
     def alphas(self) -> dict[str, list[float]]:
         """Return every head's present α, by layer and kind of attention."""
-        attentions = ((name, m) for name, m in self.named_modules() if isinstance(m, _Attention))
-        return {name: m.alpha.detach().flatten().tolist() for name, m in attentions}
+        return {name: m.alpha.detach().flatten().tolist() for name, m in self.attentions().items()}
+
+    def attentions(self) -> dict[str, _Attention]:
+        """Return the ring's and the relay's attention of every layer by name, in the order of their use."""
+        return {name: m for name, m in self.named_modules() if isinstance(m, _Attention)}
 
 
 class _Layer(nn.Module):

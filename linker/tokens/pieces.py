@@ -62,6 +62,11 @@ class PieceTokenizer:
         encoded = self._tokenizer.encode_batch_fast(plain, add_special_tokens=False)
         return [e.ids[:max_length] for e in encoded]
 
+    def tokens(self, text: str, max_length: int) -> list[str]:
+        """Return the pieces behind the ids of one text."""
+        ids = self.encode_batch([text], max_length)[0]
+        return [self._tokenizer.id_to_token(i) or str(i) for i in ids]
+
     def to_bytes(self) -> bytes:
         """Return the tokenizer.json."""
         return self._tokenizer.to_str().encode()

@@ -70,6 +70,10 @@ class Tokenizer(Protocol):
         """Return the first `max_length` ids of each text; unpadded, empty for a text without tokens."""
         ...
 
+    def tokens(self, text: str, max_length: int) -> list[str]:
+        """Return the tokens behind the ids of one text, for people to read."""
+        ...
+
     def to_bytes(self) -> bytes:
         """Return what `save` writes: always the same bytes for the same tokenizer."""
         ...
@@ -142,6 +146,10 @@ class WordTokenizer:
     def encode_batch(self, texts: Sequence[str], max_length: int) -> list[list[int]]:
         """Return the first `max_length` ids of each text; words not known become UNK."""
         return [self.vocabulary.encode(tokenize(text)[:max_length]) for text in texts]
+
+    def tokens(self, text: str, max_length: int) -> list[str]:
+        """Return the tokens behind the ids of one text, those not known too."""
+        return tokenize(text)[:max_length]
 
     def to_bytes(self) -> bytes:
         """Return a JSON object: type "words" and the tokens in the order of their ids."""

@@ -1,0 +1,124 @@
+"""Recorded weights are those the model used, and zeros are counted as a loop counts them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+from torch import Tensor
+
+from linker.encoders.attention import sparsity, tapped
+from linker.encoders.bag import BagConfig
+from linker.encoders.star import StarConfig, StarTransformer
+from linker.encoders.text import TextEncoder, padded
+from linker.tokens import Vocabulary, WordTokenizer
+
+SMALL = StarConfig(dim=8, heads=3, head_dim=4, layers=2, alpha=1.7, window=1)
+IDS = [[2, 3, 4, 5, 6], [7], [8, 2, 9, 3]]
+CONFIGS = {
+    "small": SMALL,
+    "everything": dataclasses.replace(
+        SMALL, residual=True, layer_norm=True, leaky_relu=True, max_weight=0.3, window=2
+    ),
+    "no token key": dataclasses.replace(SMALL, token_key=False),
+}
+
+
+def encoder(config: StarConfig | BagConfig) -> TextEncoder:
+    """Return an encoder with every parameter random, zero-initialised ones too."""
+    torch.manual_seed(0)
+    model = TextEncoder.new(config, WordTokenizer(Vocabulary.of(f"w{i}" for i in range(10))))
+    with torch.no_grad():
+        for parameter in model.module.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.5)
+    return model
+
+
+def star(config: StarConfig) -> StarTransformer:
+    module = encoder(config).module
+    assert isinstance(module, StarTransformer)
+    return module
+
+
+def record(module: StarTransformer, ids: list[list[int]]) -> dict[str, tuple[Tensor, Tensor]]:
+    seen: dict[str, tuple[Tensor, Tensor]] = {}
+
+    def keep(name: str, weights: Tensor, inside: Tensor) -> Tensor:
+        seen[name] = weights, inside
+        return weights
+
+    with torch.no_grad(), tapped(module, keep):
+        module(*padded(ids))
+    return seen
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_recorded_weights_reproduce_the_embedding(name: str) -> None:
+    """With queries, keys and α scrambled, the recorded weights alone bring the embedding back."""
+    module = star(CONFIGS[name])
+    with torch.no_grad():
+        expected = module(*padded(IDS))
+        seen = record(module, IDS)
+        for parameter_name, parameter in module.named_parameters():
+            if any(part in parameter_name for part in ("query", "key", "raw_alpha")):
+                parameter.add_(torch.randn_like(parameter))
+        scrambled = module(*padded(IDS))
+        with tapped(module, lambda name, weights, inside: seen[name][0]):
+            replayed = module(*padded(IDS))
+        again = module(*padded(IDS))
+    assert (scrambled - expected).abs().max() > 1e-3
+    assert torch.equal(replayed, expected)
+    assert torch.equal(again, scrambled)  # the tap is gone
+    assert list(seen) == list(module.alphas())
+
+
+def test_weights_are_probabilities_over_the_places_that_count() -> None:
+    ids = [[2, 3, 4, 5]]
+    for name, (weights, inside) in record(star(SMALL), ids).items():
+        places = 0 if name.endswith("ring") else 1
+        assert weights.shape == ((3 + 1 + (name == "layers.1.ring"), 1, 4, 3) if places == 0 else (1, 5, 3))
+        assert (weights >= 0).all()
+        assert torch.allclose(weights.sum(places), torch.ones(()))
+        assert (weights[~inside.expand_as(weights)] == 0).all()
+
+
+def test_sparsity_counts_what_a_loop_counts() -> None:
+    model = encoder(SMALL)
+    assert isinstance(model.module, StarTransformer)
+    zeros = {name: [0, 0, 0] for name in model.module.attentions()}
+    places = dict.fromkeys(zeros, 0)
+    for text in IDS:
+        for name, (weights, _) in record(model.module, [text]).items():
+            if name.endswith("relay"):
+                places[name] += 1 + len(text)
+                rows = [weights[0, j] for j in range(1 + len(text))]
+            else:
+                near = [(o, i) for i in range(len(text)) for o in range(3) if 0 <= i + o - 1 < len(text)]
+                near += [(o, i) for i in range(len(text)) for o in range(3, len(weights))]
+                places[name] += len(near)
+                rows = [weights[o, 0, i] for o, i in near]
+            for row in rows:
+                zeros[name] = [z + int(w == 0) for z, w in zip(zeros[name], row, strict=True)]
+    model.module.train()
+    found = sparsity(model, [*IDS, []])
+    assert model.module.training
+    assert any(0 < share < 1 for shares in found.values() for share in shares)
+    for name, shares in found.items():
+        assert shares == pytest.approx([z / places[name] for z in zeros[name]], abs=1e-6)
+
+
+def test_sparsity_of_nothing_and_of_other_models_is_empty() -> None:
+    assert sparsity(encoder(SMALL), [[], []]) == {}
+    assert sparsity(encoder(BagConfig(dim=4)), IDS) == {}
+
+
+def test_an_error_in_the_model_leaves_no_tap_behind() -> None:
+    module = star(SMALL)
+    with (
+        pytest.raises(IndexError),
+        tapped(module, lambda name, weights, inside: weights),
+        torch.no_grad(),
+    ):
+        module(torch.tensor([[99]]), torch.ones(1, 1, dtype=torch.bool))
+    assert all(attention.tap is None for attention in module.attentions().values())
