@@ -58,7 +58,7 @@ def _short_decimals(fields: Fields) -> tuple[Floats, Flags]:
     digits = length - (whole < length)
     head, tail = _aligned(low, high, digits)
     done = _all_digits(head, tail)
-    done &= (digits > 0) & (length <= 16) & ((whole < 8) | (length == 8))
+    done &= (digits > 0) & (fields.length <= 16) & ((whole < 8) | (length == 8))
     mantissa = _eight_digits(head)
     mantissa *= np.uint64(10**8)
     mantissa += _eight_digits(tail)
