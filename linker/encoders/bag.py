@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 
-
 @dataclass(frozen=True, slots=True)
 class BagConfig:
     """`dim` is the word vectors' dimension; `projection`, when given, the embedding's."""
