@@ -9,7 +9,7 @@ from collections.abc import Callable
 import typer
 
 from indexes.errors import IndexesError
-from linker.cli import doctor, evaluate, find, index, models, search
+from linker.cli import doctor, evaluate, explain, find, index, models, search
 from linker.errors import LinkerError
 
 app = typer.Typer(
@@ -29,6 +29,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     find.find,
     models.train,
     models.encode,
+    explain.explain,
     evaluate.evaluate,
     evaluate.compare,
     evaluate.evaluate_pairs,

@@ -1,0 +1,130 @@
+"""`linker explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from linker.cli.common import AsJson, note, one_line, print_json
+
+if TYPE_CHECKING:
+    from linker.encoders.explain import Attention, Explanation, TextExplanation
+
+WIDTH = 18  # of a token's column
+REMARK = "Attention is no proof: a weight says what was looked at, the change of the cosine what it did."
+
+
+def explain(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="Encoder by name or path.", show_default=False)
+    ],
+    text: Annotated[
+        list[str], typer.Option("--text", metavar="TEXT", help="Give it twice: A and B.", show_default=False)
+    ],
+    head: Annotated[
+        int | None,
+        typer.Option(min=1, help="Also print the ring of this head, token by token.", show_default=False),
+    ] = None,
+    most: Annotated[
+        int, typer.Option("-n", "--tokens", min=0, help="Tokens printed a text, the weightiest; 0: all.")
+    ] = 40,
+    as_json: AsJson = False,
+) -> None:
+    """Explain the cosine of two texts: leave out each token; of a star, show what its sparse attention kept."""
+    if len(text) != 2:
+        raise typer.BadParameter("give --text twice: the texts A and B")
+    from linker.encoders import load_encoder
+    from linker.encoders.explain import explain as run
+
+    found = run(load_encoder(model), *text)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    heads = [len(a.alphas) for a in found.texts[0].attentions or found.texts[1].attentions]
+    if head is not None and heads and head > heads[0]:
+        raise typer.BadParameter(f"--head {head}: the model has {heads[0]} heads")
+    print(f"{model}: cosine {found.cosine:.4f}")
+    for line in lines(found, head, most):
+        print(line)
+    note(REMARK if heads else f"By leaving out tokens only: the kind {found.kind} has no sparse attention.")
+
+
+def lines(found: Explanation, head: int | None, most: int) -> Iterator[str]:
+    """Render both texts; `head` (from 1) adds its ring, `most` tokens a text are shown (0: all)."""
+    for name, part in zip("AB", found.texts, strict=True):
+        yield ""
+        yield f"{name}: {len(part.tokens)} tokens"
+        kept = _weightiest(part, most)
+        yield from _tokens(part, kept)
+        if len(kept) < len(part.tokens):
+            yield f"… {len(part.tokens) - len(kept)} more, whose leaving out changes less (--tokens 0: all)"
+        for attention in part.attentions:
+            yield from _heads(attention)
+            if attention.name.endswith("ring") and head is not None:
+                yield from _ring(attention, part, kept, head - 1)
+        yield from _check(part)
+
+
+def _weightiest(part: TextExplanation, most: int) -> list[int]:
+    order = sorted(range(len(part.tokens)), key=lambda i: -abs(part.changes[i]))
+    return sorted(order[: most or None])
+
+
+def _tokens(part: TextExplanation, kept: list[int]) -> Iterator[str]:
+    """A row a token: change of the cosine, share, and the weights of the last relay head by head."""
+    relays = [a for a in part.attentions if a.name.endswith("relay")]
+    weights = relays[-1].weights[0] if relays else None
+    title = f"  {relays[-1].name}, head by head; · is exactly 0" if relays else ""
+    yield f"{'token':{WIDTH}} Δcosine{'  share' if part.shares is not None else ''}{title}"
+    if weights is not None:
+        yield f"{'(relay)':{WIDTH}} {'':7}{'':7}  {_cells(weights[0])}"
+    for i in kept:
+        share = "" if part.shares is None else f" {part.shares[i]:z6.3f}"
+        cells = "" if weights is None else f"  {_cells(weights[1 + i])}"
+        yield f"{one_line(part.tokens[i], WIDTH):{WIDTH}} {part.changes[i]:+z7.4f}{share}{cells}"
+
+
+def _heads(attention: Attention) -> Iterator[str]:
+    """A row a head: α, how far it moved, exact zeros; of a ring also the mean weight of each place."""
+    ring = attention.name.endswith("ring")
+    places = "".join(f"{place:>6}" for place in attention.places) if ring else ""
+    yield f"{attention.name:{WIDTH}}   α    moved  exact zeros{'   ' if ring else ''}{places}"
+    for number, (alpha, zeros) in enumerate(zip(attention.alphas, attention.zeros, strict=True)):
+        share = f"{int(zeros)}/{attention.possible} = {zeros / attention.possible:.0%}"
+        means = attention.weights[..., number].sum(0) / attention.inside.sum(0).clip(1)
+        cells = f"   {_cells(means, 6)}" if ring else ""
+        yield f"  head {number + 1:<{WIDTH - 7}} {alpha:.4f} {alpha - attention.start:+z.4f}  {share:>14}{cells}"
+
+
+def _ring(attention: Attention, part: TextExplanation, kept: list[int], head: int) -> Iterator[str]:
+    yield f"{attention.name}, head {head + 1}:".ljust(WIDTH) + "".join(f"{p:>6}" for p in attention.places)
+    for i in kept:
+        pairs = zip(attention.weights[i, :, head], attention.inside[i], strict=True)
+        cells = "".join(_cells([w], 6) if inside else " " * 6 for w, inside in pairs)
+        yield f"{one_line(part.tokens[i], WIDTH):{WIDTH}}{cells}"
+
+
+def _check(part: TextExplanation) -> Iterator[str]:
+    if part.attention is None:
+        return
+    yield f"The relay's weights differ from equal ones by at most {part.unevenness:.3f}."
+    attention = part.correlation(part.attention)
+    if attention is None:
+        yield "Rank correlation of attention and effect: too few tokens, or all alike."
+        return
+    share = part.correlation(None if part.shares is None else abs(part.shares))
+    beside = "" if share is None else f"; of the share's size {share:+.2f}"
+    yield (
+        f"Rank correlation with |Δcosine| over {len(part.tokens)} tokens: of the relay's mean weight "
+        f"{attention:+.2f}{beside}"
+    )
+
+
+def _cells(weights: object, width: int = 4) -> str:
+    import numpy as np
+
+    values = np.asarray(weights, dtype=float)
+    texts = ("·" if w == 0 else f"{w:.2f}".removeprefix("0") for w in values)
+    return "".join(f"{text:>{width}}" for text in texts)

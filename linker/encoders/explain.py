@@ -1,0 +1,250 @@
+"""Why an encoder finds two texts alike: each token left out in turn, and for a star what its attentions used."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from linker.encoders import Encoder
+
+if TYPE_CHECKING:
+    from linker.encoders.star import StarTransformer
+    from linker.encoders.text import TextEncoder
+
+Floats = npt.NDArray[np.float64]
+FEWEST = 3  # tokens for a rank correlation
+_WORD = re.compile(r"\S+")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Attention:
+    """One attention on one text: its weights as the forward pass used them, queries q, places p, heads h.
+
+    A relay asks once (q = 1) and its places are the relay and every token; a ring asks for every token and its places
+    are the neighbours by distance, the relay and, from the second layer on, the token's own word vector.
+    """
+
+    name: str  # such as layers.0.relay
+    places: tuple[str, ...]
+    weights: npt.NDArray[np.float32]  # [q, p, h]; 0 is exactly zero
+    inside: npt.NDArray[np.bool_]  # [q, p]: False where a place lies outside the text
+    alphas: tuple[float, ...]
+    start: float  # where every α began
+
+    @property
+    def zeros(self) -> npt.NDArray[np.int64]:
+        """How many weights of each head are exactly zero, [h], of `possible`."""
+        zeros: npt.NDArray[np.int64] = ((self.weights == 0) & self.inside[..., None]).sum((0, 1))
+        return zeros
+
+    @property
+    def possible(self) -> int:
+        """How many weights a head has on this text."""
+        return int(self.inside.sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON; a weight is null where the place lies outside the text."""
+        shown = self.weights.astype(object)  # not rounded: what prints as 0 is 0
+        shown[~self.inside] = None
+        heads = [
+            {
+                "alpha": round(alpha, 6),
+                "moved": round(alpha - self.start, 6),
+                "zeros": int(zeros),
+                "share_of_zeros": round(int(zeros) / max(self.possible, 1), 6),
+                "weights": shown[..., head].tolist(),
+            }
+            for head, (alpha, zeros) in enumerate(zip(self.alphas, self.zeros, strict=True))
+        ]
+        return {"name": self.name, "start": self.start, "weights_a_head": self.possible,
+                "places": list(self.places), "heads": heads}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TextExplanation:
+    """One of the two texts.
+
+    `changes` [n]: the cosine without the token, less the cosine; below 0 for a token that speaks for the link.
+    `shares` [n], of a star: the token's part of the embedding's length, its word vector times the gradient with all
+    attention weights held. They sum to 1 less what biases (and a layer norm) bring; a part may be negative.
+    """
+
+    tokens: tuple[str, ...]
+    changes: Floats
+    shares: Floats | None = None
+    attentions: tuple[Attention, ...] = ()
+
+    @property
+    def attention(self) -> Floats | None:
+        """Each token's weight in the relay's attentions, the mean over heads and layers, [n]."""
+        relays = [a.weights[0, 1:].mean(1) for a in self.attentions if a.name.endswith("relay")]
+        return np.mean(relays, axis=0, dtype=np.float64) if relays else None
+
+    @property
+    def unevenness(self) -> float:
+        """How far a weight of any relay head is at most from an equal one; near 0, the relay takes a plain mean."""
+        relays = [a.weights for a in self.attentions if a.name.endswith("relay")]
+        return max((float(np.abs(w - 1 / w.shape[1]).max()) for w in relays), default=0.0)
+
+    def correlation(self, figures: Floats | None) -> float | None:
+        """Return Spearman's rank correlation of figures a token [n] with the size of `changes`, ties averaged.
+
+        None with fewer than three tokens or when either is constant.
+        """
+        if figures is None or len(self.tokens) < FEWEST:
+            return None
+        sizes = np.abs(self.changes)
+        if np.ptp(figures) == 0 or np.ptp(sizes) == 0:
+            return None
+        from scipy.stats import rankdata
+
+        return float(np.corrcoef(rankdata(figures), rankdata(sizes))[0, 1])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON, floats rounded to six places."""
+        attention, shares = self.attention, self.shares
+        found = [self.correlation(attention), self.correlation(None if shares is None else np.abs(shares))]
+        correlations = [None if c is None else round(c, 6) for c in found]
+        return {
+            "tokens": list(self.tokens),
+            "change_of_cosine": _rounded(self.changes),
+            "share_of_embedding": _rounded(shares),
+            "relay_attention": _rounded(attention),
+            "unevenness": round(self.unevenness, 6),
+            "rank_correlation": {"attention": correlations[0], "share": correlations[1]},
+            "attentions": [a.to_dict() for a in self.attentions],
+        }
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Explanation:
+    """What `explain` found: the encoder's kind, the cosine of the two texts, and each of them."""
+
+    kind: str
+    cosine: float
+    texts: tuple[TextExplanation, TextExplanation]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        first, second = (text.to_dict() for text in self.texts)
+        return {"kind": self.kind, "cosine": round(self.cosine, 6), "a": first, "b": second}
+
+
+def explain(encoder: Encoder, first: str, second: str) -> Explanation:
+    """Explain the cosine of two texts: by leaving out tokens, and of a star by its attention weights too.
+
+    A saved encoder is asked with its own tokens, after its cut; any other with words between blanks. The encoder is
+    left as it was. Costs as many encodings as the texts have tokens.
+    """
+    saved = _saved(encoder)
+    texts = (first, second)
+    parts = [_without_ids(saved, text) if saved else _without_words(encoder, text) for text in texts]
+    whole = [vectors[0] for _, vectors in parts]
+    cosine = float(whole[0] @ whole[1])
+    found = []
+    for (tokens, vectors), other, text in zip(parts, whole[::-1], texts, strict=True):
+        shares, attentions = _inside(saved, text) if saved else (None, ())
+        found.append(TextExplanation(tokens, vectors[1:] @ other - cosine, shares, attentions))
+    kind = saved.kind if saved else type(encoder).__name__
+    return Explanation(kind, cosine, (found[0], found[1]))
+
+
+def _saved(encoder: Encoder) -> TextEncoder | None:
+    try:
+        from linker.encoders.text import TextEncoder
+    except ImportError:  # a pretrained encoder may do without PyTorch
+        return None
+    return encoder if isinstance(encoder, TextEncoder) else None
+
+
+def _without_ids(encoder: TextEncoder, text: str) -> tuple[tuple[str, ...], Floats]:
+    """Return the tokens [n] and the vectors [1 + n, d] of the whole text and of it without each token."""
+    ids = encoder.tokenizer.encode_batch([text], encoder.max_length)[0]
+    tokens = encoder.tokenizer.tokens(text, encoder.max_length)
+    vectors = encoder.encode_ids([ids, *(ids[:i] + ids[i + 1 :] for i in range(len(ids)))])
+    return tuple(tokens), vectors.astype(np.float64)
+
+
+def _without_words(encoder: Encoder, text: str) -> tuple[tuple[str, ...], Floats]:
+    words = list(_WORD.finditer(text))
+    vectors = encoder.encode([text, *(text[: w.start()] + text[w.end() :] for w in words)])
+    return tuple(w.group() for w in words), vectors.astype(np.float64)
+
+
+def _inside(encoder: TextEncoder, text: str) -> tuple[Floats | None, tuple[Attention, ...]]:
+    """Return a star's shares [n] and attentions on a text; nothing for another model."""
+    from linker.encoders.star import StarConfig, StarTransformer
+
+    module, config = encoder.module, encoder.config
+    if not (isinstance(module, StarTransformer) and isinstance(config, StarConfig)):
+        return None, ()
+    ids = encoder.tokenizer.encode_batch([text], encoder.max_length)[0]
+    if not ids:
+        return np.zeros(0), ()
+    was_training = module.training
+    module.eval()
+    try:
+        shares, seen = _forward(module, ids)
+    finally:
+        module.train(was_training)
+    around = ("relay", *encoder.tokenizer.tokens(text, encoder.max_length))
+    near = (*(f"{d:+d}" if d else "0" for d in range(-config.window, config.window + 1)), "relay", "word")
+    alphas = module.alphas()
+    attentions = (
+        Attention(
+            name,
+            around if name.endswith("relay") else near[: weights.shape[1]],
+            weights,
+            inside,
+            tuple(alphas[name]),
+            config.alpha,
+        )
+        for name, (weights, inside) in seen.items()
+    )
+    return shares, tuple(attentions)
+
+
+Seen = dict[str, tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]]
+
+
+def _forward(module: StarTransformer, ids: Sequence[int]) -> tuple[Floats, Seen]:
+    """Run the model on one text; return the tokens' shares [n] and every attention's weights [q, p, h]."""
+    import torch
+    from torch import Tensor
+
+    from linker.encoders.attention import tapped
+    from linker.encoders.text import padded
+
+    seen: Seen = {}
+    words: list[Tensor] = []
+
+    def hold(name: str, weights: Tensor, inside: Tensor) -> Tensor:
+        held = weights.detach()
+        both = [x.expand_as(held) for x in (held, inside)]
+        both = [x if name.endswith("relay") else x[:, 0].transpose(0, 1) for x in both]
+        seen[name] = both[0].float().cpu().numpy(), both[1][..., 0].cpu().numpy()
+        return held  # so that the embedding is linear in the word vectors: only then do shares add up
+
+    def catch(_module: torch.nn.Module, _inputs: object, output: Tensor) -> Tensor:
+        words.append(output.detach().requires_grad_())
+        return words[0]
+
+    device = next(module.parameters()).device
+    hook = module.embedding.register_forward_hook(catch)
+    try:
+        with torch.enable_grad(), tapped(module, hold):
+            length = module(*(x.to(device) for x in padded([ids])))[0].norm()
+            (gradient,) = torch.autograd.grad(length, words[0])
+    finally:
+        hook.remove()
+    parts = (gradient * words[0]).detach().sum(-1)[0] / length.detach().clamp(min=1e-12)
+    return parts.double().cpu().numpy(), seen
+
+
+def _rounded(values: Floats | None) -> list[float] | None:
+    return None if values is None else [round(float(v), 6) for v in values]
