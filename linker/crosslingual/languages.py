@@ -27,10 +27,12 @@ class Language:
     stem: int = DEFAULT_STEM
 
     def fold(self, text: str) -> str:
-        """Return the text in compatibility form (NFKC) and lower case, by the language's own casing."""
+        """Return the text in compatibility form (NFKC) and lower case; Turkish casing, Chinese simplified."""
         text = unicodedata.normalize("NFKC", text)
         if self.code in ("tr", "az"):
             text = text.translate(TURKISH)
+        elif self.code == "zh":
+            text = _converter("t2s")(text)
         return text.replace("İ", "i").lower()
 
     def words(self, text: str) -> list[str]:
@@ -44,6 +46,18 @@ class Language:
         elif self.code in UNSPACED:
             found = [part for word in found for part in _bigrams(word)]
         return [word for word in found if len(word) > 1]
+
+    def headwords(self, text: str) -> list[str]:
+        """Return the forms in which pages may write a dictionary's word: none if it is several words.
+
+        Of a Chinese word, its characters simplified, and what the mainland says where Taiwan says otherwise.
+        """
+        forms = [self.fold(text)]
+        if self.code == "zh":
+            forms.append(self.fold(_converter("tw2sp")(text)))
+        return [
+            word for form in dict.fromkeys(forms) if len(word := form.strip()) > 1 and len(word.split()) == 1
+        ]
 
     def term(self, word: str) -> str:
         """Return the stem of a lower-case word: its first characters."""
@@ -77,6 +91,16 @@ def _segmenter() -> Callable[[str], list[str]]:
     except ImportError:
         raise MissingExtraError("Chinese (rjieba cuts it into words)", "crosslingual") from None
     return cut_for_search
+
+
+@cache
+def _converter(kind: str) -> Callable[[str], str]:
+    try:
+        from opencc import OpenCC
+    except ImportError:
+        raise MissingExtraError("Chinese (OpenCC makes its characters simplified)", "crosslingual") from None
+    convert: Callable[[str], str] = OpenCC(kind).convert
+    return convert
 
 
 def _chinese(word: str) -> Iterable[str]:

@@ -51,18 +51,20 @@ def from_pairs(pairs: Iterable[Pair], source: Language, target: Language) -> Lex
     """
     links: dict[tuple[str, str], float] = {}
     for foreign, english in pairs:
-        word = source.fold(foreign).strip()
-        if len(word) > 1 and not word.isspace() and len(word.split()) == 1:
-            for term in target.terms(english):
-                links[source.term(word), term] = 1.0
+        for word in source.headwords(foreign):
+            links.update({(source.term(word), term): 1.0 for term in target.terms(english)})
     return Lexicon(links)
 
 
-def identical(source: Terms, target: Terms, source_language: Language) -> Lexicon:
-    """Link each term to itself where both languages' pages hold it; Turkish ı stands for i."""
-    shared = {}
+def identical(source: Terms, target: Terms, languages: tuple[Language, Language]) -> Lexicon:
+    """Link terms that are spelt alike, as far as both languages' stems reach; Turkish ı stands for i."""
+    length = min(side.stem for side in languages)
+    spelt: dict[str, list[str]] = {}
+    for term in target.vocabulary:
+        spelt.setdefault(term[:length], []).append(term)
+    turkish = languages[0].code in ("tr", "az")
+    links = {}
     for term in source.vocabulary:
-        for spelling in {term, term.replace("ı", "i")} if source_language.code in ("tr", "az") else {term}:
-            if spelling in target.position:
-                shared[term, spelling] = 1.0
-    return Lexicon(shared)
+        for spelling in {term, term.replace("ı", "i")} if turkish else {term}:
+            links.update({(term, other): 1.0 for other in spelt.get(spelling[:length], ())})
+    return Lexicon(links)
