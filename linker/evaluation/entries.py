@@ -17,7 +17,9 @@ from linker.evaluation.hashing import HashTable
 
 Value = TypeVar("Value", float, int)  # a run's score, a judgement's relevance
 _MIX = np.uint64(0xD6E8FEB86659FD93)
+_SHORT = 16  # rows of a topic that are compared each with each
 _CHUNK = 1 << 15  # rows whose hash table stays in the cache
+_none = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class Entries(Mapping[str, dict[str, Value]]):
     """Rows of a run (score) or of judgements (relevance), also a nested mapping.
 
     `topics`: the distinct topic ids, bytes [t], in byte order; `topic`: int64 [n], each row's topic;
-    `documents`: n fields; `hashes`: uint64 [n], of topic and document; `numbers`: float64 [n].
+    `documents`: n fields; `hashes`: uint64 [n], of the documents; `numbers`: float64 [n].
     Raises InputError on a repeated (topic, document), naming its place.
     """
 
@@ -87,20 +89,33 @@ class Entries(Mapping[str, dict[str, Value]]):
         """Intern the topics, given one field and one row count for each stretch of rows of one topic."""
         topics, number = _unique(groups)
         topic = np.repeat(number, lengths)
-        entries = cls(topics, topic, documents, mixed(hashes, topic), numbers, **more)
+        entries = cls(topics, topic, documents, hashes, numbers, **more)
         entries._refuse_duplicates()
         return entries
 
     def _refuse_duplicates(self) -> None:
-        starts = starts_of(self.topic)
-        whole = len(starts) == len(self.topics)  # each topic's rows together: look at some topics at a time
-        cuts = np.searchsorted(starts, np.arange(0, len(self.topic), _CHUNK)) if whole else [0]
-        edges = np.unique(np.append(starts[np.minimum(cuts, len(starts) - 1)], len(self.topic))).tolist()
-        for begin, end in pairwise(edges):
-            repeated = HashTable(self.hashes[begin:end]).repeated
-            if len(repeated):
-                hashes = self.hashes[begin:end]
-                self._compare(np.flatnonzero(np.isin(hashes, hashes[repeated])) + begin)
+        edges = np.append(starts_of(self.topic), len(self.topic))
+        whole = len(edges) == len(self.topics) + 1  # each topic's rows together
+        longest: int = np.diff(edges).max()
+        if whole and longest <= _SHORT:
+            rows = np.concatenate([_none, *(self._alike(step) for step in range(1, longest))])
+        else:  # some topics at a time
+            cuts = np.searchsorted(edges, np.arange(0, len(self.topic), _CHUNK)) if whole else [0]
+            cuts = np.unique(np.append(edges[cuts], len(self.topic)))
+            rows = np.concatenate([self._repeated(begin, end) for begin, end in pairwise(cuts.tolist())])
+        self._compare(np.unique(rows))
+
+    def _alike(self, step: int) -> Ints:
+        """Return rows whose hash is that of the row `step` further on in the topic, and those rows."""
+        rows = np.flatnonzero(self.hashes[step:] == self.hashes[:-step])
+        rows = rows[self.topic[rows] == self.topic[rows + step]]
+        return np.append(rows, rows + step)
+
+    def _repeated(self, begin: int, end: int) -> Ints:
+        """Return rows between two whose hash of topic and document repeats."""
+        hashes = mixed(self.hashes[begin:end], self.topic[begin:end])
+        repeated = HashTable(hashes).repeated
+        return np.flatnonzero(np.isin(hashes, hashes[repeated])) + begin if len(repeated) else _none
 
     def _compare(self, rows: Ints) -> None:
         """Look at rows of equal hash for equal documents."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linker.evaluation.entries import Entries, mixed, starts_of
-from linker.evaluation.fields import Fields, Floats, Ints
+from linker.evaluation.fields import Fields, Floats, Ints, Words
 from linker.evaluation.hashing import HashTable
 
 Compat = Literal["trec_eval-9", "trec_eval-10"]
@@ -71,20 +71,16 @@ def _argsort(topic: Ints, score: Scores) -> Ints:
     return np.argsort(topic.astype(np.uint64) << np.uint64(32) | falling)
 
 
-def judged_rows(qrels: Entries[int], run: Entries[float], ordered: Ordered, place: Ints) -> tuple[Ints, Ints]:
+def judged_rows(qrels: Entries[int], run: Entries[float], ordered: Ordered) -> tuple[Ints, Ints]:
     """Return the positions whose document is judged, ascending, and the judgement's row of each.
 
     Hashes find the pairs and their bytes decide; a true collision of 64-bit hashes takes the slow way.
     """
-    number = np.full(len(qrels.topics), -1, np.int64)
-    number[place[place >= 0]] = np.flatnonzero(place >= 0)  # run's number of a judged topic
-    wanted = np.flatnonzero(number[qrels.topic] >= 0)
-    keys = mixed(qrels.documents[wanted].hashes(), number[qrels.topic[wanted]])
-    table = HashTable(keys)
-    key = run.hashes[ordered.rows]
-    found = _maybe(key, keys)
-    at = table.find(key[found])
-    found, answer = found[at >= 0], wanted[at[at >= 0]]
+    table = HashTable(mixed(qrels.hashes, qrels.topic))
+    hashes = run.hashes[ordered.rows]
+    found = _maybe(hashes, ordered.topic, qrels)
+    answer = table.find(mixed(hashes[found], ordered.topic[found]))
+    found, answer = found[answer >= 0], answer[answer >= 0]
     mine = run.documents[found if isinstance(ordered.rows, slice) else ordered.rows[found]]
     same = mine.equal(qrels.documents[answer]) & (ordered.topic[found] == qrels.topic[answer])
     if same.all() and not len(table.repeated):
@@ -92,15 +88,21 @@ def judged_rows(qrels: Entries[int], run: Entries[float], ordered: Ordered, plac
     return _judged_slowly(qrels, run, ordered)
 
 
-def _maybe(hashes: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> Ints:
-    """Return the positions whose hash may be among the keys, by a bitmap of the hashes' upper bits."""
-    bits = min(max(int(len(keys) * 16).bit_length(), 10), 26)
-    shift = np.uint64(64 - bits)
-    table = np.zeros(1 << bits, np.bool_)
-    table[keys >> shift] = True
-    parts = range(0, len(hashes), _CHUNK)
-    found = [np.flatnonzero(table[hashes[i : i + _CHUNK] >> shift]) + i for i in parts]
-    return np.concatenate(found) if found else np.empty(0, np.int64)
+def _maybe(hashes: Words, topic: Ints, qrels: Entries[int]) -> Ints:
+    """Return the positions whose document may be judged, by a bitmap for each topic of its hashes' upper bits.
+
+    A topic's rows are neighbours and so are its flags: the lookups stay in the cache.
+    """
+    bits = (8 * len(qrels.topic) // len(qrels)).bit_length()
+    table = np.zeros(len(qrels) << bits, np.bool_)
+    table[_flag(qrels.hashes, qrels.topic, bits)] = True
+    parts = [slice(i, i + _CHUNK) for i in range(0, len(hashes), _CHUNK)]
+    found = [np.flatnonzero(table[_flag(hashes[p], topic[p], bits)]) + p.start for p in parts]
+    return np.concatenate(found)
+
+
+def _flag(hashes: Words, topic: Ints, bits: int) -> Ints:
+    return topic << bits | (hashes >> np.uint64(64 - bits)).view(np.int64)
 
 
 def _judged_slowly(qrels: Entries[int], run: Entries[float], ordered: Ordered) -> tuple[Ints, Ints]:

@@ -97,7 +97,7 @@ def rank(qrels: Entries[int], run: Entries[float], options: Options) -> Ranking:
             f"{qrels.source.name} (first: {qrels.topic_ids[0]!r}); do the two belong together?"
         )
     ordered = sort(run, place, options.compat)
-    judged, answer = judged_rows(qrels, run, ordered, place)
+    judged, answer = judged_rows(qrels, run, ordered)
     first, last, tied = ties(ordered, judged, len(qrels))
     position = break_ties(run.documents, ordered, judged, first, last)
     topic, rel = ordered.topic[judged], qrels.numbers[answer].astype(np.int64)

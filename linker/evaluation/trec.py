@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from linker.errors import InputError
-from linker.evaluation.columns import Block, PathLike, line_end, lines, load
+from linker.evaluation.columns import Block, PathLike, line_count, line_end, lines, load
 from linker.evaluation.decimals import numbers
 from linker.evaluation.entries import Entries, Source
-from linker.evaluation.fields import PAD, Bytes, Fields, Floats, Ints, Words
+from linker.evaluation.fields import PAD, Bytes, Fields, Floats, Ints
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
 _RUN_COLUMNS = "topic Q0 document rank score name"
@@ -31,11 +31,11 @@ def read_run(path: PathLike) -> Entries[float]:
     that repeats inside a topic, an empty file.
     """
     buffer, name = load(path), str(path)
-    parts, label = _Parts(), [""]
+    rows, label = _Rows(buffer, name), [""]
     for block in lines(buffer, name, 6, None, _RUN_COLUMNS):
-        parts.add(block, 2, _scores(block, name))
+        rows.add(block, 2, _scores(block, name))
         label = block.column(5, slice(-1, None)).texts() or label
-    return parts.entries(buffer, name, kind="run", name=label[0])
+    return rows.entries(kind="run", name=label[0])
 
 
 def read_qrels(path: PathLike) -> Entries[int]:
@@ -44,12 +44,12 @@ def read_qrels(path: PathLike) -> Entries[int]:
     Raises InputError naming file and line: a wrong column count, a relevance that is no integer, a document
     that repeats inside a topic, an empty file.
     """
-    buffer, name, parts = load(path), str(path), _Parts()
-    header = _beir_header(buffer, name)
+    buffer, name = load(path), str(path)
+    header, rows = _beir_header(buffer, name), _Rows(buffer, name)
     columns, wanted = (3, "query-id corpus-id score") if header else (4, _QRELS_COLUMNS)
     for block in lines(buffer, name, columns, columns, wanted, header or PAD, 1 + bool(header)):
-        parts.add(block, columns - 2, _relevances(block, name))
-    return parts.entries(buffer, name, kind="qrels", name="")
+        rows.add(block, columns - 2, _relevances(block, name))
+    return rows.entries(kind="qrels", name="")
 
 
 def write_run(
@@ -165,42 +165,39 @@ def _beir_header(buffer: Bytes, path: str) -> int:
     return stop
 
 
-class _Parts:
-    """What is kept of each block: stretches of one topic, documents, their hashes, values, line numbers."""
+class _Rows:
+    """What is kept of each line: document, its hash, value, line number; and the stretches of one topic."""
 
-    def __init__(self) -> None:
+    def __init__(self, buffer: Bytes, path: str) -> None:
+        most = line_count(buffer)  # the columns are made once and filled block by block
+        self._documents = Fields(buffer, np.empty(most, np.int64), np.empty(most, np.int64))
+        self._hashes = np.empty(most, np.uint64)
+        self._values = np.empty(most)
         self._heads: list[Fields] = []
         self._lengths: list[Ints] = []
-        self._documents: list[Fields] = []
-        self._hashes: list[Words] = []
-        self._values: list[Floats] = []
         self._places: list[tuple[int, int | Ints]] = []
-        self._rows = 0
+        self._count = 0
+        self._path = path
 
     def add(self, block: Block, document: int, values: Floats) -> None:
         topic, documents = block.column(0), block.column(document)
         first = np.flatnonzero(topic.changes())
         self._heads.append(topic[first])
-        self._lengths.append(np.diff(np.append(first, len(topic))))
-        self._documents.append(documents)
-        self._hashes.append(documents.hashes())
-        self._values.append(values)
-        self._places.append((self._rows, block.line))
-        self._rows += len(topic)
+        self._lengths.append(np.diff(first, append=len(topic)))
+        self._places.append((self._count, block.line))
+        here = slice(self._count, self._count + len(topic))
+        self._documents.start[here] = documents.start
+        self._documents.length[here] = documents.length
+        self._hashes[here] = documents.hashes()
+        self._values[here] = values
+        self._count += len(topic)
 
-    def entries(self, buffer: Bytes, path: str, *, kind: str, name: str) -> Entries[Any]:
-        if not self._rows:
-            raise InputError(f"{path}: no line after the header")
-        heads, documents = _joined(buffer, self._heads), _joined(buffer, self._documents)
-        self._documents.clear()  # a large run's parts and whole need not be held at once
-        hashes, values = np.concatenate(self._hashes), np.concatenate(self._values)
-        self._hashes.clear()
-        self._values.clear()
-        source = Source(path, tuple(self._places))
-        more = {"source": source, "name": name, "kind": kind}
-        return Entries.build(heads, np.concatenate(self._lengths), documents, hashes, values, **more)
-
-
-def _joined(buffer: Bytes, parts: list[Fields]) -> Fields:
-    starts, lengths = [p.start for p in parts], [p.length for p in parts]
-    return Fields(buffer, np.concatenate(starts), np.concatenate(lengths))
+    def entries(self, *, kind: str, name: str) -> Entries[Any]:
+        if not self._count:
+            raise InputError(f"{self._path}: no line after the header")
+        rows = slice(self._count)
+        starts, lengths = [h.start for h in self._heads], [h.length for h in self._heads]
+        heads = Fields(self._documents.buffer, np.concatenate(starts), np.concatenate(lengths))
+        columns = (self._documents[rows], self._hashes[rows], self._values[rows])
+        more: dict[str, Any] = {"source": Source(self._path, tuple(self._places)), "name": name, "kind": kind}
+        return Entries.build(heads, np.concatenate(self._lengths), *columns, **more)
