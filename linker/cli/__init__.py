@@ -28,6 +28,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     search.search,
     find.find,
     models.train,
+    models.plot,
     models.encode,
     explain.explain,
     evaluate.evaluate,

@@ -1,22 +1,29 @@
-"""`linker train` and `linker encode`."""
+"""`linker train`, `linker plot` and `linker encode`."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from indexes.errors import MissingExtraError
+from indexes.errors import IndexesError, MissingExtraError
 from linker.cli.common import AsJson, note, print_json
+from linker.errors import LinkerError
 
 Config = Annotated[
-    Path, typer.Argument(metavar="CONFIG.toml", help="What to train, on what, how.", show_default=False)
+    Path | None,
+    typer.Argument(
+        metavar="CONFIG.toml|NAME",
+        help="What to train, on what, how; or a ready one: ast, ast-paper, cnn, gru, bigru, bag, distil.",
+        show_default=False,
+    ),
 ]
 
 
 def train(
-    config: Config,
+    config: Config = None,
     overrides: Annotated[
         list[str] | None,
         typer.Option(
@@ -27,23 +34,79 @@ def train(
         Path | None, typer.Option(metavar="MODEL", help="Override output.path.", show_default=False)
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
+    plots: Annotated[
+        bool,
+        typer.Option("--plots/--no-plots", help="Draw the training into MODEL/training, as `linker plot`."),
+    ] = True,
+    show: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Print a ready configuration.", show_default=False)
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train an encoder as a TOML file says."""
+    """Train an encoder as a TOML file, or a ready configuration with your data, says."""
+    from linker.training import ready
+
+    if show is not None:
+        print(ready.text_of(show), end="")
+        return
+    if config is None:
+        raise typer.BadParameter(f"name a CONFIG.toml or a ready configuration: {', '.join(ready.names())}")
     from linker.config import load
 
+    settings = [*(overrides or []), *([f'output.path="{out}"'] if out else [])]
+    path = ready.find(config, settings)
     try:
         from linker.training.config import TrainConfig
         from linker.training.run import run
     except ModuleNotFoundError as e:
         raise MissingExtraError(f"training ({e.name} is missing)", "train") from None
 
-    settings = [*(overrides or []), *([f'output.path="{out}"'] if out else [])]
-    model = run(load(config, TrainConfig, settings), resume=resume)
+    configuration = load(path, TrainConfig, settings)
+    model = run(configuration, resume=resume)
+    if plots and os.environ.get("RANK", "0") == "0":  # under torchrun, the first process
+        try:
+            _draw(model, configuration.data.documents, None)
+        except (LinkerError, IndexesError) as e:
+            note(f"no plots: {e}")  # the model is there all the same
     if as_json:
         print_json({"model": str(model)})
     else:
         print(model)
+
+
+def plot(
+    model: Annotated[
+        Path,
+        typer.Argument(metavar="MODEL", help="A folder that `linker train` wrote.", show_default=False),
+    ],
+    documents: Annotated[
+        Path | None,
+        typer.Option(metavar="CORPUS", help="Also draw a map of these documents.", show_default=False),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where to. Default: MODEL/training.", show_default=False),
+    ] = None,
+) -> None:
+    """Draw a training: loss, dev figures, α and exact zeros of each head, and a map of documents (t-SNE), as SVG."""
+    for path in _draw(model, documents, out):
+        print(path)
+
+
+def _draw(model: Path, documents: Path | None, out: Path | None) -> list[Path]:
+    from linker.training.plots import METRICS, plot_metrics
+
+    drawn = plot_metrics(model, out)
+    if documents is not None:
+        from indexes.interface import Document
+        from linker.corpora import read_corpus
+        from linker.encoders import load_encoder
+        from linker.training.document_map import draw_documents
+
+        found = [record for record in read_corpus(documents) if isinstance(record, Document)]
+        folder = out or model / METRICS.parent
+        drawn.append(draw_documents(load_encoder(model), found, folder / "documents.svg"))
+    return drawn
 
 
 def encode(

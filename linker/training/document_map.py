@@ -1,0 +1,94 @@
+"""A map of documents as an SVG: t-SNE of their vectors (van der Maaten & Hinton, 2008), each point with its text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+import numpy as np
+import numpy.typing as npt
+
+from indexes.interface import Document, MissingExtraError
+from linker.encoders import Encoder
+from linker.errors import InputError
+from linker.files import write_atomically
+
+MOST, FEWEST = 300, 5  # documents on a map
+WIDTH, HEIGHT, MARGIN = 1000, 700, 60
+LETTER, LINE = 5.2, 11  # a label's size on paper, roughly
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+Points = npt.NDArray[np.float64]
+
+
+def draw_documents(encoder: Encoder, documents: Sequence[Document], path: Path, most: int = MOST) -> Path:
+    """Draw at most `most` documents, spread evenly over the corpus, into an SVG; the text of a point is its tooltip.
+
+    Labels are the documents' first words where there is room for them. Raises InputError with fewer than five
+    documents, MissingExtraError without scikit-learn.
+    """
+    if len(documents) < FEWEST:
+        raise InputError(f"a map needs {FEWEST} documents or more; there are {len(documents)}")
+    chosen = [documents[int(i)] for i in np.unique(np.linspace(0, len(documents) - 1, most).astype(int))]
+    points = _on_paper(tsne(encoder.encode([d.full_text for d in chosen])))
+    size = f"{len(chosen)} of {len(documents)} documents"
+    caption = f"t-SNE of {size}. Near means alike; distances between groups mean little."
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, _svg(points, [_clean(d.full_text) for d in chosen], caption).encode())
+    return path
+
+
+def tsne(vectors: npt.NDArray[np.float32]) -> Points:
+    """Return places [n, 2] for vectors [n, d]; always the same, in one thread. Raises MissingExtraError."""
+    try:
+        from sklearn.manifold import TSNE
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        raise MissingExtraError("a map of documents (scikit-learn is missing)", "plot") from None
+    perplexity = min(30.0, (len(vectors) - 1) / 3)
+    with threadpool_limits(1):  # sums in one order
+        places = TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(vectors)
+    return np.asarray(places, dtype=np.float64)
+
+
+def _on_paper(places: Points) -> Points:
+    low, span = places.min(0), np.ptp(places, axis=0).clip(1e-9)
+    paper: Points = MARGIN + (places - low) / span * (np.array([WIDTH, HEIGHT]) - 2 * MARGIN)
+    return paper
+
+
+def _svg(points: Points, texts: Sequence[str], caption: str) -> str:
+    labels = [text if len(text) <= 24 else text[:24].rsplit(" ", 1)[0] + "…" for text in texts]
+    shown = _with_room(points, labels)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
+        'font-size="9">',
+        '<rect width="100%" height="100%" fill="white"/>',
+    ]
+    for (x, y), text, label, is_shown in zip(points, texts, labels, shown, strict=True):
+        word = f'<text x="{x + 5:.1f}" y="{y + 3:.1f}">{escape(label)}</text>' if is_shown else ""
+        parts.append(
+            f'<g><title>{escape(text)}</title><circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="#1f77b4" '
+            f'fill-opacity="0.7"/>{word}</g>'
+        )
+    parts.append(f'<text x="{MARGIN}" y="{HEIGHT - 15}" font-size="12">{escape(caption)}</text></svg>')
+    return "\n".join(parts) + "\n"
+
+
+def _with_room(points: Points, labels: Sequence[str]) -> list[bool]:
+    """Say which labels fit beside those before them and into the paper."""
+    taken: list[tuple[float, float, float]] = []
+    shown = []
+    for (x, y), label in zip(points, labels, strict=True):
+        end = x + 5 + LETTER * len(label)
+        free = end < WIDTH and all(end < a or x > b or abs(y - c) > LINE for a, b, c in taken)
+        shown.append(free)
+        if free:
+            taken.append((x, end, y))
+    return shown
+
+
+def _clean(text: str, most: int = 300) -> str:
+    flat = " ".join(_NOT_XML.sub(" ", text).split())
+    return flat if len(flat) <= most else flat[:most] + "…"

@@ -1,0 +1,201 @@
+"""Pictures of a training from its metrics.jsonl: loss, dev figures, α and exact zeros of every head over time.
+
+Needs the extra 'plot'. The same metrics give the same bytes, with the same Matplotlib.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from indexes.interface import MissingExtraError
+from linker.errors import InputError
+from linker.files import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+METRICS = Path("training/metrics.jsonl")
+MOVED = 0.01  # |Δα| from which a head counts as moved
+ROOM = 0.05  # of the α axis above and below the start, at least: nothing looks like a move that is none
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Lines of metrics.jsonl: those of steps, which have a loss, and those of judgements."""
+
+    steps: tuple[dict[str, Any], ...]
+    judgements: tuple[dict[str, Any], ...]
+
+    def series(self, key: str) -> tuple[list[float], dict[str, np.ndarray[Any, np.dtype[np.float64]]]]:
+        """Return the epochs [t] at which `key` ("alpha", "sparsity") was judged, and its values [t, heads] by name."""
+        lines = [line for line in self.judgements if line.get(key)]
+        names = list(lines[0][key]) if lines else []
+        values = {name: np.array([line[key][name] for line in lines], dtype=np.float64) for name in names}
+        return [float(line["epoch"]) for line in lines], values
+
+
+def read_metrics(model: Path) -> Metrics:
+    """Read the metrics of a model folder; a line that a killed run left half-written is passed over.
+
+    Raises InputError when there are none.
+    """
+    path = model / METRICS
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as e:
+        raise InputError(
+            f"cannot read {path}: {e.strerror}; `linker train` writes it into its model"
+        ) from None
+    lines = [line for raw in text.splitlines() if (line := _parsed(raw))]
+    if not lines:
+        raise InputError(f"{path} holds no figures: nothing was trained yet")
+    steps = tuple(line for line in lines if "loss" in line)
+    return Metrics(steps, tuple(line for line in lines if "loss" not in line))
+
+
+def plot_metrics(model: Path, out: Path | None = None) -> list[Path]:
+    """Draw loss.svg, dev.svg, alpha.svg and sparsity.svg, those there are figures for, and return their paths.
+
+    `out` is a folder, by default the model's training/. Raises InputError, MissingExtraError.
+    """
+    metrics = read_metrics(model)
+    out = out or model / METRICS.parent
+    pictures: dict[str, Callable[[Metrics], Figure | None]] = {
+        "loss": draw_loss,
+        "dev": draw_dev,
+        "alpha": draw_alpha,
+        "sparsity": draw_sparsity,
+    }
+    drawn = []
+    with _style():
+        for name, draw in pictures.items():
+            figure = draw(metrics)
+            if figure is not None:
+                drawn.append(_write(figure, out / f"{name}.svg"))
+    return drawn
+
+
+def draw_loss(metrics: Metrics) -> Figure | None:
+    """Draw the loss of every step and its mean over the last fiftieth of the steps."""
+    if not metrics.steps:
+        return None
+    figure, axes = _figure(1)
+    epochs, losses = ([float(line[key]) for line in metrics.steps] for key in ("epoch", "loss"))
+    span = max(len(losses) // 50, 1)
+    sums = np.cumsum([0.0, *losses])
+    means = [(sums[i] - sums[max(i - span, 0)]) / min(i, span) for i in range(1, len(sums))]
+    axes[0].plot(epochs, losses, color="0.8", linewidth=0.6)
+    axes[0].plot(epochs, means, label=f"mean of {span} steps")
+    axes[0].set(xlabel="epoch", ylabel="loss", ylim=(0, None))
+    axes[0].legend()
+    return figure
+
+
+def draw_dev(metrics: Metrics) -> Figure | None:
+    """Draw MRR and Success on dev; a dot marks the model that was kept."""
+    lines = [line for line in metrics.judgements if "dev_mrr" in line]
+    if not lines:
+        return None
+    figure, axes = _figure(1)
+    epochs = [line["epoch"] for line in lines]
+    for key, label in (("dev_mrr", "MRR"), ("dev_success_1", "Success@1"), ("dev_success_5", "Success@5")):
+        if all(key in line for line in lines):
+            axes[0].plot(epochs, [line[key] for line in lines], label=label)
+    best = max(range(len(lines)), key=lambda i: lines[i]["dev_mrr"])
+    axes[0].plot(epochs[best], lines[best]["dev_mrr"], "o", color="black", label="kept")
+    axes[0].set(xlabel="epoch", ylabel="on dev")
+    axes[0].legend()
+    return figure
+
+
+def draw_alpha(metrics: Metrics) -> Figure | None:
+    """Draw α of every head, its start dashed; the caption says whether any moved."""
+    epochs, values = metrics.series("alpha")
+    if not values:
+        return None
+    figure, axes = _figure(len(values))
+    everything = np.concatenate([v.ravel() for v in values.values()])
+    starts = np.concatenate([v[0] for v in values.values()])
+    limits = min(everything.min(), starts.min() - ROOM), max(everything.max(), starts.max() + ROOM)
+    for panel, (name, alphas) in zip(axes, values.items(), strict=True):
+        _heads(panel, epochs, alphas)
+        for start in np.unique(alphas[0]):
+            panel.axhline(start, color="black", linestyle="--", linewidth=0.8)
+        panel.set(title=name, xlabel="epoch", ylabel="α", ylim=limits)
+    figure.supxlabel(alpha_caption(metrics), fontsize="small")
+    return figure
+
+
+def draw_sparsity(metrics: Metrics) -> Figure | None:
+    """Draw each head's share of weights that are exactly zero."""
+    epochs, values = metrics.series("sparsity")
+    if not values:
+        return None
+    figure, axes = _figure(len(values))
+    for panel, (name, shares) in zip(axes, values.items(), strict=True):
+        _heads(panel, epochs, shares)
+        panel.set(title=name, xlabel="epoch", ylabel="share of exact zeros", ylim=(-0.02, 1.02))
+    return figure
+
+
+def alpha_caption(metrics: Metrics) -> str:
+    """Say by how much α moved from its start at most, where and when, and how many heads end away from it."""
+    epochs, values = metrics.series("alpha")
+    if not values:
+        return "there is no α"
+    moves = {name: np.abs(alphas - alphas[0]) for name, alphas in values.items()}
+    name = max(moves, key=lambda n: float(moves[n].max()))
+    when, head = np.unravel_index(moves[name].argmax(), moves[name].shape)
+    most = float(moves[name].max())
+    if most == 0:
+        return "No α moved: max |Δα| = 0"
+    away = sum(int((m[-1] >= MOVED).sum()) for m in moves.values())
+    heads = sum(m.shape[1] for m in moves.values())
+    where = f"{name}, head {head + 1}, epoch {epochs[when]:g}"
+    return f"max |Δα| = {most:.4f} ({where}); {away} of {heads} heads end {MOVED} or more from the start"
+
+
+def _heads(panel: Axes, epochs: Sequence[float], values: np.ndarray[Any, np.dtype[np.float64]]) -> None:
+    for head, line in enumerate(values.T, start=1):
+        panel.plot(epochs, line, color=f"C{(head - 1) % 10}", marker=".", label=f"head {head}")
+    if values.shape[1] <= 10:
+        panel.legend(fontsize="x-small", ncols=2)
+
+
+def _figure(panels: int) -> tuple[Figure, list[Axes]]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(max(6.4, 4.8 * panels), 4), layout="constrained")
+    return figure, list(np.atleast_1d(figure.subplots(1, panels)))
+
+
+def _style() -> Any:
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise MissingExtraError("plots of a training (matplotlib is missing)", "plot") from None
+    return mpl.rc_context({"svg.hashsalt": "linker", "svg.fonttype": "none", "text.parse_math": False})
+
+
+def _write(figure: Figure, path: Path) -> Path:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, buffer.getvalue())
+    return path
+
+
+def _parsed(line: str) -> dict[str, Any]:
+    try:
+        values = json.loads(line)
+    except ValueError:
+        return {}
+    return values if isinstance(values, dict) and "epoch" in values else {}

@@ -1,0 +1,188 @@
+"""Pictures of a training: what they hold comes from metrics.jsonl, and the caption about α is true."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from matplotlib.lines import Line2D
+
+from indexes.interface import Document, MissingExtraError
+from linker.errors import InputError
+from linker.training.document_map import draw_documents, tsne
+from linker.training.plots import alpha_caption, draw_alpha, draw_loss, plot_metrics, read_metrics
+from tests.helpers import HashEncoder, linker, write_corpus
+from tests.training.tiny import encoder
+
+RING, RELAY = "layers.0.ring", "layers.0.relay"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def write(
+    folder: Path,
+    alphas: Sequence[Mapping[str, Sequence[float]]],
+    *,
+    sparsity: bool = True,
+    dev: Sequence[float] = (0.2, 0.5, 0.5),
+) -> Path:
+    """Write metrics of a training of two steps an epoch, judged after 0, 1, 2 … epochs; return the model's folder."""
+    lines: list[dict[str, Any]] = []
+    for epoch, alpha in enumerate(alphas):
+        lines += [{"step": 2 * epoch + s, "epoch": epoch + s / 2, "loss": 1 / (epoch + s)} for s in (1, 2)]
+        judged = {"step": 2 * epoch, "epoch": epoch, **({"dev_mrr": dev[epoch]} if dev else {})}
+        shares = {"sparsity": {name: [0.5] * len(a) for name, a in alpha.items()}} if sparsity else {}
+        lines.append({**judged, **({"alpha": alpha} if alpha else {}), **(shares if alpha else {})})
+    path = folder / "training/metrics.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"step": 9, "ep')
+    return folder
+
+
+def points(line: Line2D) -> npt.NDArray[np.float64]:
+    return np.asarray(line.get_xydata(), dtype=np.float64)
+
+
+@pytest.mark.parametrize(
+    ("relay", "caption"),
+    [
+        ([[1.5, 1.5]] * 3, "No α moved: max |Δα| = 0"),
+        (
+            [[1.5, 1.5], [1.5, 1.502], [1.499, 1.5]],
+            "max |Δα| = 0.0020 (layers.0.relay, head 2, epoch 1); 0 of 4 heads end 0.01 or more from the start",
+        ),
+        (
+            [[1.5, 1.5], [1.3, 1.5], [1.45, 1.52]],
+            "max |Δα| = 0.2000 (layers.0.relay, head 1, epoch 1); 2 of 4 heads end 0.01 or more from the start",
+        ),
+    ],
+)
+def test_the_caption_says_whether_alpha_moved(tmp_path: Path, relay: list[list[float]], caption: str) -> None:
+    model = write(tmp_path, [{RING: [1.5, 1.5], RELAY: a} for a in relay])
+    assert alpha_caption(read_metrics(model)) == caption
+    drawn = plot_metrics(model)
+    assert [path.name for path in drawn] == ["loss.svg", "dev.svg", "alpha.svg", "sparsity.svg"]
+    assert {path.parent for path in drawn} == {tmp_path / "training"}
+    assert caption.replace("'", "") in (tmp_path / "training/alpha.svg").read_text(encoding="utf-8")
+
+
+def test_every_head_and_its_start_are_drawn(tmp_path: Path) -> None:
+    relay = [[1.5, 1.2], [1.6, 1.2], [1.7, 1.3]]
+    figure = draw_alpha(read_metrics(write(tmp_path, [{RING: [1.4, 1.4], RELAY: a} for a in relay])))
+    assert figure is not None
+    assert [axes.get_title() for axes in figure.axes] == [RING, RELAY]
+    lines = figure.axes[1].get_lines()
+    solid = [line for line in lines if line.get_linestyle() == "-"]
+    expected = [[[0, 1.5], [1, 1.6], [2, 1.7]], [[0, 1.2], [1, 1.2], [2, 1.3]]]
+    assert [points(line).tolist() for line in solid] == expected
+    dashed = [float(points(line)[0, 1]) for line in lines if line.get_linestyle() == "--"]
+    assert sorted(dashed) == [1.2, 1.5]
+
+
+def test_an_alpha_that_hardly_moved_is_not_blown_up(tmp_path: Path) -> None:
+    figure = draw_alpha(read_metrics(write(tmp_path, [{RING: [a]} for a in (1.5, 1.5001)])))
+    assert figure is not None
+    low, high = figure.axes[0].get_ylim()
+    assert (low, high) == pytest.approx((1.45, 1.55))
+
+
+def test_the_smoothed_loss_is_a_running_mean(tmp_path: Path) -> None:
+    path = tmp_path / "training/metrics.jsonl"
+    path.parent.mkdir()
+    losses = np.random.default_rng(0).random(150)
+    lines = (json.dumps({"step": i + 1, "epoch": i / 9, "loss": loss}) for i, loss in enumerate(losses))
+    path.write_text("\n".join(lines))
+    figure = draw_loss(read_metrics(tmp_path))
+    assert figure is not None
+    raw, smooth = (points(line)[:, 1].tolist() for line in figure.axes[0].get_lines())
+    assert raw == losses.tolist()
+    assert smooth == pytest.approx([losses[max(i - 2, 0) : i + 1].mean() for i in range(150)])
+
+
+def test_what_was_not_logged_is_not_drawn(tmp_path: Path) -> None:
+    model = write(tmp_path, [{}, {}], dev=())
+    assert [path.name for path in plot_metrics(model, tmp_path / "new/place")] == ["loss.svg"]
+    assert (tmp_path / "new/place/loss.svg").is_file()
+
+
+def test_files_are_the_same_again_and_hold_no_date(tmp_path: Path) -> None:
+    model = write(tmp_path, [{RING: [1.5]}, {RING: [1.6]}])
+    contents = [[path.read_bytes() for path in plot_metrics(model)] for _ in range(2)]
+    assert contents[0] == contents[1]
+    assert not any(b"dc:date" in content for content in contents[0])
+
+
+def test_no_metrics(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"metrics\.jsonl: No such file.*linker train"):
+        plot_metrics(tmp_path)
+    (tmp_path / "training").mkdir()
+    (tmp_path / "training/metrics.jsonl").write_text("\n[]\n7\n{")
+    with pytest.raises(InputError, match="nothing was trained yet"):
+        plot_metrics(tmp_path)
+
+
+def documents(count: int) -> list[Document]:
+    hard = 'said <b> & "so" \x00 \ud800'
+    return [Document(f"d{i}", f"group{i % 2} " * 6 + f"word{i} {hard}") for i in range(count)]
+
+
+def test_a_map_carries_every_text(tmp_path: Path) -> None:
+    paths = [draw_documents(HashEncoder(), documents(20), tmp_path / f"{i}/map.svg", most=12) for i in "ab"]
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    groups = ET.fromstring(paths[0].read_text(encoding="utf-8")).findall(f"{SVG}g")
+    titles = [point.findtext(f"{SVG}title") or "" for point in groups]
+    assert len(titles) == 12
+    assert titles[0] == "group0 " * 6 + 'word0 said <b> & "so"'
+    assert titles[-1].split()[-5] == "word19"
+    labels = [label for point in groups if (label := point.findtext(f"{SVG}text"))]
+    assert labels
+    assert all(label in ("group0 group0 group0…", "group1 group1 group1…") for label in labels)
+
+
+def test_alike_documents_are_near() -> None:
+    vectors = HashEncoder().encode([f"{'left' if i < 15 else 'right'} " * 9 + f"w{i}" for i in range(30)])
+    places = tsne(vectors)
+    groups = places[:15], places[15:]
+    widths = [np.linalg.norm(g - g.mean(0), axis=1).max() for g in groups]
+    assert np.linalg.norm(groups[0].mean(0) - groups[1].mean(0)) > max(widths)
+
+
+def test_a_map_of_too_few(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="needs 5 documents"):
+        draw_documents(HashEncoder(), documents(4), tmp_path / "map.svg")
+
+
+def test_missing_libraries_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name.partition(".")[0] in ("matplotlib", "sklearn"):
+            raise ModuleNotFoundError(name=name)
+        return found(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingExtraError, match=r"linker\[plot\]"):
+        plot_metrics(write(tmp_path, [{RING: [1.5]}]))
+    with pytest.raises(MissingExtraError, match=r"linker\[plot\]"):
+        draw_documents(HashEncoder(), documents(6), tmp_path / "map.svg")
+
+
+def test_the_command(tmp_path: Path) -> None:
+    from linker.encoders import folder
+
+    folder.save(encoder(), tmp_path / "model")
+    write(tmp_path / "model", [{RING: [1.5]}, {RING: [1.6]}])
+    corpus = write_corpus(tmp_path / "corpus.jsonl", 8)
+    plain = linker("plot", tmp_path / "model").stdout.splitlines()
+    assert [Path(line).name for line in plain] == ["loss.svg", "dev.svg", "alpha.svg", "sparsity.svg"]
+    out = tmp_path / "figures"
+    done = linker("plot", tmp_path / "model", "--documents", corpus, "--out", out).stdout.splitlines()
+    assert done[-1] == str(out / "documents.svg")
+    assert len(list(out.iterdir())) == 5
+    assert "metrics.jsonl" in linker("plot", tmp_path, check=1).stderr

@@ -1,0 +1,98 @@
+"""Ready configurations: each is read strictly, can be printed, copied and trained; `linker train` draws at the end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from linker.config import load
+from linker.encoders.star import StarTransformer
+from linker.errors import ConfigError
+from linker.training import ready
+from linker.training.config import TrainConfig
+from tests.helpers import linker
+
+NAMES = ["ast", "ast-paper", "bag", "bigru", "cnn", "distil", "gru"]
+DATA = ["data.queries=q.jsonl", "data.documents=c.jsonl", "data.train=t.tsv", "output.path=model"]
+
+
+def test_there_are_seven() -> None:
+    assert ready.names() == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_ready_file_is_whole_but_for_the_data(name: str) -> None:
+    config = load(ready.find(Path(name), DATA), TrainConfig, DATA)
+    star = name in ("ast", "ast-paper", "distil")
+    assert config.encoder.kind == ("star" if star else name)
+    assert config.encoder.preset == ("paper" if name == "ast-paper" else "recommended")
+    assert config.training.teacher == ("minilm" if name == "distil" else None)
+    assert config.data.queries == Path("q.jsonl")
+    assert linker("train", "--show", name).stdout == ready.text_of(name)
+
+
+def test_a_printed_file_can_be_filled_in(tmp_path: Path) -> None:
+    text = ready.text_of("ast").replace("[data]", '[data]\nqueries = "q"\ndocuments = "d"\ntrain = "t"')
+    (tmp_path / "mine.toml").write_text(text)
+    found = ready.find(tmp_path / "mine.toml", ["output.path=m"])
+    assert found == tmp_path / "mine.toml"
+    assert load(found, TrainConfig, ["output.path=m"]).data.train == Path("t")
+
+
+def test_what_is_missing_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    error = linker("train", "ast", "--set", "data.train=t.tsv", check=1).stderr
+    assert "--set data.queries=PATH --set data.documents=PATH --out MODEL" in error
+    assert "data.train=PATH" not in error
+    assert "linker train --show ast" in error
+    assert "did you mean bigru?" in linker("train", "bigr", check=1).stderr
+    assert "no ready configuration 'x'" in linker("train", "--show", "x", check=1).stderr
+    assert "ast-paper" in linker("train", check=2).stderr
+    monkeypatch.chdir(tmp_path)
+    Path("ast").write_text("not a key")
+    with pytest.raises(ConfigError, match="cannot read ast: "):  # a file of that name comes first
+        load(ready.find(Path("ast"), []), TrainConfig)
+
+
+def write_data(folder: Path) -> list[str]:
+    """Write twelve documents and texts, each of them its document's first words; return the options for them."""
+    texts = [f"alpha{i} beta{i % 4} gamma{i % 3}" for i in range(12)]
+    records = {
+        "queries.jsonl": [{"_id": f"q{i}", "text": t} for i, t in enumerate(texts)],
+        "corpus.jsonl": [{"_id": f"d{i}", "text": f"{t} delta{i} beta{i % 4}"} for i, t in enumerate(texts)],
+    }
+    for name, rows in records.items():
+        (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name, part in (("train.tsv", range(8)), ("dev.tsv", range(8, 12))):
+        links = "".join(f"q{i}\td{i}\t1\n" for i in part)
+        (folder / name).write_text("query-id\tcorpus-id\tscore\n" + links)
+    keys = {"queries": "queries.jsonl", "documents": "corpus.jsonl", "train": "train.tsv", "dev": "dev.tsv"}
+    paths = [f"data.{key}={folder / name}" for key, name in keys.items()]
+    small = ["data.dim=8", "data.min_count=1", "data.word_vectors=lsa", "training.epochs=1"]
+    return [argument for text in (*paths, *small) for argument in ("--set", text)]
+
+
+def test_training_by_name_draws_at_the_end(tmp_path: Path) -> None:
+    options = write_data(tmp_path)
+    small = ["--set", "encoder.heads=2", "--set", "encoder.head_dim=3"]
+    done = linker("train", "ast", *options, *small, "--out", tmp_path / "model")
+    assert done.stdout == f"{tmp_path / 'model'}\n"
+    drawn = {path.name for path in (tmp_path / "model/training").glob("*.svg")}
+    assert drawn >= {"loss.svg", "dev.svg", "alpha.svg", "documents.svg"}
+
+    from linker.encoders import folder
+
+    assert isinstance(folder.load(tmp_path / "model").module, StarTransformer)
+
+
+def test_training_without_plots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = write_data(tmp_path)
+    linker("train", "bag", *options, "--out", tmp_path / "one", "--no-plots")
+    assert not list((tmp_path / "one/training").glob("*.svg"))
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # as if it were not installed
+    done = linker("train", "bag", *options, "--out", tmp_path / "two")
+    assert done.stdout == f"{tmp_path / 'two'}\n"
+    assert "no plots: " in done.stderr
+    assert "linker[plot]" in done.stderr
