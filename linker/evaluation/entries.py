@@ -119,15 +119,24 @@ class Entries(Mapping[str, dict[str, Value]]):
 
     def _compare(self, rows: Ints) -> None:
         """Look at rows of equal hash for equal documents."""
-        seen: set[tuple[int, str]] = set()
+        seen: dict[tuple[int, str], int] = {}
         pairs = zip(self.topic[rows].tolist(), self.documents[rows].texts(), strict=True)
         for row, (topic, document) in zip(rows.tolist(), pairs, strict=True):
-            if (topic, document) in seen:
+            first = seen.setdefault((topic, document), row)
+            if first != row:
                 raise InputError(
                     f"{self.source.place(row)}: document {document!r} is there twice for topic "
-                    f"{self.topic_ids[topic]!r}; keep one line"
+                    f"{self.topic_ids[topic]!r}{self._remedy(first, row)}"
                 )
-            seen.add((topic, document))
+
+    def _remedy(self, first: int, row: int) -> str:
+        """Say where the other line is, whether the two agree, and which to delete."""
+        what = "score" if self.kind == "run" else "relevance"
+        before, here = (f"{number:.9g}" for number in self.numbers[[first, row]].tolist())
+        where = f", first in {self.source.place(first)}" if self.source.blocks else ""
+        if before == here:
+            return f"{where}, both with {what} {here}: delete one of the two lines"
+        return f"{where}, {what} {before} there and {here} here: delete the line that is wrong"
 
     @cached_property
     def topic_ids(self) -> list[str]:

@@ -94,6 +94,28 @@ def test_malformed_qrels(tmp_path: Path, text: str, message: str) -> None:
         read_qrels(tmp_path / "qrels")
 
 
+@pytest.mark.parametrize("depth", [2, 3, 16, 17, 300])
+def test_a_repeat_is_found_wherever_it_is(tmp_path: Path, depth: int) -> None:
+    """In topics short and long, adjacent or far apart; the same document in another topic is none."""
+    lines = [f"q{topic} Q0 d{i} 0 {-i} n\n" for topic in range(3) for i in range(depth)]
+    (tmp_path / "run").write_text("".join(lines))
+    assert len(read_run(tmp_path / "run")["q1"]) == depth
+    for twin in {0, depth - 2}:
+        changed = [*lines[: 2 * depth - 1], f"q1 Q0 d{twin} 0 9 n\n", *lines[2 * depth :]]
+        (tmp_path / "run").write_text("".join(changed))
+        with pytest.raises(InputError, match=rf"run:{2 * depth}: .*first in .*run:{depth + twin + 1}, score"):
+            read_run(tmp_path / "run")
+
+
+def test_a_repeated_judgement_says_which_line_to_delete(tmp_path: Path) -> None:
+    (tmp_path / "qrels").write_text("q 0 a 1\nq 0 b 1\nq 0 a 1\n")
+    with pytest.raises(InputError, match=r"qrels:1, both with relevance 1: delete one of the two lines"):
+        read_qrels(tmp_path / "qrels")
+    (tmp_path / "qrels").write_text("q 0 a 1\nq 0 a 0\n")
+    with pytest.raises(InputError, match=r"relevance 1 there and 0 here: delete the line that is wrong"):
+        read_qrels(tmp_path / "qrels")
+
+
 def test_missing_and_damaged_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nowhere"):
         read_run(tmp_path / "nowhere")
