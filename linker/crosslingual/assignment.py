@@ -1,4 +1,7 @@
-"""From scores to links: margin (LASER's CSLS ratio) and one-to-one matching."""
+"""From scores to links: margin (LASER's CSLS ratio) and one-to-one matching.
+
+`promote` and `pigeonhole` reorder without new scores; `descending` makes the scores agree with the order at the end.
+"""
 
 from __future__ import annotations
 
@@ -56,17 +59,11 @@ def intersect(forward: Candidates, backward: Candidates) -> Rows:
 
 
 def promote(candidates: Candidates, partner: Rows) -> Candidates:
-    """Put each source's partner at rank 1 and keep the order of the others; no partner, no change.
-
-    Scores stay in descending order: the partner gets the best score if it had a lower one.
-    """
-    targets, scores = candidates.targets.copy(), candidates.scores.copy()
-    for row in np.flatnonzero((partner >= 0) & (partner != targets[:, 0])).tolist():
-        at = int(np.flatnonzero(targets[row] == partner[row])[0])
-        targets[row, : at + 1] = np.roll(targets[row, : at + 1], 1)
-        scores[row, : at + 1] = np.roll(scores[row, : at + 1], 1)
-        scores[row, 0] = np.nextafter(scores[row, 1 : at + 1].max(), np.float32(np.inf))
-    return Candidates(targets, scores)
+    """Put each source's partner at rank 1 and keep the order of the others; no partner, no change."""
+    order = np.argsort(candidates.targets != partner[:, None], axis=1, kind="stable")
+    order[partner < 0] = np.arange(order.shape[1])
+    targets = np.take_along_axis(candidates.targets, order, axis=1)
+    return Candidates(targets, np.take_along_axis(candidates.scores, order, axis=1))
 
 
 def _greedy(
@@ -81,3 +78,30 @@ def _greedy(
             partner[row] = column
             taken.add(column)
     return partner
+
+
+def pigeonhole(candidates: Candidates, partner: Rows) -> Candidates:
+    """Order each source's candidates: its partner, then those that are nobody's partner, then the rest; else as before.
+
+    A target that found its partner is a filler elsewhere (the LINA runs).
+    """
+    claimed = np.append(np.isin(np.arange(candidates.targets.max(initial=-1) + 1), partner), True)
+    group = np.where(candidates.targets == partner[:, None], 0, 1 + claimed[candidates.targets])
+    group[candidates.targets < 0] = 3
+    order = np.argsort(group, axis=1, kind="stable")
+    targets = np.take_along_axis(candidates.targets, order, axis=1)
+    return Candidates(targets, np.take_along_axis(candidates.scores, order, axis=1))
+
+
+def descending(candidates: Candidates) -> Candidates:
+    """Raise scores as little as is needed for each row to fall strictly: whoever sorts by score finds our order.
+
+    Otherwise an evaluator would break ties by the ids, which nobody ranked by.
+    """
+    scores = candidates.scores.copy()
+    for column in range(scores.shape[1] - 2, -1, -1):
+        least = np.nextafter(scores[:, column + 1], np.float32(np.inf))
+        scores[:, column] = np.where(
+            candidates.targets[:, column + 1] >= 0, np.maximum(scores[:, column], least), scores[:, column]
+        )
+    return Candidates(candidates.targets, scores)

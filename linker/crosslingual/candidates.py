@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +19,7 @@ Rows = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
 DECIMALS = 6  # scores that agree so far are equal: sums of the same numbers in another order are
 BLOCK = 256
+GROUP = 64  # columns whose maximum is looked at first
 DEPTH = 100  # candidates kept for each source before re-ranking
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -105,33 +110,83 @@ def nearest(
     depth: int = DEPTH,
     k: int = 4,
     block: int = BLOCK,
+    workers: int | None = None,
     advance: Callable[[int], object] = lambda done: None,
 ) -> Neighbours:
-    """Go over all pairs once, in blocks of sources: the `depth` best of each source and the means for the margin.
+    """Go over all pairs once, in blocks of sources: the `depth` best of each source, and the means over `k` neighbours.
 
-    Memory: a few blocks of [block, targets]. `advance` is told how many sources each block had.
+    Memory: a block [block, targets] for each of the workers (default: the cores), and one more. `advance` is told
+    how many sources each block had.
     """
     n, m = scorer.shape
     source, target = hashes(source_ids), hashes(target_ids)
-    depth = min(depth, m)
-    parts: list[Candidates] = []
-    forward = np.zeros(n, np.float32)
-    best = np.zeros((min(k, n), m), np.float32)
-    for begin in range(0, n, block):
-        scores = scorer.block(begin, min(begin + block, n))
-        parts.append(_best_of(scores, depth, source[begin : begin + block], target))
-        top = np.maximum(parts[-1].scores[:, :k], 0)
-        forward[begin : begin + block] = top.sum(axis=1) / min(k, m)
-        both = np.concatenate((best, scores))
-        best = -np.partition(-both, len(best) - 1, axis=0)[: len(best)]
+    found = Candidates(
+        np.full((n, min(depth, m)), -1, np.int64), np.full((n, min(depth, m)), -np.inf, np.float32)
+    )
+    best = np.zeros((k, m), np.float32)
+    for begin, scores in _blocks(scorer, block, workers or len(os.sched_getaffinity(0))):
+        rows = slice(begin, begin + len(scores))
+        part = _best_of(scores, found.targets.shape[1], source[rows], target)
+        found.targets[rows], found.scores[rows] = part.targets, part.scores
+        _raise(best, scores)
         advance(len(scores))
-    found = Candidates(np.concatenate([p.targets for p in parts]), np.concatenate([p.scores for p in parts]))
-    return Neighbours(found, forward, best.mean(axis=0))
+    forward = np.maximum(found.scores[:, :k], 0).sum(axis=1) / min(k, m)
+    return Neighbours(found, forward, best.sum(axis=0) / min(k, n))
+
+
+def score_pairs(scorer: Scorer, rows: Rows, columns: Rows, block: int = BLOCK) -> Scores:
+    """Return the scores of some pairs: float32, as long as `rows` and `columns` (sources and targets)."""
+    result = np.empty(len(rows), np.float32)
+    order = np.argsort(rows, kind="stable")
+    edges = np.searchsorted(rows[order], np.arange(0, scorer.shape[0] + block, block))
+    for i, (start, stop) in enumerate(pairwise(edges.tolist())):
+        if stop > start:
+            begin, places = i * block, order[start:stop]
+            scores = scorer.block(begin, min(begin + block, scorer.shape[0]))
+            result[places] = scores[rows[places] - begin, columns[places]]
+    return result
+
+
+def _blocks(scorer: Scorer, block: int, workers: int) -> Iterator[tuple[int, Scores]]:
+    """Yield the blocks in order; as many are computed at a time as there are workers."""
+    n = scorer.shape[0]
+    waiting: deque[tuple[int, Future[Scores]]] = deque()
+    with ThreadPoolExecutor(workers) as pool:
+        for begin in range(0, n, block):
+            waiting.append((begin, pool.submit(scorer.block, begin, min(begin + block, n))))
+            if len(waiting) > workers:
+                start, scores = waiting.popleft()
+                yield start, scores.result()
+        for start, scores in waiting:
+            yield start, scores.result()
 
 
 def _best_of(scores: Scores, k: int, source: Hashes, target: Hashes) -> Candidates:
-    """Rank each row's k best; all that ties with the k-th takes part, so that order of input decides nothing."""
-    m = scores.shape[1]
-    least = np.partition(scores, m - k, axis=1)[:, m - k] - 10.0**-DECIMALS
-    rows, columns = np.nonzero((scores >= least[:, None]) & (scores > 0))
-    return rank(rows, columns, scores[rows, columns], len(scores), k, source, target)
+    """Rank each row's k best; all that ties with the k-th takes part, so that the order of input decides nothing.
+
+    The k-th greatest of the maxima of groups of columns bounds the k-th best score from below, so that only groups
+    that reach it are looked at: a partition of whole rows costs ten times as much.
+    """
+    n, m = scores.shape
+    width = min(GROUP, max(1, m // (4 * k)))
+    whole = m // width * width
+    tops = np.concatenate((scores[:, :whole].reshape(n, -1, width).max(axis=2), scores[:, whole:]), axis=1)
+    least = np.partition(tops, tops.shape[1] - k, axis=1)[:, tops.shape[1] - k] - 10.0**-DECIMALS
+    least = np.maximum(least, np.finfo(np.float32).tiny)
+    rows, groups = np.nonzero(tops >= least[:, None])
+    grouped = groups < whole // width
+    columns = (groups[grouped] * width)[:, None] + np.arange(width)
+    rows = np.concatenate((np.repeat(rows[grouped], width), rows[~grouped]))
+    columns = np.concatenate((columns.ravel(), groups[~grouped] - whole // width + whole))
+    values = scores[rows, columns]
+    good = values >= least[rows]
+    return rank(rows[good], columns[good], values[good], n, k, source, target)
+
+
+def _raise(best: Scores, scores: Scores) -> None:
+    """Merge a block into the k best scores of each column, `best` [k, m], its least in the first row."""
+    better = np.flatnonzero(scores.max(axis=0) > best[0])
+    k = len(best)
+    both = np.concatenate((best[:, better], scores[:, better]))
+    both.partition(len(both) - k, axis=0)
+    best[:, better] = both[len(both) - k :]

@@ -14,6 +14,7 @@ from scipy.sparse import csr_array, hstack
 
 from linker.crosslingual.candidates import Scores
 from linker.crosslingual.pages import Terms
+from linker.crosslingual.products import Product
 
 Weighting = Literal["binary", "idf"]
 Direction = Literal["both", "forward", "backward"]
@@ -27,24 +28,23 @@ def idf(terms: Terms) -> Scores:
 
 @dataclass(frozen=True, eq=False)
 class Comparability:
-    """M of all pairs: `left` [sources, c] · `right` [c, targets] are the hits, the masses make the denominator."""
+    """M of all pairs: the hits are a product, the masses of both sides make the denominator."""
 
-    left: csr_array
-    right: csr_array
+    hits: Product
     source_mass: Scores
     target_mass: Scores
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of source and of target pages."""
-        return self.left.shape[0], self.right.shape[1]
+        return self.hits.shape
 
     def block(self, begin: int, end: int) -> Scores:
         """Return M of the source pages begin … end−1: float32 [end − begin, targets]; 0 where nothing is known."""
-        hits: Scores = (self.left[begin:end] @ self.right).toarray()
+        scores = self.hits.block(begin, end)
         mass = self.source_mass[begin:end, None] + self.target_mass[None, :]
-        np.divide(hits, mass, out=hits, where=mass > 0)  # no mass, no hits: the score stays 0
-        return hits
+        np.divide(scores, mass, out=scores, where=mass > 0)  # no mass, no hits: the score stays 0
+        return scores
 
 
 def comparability(
@@ -74,8 +74,39 @@ def comparability(
         left.append(_scaled(translated_x, v))
         right.append(y)
         target_mass = _sums(_scaled(y, v), 1)
-    columns = csr_array(hstack(right, format="csr"))
-    return Comparability(csr_array(hstack(left, format="csr")), columns.T.tocsr(), source_mass, target_mass)
+    hits = Product.of(csr_array(hstack(left, format="csr")), csr_array(hstack(right, format="csr")))
+    return Comparability(hits, source_mass, target_mass)
+
+
+def translated_cosine(source: Terms, target: Terms, relation: csr_array) -> Product:
+    """Prepare cosines of tf-idf vectors, the source's translated: a term's mass is split over its translations.
+
+    Vectors are (1 + ln tf) · idf of the target side; a term that the relation does not know drops out.
+    """
+    share = _scaled_rows(relation, _inverse(_sums(relation, 1)))
+    weights = idf(target)
+    left = _scaled(csr_array(_log_counts(source) @ share), weights)
+    return Product.of(_normalised(left), _normalised(_scaled(_log_counts(target), weights)))
+
+
+def _log_counts(terms: Terms) -> csr_array:
+    counts = terms.counts
+    data = (1 + np.log(counts.data)).astype(np.float32)
+    return csr_array((data, counts.indices, counts.indptr), shape=counts.shape)
+
+
+def _normalised(matrix: csr_array) -> csr_array:
+    squares = csr_array((matrix.data**2, matrix.indices, matrix.indptr), shape=matrix.shape)
+    return _scaled_rows(matrix, _inverse(np.sqrt(_sums(squares, 1))))
+
+
+def _inverse(values: Scores) -> Scores:
+    return np.divide(1, values, out=np.zeros_like(values), where=values > 0)
+
+
+def _scaled_rows(matrix: csr_array, factors: Scores) -> csr_array:
+    data = matrix.data * np.repeat(factors, np.diff(matrix.indptr))
+    return csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def _sums(matrix: csr_array, axis: int) -> Scores:
