@@ -163,6 +163,17 @@ def test_word_pieces_without_padding_cutting_or_special_tokens(tmp_path: Path) -
     assert again.to_bytes() == tokenizer.to_bytes()
 
 
+def test_tokens_stand_behind_the_ids() -> None:
+    words = WordTokenizer(Vocabulary.of(["cat"]))
+    pieces = PieceTokenizer(pieces_json(PIECES))
+    for tokenizer in (words, pieces):
+        for cut in (0, 2, 9):
+            ids = tokenizer.encode_batch(["Cat, dog cat"], cut)[0]
+            assert len(tokenizer.tokens("Cat, dog cat", cut)) == len(ids)
+    assert words.tokens("Cat, dog cat", 2) == ["cat", "dog"]  # one that is not known keeps its name
+    assert pieces.tokens("cat", 9) == ["cat"]
+
+
 def test_word_pieces_need_padding_at_zero() -> None:
     with pytest.raises(InputError, match="must have the id 0"):
         PieceTokenizer(pieces_json(["[UNK]", "[PAD]", "[CLS]", "[SEP]", "cat"]))
