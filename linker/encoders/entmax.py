@@ -16,6 +16,10 @@ from torch import Tensor
 
 MIN_EPSILON = 1e-5  # α is raised to 1 + this: there entmax and softmax agree to about 1e-5 · log² p
 MAX_STEPS = 50
+_FEW, _MANY = (
+    (1, 4),
+    (6, 6),
+)  # compiled: rounds of the start and steps, for rows of up to 8 places and longer ones
 
 
 def entmax(scores: Tensor, alpha: Tensor | float, dim: int = -1, mask: Tensor | None = None) -> Tensor:
@@ -63,31 +67,42 @@ class _Entmax(torch.autograd.Function):
 
 
 def _solve(scores: Tensor, epsilon: Tensor, dim: int) -> Tensor:
-    """Find p by Newton on the 1/ε-norm from below the root."""
+    """Find p by Newton on the 1/ε-norm from below the root; compiled: in a number of steps that is enough anywhere."""
+    compiled = torch.compiler.is_compiling()
     top = scores.amax(dim, keepdim=True).clamp(min=torch.finfo(scores.dtype).min)  # a row of −inf stays −inf
     x = scores - top
-    shift = _start(x, epsilon, dim)
+    rounds, steps = _FEW if x.shape[dim] <= 8 else _MANY
+    shift = _start(x, epsilon, dim, rounds if compiled else 0)
     tiny, tolerance = torch.finfo(x.dtype).tiny, 8 * torch.finfo(x.dtype).eps
     inverse = epsilon.reciprocal()
-    for _ in range(MAX_STEPS):
+    for _ in range(steps if compiled else MAX_STEPS):
         y = ((x - shift) * epsilon).clamp_(min=-1)
         p = y.log1p().mul_(inverse).exp_()
-        mass = p.sum(dim, keepdim=True)
-        slope = (p / y.add_(1).clamp_(min=tiny)).sum(dim, keepdim=True)
-        step = -torch.expm1(-epsilon * mass.clamp(min=tiny).log()) * inverse * mass / slope.clamp(min=tiny)
+        fall = p / y.add_(1).clamp_(min=tiny)  # −∂p/∂λ = p^(2 − α)
+        mass, total = p.sum(dim, keepdim=True), fall.sum(dim, keepdim=True).clamp_(min=tiny)
+        step = -torch.expm1(-epsilon * mass.clamp(min=tiny).log()) * inverse * mass / total
         moved = shift + step.clamp_(min=0)
-        if bool(((mass <= 1 + tolerance) | (moved == shift)).all()):  # or the step is lost in rounding
-            break
+        if not compiled and bool(((mass <= 1 + tolerance) | (moved == shift)).all()):
+            break  # arrived, or the step is lost in rounding
         shift = moved
-    return p / mass.clamp(min=tiny)
+    # λ is no finer than rounding, which n places add up: what is left of the mass goes where moving λ would take it.
+    return (p - fall * ((mass - 1) / total)).clamp_(min=0)
 
 
-def _start(x: Tensor, epsilon: Tensor, dim: int) -> Tensor:
-    """Return a λ at or below the root: by Jensen mean_k(x) + (1 − k^−ε)/ε is one for the best k places; k = 1 and n."""
-    valid = torch.isfinite(x)
-    count = valid.sum(dim, keepdim=True).clamp(min=1).to(x.dtype)
-    mean = torch.where(valid, x, 0.0).sum(dim, keepdim=True) / count
-    return (mean - torch.expm1(-epsilon * count.log()) / epsilon).clamp(min=0)
+def _start(x: Tensor, epsilon: Tensor, dim: int, rounds: int) -> Tensor:
+    """Return a λ at or below the root: by Jensen mean(x) + (1 − k^−ε)/ε over any k places is one.
+
+    Over the first one and over all; then, `rounds` times, over those that the last λ gives a share.
+    """
+    counted = torch.isfinite(x)
+    shift = torch.zeros_like(x.narrow(dim, 0, 1))
+    for left in range(rounds, -1, -1):
+        count = torch.where(counted, 1.0, 0.0).sum(dim, keepdim=True).clamp_(min=1)
+        mean = torch.where(counted, x, 0.0).sum(dim, keepdim=True) / count
+        shift = torch.maximum(shift, mean - torch.expm1(-epsilon * count.log()) / epsilon)
+        if left:
+            counted = (x - shift) * epsilon > -1
+    return shift
 
 
 def _exp_remainder(t: Tensor) -> Tensor:
