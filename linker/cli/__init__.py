@@ -9,7 +9,7 @@ from collections.abc import Callable
 import typer
 
 from indexes.errors import IndexesError
-from linker.cli import doctor, evaluate, explain, find, index, models, search
+from linker.cli import bucc, doctor, evaluate, explain, find, index, link, models, search
 from linker.errors import LinkerError
 
 app = typer.Typer(
@@ -24,9 +24,14 @@ index_app = typer.Typer(
     help="Build, change, inspect and tune an index.", no_args_is_help=True, rich_markup_mode=None
 )
 app.add_typer(index_app, name="index")
+bucc_app = typer.Typer(
+    help="Data and results of the BUCC 2015 shared task.", no_args_is_help=True, rich_markup_mode=None
+)
+app.add_typer(bucc_app, name="bucc")
 COMMANDS: tuple[Callable[..., None], ...] = (
     search.search,
     find.find,
+    link.link,
     models.train,
     models.plot,
     models.encode,
@@ -44,10 +49,13 @@ INDEX_COMMANDS: tuple[Callable[..., None], ...] = (
     index.verify,
     index.tune,
 )
+BUCC_COMMANDS: tuple[Callable[..., None], ...] = (bucc.prepare, bucc.evaluate)
 for command in COMMANDS:
     app.command()(command)
 for command in INDEX_COMMANDS:
     index_app.command()(command)
+for command in BUCC_COMMANDS:
+    bucc_app.command()(command)
 
 
 @app.callback(invoke_without_command=True)

@@ -102,6 +102,27 @@ def rank(
     return result
 
 
+@dataclass
+class Progress:
+    """A pass so far: candidates of the first `done` sources, and each target's k best scores, least first [k, m]."""
+
+    found: Candidates
+    best: Scores
+    done: int = 0
+
+
+class Keeper(Protocol):
+    """Who keeps a pass, so that it can go on after an interruption."""
+
+    def restore(self, progress: Progress) -> None:
+        """Fill in what was kept."""
+        ...
+
+    def keep(self, progress: Progress) -> None:
+        """Keep the state, if it is time to."""
+        ...
+
+
 def nearest(
     scorer: Scorer,
     source_ids: Sequence[str],
@@ -111,6 +132,7 @@ def nearest(
     k: int = 4,
     block: int = BLOCK,
     workers: int | None = None,
+    checkpoint: Keeper | None = None,
     advance: Callable[[int], object] = lambda done: None,
 ) -> Neighbours:
     """Go over all pairs once, in blocks of sources: the `depth` best of each source, and the means over `k` neighbours.
@@ -119,19 +141,24 @@ def nearest(
     how many sources each block had.
     """
     n, m = scorer.shape
+    depth = min(depth, m)
     source, target = hashes(source_ids), hashes(target_ids)
-    found = Candidates(
-        np.full((n, min(depth, m)), -1, np.int64), np.full((n, min(depth, m)), -np.inf, np.float32)
-    )
-    best = np.zeros((k, m), np.float32)
-    for begin, scores in _blocks(scorer, block, workers or len(os.sched_getaffinity(0))):
+    found = Candidates(np.full((n, depth), -1, np.int64), np.full((n, depth), -np.inf, np.float32))
+    progress = Progress(found, np.zeros((k, m), np.float32))
+    if checkpoint:
+        checkpoint.restore(progress)
+        advance(progress.done)
+    for begin, scores in _blocks(scorer, progress.done, block, workers or len(os.sched_getaffinity(0))):
         rows = slice(begin, begin + len(scores))
-        part = _best_of(scores, found.targets.shape[1], source[rows], target)
+        part = _best_of(scores, depth, source[rows], target)
         found.targets[rows], found.scores[rows] = part.targets, part.scores
-        _raise(best, scores)
+        _raise(progress.best, scores)
+        progress.done += len(scores)
         advance(len(scores))
-    forward = np.maximum(found.scores[:, :k], 0).sum(axis=1) / min(k, m)
-    return Neighbours(found, forward, best.sum(axis=0) / min(k, n))
+        if checkpoint:
+            checkpoint.keep(progress)
+    forward = np.maximum(found.scores[:, :k], 0).sum(axis=1) / max(1, min(k, m))
+    return Neighbours(found, forward, progress.best.sum(axis=0) / max(1, min(k, n)))
 
 
 def score_pairs(scorer: Scorer, rows: Rows, columns: Rows, block: int = BLOCK) -> Scores:
@@ -147,12 +174,12 @@ def score_pairs(scorer: Scorer, rows: Rows, columns: Rows, block: int = BLOCK) -
     return result
 
 
-def _blocks(scorer: Scorer, block: int, workers: int) -> Iterator[tuple[int, Scores]]:
+def _blocks(scorer: Scorer, first: int, block: int, workers: int) -> Iterator[tuple[int, Scores]]:
     """Yield the blocks in order; as many are computed at a time as there are workers."""
     n = scorer.shape[0]
     waiting: deque[tuple[int, Future[Scores]]] = deque()
     with ThreadPoolExecutor(workers) as pool:
-        for begin in range(0, n, block):
+        for begin in range(first, n, block):
             waiting.append((begin, pool.submit(scorer.block, begin, min(begin + block, n))))
             if len(waiting) > workers:
                 start, scores = waiting.popleft()

@@ -115,6 +115,14 @@ def read_pages(path: Path, code: str | None = None) -> Pages:
     return Pages(tuple(documents), texts, language(found), tuple(skipped))
 
 
+def split_languages(pair: str) -> tuple[str, str]:
+    """Split "fr-en" into its codes. Raises InputError for anything else."""
+    codes = pair.split("-")
+    if len(codes) != 2 or not all(code.isalpha() for code in codes):
+        raise InputError(f"cannot read the languages {pair!r}: write two codes, source first, such as fr-en")
+    return codes[0], codes[1]
+
+
 def _from_metadata(documents: Iterable[Document]) -> str | None:
     for document in islice(documents, LOOKED_AT):
         for name in LANGUAGE_FIELDS:
