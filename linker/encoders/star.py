@@ -33,6 +33,9 @@ class StarConfig:
     residual: bool = (
         False  # add to the input, from a zero-initialised output: training starts at the mean of vectors
     )
+    pre_norm: bool = (
+        False  # queries and keys see normalised vectors: a mean of many is too short to choose by
+    )
     layer_norm: bool = False
     leaky_relu: bool = False
     max_weight: float | None = None  # start of a learned weight on the max pool; None: the paper's fixed 1
@@ -46,7 +49,9 @@ class StarConfig:
 
 PRESETS: dict[str, StarConfig] = {
     "paper": StarConfig(),
-    "recommended": StarConfig(residual=True, max_weight=0.1),
+    "recommended": StarConfig(
+        heads=4, head_dim=32, residual=True, pre_norm=True, leaky_relu=True, max_weight=0.0
+    ),
 }
 
 
@@ -113,6 +118,7 @@ class _Attention(nn.Module):
         super().__init__()
         self.tap: Callable[[Tensor, Tensor], Tensor] | None = None
         self.heads, self.head_dim, self.window = config.heads, config.head_dim, config.window
+        self.pre_norm = config.pre_norm
         inner = config.heads * config.head_dim
         self.query = nn.Linear(config.dim, inner)
         self.key = nn.Linear(config.dim, inner, bias=False)
@@ -132,6 +138,10 @@ class _Attention(nn.Module):
     def _tapped(self, weights: Tensor, inside: Tensor) -> Tensor:
         return weights if self.tap is None else self.tap(weights, inside)
 
+    def _seen(self, x: Tensor) -> Tensor:
+        """Return what queries and keys are made from."""
+        return functional.layer_norm(x, x.shape[-1:]) if self.pre_norm else x
+
     def _split(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:-1], self.heads, self.head_dim)  # [..., h·e] → [..., h, e]
 
@@ -143,9 +153,13 @@ class _Ring(_Attention):
     """Every token attends to its window, to the relay and, when given, to its own word vector."""
 
     def forward(self, ring: Tensor, relay: Tensor, words: Tensor | None, mask: Tensor) -> Tensor:
-        query = self._split(self.query(ring)) / math.sqrt(self.head_dim)  # [B, L, h, e]
+        seen = self._seen(ring)
+        query = self._split(self.query(seen)) / math.sqrt(self.head_dim)  # [B, L, h, e]
         own = [relay[:, None], *([] if words is None else [words])]  # [B, 1, d], [B, L, d]
-        keys = [*_shifts(self._split(self.key(ring)), self.window), *(self._split(self.key(x)) for x in own)]
+        keys = [
+            *_shifts(self._split(self.key(seen)), self.window),
+            *(self._split(self.key(self._seen(x))) for x in own),
+        ]
         values = [
             *_shifts(self._split(self.value(ring)), self.window),
             *(self._split(self.value(x)) for x in own),
@@ -166,9 +180,9 @@ class _Relay(_Attention):
     def forward(self, ring: Tensor, relay: Tensor, mask: Tensor) -> Tensor:
         seen = torch.cat([relay[:, None], ring], dim=1)  # [B, 1+L, d]
         inside = functional.pad(mask, (1, 0), value=True)[..., None]
-        query = self._split(self.query(relay)) / math.sqrt(self.head_dim)  # [B, h, e]
+        query = self._split(self.query(self._seen(relay))) / math.sqrt(self.head_dim)  # [B, h, e]
         probe = torch.einsum("bhe,hed->bhd", query, self._matrices(self.key))
-        scores = torch.einsum("bld,bhd->blh", seen, probe)
+        scores = torch.einsum("bld,bhd->blh", self._seen(seen), probe)
         weights = self._tapped(entmax(scores, self.alpha, dim=1, mask=inside), inside)  # [B, 1+L, h]
         mixed = torch.einsum("blh,bld->bhd", weights, seen)
         values = torch.einsum("bhd,hed->bhe", mixed, self._matrices(self.value))

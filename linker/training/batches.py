@@ -52,7 +52,9 @@ class Batches:
         self._links = np.array(pairs.links, dtype=np.int64)
         self._negatives = pairs.negatives if hard_negatives else ()
         self._size, self._seed, self._hard = size, seed, hard_negatives
-        self._linked = {(int(t), int(d)) for t, d in self._links}
+        self._linked: dict[int, list[int]] = {}
+        for text, document in self._links.tolist():
+            self._linked.setdefault(text, []).append(document)
 
     def __len__(self) -> int:
         return (len(self._links) + self._size - 1) // self._size
@@ -69,7 +71,11 @@ class Batches:
         if self._negatives:
             hard = [d for t in texts for d in self._pick(self._negatives[int(t)], rng)]
             documents = np.unique(np.concatenate([documents, np.array(hard, dtype=np.int64)]))
-        positives = np.array([[(int(t), int(d)) in self._linked for d in documents] for t in texts])
+        positives = np.zeros((len(texts), len(documents)), dtype=np.bool_)
+        for row, text in enumerate(texts.tolist()):
+            own = np.array(self._linked[text])
+            places = np.searchsorted(documents, own).clip(max=len(documents) - 1)
+            positives[row, places[documents[places] == own]] = True
         return Batch(texts, documents, positives)
 
     def _pick(self, candidates: Sequence[int], rng: np.random.Generator) -> Rows:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from linker.errors import InputError
 from linker.files import write_atomically
+from linker.training.optimizer import Optimizer
 
 RANDOM = "random"
 
@@ -29,12 +30,11 @@ class Progress:
 
 
 def save_checkpoint(
-    path: Path, module: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress, setting: str
+    path: Path, module: nn.Module, optimizer: Optimizer, progress: Progress, setting: str
 ) -> None:
     """Write all that the next step depends on. `setting` describes data and configuration; resuming compares it."""
     tensors = {f"model.{name}": value for name, value in module.state_dict().items()}
-    for number, moments in optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer.{number}.{name}": torch.as_tensor(value) for name, value in moments.items()}
+    tensors |= {f"optimizer.{name}": value for name, value in optimizer.state().items()}
     tensors[RANDOM] = torch.get_rng_state()
     header = json.dumps(
         {"progress": dataclasses.asdict(progress), "setting": setting}
@@ -44,9 +44,7 @@ def save_checkpoint(
     )
 
 
-def load_checkpoint(
-    path: Path, module: nn.Module, optimizer: torch.optim.Optimizer, setting: str
-) -> Progress:
+def load_checkpoint(path: Path, module: nn.Module, optimizer: Optimizer, setting: str) -> Progress:
     """Put a checkpoint's state into a model and its optimizer. Raises InputError when it is damaged or another's."""
     try:
         with safe_open(path, framework="pt") as file:
@@ -60,26 +58,13 @@ def load_checkpoint(
             f"without --resume ({_difference(header.get('setting', ''), setting)})"
         )
     module.load_state_dict(_within(tensors, "model."))
-    optimizer.load_state_dict(
-        {
-            "state": _moments(_within(tensors, "optimizer.")),
-            "param_groups": optimizer.state_dict()["param_groups"],
-        }
-    )
+    optimizer.load(_within(tensors, "optimizer."))
     torch.set_rng_state(tensors[RANDOM])
     return Progress(**header["progress"])
 
 
 def _within(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-
-
-def _moments(tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, value in tensors.items():
-        number, _, moment = name.partition(".")
-        state.setdefault(int(number), {})[moment] = value
-    return state
 
 
 def _difference(old: str, new: str) -> str:

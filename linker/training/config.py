@@ -23,6 +23,8 @@ class DataConfig:
         "gensim"  # "gensim" and "lsa" are learned from the documents and texts, "random", or a path
     )
     dim: int = 300  # of learned or random vectors
+    lsa_dim: int = 0  # latent semantic dimensions of the corpus to append to the vectors of a file
+    lsa_weight: float = 0.5  # their length, relative to the file's
     min_count: int = 2
     max_vocabulary: int = 50_000
     sif: float | None = (
@@ -72,8 +74,15 @@ class TrainingConfig:
     warmup: float = 0.1  # share of all steps
     clip: float = 1.0  # norm of the gradient
     max_length: int = 256  # tokens in training
+    crop: bool = False  # take that many from a random place of a document, not from its start
     word_dropout: float = 0.0  # chance that a token is left out
-    hard_negatives: int = 1  # a text, where the pairs come with some
+    hard_negatives: int = 0  # a text: documents that BM25 ranks high and nothing links to it
+    negatives_depth: int = 50  # of BM25's ranking to draw them from
+    mean_epochs: int = 0  # the word vectors first learn as a plain mean, which takes seconds
+    teacher: str | None = None  # an encoder by name or path, whose cosines are a second aim (distillation)
+    teacher_weight: float = 1.0
+    sparse: bool = False  # update only the word vectors of a batch's tokens: for large vocabularies
+    dev_documents: int = 5000  # judged against on dev: the linked ones, filled up at random
     patience: int = 3  # epochs without a better dev MRR
     precision: Literal["float32", "bfloat16"] = "float32"
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -90,10 +99,23 @@ class TrainingConfig:
             "max_length",
             "patience",
             "checkpoint_steps",
+            "negatives_depth",
+            "dev_documents",
         )
         for name in positive:
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"training.{name} must be above 0")
+        for name in (
+            "hard_negatives",
+            "mean_epochs",
+            "teacher_weight",
+            "margin",
+            "weight_decay",
+            "alpha_lr",
+            "embedding_lr",
+        ):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"training.{name} must be at least 0")
         if not (0 <= self.warmup < 1 and 0 <= self.word_dropout < 1):
             raise ValueError("training.warmup and training.word_dropout are shares, at least 0 and below 1")
 

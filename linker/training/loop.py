@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import torch
 import xxhash
-from torch import Tensor, nn
+from torch import Tensor
 
 from linker.encoders import folder as folders
+from linker.encoders.attention import sparsity
 from linker.encoders.text import TextEncoder
 from linker.errors import LinkerError
 from linker.files import write_atomically
@@ -26,9 +27,14 @@ from linker.training.checkpoint import Progress, load_checkpoint, save_checkpoin
 from linker.training.config import TrainingConfig
 from linker.training.losses import info_nce, triplet_margin
 from linker.training.miners import mine
-from linker.training.retrieval import retrieval_figures
+from linker.training.optimizer import Optimizer, learning_rate_scale
+from linker.training.parallel import join
+from linker.training.retrieval import Judge
+from linker.training.teacher import Teacher
+from linker.training.vectors import WHOLE
 
 Ids = Sequence[Sequence[int]]
+SAMPLE = 32  # documents that each head's zeros are counted on
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +53,17 @@ def train(
     config: TrainingConfig,
     out: Path,
     *,
+    teacher: Teacher | None = None,
     resume: bool = False,
 ) -> Report:
     """Train an encoder in place and keep the best one in the model folder `out`, usable at every moment.
 
     "Best" is by MRR of the dev texts among the dev documents, the untrained model included; without dev, the last.
     `out`/training holds the checkpoint and metrics.jsonl. A training that was killed and resumed with the same data and
-    settings ends with the same weights as one that was not. Raises LinkerError when the loss is no number.
+    settings ends with the same weights as one that was not. Under torchrun the processes share each batch's work, and
+    the first one judges and writes. Raises LinkerError when the loss is no number.
     """
-    trainer = _Trainer(encoder, pairs, dev, config, out)
+    trainer = _Trainer(encoder, pairs, dev, config, out, teacher)
     if resume and trainer.checkpoint.exists():
         trainer.restore()
     else:
@@ -67,31 +75,43 @@ class _Trainer:
     """The state of a training and its steps."""
 
     def __init__(
-        self, encoder: TextEncoder, pairs: Pairs, dev: Pairs | None, config: TrainingConfig, out: Path
+        self,
+        encoder: TextEncoder,
+        pairs: Pairs,
+        dev: Pairs | None,
+        config: TrainingConfig,
+        out: Path,
+        teacher: Teacher | None,
     ) -> None:
-        self.encoder, self.config, self.dev, self.out = encoder, config, dev, out
+        self.encoder, self.config, self.out, self.teacher = encoder, config, out, teacher
+        self.world = join()
+        self.judge = None if dev is None else Judge(encoder, dev)
         self.checkpoint, self.metrics = (
             out / "training/checkpoint.safetensors",
             out / "training/metrics.jsonl",
         )
         self.device = _device(config.device)
         encoder.module.to(self.device)
+        self.world.share_weights(encoder.module)
         tokenizer = encoder.tokenizer
-        self.texts, self.documents = (
-            tokenizer.encode_batch(x, config.max_length) for x in (pairs.texts, pairs.documents)
-        )
+        longest = WHOLE if config.crop else config.max_length
+        self.texts = tokenizer.encode_batch(pairs.texts, config.max_length)
+        self.documents = tokenizer.encode_batch(pairs.documents, longest)
+        self.sample = [ids[: config.max_length] for ids in self.documents[:SAMPLE]]
         self.batches = Batches(pairs, config.batch_size, config.seed, config.hard_negatives)
         self.total = len(self.batches) * config.epochs
-        self.optimizer = _optimizer(encoder.module, config)
+        self.optimizer = Optimizer(encoder.module, config)
         self.progress = Progress()
-        self.setting = _setting(encoder, self.texts, self.documents, pairs, config)
+        data = [self.texts, self.documents, list(pairs.links), [list(n) for n in pairs.negatives]]
+        self.setting = _setting(encoder, [*data, *([teacher.fingerprint] if teacher else [])], config)
 
     def begin(self) -> None:
         """Start anew: the untrained model is the first to be kept."""
-        folders.save(self.encoder, self.out)
-        self.metrics.parent.mkdir(exist_ok=True)
-        self.checkpoint.unlink(missing_ok=True)
-        self.metrics.unlink(missing_ok=True)
+        if self.world.first:
+            folders.save(self.encoder, self.out)
+            self.metrics.parent.mkdir(exist_ok=True)
+            self.checkpoint.unlink(missing_ok=True)
+            self.metrics.unlink(missing_ok=True)
         torch.manual_seed(self.config.seed)
         self._judge()
         self._save()
@@ -101,12 +121,13 @@ class _Trainer:
         self.progress = load_checkpoint(self.checkpoint, self.encoder.module, self.optimizer, self.setting)
         lines = self.metrics.read_text(encoding="utf-8").splitlines() if self.metrics.exists() else []
         kept = [line for line in lines if _step_of(line) <= self.progress.step]
-        write_atomically(self.metrics, "".join(f"{line}\n" for line in kept).encode())
+        if self.world.first:
+            write_atomically(self.metrics, "".join(f"{line}\n" for line in kept).encode())
 
     def run(self) -> Report:
         """Train until the last epoch or until dev gets no better; the encoder ends as the best one."""
         size = len(self.batches)
-        with bar(self.total, "training", "steps") as shown:
+        with bar(self.total if self.world.first else 0, "training", "steps") as shown:
             shown.update(self.progress.step)
             while not self.progress.finished:
                 epoch, done = divmod(self.progress.step, size)
@@ -121,6 +142,7 @@ class _Trainer:
                         or self.progress.step % self.config.checkpoint_steps == 0
                     ):
                         self._save()
+        self.world.wait()
         folders.load_weights(self.encoder, self.out)
         self.encoder.module.eval()
         return Report(self.progress.step, -(-self.progress.step // size), self.progress.best)
@@ -129,29 +151,39 @@ class _Trainer:
         config, step = self.config, self.progress.step
         self.encoder.module.train()
         scale = learning_rate_scale(step, self.total, config.warmup)
-        for group in self.optimizer.param_groups:
-            group["lr"] = group["base_lr"] * scale
+        self.optimizer.set_rate(scale)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=config.precision == "bfloat16"):
             loss = self._loss(batch, np.random.default_rng([config.seed, 1, step]))
         if not math.isfinite(loss.item()):
             raise LinkerError(f"the loss is {loss.item()} at step {step}: lower training.lr ({config.lr})")
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad()
         torch.autograd.backward(loss)
-        nn.utils.clip_grad_norm_(self.encoder.module.parameters(), config.clip)
-        self.optimizer.step()
+        self.world.add_gradients(self.encoder.module)
+        self.optimizer.step(config.clip)
         self.progress = dataclasses.replace(self.progress, step=step + 1)
         self._log(loss=round(loss.item(), 6), lr=config.lr * scale)
         return loss.item()
 
     def _loss(self, batch: Batch, rng: np.random.Generator) -> Tensor:
         config = self.config
-        texts = self.encoder.vectors(self._drop([self.texts[i] for i in batch.texts], rng))
-        documents = self.encoder.vectors(self._drop([self.documents[i] for i in batch.documents], rng))
+        texts = self._vectors(self._drop([self.texts[i] for i in batch.texts], rng))
+        chosen = [_window(self.documents[i], config.max_length, rng) for i in batch.documents]
+        documents = self._vectors(self._drop(chosen, rng))
         positives = torch.from_numpy(batch.positives).to(self.device)
         if config.loss == "infonce":
-            return info_nce(texts, documents, positives, config.temperature)
-        anchors, linked, others = mine(texts, documents, positives, config.miner)
-        return triplet_margin(texts[anchors], documents[linked], documents[others], config.margin)
+            loss = info_nce(texts, documents, positives, config.temperature)
+        else:
+            anchors, linked, others = mine(texts, documents, positives, config.miner)
+            loss = triplet_margin(texts[anchors], documents[linked], documents[others], config.margin)
+        if self.teacher is None:
+            return loss
+        rows = (batch.texts, batch.documents)
+        return loss + config.teacher_weight * self.teacher.loss(texts, documents, rows, config.temperature)
+
+    def _vectors(self, ids: Ids) -> Tensor:
+        """Encode this process's share and gather the others'."""
+        own = self.encoder.vectors([ids[row] for row in self.world.share(len(ids))])
+        return self.world.gather(own, len(ids))
 
     def _drop(self, ids: Ids, rng: np.random.Generator) -> Ids:
         rate = self.config.word_dropout
@@ -161,24 +193,27 @@ class _Trainer:
 
     def _judge(self) -> None:
         """Evaluate at the end of an epoch, keep the model if it is the best, and see whether to go on."""
-        figures = {} if self.dev is None else retrieval_figures(self.encoder, self.dev)
-        score = figures.get("mrr", -1.0)
-        better = self.dev is None or score > self.progress.best
-        if better:
+        figures = {} if self.judge is None or not self.world.first else self.judge.figures(self.encoder)
+        score = self.world.agree([figures.get("mrr", -1.0)])[0]
+        better = self.judge is None or score > self.progress.best
+        if better and self.world.first:
             folders.save_weights(self.encoder, self.out)
         waited = 0 if better else self.progress.waited + 1
         finished = self.progress.step >= self.total or waited >= self.config.patience
         best = max(score, self.progress.best)
         self.progress = dataclasses.replace(self.progress, best=best, waited=waited, finished=finished)
         alphas: dict[str, list[float]] = getattr(self.encoder.module, "alphas", dict)()
-        self._log(
-            **{f"dev_{k}": round(v, 6) for k, v in figures.items()}, **({"alpha": alphas} if alphas else {})
-        )
+        heads = {"alpha": alphas, "sparsity": sparsity(self.encoder, self.sample)} if alphas else {}
+        self._log(**{f"dev_{k}": round(v, 6) for k, v in figures.items()}, **heads)
 
     def _save(self) -> None:
-        save_checkpoint(self.checkpoint, self.encoder.module, self.optimizer, self.progress, self.setting)
+        if self.world.first:
+            save_checkpoint(self.checkpoint, self.encoder.module, self.optimizer, self.progress, self.setting)
+        self.world.wait()
 
     def _log(self, **figures: Any) -> None:
+        if not self.world.first:
+            return
         epoch = self.progress.step / len(self.batches)
         line = {
             "step": self.progress.step,
@@ -190,28 +225,6 @@ class _Trainer:
             file.write(json.dumps(line) + "\n")
 
 
-def learning_rate_scale(step: int, total: int, warmup: float) -> float:
-    """Return a rise from 0 to 1 over the share `warmup` of all steps, then a straight fall to 0 at the end."""
-    rise = warmup * total
-    return (step + 1) / (rise + 1) if step < rise else (total - step) / max(total - rise, 1)
-
-
-def _optimizer(module: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
-    """AdamW with groups for α, the embedding and the rest; weight decay on the rest's matrices only."""
-    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
-    for name, parameter in module.named_parameters():
-        alpha, embedding = name.endswith("raw_alpha"), name.startswith("embedding.")
-        rate = config.lr * (config.alpha_lr if alpha else config.embedding_lr if embedding else 1.0)
-        decay = config.weight_decay if parameter.dim() > 1 and not embedding else 0.0
-        groups.setdefault((rate, decay), []).append(parameter)
-    return torch.optim.AdamW(
-        [
-            {"params": p, "lr": rate, "base_lr": rate, "weight_decay": decay}
-            for (rate, decay), p in groups.items()
-        ]
-    )
-
-
 def _device(name: str) -> torch.device:
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
@@ -220,10 +233,18 @@ def _device(name: str) -> torch.device:
     return torch.device(name)
 
 
-def _setting(encoder: TextEncoder, texts: Ids, documents: Ids, pairs: Pairs, config: TrainingConfig) -> str:
+def _window(ids: Sequence[int], size: int, rng: np.random.Generator) -> Sequence[int]:
+    """Return a window of at most `size` tokens at random."""
+    if len(ids) <= size:
+        return ids
+    start = int(rng.integers(0, len(ids) - size + 1))
+    return ids[start : start + size]
+
+
+def _setting(encoder: TextEncoder, data: list[Any], config: TrainingConfig) -> str:
     """Describe all that the weights depend on, as JSON; how often to save does not matter."""
-    data = json.dumps([texts, documents, list(pairs.links), [list(n) for n in pairs.negatives]]).encode()
-    settings = dataclasses.asdict(config) | encoder.describe() | {"data": xxhash.xxh3_64_hexdigest(data)}
+    digest = xxhash.xxh3_64_hexdigest(json.dumps(data).encode())
+    settings = dataclasses.asdict(config) | encoder.describe() | {"data": digest}
     return json.dumps({k: v for k, v in settings.items() if k != "checkpoint_steps"}, sort_keys=True)
 
 

@@ -3,28 +3,65 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from linker.encoders import Encoder
+from linker.encoders.text import TextEncoder
 from linker.training.batches import Pairs
 
-
-def retrieval_figures(encoder: Encoder, pairs: Pairs) -> dict[str, float]:
-    """Return MRR and Success@1, @5 of the linked texts of `pairs` among all its documents; ties count against."""
-    ranks = first_ranks(encoder, pairs)
-    return {
-        "mrr": float((1 / ranks).mean()),
-        "success_1": float((ranks == 1).mean()),
-        "success_5": float((ranks <= 5).mean()),
-    }
+Vectors = npt.NDArray[np.float32]
+Ranks = npt.NDArray[np.int64]
 
 
-def first_ranks(encoder: Encoder, pairs: Pairs) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+class Judge:
+    """Texts tokenised once, judged after every epoch."""
+
+    def __init__(self, encoder: TextEncoder, pairs: Pairs) -> None:
+        self._linked = _linked(pairs)
+        texts = [pairs.texts[text] for text in self._linked]
+        self.texts, self._documents = (
+            encoder.tokenizer.encode_batch(x, encoder.max_length) for x in (texts, pairs.documents)
+        )
+
+    def figures(self, encoder: TextEncoder) -> dict[str, float]:
+        """Return MRR and Success@1, @5 of the linked texts among all documents; ties count against."""
+        texts, documents = (encoder.encode_ids(x) for x in (self.texts, self._documents))
+        ranks = _ranks(texts, documents, self._linked)
+        return {
+            "mrr": float((1 / ranks).mean()),
+            "success_1": float((ranks == 1).mean()),
+            "success_5": float((ranks <= 5).mean()),
+        }
+
+
+def first_ranks(encoder: Encoder, pairs: Pairs) -> Ranks:
     """Return the rank, from 1, of each linked text's best document, texts in ascending order."""
+    linked = _linked(pairs)
+    documents = encoder.encode(pairs.documents)
+    return _ranks(encoder.encode([pairs.texts[text] for text in linked]), documents, linked)
+
+
+def dev_sample(pairs: Pairs, size: int, seed: int) -> Pairs:
+    """Return `pairs` with at most `size` documents: the linked ones, filled up at random."""
+    if len(pairs.documents) <= size:
+        return pairs
+    linked = sorted({document for _, document in pairs.links})
+    others = np.setdiff1d(np.arange(len(pairs.documents)), linked)
+    more = np.random.default_rng(seed).choice(others, max(size - len(linked), 0), replace=False)
+    kept = sorted({*linked, *more.tolist()})
+    place = {row: new for new, row in enumerate(kept)}
+    links = [(text, place[document]) for text, document in pairs.links]
+    return Pairs(pairs.texts, [pairs.documents[row] for row in kept], links)
+
+
+def _linked(pairs: Pairs) -> dict[int, list[int]]:
     linked: dict[int, list[int]] = {}
     for text, document in sorted(pairs.links):
         linked.setdefault(text, []).append(document)
-    documents = encoder.encode(pairs.documents)
-    texts = encoder.encode([pairs.texts[text] for text in linked])
+    return linked
+
+
+def _ranks(texts: Vectors, documents: Vectors, linked: dict[int, list[int]]) -> Ranks:
     ranks = np.empty(len(linked), dtype=np.int64)
     for row, own in enumerate(linked.values()):
         scores = documents @ texts[row]

@@ -19,28 +19,83 @@ from linker.tokens import Tokenizer
 from linker.training.batches import Pairs
 from linker.training.config import EncoderConfig, TrainConfig, given
 from linker.training.loop import train
+from linker.training.negatives import mine_negatives
+from linker.training.parallel import World, join, leave
+from linker.training.retrieval import dev_sample
+from linker.training.teacher import Teacher, ask
 from linker.training.vectors import Matrix, start_vectors
+
+# How word vectors learn as a plain mean before the model they are for: seconds an epoch, and every kind gains by it.
+MEAN = {
+    "loss": "infonce",
+    "temperature": 0.1,
+    "batch_size": 512,
+    "lr": 3e-3,
+    "max_length": 1024,
+    "word_dropout": 0.3,
+}
+OFF = {"crop": False, "hard_negatives": 0, "teacher": None, "embedding_lr": 1.0, "weight_decay": 0.0}
 
 
 def run(config: TrainConfig, *, resume: bool = False) -> Path:
     """Train as a file says and return the model's folder. Raises LinkerError, MissingExtraError.
 
-    With `resume`, go on from the checkpoint in the folder, if there is one.
+    With `resume`, go on from the checkpoint in the folder, if there is one. Under torchrun, processes share the work.
     """
-    out = config.output.path
-    goes_on = resume and (out / "training/checkpoint.safetensors").exists()
-    saved = folders.is_saved(out)
-    if out.exists() and any(out.iterdir()) and not goes_on and not (resume and saved):
-        reason = "holds a model: go on with --resume, or" if saved else "exists and is no model:"
-        raise InputError(f"{out} {reason} give another output.path")
-    pairs, dev = read_pairs(config)
-    if goes_on:
-        encoder = folders.load(out)
-    else:
-        tokenizer, vectors = start_vectors(config.data, joined(pairs), config.training.seed)
-        encoder = build_encoder(config.encoder, tokenizer, vectors, config.training.seed)
-    train(encoder, pairs, dev, config.training, out, resume=goes_on)
+    out, world = config.output.path, join()
+    try:
+        goes_on = resume and (out / "training/checkpoint.safetensors").exists()
+        if world.first:
+            _check_folder(out, resume)
+        pairs, dev = read_pairs(config)
+        world.wait()
+        if goes_on:
+            encoder = folders.load(out)
+        else:
+            tokenizer, vectors = start_vectors(config.data, joined(pairs), config.training.seed)
+            if config.training.mean_epochs:
+                vectors = _learn_as_mean(tokenizer, vectors, pairs, config, resume=resume)
+            encoder = build_encoder(config.encoder, tokenizer, vectors, config.training.seed)
+        if config.training.hard_negatives:
+            pairs = dataclasses.replace(
+                pairs, negatives=mine_negatives(pairs, config.training.negatives_depth)
+            )
+        teacher = _teacher(config, pairs, world)
+        train(encoder, pairs, dev, config.training, out, teacher=teacher, resume=goes_on)
+    finally:
+        leave()
     return out
+
+
+def _check_folder(out: Path, resume: bool) -> None:
+    """Refuse a folder that this training did not begin."""
+    ours = folders.is_saved(out) or (out / "training").is_dir()
+    if out.exists() and any(out.iterdir()) and not (resume and ours):
+        reason = "holds a model: go on with --resume, or" if ours else "exists and is no model:"
+        raise InputError(f"{out} {reason} give another output.path")
+
+
+def _learn_as_mean(
+    tokenizer: Tokenizer, vectors: Matrix, pairs: Pairs, config: TrainConfig, *, resume: bool
+) -> Matrix:
+    """Return the word vectors after `mean_epochs` as a bag; a checkpoint of its own is under training/mean."""
+    training = config.training
+    bag = build_encoder(EncoderConfig(kind="bag"), tokenizer, vectors, training.seed)
+    settings = dataclasses.replace(training, epochs=training.mean_epochs, mean_epochs=0, **MEAN, **OFF)  # type: ignore[arg-type]  # values of several types, by field name
+    train(bag, pairs, None, settings, config.output.path / "training" / "mean", resume=resume)
+    weight: Matrix = bag.module.get_submodule("embedding").get_parameter("weight").detach().cpu().numpy()
+    return weight
+
+
+def _teacher(config: TrainConfig, pairs: Pairs, world: World) -> Teacher | None:
+    """Ask the teacher in one process; the others read what it kept."""
+    name, folder = config.training.teacher, config.output.path / "training" / "teacher"
+    if name is None:
+        return None
+    if world.first:
+        ask(name, pairs, folder)
+    world.wait()
+    return ask(name, pairs, folder)
 
 
 def joined(pairs: Pairs) -> list[str]:
@@ -84,7 +139,10 @@ def read_pairs(config: TrainConfig) -> tuple[Pairs, Pairs | None]:
             raise InputError(f"{record.path}:{record.line}: {record.reason}")
         documents[record.id] = record.full_text
     pairs = [_link(path, texts, documents) for path in (data.train, data.dev) if path is not None]
-    return pairs[0], pairs[1] if len(pairs) > 1 else None
+    dev = (
+        dev_sample(pairs[1], config.training.dev_documents, config.training.seed) if len(pairs) > 1 else None
+    )
+    return pairs[0], dev
 
 
 def _link(path: Path, texts: Mapping[str, str], documents: Mapping[str, str]) -> Pairs:

@@ -17,6 +17,7 @@ from linker.tokens import (
     Tokenizer,
     Vocabulary,
     WordTokenizer,
+    WordVectors,
     load_word_vectors,
     train_word_vectors,
 )
@@ -48,11 +49,22 @@ def _sources(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[Tokeniz
         return found.tokenizer, found.matrix
     if data.word_vectors not in ("lsa", "random"):
         found = load_word_vectors(Path(data.word_vectors), seed=seed)
-        return found.tokenizer, found.matrix
+        return found.tokenizer, _with_lsa(found, data, texts)
     words = WordTokenizer(Vocabulary.build(texts, min_count=data.min_count, max_size=data.max_vocabulary))
     if data.word_vectors == "lsa":
         return words, lsa_vectors(words.encode_batch(texts, WHOLE), words.size, data.dim)
     return words, np.random.default_rng(seed).normal(0, 1, (words.size, data.dim)).astype(np.float32)
+
+
+def _with_lsa(found: WordVectors, data: DataConfig, texts: Sequence[str]) -> Matrix:
+    """Append the corpus's own latent dimensions to general vectors; each word's length stays the general one's."""
+    if not data.lsa_dim:
+        return found.matrix
+    ids = found.tokenizer.encode_batch(texts, WHOLE)
+    latent = lsa_vectors(ids, found.tokenizer.size, data.lsa_dim)
+    latent /= np.linalg.norm(latent, axis=1, keepdims=True).clip(1e-12)
+    lengths = np.linalg.norm(found.matrix, axis=1, keepdims=True)
+    return np.hstack([found.matrix, data.lsa_weight * lengths * latent])
 
 
 def token_counts(ids: Sequence[Sequence[int]], size: int) -> npt.NDArray[np.int64]:

@@ -58,13 +58,22 @@ def naive(model: StarTransformer, config: StarConfig, ids: list[int]) -> Tensor:
 def attend(module: object, config: StarConfig, query: Tensor, keys: list[Tensor]) -> Tensor:
     """Attend with one query to a list of vectors."""
     heads = []
+    looks = [look(config, x) for x in (query, *keys)]
     for h in range(config.heads):
         rows = slice(h * config.head_dim, (h + 1) * config.head_dim)
-        q = module.query.weight[rows] @ query + module.query.bias[rows]  # type: ignore[attr-defined]  # an attention
-        scores = torch.stack([q @ (module.key.weight[rows] @ k) for k in keys])  # type: ignore[attr-defined]  # same
+        q = module.query.weight[rows] @ looks[0] + module.query.bias[rows]  # type: ignore[attr-defined]  # an attention
+        scores = torch.stack([q @ (module.key.weight[rows] @ k) for k in looks[1:]])  # type: ignore[attr-defined]  # same
         values = torch.stack([module.value.weight[rows] @ k + module.value.bias[rows] for k in keys])  # type: ignore[attr-defined]  # same
         heads.append(entmax(scores / math.sqrt(config.head_dim), module.alpha[h]) @ values)  # type: ignore[attr-defined]  # same
     return module.out(torch.cat(heads))  # type: ignore[attr-defined, no-any-return]  # same
+
+
+def look(config: StarConfig, x: Tensor) -> Tensor:
+    """Return what queries and keys are made from."""
+    if not config.pre_norm:
+        return x
+    centred = x - x.mean()
+    return centred / (centred.square().mean() + 1e-5).sqrt()
 
 
 def finish(config: StarConfig, norm: object, old: Tensor, new: Tensor) -> Tensor:

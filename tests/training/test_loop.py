@@ -19,8 +19,14 @@ import torch
 
 from linker.encoders import folder as folders
 from linker.errors import InputError, LinkerError
-from linker.training.loop import learning_rate_scale, train
-from linker.training.retrieval import first_ranks
+from linker.training import loop
+from linker.training.batches import Batch, Pairs
+from linker.training.config import TrainingConfig
+from linker.training.loop import train
+from linker.training.negatives import mine_negatives
+from linker.training.optimizer import Optimizer, learning_rate_scale
+from linker.training.retrieval import dev_sample, first_ranks
+from linker.training.teacher import Teacher
 
 TINY = Path(__file__).with_name("tiny.py")
 
@@ -103,7 +109,13 @@ def test_a_damaged_checkpoint_is_named(whole: Path, tmp_path: Path) -> None:
         train(tiny.encoder(), tiny.pairs(1), None, tiny.CONFIG, tmp_path, resume=True)
 
 
-@pytest.mark.parametrize("change", [{"loss": "triplet"}, {"precision": "bfloat16"}, {"weight_decay": 0.1}])
+CHANGES: list[dict[str, Any]] = [
+    {"loss": "triplet"}, {"precision": "bfloat16"}, {"weight_decay": 0.1},
+    {"sparse": True}, {"crop": True, "max_length": 6},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_other_settings_train_too(tmp_path: Path, change: dict[str, Any]) -> None:
     config = dataclasses.replace(tiny.CONFIG, epochs=4, **change)
     report = train(tiny.encoder(), tiny.pairs(1), tiny.pairs(2), config, tmp_path / "m")
@@ -117,9 +129,98 @@ def test_early_stopping(tmp_path: Path) -> None:
     assert report.epochs < 6
 
 
+def test_sparse_updates_resume_exactly(tmp_path: Path) -> None:
+    config = dataclasses.replace(tiny.CONFIG, epochs=2, sparse=True)
+    tiny.run(tmp_path / "whole", config)
+    interrupted(tmp_path / "parts", config, after=4)
+    tiny.run(tmp_path / "parts", config)
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "parts")]
+    assert weights[0] == weights[1]
+
+
+def interrupted(out: Path, config: TrainingConfig, after: int) -> None:
+    """Train until the step `after` is done."""
+    step = loop._Trainer._step
+
+    def stopping(self: Any, batch: Batch) -> float:
+        if self.progress.step == after:
+            raise KeyboardInterrupt
+        return step(self, batch)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(loop._Trainer, "_step", stopping)
+        tiny.run(out, config)
+
+
+def test_a_sparse_step_moves_only_the_tokens_of_the_batch() -> None:
+    module = tiny.encoder().module
+    optimizer = Optimizer(module, dataclasses.replace(tiny.CONFIG, sparse=True))
+    before = module.embedding.weight.detach().clone()
+    module(torch.tensor([[3, 4]]), torch.ones(1, 2, dtype=torch.bool)).sum().backward()
+    optimizer.set_rate(1)
+    optimizer.step(clip=1e-3)
+    moved = (module.embedding.weight != before).any(1).nonzero().flatten().tolist()
+    assert moved == [3, 4]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_clipping_is_pytorchs(sparse: bool) -> None:
+    ids, mask = torch.tensor([[3, 4, 3], [5, 3, 4]]), torch.ones(2, 3, dtype=torch.bool)
+    ours, theirs = tiny.encoder().module, tiny.encoder().module
+    optimizer = Optimizer(ours, dataclasses.replace(tiny.CONFIG, sparse=sparse))
+    for module in (ours, theirs):
+        module(ids, mask).square().sum().backward()
+    optimizer.set_rate(0)
+    optimizer.step(clip=0.01)
+    torch.nn.utils.clip_grad_norm_(theirs.parameters(), 0.01)
+    for own, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(own.grad.to_dense(), other.grad)
+
+
+def test_a_teacher_is_followed(tmp_path: Path) -> None:
+    """Links at random teach nothing; the cosines of a teacher do."""
+    data, rng = tiny.pairs(1), np.random.default_rng(0)
+    links = list(enumerate(rng.permutation(40).tolist()))
+    right = np.eye(40, dtype=np.float32)
+    config = dataclasses.replace(tiny.CONFIG, teacher_weight=5.0)
+    scores = []
+    for teacher in (None, Teacher(right, right)):
+        encoder, out = tiny.encoder(), tmp_path / str(teacher is None)
+        train(encoder, dataclasses.replace(data, links=links), None, config, out, teacher=teacher)
+        scores.append(float((1 / first_ranks(encoder, data)).mean()))
+    assert scores[1] > scores[0] + 0.05
+
+
+def test_the_loss_of_a_teacher_is_least_when_cosines_agree() -> None:
+    vectors = torch.nn.functional.normalize(torch.randn(5, 4, generator=torch.manual_seed(0)), dim=-1)
+    teacher = Teacher(vectors.numpy(), vectors.numpy())
+    rows = (np.arange(5), np.arange(5))
+    others = torch.nn.functional.normalize(torch.randn(5, 4, generator=torch.manual_seed(1)), dim=-1)
+    assert teacher.loss(vectors, vectors, rows, 0.1) < teacher.loss(others, vectors, rows, 0.1)
+
+
+def test_dev_is_sampled_with_all_linked_documents() -> None:
+    pairs = Pairs(["a", "b"], [str(i) for i in range(50)], [(0, 40), (1, 7)])
+    small = dev_sample(pairs, 10, seed=0)
+    assert len(small.documents) == 10
+    assert [(small.texts[t], small.documents[d]) for t, d in small.links] == [("a", "40"), ("b", "7")]
+    assert dev_sample(pairs, 50, seed=0) is pairs
+
+
+def test_negatives_are_bm25s_best_that_nothing_links() -> None:
+    documents = ["red fox", "red fox runs", "blue whale", "fox", "red"]
+    pairs = Pairs(["a red fox", "whale", "unlinked fox"], documents, [(0, 1), (1, 2)])
+    assert mine_negatives(pairs, depth=3) == [[0, 3], [], []] or mine_negatives(pairs, depth=3) == [
+        [0, 4],
+        [],
+        [],
+    ]
+
+
 def test_hard_negatives_join_the_batch(tmp_path: Path) -> None:
     given = dataclasses.replace(tiny.pairs(1), negatives=[[(i + 1) % 40] for i in range(40)])
-    report = train(tiny.encoder(), given, None, dataclasses.replace(tiny.CONFIG, epochs=1), tmp_path / "m")
+    one = dataclasses.replace(tiny.CONFIG, epochs=1, hard_negatives=1)
+    report = train(tiny.encoder(), given, None, one, tmp_path / "m")
     assert report.best == -1
 
 

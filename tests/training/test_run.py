@@ -62,6 +62,12 @@ path = "{tmp_path}/model"
         [],
         ["encoder.preset=paper", "data.word_vectors=random", "training.loss=triplet"],
         ["encoder.kind=bag", "data.word_vectors=gensim", "data.word_epochs=1"],
+        [
+            "training.mean_epochs=2",
+            "training.hard_negatives=1",
+            "training.crop=true",
+            "training.max_length=6",
+        ],
     ],
 )
 def test_a_toml_file_becomes_a_model(config: Path, overrides: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from pathlib import Path
 
@@ -42,15 +43,16 @@ def encoder() -> TextEncoder:
     return TextEncoder.new(STAR, WordTokenizer(Vocabulary.of(f"w{i}" for i in range(90))), max_length=20)
 
 
-def run(out: Path) -> None:
+def run(out: Path, config: TrainingConfig = CONFIG) -> None:
     """Begin the training or go on with it; one thread, so that sums have one order."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        train(encoder(), pairs(1), pairs(2), CONFIG, out, resume=True)
+        train(encoder(), pairs(1), pairs(2), config, out, resume=True)
     finally:
         torch.set_num_threads(threads)
 
 
 if __name__ == "__main__":
-    run(Path(sys.argv[1]))
+    options = {option.removeprefix("--"): True for option in sys.argv[2:]}
+    run(Path(sys.argv[1]), dataclasses.replace(CONFIG, **options))  # type: ignore[arg-type]  # all are switches

@@ -1,0 +1,106 @@
+"""Several processes, one training: each encodes its share of a batch, all see the whole batch's loss.
+
+Started by torchrun. A batch's other documents are its negatives, so that averaging the losses of parts (what
+DistributedDataParallel does) would be another training; here vectors are gathered, every process computes the same
+loss over all of them, and the gradients of the shares add up to the gradient of one process.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, distributed, nn
+
+from linker.training.batches import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """This process's number among how many."""
+
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the process that writes files and judges."""
+        return self.rank == 0
+
+    def share(self, count: int) -> Rows:
+        """Return which of `count` rows this process encodes; at least one where there are fewer rows than processes."""
+        return _share(count, self.rank, self.size)
+
+    def gather(self, own: Tensor, count: int) -> Tensor:
+        """Return all processes' rows [count, d] in order; gradients flow into this process's own."""
+        if self.size == 1:
+            return own
+        shares = [_share(count, rank, self.size) for rank in range(self.size)]
+        longest = max(map(len, shares))
+        sent = own.new_zeros((longest, own.shape[1]))
+        sent[: len(own)] = own.detach()
+        parts = [torch.empty_like(sent) for _ in shares]
+        distributed.all_gather(parts, sent)
+        parts[self.rank] = own
+        whole = torch.cat([part[: len(rows)] for part, rows in zip(parts, shares, strict=True)])
+        _, first = np.unique(np.concatenate(shares), return_index=True)
+        return whole[torch.from_numpy(first).to(whole.device)]
+
+    def share_weights(self, module: nn.Module) -> None:
+        """Give every process the first one's weights."""
+        if self.size > 1:
+            for parameter in module.parameters():
+                distributed.broadcast(parameter.data, 0)
+
+    def add_gradients(self, module: nn.Module) -> None:
+        """Replace every gradient by the sum over processes."""
+        if self.size == 1:
+            return
+        for parameter in module.parameters():
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            if parameter.grad.is_sparse:
+                parameter.grad = parameter.grad.coalesce()
+            distributed.all_reduce(parameter.grad)
+
+    def agree(self, numbers: list[float]) -> list[float]:
+        """Return the first process's numbers."""
+        if self.size == 1:
+            return numbers
+        sent = torch.tensor(numbers, dtype=torch.float64, device=_wire())
+        distributed.broadcast(sent, 0)
+        return [float(x) for x in sent.tolist()]
+
+    def wait(self) -> None:
+        """Wait until every process is here."""
+        if self.size > 1:
+            distributed.barrier()
+
+
+def join() -> World:
+    """Join the processes that torchrun started; a process started alone is a world of its own."""
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    if size == 1:
+        return World()
+    if not distributed.is_initialized():
+        if torch.cuda.is_available():
+            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+        distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    return World(distributed.get_rank(), size)
+
+
+def leave() -> None:
+    """Leave what `join` joined."""
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
+
+
+def _wire() -> str:
+    return "cuda" if distributed.get_backend() == "nccl" else "cpu"
+
+
+def _share(count: int, rank: int, size: int) -> Rows:
+    rows = np.arange(rank, count, size)
+    return rows if len(rows) else np.zeros(1, dtype=np.int64)  # encoded twice, counted once
