@@ -135,8 +135,10 @@ class _Attention(nn.Module):
         """α of each head, [h], inside (1, 2)."""
         return 1 + torch.sigmoid(self.raw_alpha)
 
-    def _tapped(self, weights: Tensor, inside: Tensor) -> Tensor:
-        return weights if self.tap is None else self.tap(weights, inside)
+    def _weights(self, scores: Tensor, dim: int, inside: Tensor) -> Tensor:
+        """Turn scores [..., h, L] into weights [..., L, h]; with h last, loops would be as short as there are heads."""
+        weights = entmax(scores, self.alpha[:, None], dim, inside).mT
+        return weights if self.tap is None else self.tap(weights, inside.mT)
 
     def _seen(self, x: Tensor) -> Tensor:
         """Return what queries and keys are made from."""
@@ -164,9 +166,9 @@ class _Ring(_Attention):
             *_shifts(self._split(self.value(ring)), self.window),
             *(self._split(self.value(x)) for x in own),
         ]
-        scores = torch.stack([(query * key).sum(-1) for key in keys])  # [2c+2 or 2c+3, B, L, h]
-        inside = torch.stack([*_shifts(mask, self.window), *(torch.ones_like(mask) for _ in own)])[..., None]
-        weights = self._tapped(entmax(scores, self.alpha, dim=0, mask=inside), inside)
+        scores = torch.stack([(query * key).sum(-1).mT for key in keys])  # [2c+2 or 2c+3, B, h, L]
+        inside = torch.stack([*_shifts(mask, self.window), *(torch.ones_like(mask) for _ in own)])[:, :, None]
+        weights = self._weights(scores, 0, inside)  # [2c+2 or 2c+3, B, L, h]
         mixed = torch.zeros_like(query)
         for weight, value in zip(weights, values, strict=True):
             mixed = torch.addcmul(mixed, weight[..., None], value)
@@ -179,11 +181,11 @@ class _Relay(_Attention):
 
     def forward(self, ring: Tensor, relay: Tensor, mask: Tensor) -> Tensor:
         seen = torch.cat([relay[:, None], ring], dim=1)  # [B, 1+L, d]
-        inside = functional.pad(mask, (1, 0), value=True)[..., None]
+        inside = functional.pad(mask, (1, 0), value=True)[:, None]
         query = self._split(self.query(self._seen(relay))) / math.sqrt(self.head_dim)  # [B, h, e]
         probe = torch.einsum("bhe,hed->bhd", query, self._matrices(self.key))
-        scores = torch.einsum("bld,bhd->blh", self._seen(seen), probe)
-        weights = self._tapped(entmax(scores, self.alpha, dim=1, mask=inside), inside)  # [B, 1+L, h]
+        scores = torch.einsum("bld,bhd->bhl", self._seen(seen), probe)
+        weights = self._weights(scores, 2, inside)  # [B, 1+L, h]
         mixed = torch.einsum("blh,bld->bhd", weights, seen)
         values = torch.einsum("bhd,hed->bhe", mixed, self._matrices(self.value))
         out: Tensor = self.out(values.flatten(-2) + self.value.bias)  # [B, d]
