@@ -71,6 +71,12 @@ def link(
     identity: Annotated[
         bool, typer.Option("--identity/--no-identity", help="Identical strings translate each other.")
     ] = True,
+    whole_dictionary: Annotated[
+        bool,
+        typer.Option(
+            "--whole-dictionary", help="Count words against a page though no page has their translation."
+        ),
+    ] = False,
     margin: Annotated[
         bool | None,
         typer.Option(
@@ -119,6 +125,7 @@ def link(
         options=Options(
             weighting=weighting,
             identity=identity,
+            whole_dictionary=whole_dictionary,
             margin=margin,
             pivot_mode=pivot_mode,
             hapax=HapaxRules(strip=not keep_edges, transliterate=transliterate, ngrams=ngrams),

@@ -16,6 +16,7 @@ import xxhash
 
 Scores = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 Hashes = npt.NDArray[np.uint64]
 DECIMALS = 6  # scores that agree so far are equal: sums of the same numbers in another order are
 BLOCK = 256

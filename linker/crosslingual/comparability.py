@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
-from linker.crosslingual.candidates import Scores
+from linker.crosslingual.candidates import Flags, Scores
 from linker.crosslingual.pages import Terms
 from linker.crosslingual.products import Product
 
@@ -52,16 +52,20 @@ def comparability(
     target: Terms,
     relation: csr_array,
     *,
+    known: tuple[Flags, Flags] | None = None,
     weighting: Weighting = "idf",
     direction: Direction = "both",
 ) -> Comparability:
     """Prepare M for two sets of pages. `relation`: CSR [v source, v target], non-zero where terms translate.
 
+    `known`: which terms the dictionary has at all (`Lexicon.known`), flags [v] of each side; they alone make up the
+    masses. Default: those in the relation, which leaves out words whose translations no page has.
     `idf`: each hit counts ln((N+1)/(df+1)) of the term on its own side. `forward`: only the source's words are
     looked for in the target (M_fe); `backward`: only the target's in the source (M_ef).
     """
     links = _binary(relation)
-    x, y = _restricted(source, _sums(links, 1)), _restricted(target, _sums(links, 0))
+    ours, theirs = known or (_sums(links, 1) > 0, _sums(links, 0) > 0)
+    x, y = _restricted(source, ours), _restricted(target, theirs)
     translated_x, translated_y = _binary(source.present @ links), _binary(target.present @ links.T.tocsr())
     w, v = (idf(source), idf(target)) if weighting == "idf" else (None, None)
     left, right = [], []
@@ -118,10 +122,10 @@ def _binary(matrix: csr_array) -> csr_array:
     return csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
-def _restricted(terms: Terms, known: Scores) -> csr_array:
+def _restricted(terms: Terms, known: Flags) -> csr_array:
     """Return who holds which term, of the terms that the lexicon knows."""
     present = terms.present.copy()
-    present.data *= (known > 0).astype(np.float32)[present.indices]
+    present.data *= known.astype(np.float32)[present.indices]
     present.eliminate_zeros()
     return present
 

@@ -1,4 +1,4 @@
-"""Lexicons: which terms translate which; from dictionaries, from identical strings, and induced from linked pages."""
+"""Lexicons: which terms translate which; from dictionaries and from identical strings (induction.py learns more)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
+from linker.crosslingual.candidates import Flags
 from linker.crosslingual.dictionaries import Pair
 from linker.crosslingual.languages import Language
 from linker.crosslingual.pages import Terms
-
-MIN_TOGETHER = 3  # linked pages that must hold both words
-MAX_LINKS = 3  # translations of a word, each way
-FALSE_SHARE = 0.1  # estimated share of false links among those kept
-PERMUTATIONS = 1
-EXPECTED_ROWS = 2000  # rows of a block of the count product
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +37,15 @@ class Lexicon:
         rows, columns, weights = zip(*known, strict=True) if known else ((), (), ())
         shape = (len(source.vocabulary), len(target.vocabulary))
         return coo_array((np.array(weights, np.float32), (rows, columns)), shape=shape).tocsr()
+
+    def known(self, source: Terms, target: Terms) -> tuple[Flags, Flags]:
+        """Say which terms of two vocabularies have a translation at all, in these pages or not: flags [v] of each."""
+        ours, theirs = {f for f, _ in self.links}, {e for _, e in self.links}
+        return _flags(source, ours), _flags(target, theirs)
+
+
+def _flags(terms: Terms, chosen: set[str]) -> Flags:
+    return np.fromiter((term in chosen for term in terms.vocabulary), np.bool_, len(terms.vocabulary))
 
 
 def from_pairs(pairs: Iterable[Pair], source: Language, target: Language) -> Lexicon:

@@ -28,10 +28,15 @@ NO_LINKS = np.empty((0, 2), np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What can be chosen about the methods; `margin` None: as the method does by default."""
+    """What can be chosen about the methods; `margin` None: as the method does by default.
+
+    `whole_dictionary`: words weigh in the denominator though no page of the other side has a translation of them, as
+    Li & Gaussier have it; without, the dictionary is first reduced to the pages' words, which was better.
+    """
 
     weighting: Weighting | Literal["tfidf-cosine"] = "idf"
     identity: bool = True
+    whole_dictionary: bool = False
     margin: bool | None = None
     pivot_mode: Mode = "filter"
     hapax: HapaxRules = field(default_factory=HapaxRules)
@@ -128,12 +133,17 @@ def by_dictionary(task: Task) -> Links:
     if task.options.identity:
         lexicon |= identical(source, target, languages)
     relation = lexicon.relation(source, target)
+    known = lexicon.known(source, target) if task.options.whole_dictionary else None
     if len(task.train):
-        learned = induce(source.present[task.train[:, 0]], target.present[task.train[:, 1]])
-        relation = relation.maximum(learned.sign())
+        learned = induce(source.present[task.train[:, 0]], target.present[task.train[:, 1]]).sign()
+        relation = relation.maximum(learned)
+        if known:
+            known = (known[0] | (learned.sum(axis=1) > 0), known[1] | (learned.sum(axis=0) > 0))
     if task.options.weighting == "tfidf-cosine":
         return _ranked(task, translated_cosine(source, target, relation))
-    return _ranked(task, comparability(source, target, relation, weighting=task.options.weighting))
+    return _ranked(
+        task, comparability(source, target, relation, known=known, weighting=task.options.weighting)
+    )
 
 
 def by_encoder(task: Task) -> Links:

@@ -35,7 +35,7 @@ class Checkpoint:
         if not self.resume or not self.path.exists():
             return
         try:
-            with np.load(self.path, allow_pickle=False) as kept:
+            with self.path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
                 if str(kept["fingerprint"]) != self.fingerprint:
                     raise InputError(
                         f"{self.path} was left by another task (pages, method, options): remove it to begin anew"
