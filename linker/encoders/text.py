@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +18,12 @@ import xxhash
 from torch import Tensor, nn
 from torch.nn import functional
 
+from linker.encoders import Precision
 from linker.encoders.bag import BagConfig, BagOfVectors
 from linker.encoders.cnn import CnnConfig, TextCnn
 from linker.encoders.gru import BiGruConfig, Gru, GruConfig
 from linker.encoders.star import StarConfig, StarTransformer
+from linker.errors import InputError
 from linker.progress import bar
 from linker.tokens import PAD, Tokenizer
 
@@ -32,16 +37,22 @@ MODELS: dict[str, tuple[type[ModelConfig], Callable[[Any, int], nn.Module]]] = {
     "gru": (GruConfig, Gru),
     "bigru": (BiGruConfig, Gru),
 }
+BATCH_TOKENS = 1 << 14  # places of a batch, padding included: it bounds the memory that long texts take
 
 
 @dataclass
 class TextEncoder:
-    """An Encoder made of a tokenizer and a module; texts are cut after `max_length` tokens."""
+    """An Encoder made of a tokenizer and a module; texts are cut after `max_length` tokens.
+
+    `precision` is that of the products in `encode`. It is no part of the fingerprint: vectors of either precision have
+    a cosine above .999 with each other, so an index and its queries may differ in it.
+    """
 
     config: ModelConfig
     tokenizer: Tokenizer
     module: nn.Module
     max_length: int = 512
+    precision: Precision = "float32"
 
     @classmethod
     def new(cls, config: ModelConfig, tokenizer: Tokenizer, max_length: int = 512) -> TextEncoder:
@@ -75,10 +86,23 @@ class TextEncoder:
         """Return what config.json holds of the model."""
         return {"kind": self.kind, "max_length": self.max_length, "model": dataclasses.asdict(self.config)}
 
+    def compile(self) -> None:
+        """Have torch.compile make the module's code at its first call, for any length. Raises InputError."""
+        compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
+        if next(self.module.parameters()).device.type == "cpu" and not shutil.which(compiler):
+            raise InputError(
+                f"compiling a model needs a C++ compiler and there is no {compiler}: install one, name another in the "
+                "environment variable CXX, or go on without compiling"
+            )
+        self.module.compile(dynamic=True)
+
     def encode(
         self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False
     ) -> npt.NDArray[np.float32]:
-        """Return float32 [n, dim], L2-normalised, in the order of `texts`; zeros for a text without tokens."""
+        """Return float32 [n, dim], L2-normalised, in the order of `texts`; zeros for a text without tokens.
+
+        A batch holds at most `batch_size` texts, and fewer where they are long.
+        """
         ids = self.tokenizer.encode_batch(texts, self.max_length)
         return self.encode_ids(ids, batch_size=batch_size, progress=progress)
 
@@ -89,8 +113,13 @@ class TextEncoder:
         vectors = np.zeros((len(ids), self.dim), dtype=np.float32)
         was_training = self.module.training
         self.module.eval()
+        device = next(self.module.parameters()).device.type
         try:
-            with torch.inference_mode(), bar(len(ids) if progress else 0, "encoding", "texts") as shown:
+            with (
+                torch.inference_mode(),
+                torch.autocast(device, torch.bfloat16, enabled=self.precision == "bfloat16"),
+                bar(len(ids) if progress else 0, "encoding", "texts") as shown,
+            ):
                 for rows in _by_length(ids, batch_size):
                     vectors[rows] = self.vectors([ids[row] for row in rows]).float().cpu().numpy()
                     shown.update(len(rows))
@@ -120,8 +149,10 @@ def padded(ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
 
 
 def _by_length(ids: Sequence[Sequence[int]], batch_size: int) -> Iterator[npt.NDArray[np.int64]]:
-    order = np.argsort([len(text) for text in ids], kind="stable")[
-        ::-1
-    ]  # the longest first: memory peaks at once
-    for start in range(0, len(order), batch_size):
-        yield order[start : start + batch_size]
+    lengths = np.array([len(text) for text in ids], dtype=np.int64)
+    order = np.argsort(lengths, kind="stable")[::-1]  # the longest first: memory peaks at once
+    start = 0
+    while start < len(order):
+        size = min(batch_size, max(1, BATCH_TOKENS // max(1, int(lengths[order[start]]))))
+        yield order[start : start + size]
+        start += size

@@ -11,7 +11,7 @@ from tests.helpers import HashEncoder
 
 def main() -> None:
     corpus, out, vectors, *flags = sys.argv[1:]
-    setattr(building, "load_encoder", lambda name: HashEncoder())  # noqa: B010 - replaced for mypy's sake too
+    setattr(building, "load_encoder", lambda name, **_: HashEncoder())  # noqa: B010 - replaced for mypy's sake too
     options = building.BuildOptions("hash", vectors, batch_size=32, commit_every=64)
     print("started", flush=True)
     report = building.build([Path(corpus)], Path(out), options, resume="--resume" in flags)

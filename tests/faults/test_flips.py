@@ -23,7 +23,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with corpus.open("a", encoding="utf-8") as file:
         file.write("not json\n")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(building, "load_encoder", lambda name: HashEncoder())
+        patch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
         building.build(
             [corpus], folder / "i", building.BuildOptions("hash", "hnsw", batch_size=2000, commit_every=6000)
         )
