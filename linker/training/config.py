@@ -47,6 +47,7 @@ class EncoderConfig:
     token_key: bool | None = None
     residual: bool | None = None
     layer_norm: bool | None = None
+    pre_norm: bool | None = None
     leaky_relu: bool | None = None
     max_weight: float | None = None
     widths: tuple[int, ...] | None = None  # of a cnn's filters

@@ -17,24 +17,13 @@ from linker.errors import ConfigError, InputError
 from linker.evaluation.trec import read_qrels
 from linker.tokens import Tokenizer
 from linker.training.batches import Pairs
-from linker.training.config import EncoderConfig, TrainConfig, given
+from linker.training.config import EncoderConfig, TrainConfig, TrainingConfig, given
 from linker.training.loop import train
 from linker.training.negatives import mine_negatives
 from linker.training.parallel import World, join, leave
 from linker.training.retrieval import dev_sample
 from linker.training.teacher import Teacher, ask
 from linker.training.vectors import Matrix, start_vectors
-
-# How word vectors learn as a plain mean before the model they are for: seconds an epoch, and every kind gains by it.
-MEAN = {
-    "loss": "infonce",
-    "temperature": 0.1,
-    "batch_size": 512,
-    "lr": 3e-3,
-    "max_length": 1024,
-    "word_dropout": 0.3,
-}
-OFF = {"crop": False, "hard_negatives": 0, "teacher": None, "embedding_lr": 1.0, "weight_decay": 0.0}
 
 
 def run(config: TrainConfig, *, resume: bool = False) -> Path:
@@ -54,7 +43,7 @@ def run(config: TrainConfig, *, resume: bool = False) -> Path:
         else:
             tokenizer, vectors = start_vectors(config.data, joined(pairs), config.training.seed)
             if config.training.mean_epochs:
-                vectors = _learn_as_mean(tokenizer, vectors, pairs, config, resume=resume)
+                vectors = learn_as_mean(tokenizer, vectors, pairs, config, resume=resume)
             encoder = build_encoder(config.encoder, tokenizer, vectors, config.training.seed)
         if config.training.hard_negatives:
             pairs = dataclasses.replace(
@@ -75,13 +64,18 @@ def _check_folder(out: Path, resume: bool) -> None:
         raise InputError(f"{out} {reason} give another output.path")
 
 
-def _learn_as_mean(
+def learn_as_mean(
     tokenizer: Tokenizer, vectors: Matrix, pairs: Pairs, config: TrainConfig, *, resume: bool
 ) -> Matrix:
     """Return the word vectors after `mean_epochs` as a bag; a checkpoint of its own is under training/mean."""
     training = config.training
     bag = build_encoder(EncoderConfig(kind="bag"), tokenizer, vectors, training.seed)
-    settings = dataclasses.replace(training, epochs=training.mean_epochs, mean_epochs=0, **MEAN, **OFF)  # type: ignore[arg-type]  # values of several types, by field name
+    settings = TrainingConfig(
+        temperature=0.07, lr=3e-3, max_length=2000, word_dropout=0.3,
+        batch_size=min(512, max(32, len(pairs.links) // 16)),  # a small corpus needs its steps
+        epochs=training.mean_epochs, checkpoint_steps=training.checkpoint_steps,
+        sparse=training.sparse, device=training.device, seed=training.seed,
+    )  # fmt: skip
     train(bag, pairs, None, settings, config.output.path / "training" / "mean", resume=resume)
     weight: Matrix = bag.module.get_submodule("embedding").get_parameter("weight").detach().cpu().numpy()
     return weight

@@ -1,0 +1,235 @@
+"""The AST's two tables on real data, and retrieval over the whole corpus: AST, CNN, GRUs, mean, MiniLM, BM25, hybrids.
+
+`python -m benchmarks.ast_tables --work FOLDER` trains what FOLDER lacks and records benchmarks/results/ast_tables.json.
+Every encoder starts from the same vectors (word-vectors-en and latent semantic vectors of the corpus, trained as a mean
+first), with the same vocabulary and tokens. All choices are made on dev, figures are of test. A trial is one (data,
+model, seed), a file in FOLDER: kill it and go on. `--trials data/model/seed ...` runs some in this process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.ast_data import Case, Ranking, rank_dense, read_case
+from benchmarks.common import record
+from indexes.fusion import Fusion, fuse
+from linker.encoders import folder as folders
+from linker.evaluation.pairs import evaluate_vectors
+from linker.tokens import load_tokenizer
+from linker.training.config import EncoderConfig, OutputConfig, TrainConfig, TrainingConfig
+from linker.training.loop import train
+from linker.training.run import build_encoder, joined, learn_as_mean
+from linker.training.vectors import start_vectors
+
+DATA = ("statements2articles", "tweets2claims")
+SEEDS = (0, 1, 2)
+LENGTH = 2048  # tokens that every encoder reads of a document
+FEW = 5000  # links
+WEIGHTS = [w / 20 for w in range(1, 20)]
+DEPTH = 100
+RANKS = {"statements2articles": (50, 100, 200, 500, 1000, 2000, 3000, 3300), "tweets2claims": (50, 100, 200)}
+BASE = TrainingConfig(
+    temperature=0.1, batch_size=256, epochs=2, lr=1e-3, embedding_lr=0.5, max_length=128, crop=True, word_dropout=0.2,
+    mean_epochs=4, patience=2, dev_documents=1000, checkpoint_steps=10_000, device="cpu",
+)  # fmt: skip
+STAR = dataclasses.replace(BASE, lr=4e-3, embedding_lr=0.25, alpha_lr=2.5, epochs=1)
+MODELS: dict[str, tuple[EncoderConfig, TrainingConfig]] = {
+    "ast": (EncoderConfig(max_length=LENGTH), STAR),
+    "ast-paper": (
+        EncoderConfig(preset="paper", max_length=LENGTH),
+        dataclasses.replace(BASE, loss="triplet", margin=0.15, batch_size=128),
+    ),
+    "cnn": (EncoderConfig(kind="cnn", max_length=LENGTH), BASE),
+    "gru": (EncoderConfig(kind="gru", max_length=LENGTH), BASE),
+    "bigru": (EncoderConfig(kind="bigru", max_length=LENGTH), BASE),
+    "mean": (EncoderConfig(kind="bag", max_length=LENGTH), BASE),
+}
+ABLATIONS: dict[str, tuple[EncoderConfig, TrainingConfig]] = {
+    "ast, no pre-norm": (EncoderConfig(max_length=LENGTH, pre_norm=False), STAR),
+    "ast, no LeakyReLU": (EncoderConfig(max_length=LENGTH, leaky_relu=False), STAR),
+    "ast, max pool .1": (EncoderConfig(max_length=LENGTH, max_weight=0.1), STAR),
+    "ast, two layers": (EncoderConfig(max_length=LENGTH, layers=2), STAR),
+    "ast, hard negatives": (EncoderConfig(max_length=LENGTH), dataclasses.replace(STAR, hard_negatives=1)),
+    "ast, softmax-like α": (
+        EncoderConfig(max_length=LENGTH, alpha=1.05),
+        dataclasses.replace(STAR, alpha_lr=0.0),
+    ),
+}
+WHOLE = {(model, seed) for model in ("ast", "mean") for seed in SEEDS} | {(model, 0) for model in MODELS}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--work", type=Path, required=True, help="folder that keeps models, vectors and trials"
+    )
+    parser.add_argument("--trials", nargs="*", help="DATA/MODEL/SEED: run these and record nothing")
+    parser.add_argument("--report", action="store_true", help="record what is there, run nothing")
+    arguments = parser.parse_args()
+    wanted = arguments.trials or [f"{d}/{m}/{s}" for s in SEEDS for d in DATA for m in MODELS]
+    if not arguments.report:
+        run_trials(wanted, arguments.work)
+    if arguments.trials is None:
+        record("ast_tables", report(arguments.work), seed=0)
+
+
+def run_trials(wanted: Iterable[str], work: Path) -> None:
+    cases: dict[str, Case] = {}
+    for trial in wanted:
+        data, model, seed = trial.split("/")
+        out = work / data / f"{model}-{seed}.json"
+        if out.exists():
+            continue
+        case = cases.setdefault(data, read_case(data, work / data))
+        figures = measure(case, model, int(seed), work / data)
+        out.write_text(json.dumps(figures))
+        print(trial, json.dumps(figures), file=sys.stderr, flush=True)
+
+
+def measure(case: Case, model: str, seed: int, work: Path) -> dict[str, Any]:
+    """Train one model, or load it, and return its figures."""
+    folder = work / f"{model}-{seed}"
+    start = time.process_time()
+    if not (folder / "done").exists():
+        learn(case, model, seed, work)
+        (folder / "done").write_text(str(time.process_time() - start))
+    encoder = folders.load(folder)
+    encoder.max_length = LENGTH
+    texts = {
+        split: encoder.encode([case.pairs.texts[t] for t in case.linked[split]]) for split in ("dev", "test")
+    }
+    whole = model in ABLATIONS or (model, seed) in WHOLE
+    rows = np.arange(len(case.pairs.documents)) if whole else case.linked_documents("dev", "test")
+    start_encoding = time.process_time()
+    documents = encoder.encode([case.pairs.documents[d] for d in rows.tolist()])
+    encoding = time.process_time() - start_encoding
+    figures: dict[str, Any] = {"train_cpu_s": round(float((folder / "done").read_text()), 1)}
+    figures["documents_a_cpu_second"] = round(len(rows) / encoding, 1)
+    figures["tables"] = tables(case, texts["test"], documents, rows)
+    figures["alpha"] = alphas(folder)
+    if whole:
+        dense = {split: rank_dense(texts[split], documents, DEPTH) for split in texts}
+        figures |= retrieval(case, dense)
+    return figures
+
+
+def learn(case: Case, model: str, seed: int, work: Path) -> None:
+    settings, training = (MODELS | ABLATIONS)[model]
+    links = len(case.pairs.links)
+    training = dataclasses.replace(training, seed=seed, batch_size=min(training.batch_size, links // 8))
+    if links < FEW:  # an epoch is eight steps, and dev decides when to stop
+        training = dataclasses.replace(training, epochs=10 * training.epochs, patience=5)
+    config = TrainConfig(case.data, OutputConfig(work / f"{model}-{seed}"), settings, training)
+    tokenizer, vectors = mean_vectors(case, config, seed, work)
+    encoder = build_encoder(settings, tokenizer, vectors, seed)
+    pairs = case.pairs
+    if training.hard_negatives:
+        pairs = dataclasses.replace(pairs, negatives=case.negatives())
+    train(encoder, pairs, case.dev, training, config.output.path, resume=True)
+
+
+def mean_vectors(
+    case: Case, config: TrainConfig, seed: int, work: Path
+) -> tuple[Any, npt.NDArray[np.float32]]:
+    """Return what every model of a seed starts from, made once."""
+    path, raw = work / f"vectors-{seed}.npy", work / "vectors.npy"
+    if not raw.exists():
+        _, matrix = start_vectors(case.data, joined(case.pairs), 0)
+        np.save(raw, matrix)
+    tokenizer = load_tokenizer(Path(case.data.word_vectors) / "tokenizer.json")
+    if not path.exists():
+        shared = dataclasses.replace(config, output=OutputConfig(work / f"mean-of-{seed}"))
+        np.save(path, learn_as_mean(tokenizer, np.load(raw), case.pairs, shared, resume=True))
+    return tokenizer, np.load(path)
+
+
+def tables(case: Case, tweets: Any, documents: Any, rows: npt.NDArray[np.int64]) -> dict[str, float]:
+    """Return the paper's figures over all pairs of linked test articles and test texts."""
+    articles = case.linked_documents("test")
+    place = {row: i for i, row in enumerate(articles.tolist())}
+    number = {text: i for i, text in enumerate(case.linked["test"])}
+    links = [(place[d], number[t]) for t, d in case.links["test"]]
+    found = evaluate_vectors(
+        documents[np.searchsorted(rows, articles)], tweets, links, ranks=RANKS[case.name]
+    )
+    precisions = {f"p@{r}": p for r, p in found.precision_at.items()}
+    figures = {"map": found.map_micro, "map_macro": found.map_macro, "auc": found.auc_micro, "mrp": found.mrp}
+    return {name: round(value, 4) for name, value in (figures | precisions).items()}
+
+
+def retrieval(case: Case, dense: dict[str, Ranking]) -> dict[str, Any]:
+    """Return figures of the dense side and of the hybrid whose weight dev chose, over the whole corpus."""
+
+    def hybrid(split: str, weight: float) -> dict[str, float]:
+        rows, _ = fuse([case.bm25[split], dense[split]], Fusion("zscore", (1 - weight, weight)), DEPTH)
+        return case.figures(split, rows)
+
+    best = max(WEIGHTS, key=lambda weight: hybrid("dev", weight)["mrr"])
+    return {
+        "dense": case.figures("test", dense["test"][0]),
+        "dense_dev": case.figures("dev", dense["dev"][0]),
+        "weight": best,
+        "hybrid": hybrid("test", best),
+        "hybrid_dev": hybrid("dev", best),
+    }
+
+
+def alphas(folder: Path) -> dict[str, float] | None:
+    """Return the farthest that an α went from its start, and the mean share of exact zeros at the end."""
+    rows = [json.loads(line) for line in (folder / "training/metrics.jsonl").read_text().splitlines()]
+    rows = [row for row in rows if "alpha" in row]
+    if not rows:
+        return None
+    moved = [
+        abs(a - b)
+        for name in rows[0]["alpha"]
+        for a, b in zip(rows[0]["alpha"][name], rows[-1]["alpha"][name], strict=True)
+    ]
+    zeros = [share for heads in rows[-1]["sparsity"].values() for share in heads]
+    return {"largest_move": round(max(moved), 4), "zeros": round(float(np.mean(zeros)), 4)}
+
+
+def report(work: Path) -> dict[str, Any]:
+    """Gather all trials: mean and standard deviation over seeds."""
+    return {data: _of_data(work / data, data) for data in DATA if (work / data).is_dir()}
+
+
+def _of_data(folder: Path, data: str) -> dict[str, Any]:
+    case = read_case(data, folder)
+    rows: dict[str, Any] = {"BM25": {"retrieval": case.figures("test", case.bm25["test"][0])}}
+    rows |= json.loads((folder / "minilm.json").read_text()) if (folder / "minilm.json").exists() else {}
+    for model in [*MODELS, *ABLATIONS]:
+        found = [json.loads(path.read_text()) for path in sorted(folder.glob(f"{model}-[0-9].json"))]
+        if found:
+            rows[model] = {"seeds": len(found)} | _summary(found)
+    return rows
+
+
+def _summary(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    keys = {key for figures in found for key in figures}
+    summary: dict[str, Any] = {}
+    for key in sorted(keys):
+        values = [figures[key] for figures in found if figures.get(key) is not None]
+        if values and isinstance(values[0], dict):
+            summary[key] = _summary(values) | ({"seeds": len(values)} if len(values) < len(found) else {})
+        elif values:
+            mean, deviation = (
+                float(np.mean(values)),
+                float(np.std(values, ddof=1)) if len(values) > 1 else None,
+            )
+            summary[key] = {"mean": round(mean, 4), "sd": None if deviation is None else round(deviation, 4)}
+    return summary
+
+
+if __name__ == "__main__":
+    main()
