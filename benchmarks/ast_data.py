@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -111,15 +110,11 @@ def _bm25(pairs: Pairs, linked: dict[str, list[int]], work: Path) -> dict[str, R
 
 def rank_dense(texts: npt.NDArray[np.float32], documents: npt.NDArray[np.float32], k: int) -> Ranking:
     """Return the best k documents of each text by inner product, equal ones by row."""
-    rows, scores = [], []
-    for start in range(0, len(texts), BLOCK):
-        found = texts[start : start + BLOCK] @ documents.T
-        best = np.argsort(-found, axis=1, kind="stable")[:, :k]
-        rows.append(best)
-        scores.append(np.take_along_axis(found, best, axis=1))
-    return np.concatenate(rows), np.concatenate(scores)
+    parts = [best(texts[i : i + BLOCK] @ documents.T, k) for i in range(0, len(texts), BLOCK)]
+    return np.concatenate([rows for rows, _ in parts]), np.concatenate([scores for _, scores in parts])
 
 
-def texts_of(pairs: Pairs, rows: Sequence[int]) -> list[str]:
-    """Return the texts of some rows."""
-    return [pairs.texts[row] for row in rows]
+def best(scores: npt.NDArray[np.float32], k: int) -> Ranking:
+    """Return the best k columns of each row and their scores."""
+    rows = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return rows, np.take_along_axis(scores, rows, axis=1)

@@ -1,0 +1,116 @@
+"""MiniLM at its best as the AST's rival: zero-shot on the first 256 tokens, and the maximum over chunks of 256.
+
+`python -m benchmarks.ast_rival --work FOLDER [--chunks N]` writes FOLDER/DATA/minilm.json for benchmarks.ast_tables.
+The model runs in bfloat16, which halves its time here; vectors are kept in FOLDER, so that it can be killed and go on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.ast_data import Case, best, read_case
+from benchmarks.ast_tables import DATA, DEPTH, retrieval, tables
+
+SIZE, SHORTEST, BATCH = 254, 16, 32  # tokens of a chunk besides [CLS] and [SEP]; a shorter rest is left out
+Vectors = npt.NDArray[np.float32]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--chunks", type=int, default=100, help="of a document at most")
+    arguments = parser.parse_args()
+    for name in DATA:
+        folder = arguments.work / name
+        case = read_case(name, folder)
+        texts, chunks = vectors(case, folder, arguments.chunks)
+        rows = {"MiniLM": figures(case, texts, [chunks[0]])}
+        if len(chunks) > 1:
+            rows["MiniLM, best chunk"] = figures(case, texts, chunks) | {"chunks": len(chunks)}
+        (folder / "minilm.json").write_text(json.dumps(rows))
+
+
+def figures(
+    case: Case, texts: Vectors, chunks: list[tuple[npt.NDArray[np.int64], Vectors]]
+) -> dict[str, Any]:
+    """Return the tables (of one chunk) and retrieval, a document's score being its best chunk's."""
+    dense = {}
+    for split in ("dev", "test"):
+        asked = texts[case.linked[split]]
+        scores = np.full((len(asked), len(case.pairs.documents)), -np.inf, dtype=np.float32)
+        for rows, found in chunks:
+            scores[:, rows] = np.maximum(scores[:, rows], asked @ found.T)
+        dense[split] = best(scores, DEPTH)
+    first = chunks[0][1]
+    one = (
+        {"tables": tables(case, texts[case.linked["test"]], first, np.arange(len(first)))}
+        if len(chunks) == 1
+        else {}
+    )
+    return one | retrieval(case, dense)
+
+
+def vectors(
+    case: Case, folder: Path, chunks: int
+) -> tuple[Vectors, list[tuple[npt.NDArray[np.int64], Vectors]]]:
+    """Return vectors of all texts, and of all documents' n-th chunks with the documents' rows."""
+    model = _Model()
+    path = folder / "minilm-texts.npy"
+    if not path.exists():
+        np.save(path, model.encode([ids[:SIZE] for ids in model.tokens(case.pairs.texts)]))
+    parts, documents = [], None
+    for number in range(chunks):
+        path = folder / f"minilm-{number}.npz"
+        if not path.exists():
+            documents = documents or model.tokens(case.pairs.documents)
+            cut = [ids[number * SIZE : (number + 1) * SIZE] for ids in documents]
+            rows = np.array(
+                [i for i, ids in enumerate(cut) if number == 0 or len(ids) >= SHORTEST], dtype=np.int64
+            )
+            if not len(rows):
+                break
+            np.savez(path, rows=rows, v=model.encode([cut[row] for row in rows]))
+        content = np.load(path)
+        parts.append((content["rows"], content["v"]))
+    return np.load(folder / "minilm-texts.npy"), parts
+
+
+class _Model:
+    """all-MiniLM-L6-v2 on token ids."""
+
+    def __init__(self) -> None:
+        import torch
+
+        from linker.encoders.pretrained import _open
+
+        self._torch, self._model = torch, _open("minilm").to(torch.bfloat16)
+
+    def tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        encode = self._model.tokenizer.encode
+        return [encode(text, add_special_tokens=False, truncation=False, verbose=False) for text in texts]
+
+    def encode(self, texts: Sequence[Sequence[int]]) -> Vectors:
+        tokenizer, torch = self._model.tokenizer, self._torch
+        out = np.zeros((len(texts), 384), dtype=np.float32)
+        order = np.argsort([-len(ids) for ids in texts], kind="stable")
+        with torch.inference_mode():
+            for start in range(0, len(order), BATCH):
+                rows = order[start : start + BATCH]
+                ids = torch.full((len(rows), len(texts[rows[0]]) + 2), tokenizer.pad_token_id)
+                for i, row in enumerate(rows):
+                    whole = [tokenizer.cls_token_id, *texts[row], tokenizer.sep_token_id]
+                    ids[i, : len(whole)] = torch.tensor(whole)
+                batch = {"input_ids": ids, "attention_mask": (ids != tokenizer.pad_token_id).long()}
+                out[rows] = self._model(batch)["sentence_embedding"].float().numpy()
+        return out
+
+
+if __name__ == "__main__":
+    main()
