@@ -18,7 +18,7 @@ from linker.training.retrieval import dev_sample
 from linker.training.run import read_pairs
 
 Ranking = tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]
-DEPTH, BLOCK, DEV_DOCUMENTS = 100, 256, 1000
+DEPTH, BLOCK, DEV_DOCUMENTS = 100, 256, 3000
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def read_case(name: str, work: Path) -> Case:
     links = {"dev": sorted(dev.links), "test": sorted(test.links)}
     linked = {split: sorted({text for text, _ in found}) for split, found in links.items()}
     bm25 = _bm25(pairs, linked, work)
-    return Case(name, data, pairs, dev_sample(dev, DEV_DOCUMENTS, 0), links, linked, bm25)
+    return Case(name, data, pairs, dev_sample(dev, DEV_DOCUMENTS), links, linked, bm25)
 
 
 def _replace(data: DataConfig, dev: Path) -> DataConfig:

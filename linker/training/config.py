@@ -83,7 +83,7 @@ class TrainingConfig:
     teacher: str | None = None  # an encoder by name or path, whose cosines are a second aim (distillation)
     teacher_weight: float = 1.0
     sparse: bool = False  # update only the word vectors of a batch's tokens: for large vocabularies
-    dev_documents: int = 5000  # judged against on dev: the linked ones, filled up at random
+    dev_documents: int = 5000  # judged against on dev: the linked ones, filled up with BM25's best
     patience: int = 3  # epochs without a better dev MRR
     precision: Literal["float32", "bfloat16"] = "float32"
     device: Literal["auto", "cpu", "cuda"] = "auto"

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import chain, islice
+
 import numpy as np
 import numpy.typing as npt
 
 from linker.encoders import Encoder
 from linker.encoders.text import TextEncoder
 from linker.training.batches import Pairs
+from linker.training.negatives import mine_negatives
 
 Vectors = npt.NDArray[np.float32]
 Ranks = npt.NDArray[np.int64]
+DEPTH = 50  # of BM25's ranking that rivals are taken from
 
 
 class Judge:
@@ -41,14 +45,17 @@ def first_ranks(encoder: Encoder, pairs: Pairs) -> Ranks:
     return _ranks(encoder.encode([pairs.texts[text] for text in linked]), documents, linked)
 
 
-def dev_sample(pairs: Pairs, size: int, seed: int) -> Pairs:
-    """Return `pairs` with at most `size` documents: the linked ones, filled up at random."""
-    if len(pairs.documents) <= size:
-        return pairs
+def dev_sample(pairs: Pairs, size: int) -> Pairs:
+    """Return `pairs` with at most `size` documents: the linked ones, filled up with those that BM25 ranks best.
+
+    Against documents at random every model looks good, and the best one there need not be the best on all.
+    """
     linked = sorted({document for _, document in pairs.links})
-    others = np.setdiff1d(np.arange(len(pairs.documents)), linked)
-    more = np.random.default_rng(seed).choice(others, max(size - len(linked), 0), replace=False)
-    kept = sorted({*linked, *more.tolist()})
+    if len(pairs.documents) <= max(size, len(linked)):
+        return pairs
+    rivals = [found for found in mine_negatives(pairs, DEPTH) if found]
+    ranked = (row for rank in range(DEPTH) for found in rivals for row in found[rank : rank + 1])
+    kept = sorted(islice(dict.fromkeys(chain(linked, ranked)), max(size, len(linked))))
     place = {row: new for new, row in enumerate(kept)}
     links = [(text, place[document]) for text, document in pairs.links]
     return Pairs(pairs.texts, [pairs.documents[row] for row in kept], links)

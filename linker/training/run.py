@@ -133,9 +133,7 @@ def read_pairs(config: TrainConfig) -> tuple[Pairs, Pairs | None]:
             raise InputError(f"{record.path}:{record.line}: {record.reason}")
         documents[record.id] = record.full_text
     pairs = [_link(path, texts, documents) for path in (data.train, data.dev) if path is not None]
-    dev = (
-        dev_sample(pairs[1], config.training.dev_documents, config.training.seed) if len(pairs) > 1 else None
-    )
+    dev = dev_sample(pairs[1], config.training.dev_documents) if len(pairs) > 1 else None
     return pairs[0], dev
 
 

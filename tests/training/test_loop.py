@@ -199,12 +199,17 @@ def test_the_loss_of_a_teacher_is_least_when_cosines_agree() -> None:
     assert teacher.loss(vectors, vectors, rows, 0.1) < teacher.loss(others, vectors, rows, 0.1)
 
 
-def test_dev_is_sampled_with_all_linked_documents() -> None:
-    pairs = Pairs(["a", "b"], [str(i) for i in range(50)], [(0, 40), (1, 7)])
-    small = dev_sample(pairs, 10, seed=0)
-    assert len(small.documents) == 10
-    assert [(small.texts[t], small.documents[d]) for t, d in small.links] == [("a", "40"), ("b", "7")]
-    assert dev_sample(pairs, 50, seed=0) is pairs
+def test_dev_is_judged_against_rivals() -> None:
+    documents = [f"word{i} filler" for i in range(50)]
+    pairs = Pairs(["word40 word3", "word7 word9"], documents, [(0, 40), (1, 7)])
+    small = dev_sample(pairs, 4)
+    assert small.documents == [documents[i] for i in (3, 7, 9, 40)]
+    assert [(small.texts[t], small.documents[d]) for t, d in small.links] == [
+        ("word40 word3", "word40 filler"),
+        ("word7 word9", "word7 filler"),
+    ]
+    assert dev_sample(pairs, 50) is pairs
+    assert dev_sample(pairs, 1).documents == [documents[7], documents[40]]
 
 
 def test_negatives_are_bm25s_best_that_nothing_links() -> None:
