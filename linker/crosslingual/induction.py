@@ -1,8 +1,8 @@
 """A lexicon from linked pages: words that keep company across links, as many as a permutation test allows.
 
 For each pair of words the 2 × 2 counts of linked pages give G² = 2 Σ O ln(O/E) (Dunning 1993); competitive linking
-(Melamed 2000) keeps the strongest pairs, a few per word; the threshold is the lowest G² at which pairs found after shuffling
-the links are at most a tenth of those found.
+(Melamed 2000) keeps the strongest pairs, a few per word; the threshold is the lowest G² at which shuffled links yield
+at most a tenth as many.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ def compete(pairs: Pairs, most: int = MAX_LINKS) -> Pairs:
     used_source: dict[int, int] = {}
     used_target: dict[int, int] = {}
     kept = []
-    for i, s, t in zip(order.tolist(), pairs.source[order].tolist(), pairs.target[order].tolist(), strict=True):
+    for i, s, t in zip(
+        order.tolist(), pairs.source[order].tolist(), pairs.target[order].tolist(), strict=True
+    ):
         if used_source.get(s, 0) < most and used_target.get(t, 0) < most:
             used_source[s] = used_source.get(s, 0) + 1
             used_target[t] = used_target.get(t, 0) + 1
@@ -82,8 +84,7 @@ def _associated(x: sp.csr_array, y: sp.csr_array) -> Pairs:
     n = x.shape[0]
     often_x = np.bincount(x.indices, minlength=x.shape[1]).astype(np.float64)
     often_y = np.bincount(y.indices, minlength=y.shape[1]).astype(np.float64)
-    words = sp.csr_array(x.T, dtype=np.int32)
-    pages = sp.csr_array(y, dtype=np.int32)
+    words, pages = x.T.tocsr().astype(np.int32), y.astype(np.int32)
     parts = []
     for begin in range(0, words.shape[0], BLOCK):
         counts = words[begin : begin + BLOCK] @ pages

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -40,6 +40,9 @@ class Options:
     margin: bool | None = None
     pivot_mode: Mode = "filter"
     hapax: HapaxRules = field(default_factory=HapaxRules)
+    min_probability: float = 0.0
+    self_train: bool = False
+    explain: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,10 +87,11 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """A method's answer: candidates in their final order, and what is worth knowing about how they were found."""
+    """A method's answer: candidates in their final order, how they were found and, if asked for, why."""
 
     candidates: Candidates
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    explanations: Iterable[Mapping[str, Any]] | None = None
 
 
 Method = Callable[[Task], Links]
@@ -101,7 +105,7 @@ def link(task: Task, method: str) -> Links:
     if method not in METHODS:
         raise InputError(f"no method {method!r}: choose one of {', '.join(METHODS)}")
     links = METHODS[method](task)
-    return Links(descending(links.candidates), {"method": method, **links.metadata})
+    return Links(descending(links.candidates), {"method": method, **links.metadata}, links.explanations)
 
 
 def by_hapaxes(task: Task) -> Links:
@@ -160,11 +164,27 @@ def by_encoder(task: Task) -> Links:
     return _ranked(task, Cosines(*vectors))
 
 
+def by_cascade(task: Task) -> Links:
+    """AUT's cascade: latent candidates, then topics, names and words, ranked as linked pages taught."""
+    from linker.crosslingual import learned
+
+    return learned.by_cascade(task)
+
+
+def by_auto(task: Task) -> Links:
+    """Ours: every kind of evidence at hand, a learned ranker, calibrated probabilities."""
+    from linker.crosslingual import learned
+
+    return learned.by_auto(task)
+
+
 METHODS: dict[str, Method] = {
     "hapax": by_hapaxes,
     "dictionary": by_dictionary,
     "pivot": by_pivot,
     "encoder": by_encoder,
+    "cascade": by_cascade,
+    "auto": by_auto,
 }
 
 

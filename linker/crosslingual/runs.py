@@ -26,6 +26,9 @@ def link_to_file(task: Task, method: str, path: Path, *, k: int, name: str, resu
     links = link(replace(task, checkpoint=checkpoint), method)
     candidates = links.candidates.cut(k)
     write_links(path, task.source, task.target, candidates, name, _about(task) | dict(links.metadata))
+    if links.explanations is not None and path.is_file():
+        lines = (orjson.dumps(dict(record)) + b"\n" for record in links.explanations)
+        write_atomically(explanations_path(path), b"".join(lines))
     checkpoint.remove()
     return int((candidates.targets[:, 0] >= 0).sum())
 
@@ -59,6 +62,11 @@ def write_links(
 def metadata_path(run: Path) -> Path:
     """Return the place of a run's metadata."""
     return run.with_name(run.name + ".json")
+
+
+def explanations_path(run: Path) -> Path:
+    """Return the place of a run's explanations, a JSON object a line."""
+    return run.with_name(run.name + ".explain.jsonl")
 
 
 def _topics(source: Pages, target: Pages, candidates: Candidates) -> Iterator[tuple[str, list[str], Scores]]:

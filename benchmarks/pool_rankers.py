@@ -1,0 +1,108 @@
+"""Fit the rankers that `auto` starts from where links are few or missing: linker/crosslingual/pooled.json.
+
+Training pages of five language pairs only, variant `hard`, at most 300 pages a pair. Calibrated leaving one pair out.
+
+    python -m benchmarks.pool_rankers [--lists FOLDER]    # the folder keeps what was computed, a file a pair and mode
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.common import ROOT, shared_data
+from linker.crosslingual.calibration import compete, fit_platt, temperature
+from linker.crosslingual.candidates import Rows, Scores
+from linker.crosslingual.dictionaries import read_dictionary
+from linker.crosslingual.evidence import AllEvidence
+from linker.crosslingual.learning import describe, gold_of, out_of_fold
+from linker.crosslingual.methods import NO_LINKS, read_links
+from linker.crosslingual.pages import read_pages
+from linker.crosslingual.pooled import Pooled, to_json
+from linker.crosslingual.ranker import Ranker, fit_ranker
+
+LANGUAGES = ("de", "fr", "ru", "tr", "zh")
+MODES = ("both", "links", "dictionary")
+MOST = 300
+PENALTY = 30.0
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Training lists of one language pair in one mode."""
+
+    names: tuple[str, ...]
+    features: Scores
+    right: Rows
+    targets: Rows
+
+
+def sample(language: str, mode: str) -> Sample:
+    """Describe a language's training pages as `auto` would meet them in this mode."""
+    folder = shared_data() / "linked-pages"
+    source = read_pages(folder / "hard" / f"{language}.jsonl.gz", language)
+    target = read_pages(folder / "hard" / "en.jsonl.gz", "en")
+    links = read_links(folder / "qrels" / f"{language}.train.txt", source, target)
+    words = read_dictionary(shared_data() / "dictionaries" / f"{language}-en.tsv.gz").pairs
+    evidence = AllEvidence(source, target, () if mode == "links" else words)
+    others = np.setdiff1d(np.arange(len(source)), links[:, 0])
+    if mode == "dictionary":
+        lists = describe(
+            evidence, evidence.learn(NO_LINKS), links[:, 0], others, NO_LINKS[:, 1], evidence.size
+        )
+        return Sample(lists.names, lists.features, lists.right(gold_of(links)), lists.targets)
+    folds = out_of_fold(evidence, links, others)
+    parts = [(f.lists.features, f.right, f.lists.targets) for f in folds]
+    features, right, targets = (np.concatenate([p[i] for p in parts]) for i in range(3))
+    return Sample(folds[0].lists.names, features, right, targets)
+
+
+def pool(samples: Sequence[Sample]) -> Ranker:
+    """Fit one ranker for all pairs."""
+    features = np.concatenate([s.features[:MOST] for s in samples])
+    right = np.concatenate([s.right[:MOST] for s in samples])
+    return fit_ranker(samples[0].names, features, right, penalty=PENALTY)
+
+
+def calibrated(samples: Sequence[Sample]) -> Pooled:
+    """Fit, and calibrate on each pair by the ranker of the others."""
+    logits = [pool([o for o in samples if o is not s] or [s]).logits(s.features[:MOST]) for s in samples]
+    t = temperature(np.concatenate(logits), np.concatenate([s.right[:MOST] for s in samples]))
+    won = [compete(x / t, s.targets[:MOST]) for x, s in zip(logits, samples, strict=True)]
+    top = np.concatenate([w[:, :-1].argmax(axis=1) for w in won])
+    confidence = np.concatenate([w[:, :-1].max(axis=1) for w in won])
+    platt = fit_platt(confidence, top == np.concatenate([s.right[:MOST] for s in samples]))
+    return Pooled(replace(pool(samples), temperature=t), platt)
+
+
+def _kept(folder: Path | None, language: str, mode: str) -> Sample:
+    path = folder / f"{language}.{mode}.npz" if folder else None
+    if path and path.exists():
+        with np.load(path) as file:
+            return Sample(tuple(file["names"].tolist()), file["features"], file["right"], file["targets"])
+    found = sample(language, mode)
+    if path:
+        np.savez(path, names=found.names, features=found.features, right=found.right, targets=found.targets)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--lists", type=Path, help="folder that keeps the lists between runs")
+    parser.add_argument("--languages", nargs="+", default=LANGUAGES)
+    options = parser.parse_args()
+    found = {
+        mode: to_json(calibrated([_kept(options.lists, language, mode) for language in options.languages]))
+        for mode in MODES
+    }
+    path = ROOT / "linker" / "crosslingual" / "pooled.json"
+    path.write_text(json.dumps(found, separators=(",", ":")) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""The methods that learn: `auto` and `cascade`, from a task to links with probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from linker.crosslingual.assignment import greedy, promote
+from linker.crosslingual.auto import Answer, self_train, solve
+from linker.crosslingual.candidates import Candidates, Scores, hashes, rank
+from linker.crosslingual.cascade import CascadeEvidence
+from linker.crosslingual.dense import encode_pages
+from linker.crosslingual.evidence import AllEvidence
+from linker.crosslingual.explain import Explainer
+from linker.crosslingual.learning import Evidence
+from linker.crosslingual.methods import Links, Task
+from linker.errors import InputError
+from linker.progress import bar
+
+KEPT = 20  # of a page's candidates in the answer
+
+
+def by_auto(task: Task) -> Links:
+    """All evidence at hand, a learned ranker, probabilities. Pages of the training links get no answer: it is known.
+
+    Raises InputError without a dictionary, links or an encoder.
+    """
+    evidence = _evidence(task)
+    answer = _solved(task, evidence)
+    about: dict[str, Any] = {"transductive": False}
+    if task.options.self_train:
+        answer, rounds = self_train(evidence, task.train, answer)
+        about = {"transductive": True, "self_training": rounds}
+    return _links(task, answer, evidence, about)
+
+
+def by_cascade(task: Task) -> Links:
+    """AUT's cascade, with the same calibration as auto's. Raises InputError without training links."""
+    if not len(task.train):
+        raise InputError("the method 'cascade' learns from linked pages: give --train QRELS")
+    everything = _evidence(task)
+    return _links(task, _solved(task, CascadeEvidence(everything)), everything, {})
+
+
+def _evidence(task: Task) -> AllEvidence:
+    if not (task.dictionaries or len(task.train) or task.encoder):
+        raise InputError(
+            "the method 'auto' needs something to start from: a --dictionary FILE, links (--train QRELS; "
+            "100 to 200 are enough to begin with), or an --encoder NAME"
+        )
+    pairs = tuple(pair for dictionary in task.dictionaries for pair in dictionary.pairs)
+    return AllEvidence(task.source, task.target, pairs, _vectors(task))
+
+
+def _vectors(task: Task) -> tuple[Any, Any] | None:
+    if task.encoder is None:
+        return None
+    from linker.encoders import load_encoder
+
+    encoder = load_encoder(task.encoder)
+    sides = []
+    for pages in (task.source, task.target):
+        with bar(len(pages), f"encoding {pages.language.code}", "pages") as meter:
+            sides.append(encode_pages(encoder, pages.texts, meter.update))
+    return sides[0], sides[1]
+
+
+def _solved(task: Task, evidence: Evidence) -> Answer:
+    with bar(len(task.source), "learning and linking", "pages") as meter:
+        return solve(evidence, task.train, advance=meter.update)
+
+
+def _links(task: Task, answer: Answer, evidence: AllEvidence, about: dict[str, Any]) -> Links:
+    found = _candidates(task, answer)
+    candidates = promote(found, greedy(found, task.source.ids, task.target.ids))
+    # A partner that was promoted keeps its own probability, whatever its score says.
+    own = (found.targets == candidates.targets[:, :1]) & (found.targets >= 0)
+    confidence = np.where(own, found.scores, 0).max(axis=1)
+    unsure = confidence < task.options.min_probability
+    candidates.targets[unsure] = -1
+    candidates.scores[unsure] = -np.inf
+    metadata = {
+        "learned_word_pairs": int(answer.learned.induced.nnz),
+        "min_probability": task.options.min_probability,
+        "no_link": [task.source.ids[row] for row in answer.lists.rows.tolist() if unsure[row]],
+        **about,
+    }
+    told = _told(task, candidates, confidence, answer, evidence) if task.options.explain else None
+    return Links(candidates, metadata, told)
+
+
+def _candidates(task: Task, answer: Answer) -> Candidates:
+    """Rank by probability, ties by the hash of the ids."""
+    lists, probabilities = answer.lists, answer.probabilities[:, :-1].astype(np.float32)
+    rows = np.repeat(lists.rows, lists.targets.shape[1])
+    ids = task.source.ids, task.target.ids
+    n, (source, target) = len(task.source), (hashes(side) for side in ids)
+    return rank(rows, lists.targets.ravel(), probabilities.ravel(), n, KEPT, source, target)
+
+
+def _told(
+    task: Task, candidates: Candidates, confidence: Scores, answer: Answer, evidence: AllEvidence
+) -> Iterator[dict[str, Any]]:
+    """One record a page that was asked about: its link or none, how probable, and what matched."""
+    explainer = Explainer(evidence, answer.learned.induced)
+    none = dict(zip(answer.lists.rows.tolist(), answer.probabilities[:, -1].tolist(), strict=True))
+    for row in answer.lists.rows.tolist():
+        column = int(candidates.targets[row, 0])
+        record: dict[str, Any] = {"id": task.source.ids[row], "link": None, "no_link_probability": none[row]}
+        if column >= 0:
+            record["link"] = task.target.ids[column]
+            record["probability"] = float(confidence[row])
+            matches = explainer.matches(row, column)
+            record["matches"] = [[m.source, m.target, m.kind, m.weight] for m in matches]
+        yield record

@@ -1,0 +1,138 @@
+"""The learned ranker: conditional logistic regression over a query's candidates, "no link" being one more choice.
+
+P(candidate j | query) = exp(w·x_j) / (exp(b) + Σ exp(w·x)), McFadden's conditional logit (1974). Compared with a
+logistic regression over single candidates it needs no sampling of negatives, and its probabilities belong to the query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp
+
+Floats = npt.NDArray[np.float64]
+Features = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+CLIP = 8.0  # standard deviations that a feature counts at most
+SEEN_WITHOUT = (
+    0.02  # weight of a training list seen once more without its target: it teaches what "no link" looks like
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Ranker:
+    """`weights` [f] of the standardised features, `none` the score of "no link", `temperature` found by calibration."""
+
+    names: tuple[str, ...]
+    centre: Floats
+    scale: Floats
+    weights: Floats
+    none: float
+    temperature: float = 1.0
+
+    @cached_property
+    def position(self) -> dict[str, int]:
+        """Each feature's column."""
+        return {name: i for i, name in enumerate(self.names)}
+
+    def standard(self, features: Features) -> Features:
+        """Return the features with mean 0 and deviation 1 on the training lists, clipped."""
+        out = (features - self.centre.astype(np.float32)) / self.scale.astype(np.float32)
+        return np.asarray(np.clip(out, -CLIP, CLIP), np.float32)
+
+    def logits(self, features: Features) -> Floats:
+        """Return the scores [n, c + 1] of `features` [n, c, f]; the last column is "no link"."""
+        scores = (self.standard(features) @ self.weights.astype(np.float32)).astype(np.float64)
+        return with_none(scores, self.none) / self.temperature
+
+
+def with_none(scores: Floats, none: float) -> Floats:
+    """Append the column of "no link"."""
+    return np.concatenate([scores, np.full((len(scores), 1), none)], axis=1)
+
+
+def softmax(logits: Floats) -> Floats:
+    """Return probabilities along the last axis."""
+    return np.asarray(np.exp(logits - logsumexp(logits, axis=-1, keepdims=True)))
+
+
+def fit_ranker(
+    names: Sequence[str],
+    features: Features,
+    right: Ints,
+    *,
+    penalty: float = 10.0,
+    prior: Ranker | None = None,
+) -> Ranker:
+    """Fit on lists `features` [n, c, f] whose right candidate is at `right` [n], −1 where it is not among them.
+
+    `penalty` is the ridge term, towards zero or towards the `prior`'s weights of the features it knows. A prior also
+    brings its standardisation, so that its weights keep their meaning.
+    """
+    flat = features.reshape(-1, features.shape[-1])
+    start = Ranker(
+        tuple(names),
+        flat.mean(0, dtype=np.float64),
+        flat.std(0, dtype=np.float64) + 1e-6,
+        np.zeros(flat.shape[1]),
+        0.0,
+    )
+    if prior is not None:
+        start = _towards(start, prior)
+    weights, none = _minimise(start.standard(features), right, penalty, start)
+    return replace(start, weights=weights, none=none)
+
+
+def _towards(own: Ranker, prior: Ranker) -> Ranker:
+    centre, scale, weights = own.centre.copy(), own.scale.copy(), own.weights.copy()
+    for i, name in enumerate(own.names):
+        if (j := prior.position.get(name)) is not None:
+            centre[i], scale[i], weights[i] = prior.centre[j], prior.scale[j], prior.weights[j]
+    return Ranker(own.names, centre, scale, weights, prior.none)
+
+
+def _minimise(x: Features, right: Ints, penalty: float, start: Ranker) -> tuple[Floats, float]:
+    from scipy.optimize import minimize
+
+    objective = _Objective(x, right, penalty, start.weights)
+    first = np.append(start.weights, start.none)
+    found = minimize(objective, first, jac=True, method="L-BFGS-B", options={"maxiter": 200}).x
+    return np.asarray(found[:-1]), float(found[-1])
+
+
+class _Objective:
+    """The negative log likelihood and its gradient; "no link" is right for a list without its target."""
+
+    def __init__(self, x: Features, right: Ints, penalty: float, centre: Floats) -> None:
+        self.x, self.penalty, self.centre = x, penalty, centre
+        n, c, _ = x.shape
+        self.choice = np.where(right >= 0, right, c)
+        self.has = np.flatnonzero(right >= 0)
+        self.rows = np.arange(n)
+
+    def __call__(self, w: Floats) -> tuple[float, Floats]:
+        logits = with_none((self.x @ w[:-1].astype(np.float32)).astype(np.float64), w[-1])
+        loss, pull = self._part(logits, self.choice, np.ones(len(logits)))
+        without = logits[self.has]
+        without[np.arange(len(without)), self.choice[self.has]] = -np.inf
+        nothing = np.full(len(without), logits.shape[1] - 1)
+        more, push = self._part(without, nothing, np.full(len(without), SEEN_WITHOUT))
+        pull[self.has] += push
+        gradient = np.einsum("nc,ncf->f", pull[:, :-1].astype(np.float32), self.x, optimize=True)
+        away = w[:-1] - self.centre
+        loss += more + 0.5 * self.penalty * float(away @ away)
+        return loss, np.append(gradient + self.penalty * away, pull[:, -1].sum())
+
+    @staticmethod
+    def _part(logits: Floats, choice: Ints, weight: Floats) -> tuple[float, Floats]:
+        """Loss of choosing `choice`, and its derivative by the logits."""
+        total = logsumexp(logits, axis=1)
+        rows = np.arange(len(logits))
+        loss = float(weight @ (total - logits[rows, choice]))
+        pull = np.exp(logits - total[:, None])
+        pull[rows, choice] -= 1
+        return loss, pull * weight[:, None]

@@ -1,0 +1,54 @@
+"""What pages share on the surface, whatever the language: spelling once transliterated, marks and numbers."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+
+LETTERS = 4  # characters of an n-gram
+MARKS = 4  # longest sequence of marks
+_CYRILLIC = (
+    "а a б b в v г g д d е e ё e ж zh з z и i й i к k л l м m н n о o п p р r с s т t у u ф f х h ц ts ч ch ш sh "
+    "щ sh ъ  ы y ь  э e ю yu я ya є e і i ї i ґ g"
+)
+_GREEK = (
+    "α a β v γ g δ d ε e ζ z η i θ th ι i κ k λ l μ m ν n ξ x ο o π p ρ r σ s ς s τ t υ y φ f χ ch ψ ps ω o"
+)
+_WORD = re.compile(r"[^\W\d_]{3,}")
+_MARK = re.compile(r"[^\w\s]|\d+|\n")
+_SAME = str.maketrans("。、，；：？！（）«»„“”‘’", '.,,;:?!()"""""\'\'')
+
+
+def romanise(text: str) -> str:
+    """Return lower-case text in bare Latin letters where a letter-by-letter table knows how; the rest unchanged."""
+    text = text.lower().translate(_table())
+    return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+
+
+def letter_grams(text: str) -> list[str]:
+    """Return the 4-grams of the romanised words, with the words' borders."""
+    found: list[str] = []
+    for word in _WORD.findall(romanise(text)):
+        if word.isascii():
+            bordered = f"_{word}_"
+            found += [bordered[i : i + LETTERS] for i in range(len(bordered) - LETTERS + 1)]
+    return found
+
+
+def mark_grams(text: str) -> list[str]:
+    """Return the sequences of one to four marks: punctuation, symbols, numbers and line ends, words left out.
+
+    A translation keeps much of its original's punctuation, lists and numbers.
+    """
+    marks = _MARK.findall(unicodedata.normalize("NFKC", text.translate(_SAME)))
+    return ["".join(marks[i : i + n]) for n in range(1, MARKS + 1) for i in range(len(marks) - n + 1)]
+
+
+@cache
+def _table() -> dict[int, str]:
+    table = {ord("ı"): "i", ord("ß"): "ss", ord("ø"): "o", ord("ł"): "l", ord("æ"): "ae", ord("œ"): "oe"}
+    for pairs in (_CYRILLIC, _GREEK):
+        parts = pairs.split(" ")
+        table.update({ord(a): b for a, b in zip(parts[::2], parts[1::2], strict=True)})
+    return table

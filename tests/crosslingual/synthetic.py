@@ -1,0 +1,53 @@
+"""Two made-up languages with a known dictionary: pages share topics, partners share most of their words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from linker.crosslingual.languages import language
+from linker.crosslingual.pages import Pages
+
+LETTERS = "abcdefghijklmnoprstuvz"
+
+
+def word(number: int, language: str) -> str:
+    """Return a word of five letters; the two languages share none."""
+    digits = [number // 22**i % 22 for i in range(3)]
+    return ("q" if language == "source" else "w") + "".join(LETTERS[d] for d in digits) + "ax"
+
+
+@dataclass(frozen=True)
+class Twin:
+    source: Pages
+    target: Pages
+    links: npt.NDArray[np.int64]  # [n, 2], all true links; targets are shuffled
+    dictionary: tuple[tuple[str, str], ...]
+
+    def gold(self) -> dict[str, str]:
+        return {self.source.ids[s]: self.target.ids[t] for s, t in self.links.tolist()}
+
+
+def twin(pages: int = 120, extra: int = 20, vocabulary: int = 600, length: int = 60, seed: int = 0) -> Twin:
+    """Make `pages` linked pages and `extra` targets without a partner; a partner keeps 60 % of the words."""
+    rng = np.random.default_rng(seed)
+    share = 1 / np.arange(1, vocabulary + 1)
+    share /= share.sum()
+    place = rng.permutation(pages + extra)
+    source, target = [], [""] * (pages + extra)
+    for page in range(pages + extra):
+        own = rng.choice(vocabulary, length, p=share)
+        if page < pages:
+            source.append(" ".join(word(n, "source") for n in own))
+        kept = np.where(rng.random(length) < 0.6, own, rng.choice(vocabulary, length, p=share))
+        target[place[page]] = " ".join(word(n, "target") for n in rng.permutation(kept))
+    links = np.stack([np.arange(pages), place[:pages]], axis=1).astype(np.int64)
+    pairs = tuple((word(n, "source"), word(n, "target")) for n in range(vocabulary))
+    return Twin(
+        Pages(tuple(f"s{i}" for i in range(pages)), tuple(source), language("und")),
+        Pages(tuple(f"t{i}" for i in range(pages + extra)), tuple(target), language("und")),
+        links,
+        pairs,
+    )
