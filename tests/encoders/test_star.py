@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from linker.encoders.bag import BagConfig, BagOfVectors
 from linker.encoders.entmax import entmax
@@ -162,6 +165,37 @@ def test_memory_is_linear_in_the_length(layers: int) -> None:
     (short, _), (long, largest) = kept(500), kept(1000)
     assert long < 2.05 * short
     assert largest < 1000 * 1000  # bytes: smaller than any length × length matrix
+
+
+class Allocations(TorchDispatchMode):
+    """Note what every operation returns, in bytes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = function(*args, **(kwargs or {}))
+        self.sizes += [x.nbytes for x in pytree.tree_leaves(out) if isinstance(x, Tensor)]
+        return out
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_encoding_allocates_in_proportion_to_the_length(layers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        torch.compiler, "is_compiling", lambda: True
+    )  # entmax takes the same steps at any length
+    model = StarTransformer(dataclasses.replace(SMALL, layers=layers), 20)
+
+    def allocated(length: int) -> tuple[int, int]:
+        ids = torch.randint(2, 20, (2, length), generator=torch.Generator().manual_seed(length))
+        with torch.no_grad(), Allocations() as seen:
+            model(ids, ids > 0)
+        return sum(seen.sizes), max(seen.sizes)
+
+    (total, largest), (twice_total, twice_largest) = allocated(1000), allocated(2000)
+    assert 1.9 * total < twice_total < 2.05 * total
+    assert twice_largest < 2.05 * largest
 
 
 def test_the_recommended_model_starts_as_the_mean_of_vectors() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,6 +52,62 @@ def test_encode_keeps_order_and_norms_whatever_the_batch_size(config: ModelConfi
     assert np.isfinite(one_by_one).all()
     assert lengths[[0, 2, 4, 5]] == pytest.approx([1] * 4, abs=1e-5)
     assert encoder.encode([]).shape == (0, encoder.dim)
+
+
+def test_a_batch_of_long_texts_is_short() -> None:
+    encoder = build(BagConfig(8))
+    encoder.max_length = 10_000
+    seen: list[tuple[int, ...]] = []
+    encoder.module.register_forward_pre_hook(lambda _, inputs: seen.append(tuple(inputs[0].shape)))
+    encoder.encode(["a " * 6_000, *["b " * 300] * 70, "", "c " * 40_000])
+    assert seen == [(1, 10_000), (2, 6_000), (54, 300), (16, 300)]
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_bfloat16_stays_close_and_is_the_same_model(config: ModelConfig, tmp_path: Path) -> None:
+    encoder = build(config)
+    for parameter in encoder.module.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    texts = [" ".join("abcdefg"[i % 7] for i in range(start, start * 2 + 1)) for start in range(19)]
+    folders.save(encoder, tmp_path / "m")
+    half = load_encoder(tmp_path / "m", precision="bfloat16")
+    exact, near = encoder.encode(texts), half.encode(texts)
+    assert near.dtype == np.float32
+    assert np.linalg.norm(near, axis=1) == pytest.approx([1.0] * len(texts), abs=1e-5)
+    assert (exact * near).sum(1).min() >= 0.999
+    assert half.fingerprint == encoder.fingerprint  # either may search an index of the other
+
+
+def test_bfloat16_is_used() -> None:
+    encoder = build(CONFIGS[0])
+    exact = encoder.encode(TEXTS)
+    encoder.precision = "bfloat16"
+    assert 0 < np.abs(encoder.encode(TEXTS) - exact).max() < 0.05
+
+
+@pytest.mark.parametrize("config", CONFIGS[:2])
+def test_a_star_compiles_in_one_graph_for_any_length(config: ModelConfig) -> None:
+    """Traced without the C++ compiler, which takes a minute: benchmarks/encode.py runs it."""
+    encoder = build(config)
+    exact = encoder.encode(TEXTS, batch_size=3)
+    torch.compiler.reset()
+    encoder.module.compile(backend="eager", fullgraph=True, dynamic=True)
+    assert np.abs(encoder.encode(TEXTS, batch_size=3) - exact).max() < 1e-5
+
+
+def test_compiling_without_a_compiler_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders.save(build(BagConfig(8)), tmp_path / "m")
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(InputError, match=r"no-such-compiler.*go on without"):
+        load_encoder(tmp_path / "m", compiled=True)
+
+
+@pytest.mark.parametrize("options", [{"precision": "bfloat16"}, {"compiled": True}])
+def test_other_models_have_neither(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="no model of `linker train`"):
+        load_encoder("minilm", **options)
 
 
 @pytest.mark.parametrize("config", CONFIGS)
