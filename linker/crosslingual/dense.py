@@ -73,5 +73,5 @@ def _width(text: str) -> int:
 
 
 def _pieces(word: str, size: int) -> list[str]:
-    step = len(word) if _width(word) <= size else size // WIDE
-    return [word[i : i + step] for i in range(0, len(word), step)]
+    step = size if word.isascii() else max(1, size // WIDE)
+    return [word] if _width(word) <= size else [word[i : i + step] for i in range(0, len(word), step)]

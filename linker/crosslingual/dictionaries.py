@@ -158,9 +158,11 @@ def _dictd_splitter(index: Path) -> Callable[[str], list[Pair]]:
     file = _dictd_file(index)
     if file is None:
         raise InputError(f"{index}: the definitions are missing: put the .dict or .dict.dz file beside it")
-    content = b"\n".join(raw for _, raw, _ in read_lines(file))
+    content = b"".join(raw + b"\n" for _, raw, _ in read_lines(file))
 
     def split(text: str) -> list[Pair]:
+        if not DICTD.fullmatch(text):
+            raise _UnusableError("not 'headword TAB place TAB length' of a dictd index")
         headword, start, length = text.split("\t")[:3]
         if headword.startswith("00"):  # the dictionary's description of itself
             return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -64,9 +65,13 @@ class SharedHapaxes:
 
 def shared_hapaxes(source: Pages, target: Pages, rules: HapaxRules | None = None) -> SharedHapaxes:
     """Prepare n(s, t) for two sets of pages."""
-    find = (rules or HapaxRules()).find
-    left, right = count_terms(source.texts, find), count_terms(target.texts, find)
-    return overlap(left, right)
+    rules = rules or HapaxRules()
+    return overlap(_hapaxes(source, rules), _hapaxes(target, rules))
+
+
+@lru_cache(maxsize=4)  # a pivot needs the source's twice
+def _hapaxes(pages: Pages, rules: HapaxRules) -> Terms:
+    return count_terms(pages.texts, rules.find)
 
 
 def overlap(left: Terms, right: Terms) -> SharedHapaxes:

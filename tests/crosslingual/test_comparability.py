@@ -51,6 +51,7 @@ TEXTS = st.lists(st.lists(st.sampled_from(["aa", "bb", "cc", "dd", "ee", "ff"]))
 LINKS = st.sets(st.tuples(*[st.sampled_from(["aa", "bb", "cc", "dd", "ee", "zz"])] * 2))
 
 
+@settings(deadline=None)
 @given(TEXTS, TEXTS, LINKS, st.booleans())
 def test_equals_the_slow_definition(
     left: list[list[str]], right: list[list[str]], links: set[tuple[str, str]], weighted: bool

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linker.crosslingual.assignment import greedy, pigeonhole
@@ -75,6 +75,7 @@ WORDS = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(WORDS, WORDS)
 def test_counts_equal_the_sets(left: list[str], right: list[str]) -> None:
     found = shared_hapaxes(numbered(left, "s"), numbered(right, "t")).block(0, len(left))

@@ -1,0 +1,230 @@
+"""`linker link` and `linker bucc` as users run them, from raw pages to the table."""
+
+import json
+import random
+import subprocess
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from linker.crosslingual.dense import chunks, encode_pages
+from linker.crosslingual.methods import METHODS, Task, link, read_links
+from linker.crosslingual.runs import link_to_file
+from linker.errors import InputError
+from tests.crosslingual.tiny import numbered
+from tests.helpers import linker
+
+TOPICS = [
+    ("volcan", "volcano"), ("pont", "bridge"), ("roi", "king"), ("navire", "ship"), ("loi", "law"), ("fleuve", "river"),
+    ("guerre", "war"), ("ville", "city"),
+]  # fmt: skip
+
+
+def french(i: int) -> str:
+    word = TOPICS[i][0]
+    return f"Ceci est le début. Le {word} de Lieu{i}stan, {word} célèbre en {1800 + i}, avec Nom{i}ski."
+
+
+def english(i: int) -> str:
+    word = TOPICS[i][1]
+    return f"This is the beginning. The {word} of Lieu{i}stan, a famous {word} in {1800 + i}, with Nom{i}ski."
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    """Wikiextractor's folder on one side, JSONL on the other; page 7 links only one way."""
+    folder = tmp_path / "fr" / "AA"
+    folder.mkdir(parents=True)
+    ours, theirs = [], []
+    for i, (fr, en) in enumerate(TOPICS):
+        ours.append(
+            {
+                "id": str(100 + i),
+                "url": "u",
+                "title": fr.title(),
+                "text": french(i),
+                "langlinks": {"en": en.title()},
+            }
+        )
+        back = [{"lang": "fr", "*": fr.title()}] if i != 7 else []
+        theirs.append({"_id": f"E{i}", "title": en.title(), "text": english(i), "langlinks": back})
+    (folder / "wiki_00").write_text("".join(json.dumps(r) + "\n" for r in ours[:4]), encoding="utf-8")
+    (folder / "wiki_01").write_text("".join(json.dumps(r) + "\n" for r in ours[4:]), encoding="utf-8")
+    (tmp_path / "en.jsonl").write_text("".join(json.dumps(r) + "\n" for r in theirs), encoding="utf-8")
+    words = "".join(f"{fr}\t{en}\n" for fr, en in TOPICS) + "célèbre\tfamous\n"
+    (tmp_path / "fr-en.tsv").write_text(words, encoding="utf-8")
+    return tmp_path
+
+
+def test_from_raw_pages_to_the_table(raw: Path) -> None:
+    data = raw / "bucc"
+    report = json.loads(
+        linker(
+            "bucc", "prepare", raw / "fr", raw / "en.jsonl", "--languages", "fr-en", "--out", data, "--json"
+        ).stdout
+    )
+    assert (report["source_pages"], report["target_pages"], report["linked_both_ways"]) == (8, 8, 7)
+    assert report["kept"] == report["train"] + report["test"] < 7
+    files = [data / f"fr.{half}.jsonl" for half in ("train", "test")]
+    pages = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    assert all("début" not in page["text"] and page["text"].startswith("Le ") for page in pages)
+    gold = dict(line.split()[::2] for line in (data / "qrels" / "fr.test.txt").read_text().splitlines())
+    key = dict(line.split("\t") for line in (data / "key.tsv").read_text().splitlines())
+    assert all(int(key[s]) - 100 == int(key[t][1:]) for s, t in gold.items())
+    run = raw / "r.run"
+    done = linker(
+        "link", data / "fr.test.jsonl", data / "en.test.jsonl", "--method", "dictionary",
+        "--dictionary", raw / "fr-en.tsv", "--run-name", "words", "--out", run,
+    )  # fmt: skip
+    assert "method dictionary" in done.stderr
+    lines = [line.split() for line in run.read_text().splitlines()]
+    assert all(len(line) == 6 and line[5] == "words" for line in lines)
+    assert {line[0]: line[2] for line in lines if line[3] == "1"} == gold
+    assert json.loads((raw / "r.run.json").read_text())["method"] == "dictionary"
+    assert sorted(p.name for p in raw.glob("r.run*")) == ["r.run", "r.run.json"]
+    table = linker("bucc", "evaluate", data / "qrels" / "fr.test.txt", "--run", run).stdout
+    assert table.splitlines()[1].split() == ["fr", "words", str(len(gold)), *["1.000"] * 7]
+    (row,) = json.loads(
+        linker("bucc", "evaluate", data / "qrels" / "fr.test.txt", "--run", run, "--json").stdout
+    )
+    assert row["complete"] == {"recip_rank": 1, "success_1": 1, "success_5": 1}
+
+
+def test_preparing_twice_gives_the_same_and_another_seed_another_split(raw: Path) -> None:
+    def prepared(name: str, seed: int) -> dict[str, bytes]:
+        out = raw / name
+        linker(
+            "bucc",
+            "prepare",
+            raw / "fr",
+            raw / "en.jsonl",
+            "--languages",
+            "fr-en",
+            "--out",
+            out,
+            "--seed",
+            seed,
+        )
+        return {str(p.relative_to(out)): p.read_bytes() for p in out.rglob("*.*")}
+
+    first = prepared("a", 1)
+    assert prepared("b", 1) == first
+    assert prepared("c", 2) != first
+
+
+def test_links_from_files(raw: Path) -> None:
+    for name, rows in (
+        ("forward", [("100", "Volcano"), ("101", "E1")]),
+        ("back", [("E0", "Volcan"), ("Bridge", "101")]),
+    ):
+        (raw / name).write_text("".join(f"{a}\t{b}\n" for a, b in rows), encoding="utf-8")
+    report = linker(
+        "bucc", "prepare", raw / "fr", raw / "en.jsonl", "--languages", "fr-en", "--out", raw / "x",
+        "--links", raw / "forward", "--back-links", raw / "back",
+    ).stdout  # fmt: skip
+    assert "linked both ways     2" in report
+
+
+def test_coverage_counts_unanswered_pages(tmp_path: Path) -> None:
+    (tmp_path / "fr.txt").write_text("f1 0 e1 1\nf2 0 e2 1\nf3 0 e3 1\nf4 0 e4 1\n")
+    (tmp_path / "r").write_text("f1 X e1 1 .9 x\nf2 X e9 1 .9 x\nf2 X e2 2 .8 x\n")
+    (row,) = json.loads(
+        linker("bucc", "evaluate", tmp_path / "fr.txt", "--run", tmp_path / "r", "--json").stdout
+    )
+    assert row["coverage"] == 0.5
+    assert row["complete"] == {"recip_rank": 0.375, "success_1": 0.25, "success_5": 0.5}
+    assert row["answered"] == {"recip_rank": 0.75, "success_1": 0.5, "success_5": 1.0}
+
+
+def fails(*arguments: str | Path) -> str:
+    done: subprocess.CompletedProcess[str] = linker(*arguments, check=1)
+    assert done.stderr.startswith("error: ") or "\nerror: " in done.stderr
+    return done.stderr
+
+
+def test_errors_name_the_remedy(raw: Path) -> None:
+    en = raw / "en.jsonl"
+    base = ("link", en, en, "--out", raw / "o.run")
+    assert "--dictionary" in fails(*base, "--method", "dictionary")
+    assert "--pivot" in fails(*base, "--method", "pivot")
+    assert "--encoder" in fails(*base, "--method", "encoder")
+    assert "fr-en" in fails(*base, "--method", "hapax", "--languages", "french")
+    assert not (raw / "o.run").exists()
+    (raw / "q").write_text("x 0 y 1\n")
+    assert "do the ids agree" in fails(*base, "--method", "dictionary", "--train", raw / "q")
+    (raw / "r").write_text("z X e9 1 .9 x\n")
+    assert "do the ids agree" in fails("bucc", "evaluate", raw / "q", "--run", raw / "r")
+
+
+def test_the_command_offers_every_method() -> None:
+    from linker.cli.link import Method
+
+    assert set(get_args(Method)) == set(METHODS)
+
+
+def test_pages_without_words_get_no_line(tmp_path: Path) -> None:
+    source, target = (
+        numbered(["gamma delta", "?! a b", "epsilon"], "s"),
+        numbered(["gamma delta", "zeta", "..."], "t"),
+    )
+    for method in ("hapax",):
+        run = tmp_path / method
+        assert link_to_file(Task(source, target), method, run, k=5, name="x") == 1
+        assert [line.split()[:3] for line in run.read_text().splitlines()] == [["s0", "Q0", "t0"]]
+    assert not link_to_file(Task(numbered(["?"], "s"), target), "hapax", tmp_path / "none", k=5, name="x")
+    assert (tmp_path / "none").read_text() == ""
+
+
+def test_known_links_teach_words(tmp_path: Path) -> None:
+    rng = random.Random(0)
+    words = [(f"mot{c}q", f"{c}word") for c in "abcdefghijklmnopqrst"]
+    sets = [rng.sample(words, 4) for _ in range(120)]
+    source = numbered([" ".join(f for f, _ in chosen) for chosen in sets], "s", "fr")
+    target = numbered([" ".join(e for _, e in chosen) for chosen in sets], "t", "en")
+    qrels = tmp_path / "q"
+    qrels.write_text("".join(f"s{i} 0 t{i} 1\n" for i in range(80)))
+    train = read_links(qrels, source, target)
+    found = link(Task(source, target, train=train), "dictionary").candidates
+    right = (found.targets[80:, 0] == np.arange(80, 120)).mean()
+    assert right > 0.7  # by chance 1 in 120; nothing is spelt alike
+    with pytest.raises(InputError, match="no method"):
+        link(Task(source, target), "magic")
+
+
+class Counting:
+    """An encoder that counts letters."""
+
+    dim = 26
+    fingerprint = "counting"
+
+    def encode(self, texts: list[str], *, batch_size: int = 64, progress: bool = False) -> object:
+        rows = [[text.lower().count(chr(97 + i)) for i in range(26)] for text in texts]
+        vectors = np.array(rows, np.float32)
+        return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+
+
+def test_encoder_links_by_mean_pooled_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("linker.encoders.load_encoder", lambda name: Counting())
+    source, target = numbered(["abba abba", "zzz yyy", "?"], "s"), numbered(["yzyz yz", "bbaa", "?"], "t")
+    found = link(Task(source, target, encoder="letters"), "encoder").candidates
+    assert found.targets[:, 0].tolist() == [1, 0, -1]
+
+
+def test_chunks_cut_at_blanks_and_wide_characters_count_four() -> None:
+    assert chunks("aa bb cc", 5) == ["aa bb", "cc"]
+    assert chunks("aaaaaaa", 5) == ["aaaaa", "aa"]
+    assert chunks("中文中文 ab", 9) == ["中文", "中文", "ab"]
+    assert chunks("  ") == []
+    text = "word " * 700
+    assert " ".join(chunks(text)) == text.strip()
+    assert max(map(len, chunks(text))) <= 1000
+
+
+def test_a_page_of_many_chunks_is_their_mean() -> None:
+    long = "ab " * 333 + "cd " * 333  # 999 letters each
+    vectors = encode_pages(Counting(), [long, "", "ab"])
+    assert vectors[0] == pytest.approx(np.array([0.5] * 4 + [0] * 22, np.float32), abs=1e-6)
+    assert not vectors[1].any()
+    assert np.linalg.norm(vectors[2]) == pytest.approx(1)
