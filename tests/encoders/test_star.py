@@ -167,11 +167,11 @@ def test_memory_is_linear_in_the_length(layers: int) -> None:
     assert largest < 1000 * 1000  # bytes: smaller than any length × length matrix
 
 
-class Allocations(TorchDispatchMode):
+class Allocations(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves it untyped
     """Note what every operation returns, in bytes."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # the same
         self.sizes: list[int] = []
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -85,10 +85,9 @@ def test_bfloat16_is_used() -> None:
     assert 0 < np.abs(encoder.encode(TEXTS) - exact).max() < 0.05
 
 
-@pytest.mark.parametrize("config", CONFIGS[:2])
-def test_a_star_compiles_in_one_graph_for_any_length(config: ModelConfig) -> None:
+def test_a_star_compiles_in_one_graph_for_any_length() -> None:
     """Traced without the C++ compiler, which takes a minute: benchmarks/encode.py runs it."""
-    encoder = build(config)
+    encoder = build(CONFIGS[1])
     exact = encoder.encode(TEXTS, batch_size=3)
     torch.compiler.reset()
     encoder.module.compile(backend="eager", fullgraph=True, dynamic=True)
