@@ -75,9 +75,10 @@ def _solved(task: Task, evidence: Evidence) -> Answer:
 def _links(task: Task, answer: Answer, evidence: AllEvidence, about: dict[str, Any]) -> Links:
     found = _candidates(task, answer)
     candidates = promote(found, greedy(found, task.source.ids, task.target.ids))
-    # A partner that was promoted keeps its own probability, whatever its score says.
+    # A partner that was promoted keeps its own probability; those that it overtook come down to it.
     own = (found.targets == candidates.targets[:, :1]) & (found.targets >= 0)
     confidence = np.where(own, found.scores, 0).max(axis=1)
+    np.minimum(candidates.scores, confidence[:, None], out=candidates.scores)
     unsure = confidence < task.options.min_probability
     candidates.targets[unsure] = -1
     candidates.scores[unsure] = -np.inf

