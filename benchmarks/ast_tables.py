@@ -43,6 +43,7 @@ BASE = TrainingConfig(
     mean_epochs=4, patience=2, checkpoint_steps=10_000, device="cpu",
 )  # fmt: skip
 STAR = dataclasses.replace(BASE, lr=4e-3, embedding_lr=0.0, alpha_lr=7.5, epochs=1, batch_size=512)
+CLOZE = dataclasses.replace(STAR, cloze=256, embedding_lr=0.1, batch_size=256)
 MODELS: dict[str, tuple[EncoderConfig, TrainingConfig]] = {
     "ast": (EncoderConfig(max_length=LENGTH), STAR),
     "ast-paper": (
@@ -53,6 +54,8 @@ MODELS: dict[str, tuple[EncoderConfig, TrainingConfig]] = {
     "gru": (EncoderConfig(kind="gru", max_length=LENGTH), BASE),
     "bigru": (EncoderConfig(kind="bigru", max_length=LENGTH), BASE),
     "mean": (EncoderConfig(kind="bag", max_length=LENGTH), BASE),
+    "ast, cloze": (EncoderConfig(max_length=LENGTH), CLOZE),
+    "mean, cloze": (EncoderConfig(kind="bag", max_length=LENGTH), dataclasses.replace(BASE, cloze=256)),
 }
 ABLATIONS: dict[str, tuple[EncoderConfig, TrainingConfig]] = {
     "ast, no pre-norm": (EncoderConfig(max_length=LENGTH, pre_norm=False), STAR),
@@ -116,7 +119,7 @@ def measure(case: Case, model: str, seed: int, work: Path) -> dict[str, Any]:
     texts = {
         split: encoder.encode([case.pairs.texts[t] for t in case.linked[split]]) for split in ("dev", "test")
     }
-    whole = model in ABLATIONS or (model, seed) in WHOLE or case.name != DATA[0]
+    whole = model in ABLATIONS or (model, seed) in WHOLE or case.name != DATA[0] or "cloze" in model
     rows = np.arange(len(case.pairs.documents)) if whole else case.linked_documents("dev", "test")
     start_encoding = time.process_time()
     documents = encoder.encode([case.pairs.documents[d] for d in rows.tolist()])
@@ -150,13 +153,14 @@ def mean_vectors(
     case: Case, config: TrainConfig, seed: int, work: Path
 ) -> tuple[Any, npt.NDArray[np.float32]]:
     """Return what every model of a seed starts from, made once."""
-    path, raw = work / f"vectors-{seed}.npy", work / "vectors.npy"
+    kind = "cloze-" if config.training.cloze else ""
+    path, raw = work / f"vectors-{kind}{seed}.npy", work / "vectors.npy"
     if not raw.exists():
         _, matrix = start_vectors(case.data, joined(case.pairs), 0)
         np.save(raw, matrix)
     tokenizer = load_tokenizer(Path(case.data.word_vectors) / "tokenizer.json")
     if not path.exists():
-        shared = dataclasses.replace(config, output=OutputConfig(work / f"mean-of-{seed}"))
+        shared = dataclasses.replace(config, output=OutputConfig(work / f"mean-of-{kind}{seed}"))
         np.save(path, learn_as_mean(tokenizer, np.load(raw), case.pairs, shared, resume=True))
     return tokenizer, np.load(path)
 

@@ -79,6 +79,10 @@ class TrainingConfig:
     word_dropout: float = 0.0  # chance that a token is left out
     hard_negatives: int = 0  # a text: documents that BM25 ranks high and nothing links to it
     negatives_depth: int = 50  # of BM25's ranking to draw them from
+    cloze: int = (
+        0  # documents a step that also learn from a window of their own as a text (inverse cloze task)
+    )
+    cloze_window: int = 24  # tokens of such a window
     mean_epochs: int = 0  # the word vectors first learn as a plain mean, which takes seconds
     teacher: str | None = None  # an encoder by name or path, whose cosines are a second aim (distillation)
     teacher_weight: float = 1.0
@@ -101,6 +105,7 @@ class TrainingConfig:
             "patience",
             "checkpoint_steps",
             "negatives_depth",
+            "cloze_window",
             "dev_documents",
         )
         for name in positive:
@@ -108,6 +113,7 @@ class TrainingConfig:
                 raise ValueError(f"training.{name} must be above 0")
         for name in (
             "hard_negatives",
+            "cloze",
             "mean_epochs",
             "teacher_weight",
             "margin",

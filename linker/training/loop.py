@@ -97,6 +97,11 @@ class _Trainer:
         longest = WHOLE if config.crop else config.max_length
         self.texts = tokenizer.encode_batch(pairs.texts, config.max_length)
         self.documents = tokenizer.encode_batch(pairs.documents, longest)
+        self.long = [row for row, ids in enumerate(self.documents) if len(ids) >= 2 * config.cloze_window]
+        if config.cloze and len(self.long) < 2:
+            raise LinkerError(
+                f"training.cloze needs documents of {2 * config.cloze_window} tokens: set it to 0"
+            )
         self.sample = [ids[: config.max_length] for ids in self.documents[:SAMPLE]]
         self.batches = Batches(pairs, config.batch_size, config.seed, config.hard_negatives)
         self.total = len(self.batches) * config.epochs
@@ -175,10 +180,25 @@ class _Trainer:
         else:
             anchors, linked, others = mine(texts, documents, positives, config.miner)
             loss = triplet_margin(texts[anchors], documents[linked], documents[others], config.margin)
+        if config.cloze:
+            loss = loss + self._cloze(rng)
         if self.teacher is None:
             return loss
         rows = (batch.texts, batch.documents)
         return loss + config.teacher_weight * self.teacher.loss(texts, documents, rows, config.temperature)
+
+    def _cloze(self, rng: np.random.Generator) -> Tensor:
+        """Return the loss of telling a document's rest by a window of it among others' (Lee, Chang & Toutanova, 2019)."""
+        size, config = self.config.cloze_window, self.config
+        chosen = rng.choice(self.long, min(config.cloze, len(self.long)), replace=False)
+        texts, rests = [], []
+        for ids in (self.documents[row] for row in chosen):
+            start = int(rng.integers(0, len(ids) - size + 1))
+            texts.append(ids[start : start + size])
+            rests.append(_window([*ids[:start], *ids[start + size :]], config.max_length, rng))
+        windows, others = (self._vectors(self._drop(side, rng)) for side in (texts, rests))
+        own = torch.eye(len(chosen), dtype=torch.bool, device=self.device)
+        return info_nce(windows, others, own, config.temperature)
 
     def _vectors(self, ids: Ids) -> Tensor:
         """Encode this process's share and gather the others'."""

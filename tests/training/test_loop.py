@@ -111,7 +111,7 @@ def test_a_damaged_checkpoint_is_named(whole: Path, tmp_path: Path) -> None:
 
 CHANGES: list[dict[str, Any]] = [
     {"loss": "triplet"}, {"precision": "bfloat16"}, {"weight_decay": 0.1},
-    {"sparse": True}, {"crop": True, "max_length": 6},
+    {"sparse": True}, {"crop": True, "max_length": 6}, {"cloze": 8, "cloze_window": 3},
 ]  # fmt: skip
 
 
@@ -197,6 +197,27 @@ def test_the_loss_of_a_teacher_is_least_when_cosines_agree() -> None:
     rows = (np.arange(5), np.arange(5))
     others = torch.nn.functional.normalize(torch.randn(5, 4, generator=torch.manual_seed(1)), dim=-1)
     assert teacher.loss(vectors, vectors, rows, 0.1) < teacher.loss(others, vectors, rows, 0.1)
+
+
+def test_documents_teach_themselves(tmp_path: Path) -> None:
+    """Links at random teach nothing; a window of a document finds its rest, and so texts find documents."""
+    data, rng = tiny.pairs(1), np.random.default_rng(0)
+    links = list(enumerate(rng.permutation(40).tolist()))
+    scores = []
+    for cloze in (0, 40):
+        encoder, config = (
+            tiny.encoder(),
+            dataclasses.replace(tiny.CONFIG, cloze=cloze, cloze_window=4, max_length=20),
+        )
+        train(encoder, dataclasses.replace(data, links=links), None, config, tmp_path / str(cloze))
+        scores.append(float((1 / first_ranks(encoder, data)).mean()))
+    assert scores[1] > scores[0]
+
+
+def test_cloze_needs_documents_that_are_long_enough(tmp_path: Path) -> None:
+    config = dataclasses.replace(tiny.CONFIG, cloze=4, cloze_window=30)
+    with pytest.raises(LinkerError, match=r"documents of 60 tokens: set it to 0"):
+        train(tiny.encoder(), tiny.pairs(1), None, config, tmp_path / "m")
 
 
 def test_dev_is_judged_against_rivals() -> None:
