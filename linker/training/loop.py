@@ -188,7 +188,7 @@ class _Trainer:
         return loss + config.teacher_weight * self.teacher.loss(texts, documents, rows, config.temperature)
 
     def _cloze(self, rng: np.random.Generator) -> Tensor:
-        """Return the loss of telling a document's rest by a window of it among others' (Lee, Chang & Toutanova, 2019)."""
+        """Return the loss of telling a document's rest by a window of it among others' (Lee et al., 2019)."""
         size, config = self.config.cloze_window, self.config
         chosen = rng.choice(self.long, min(config.cloze, len(self.long)), replace=False)
         texts, rests = [], []
