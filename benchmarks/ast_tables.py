@@ -43,7 +43,7 @@ BASE = TrainingConfig(
     mean_epochs=4, patience=2, checkpoint_steps=10_000, device="cpu",
 )  # fmt: skip
 STAR = dataclasses.replace(BASE, lr=4e-3, embedding_lr=0.0, alpha_lr=7.5, epochs=1, batch_size=512)
-CLOZE = dataclasses.replace(STAR, cloze=256, embedding_lr=0.1, batch_size=256)
+CLOZE = dataclasses.replace(STAR, cloze=256, embedding_lr=0.0, batch_size=256, mean_epochs=8)
 MODELS: dict[str, tuple[EncoderConfig, TrainingConfig]] = {
     "ast": (EncoderConfig(max_length=LENGTH), STAR),
     "ast-paper": (
@@ -55,7 +55,10 @@ MODELS: dict[str, tuple[EncoderConfig, TrainingConfig]] = {
     "bigru": (EncoderConfig(kind="bigru", max_length=LENGTH), BASE),
     "mean": (EncoderConfig(kind="bag", max_length=LENGTH), BASE),
     "ast, cloze": (EncoderConfig(max_length=LENGTH), CLOZE),
-    "mean, cloze": (EncoderConfig(kind="bag", max_length=LENGTH), dataclasses.replace(BASE, cloze=256)),
+    "mean, cloze": (
+        EncoderConfig(kind="bag", max_length=LENGTH),
+        dataclasses.replace(BASE, cloze=256, mean_epochs=8),
+    ),
 }
 ABLATIONS: dict[str, tuple[EncoderConfig, TrainingConfig]] = {
     "ast, no pre-norm": (EncoderConfig(max_length=LENGTH, pre_norm=False), STAR),
@@ -143,6 +146,9 @@ def learn(case: Case, model: str, seed: int, work: Path) -> None:
     config = TrainConfig(case.data, OutputConfig(work / f"{model}-{seed}"), settings, training)
     tokenizer, vectors = mean_vectors(case, config, seed, work)
     encoder = build_encoder(settings, tokenizer, vectors, seed)
+    if settings.kind == "bag":  # it is what the others start from
+        folders.save(encoder, config.output.path)
+        return
     pairs = case.pairs
     if training.hard_negatives:
         pairs = dataclasses.replace(pairs, negatives=case.negatives())
@@ -198,7 +204,8 @@ def retrieval(case: Case, dense: dict[str, Ranking]) -> dict[str, Any]:
 
 def alphas(folder: Path) -> dict[str, float] | None:
     """Return the farthest that an α went from its start, and the mean share of exact zeros at the end."""
-    rows = [json.loads(line) for line in (folder / "training/metrics.jsonl").read_text().splitlines()]
+    metrics = folder / "training/metrics.jsonl"
+    rows = [json.loads(line) for line in metrics.read_text().splitlines()] if metrics.exists() else []
     rows = [row for row in rows if "alpha" in row]
     if not rows:
         return None
@@ -208,7 +215,13 @@ def alphas(folder: Path) -> dict[str, float] | None:
         for a, b in zip(rows[0]["alpha"][name], rows[-1]["alpha"][name], strict=True)
     ]
     zeros = [share for heads in rows[-1]["sparsity"].values() for share in heads]
-    return {"largest_move": round(max(moved), 4), "zeros": round(float(np.mean(zeros)), 4)}
+    judged = [row["dev_mrr"] for row in rows]
+    return {
+        "largest_move": round(max(moved), 4),
+        "zeros": round(float(np.mean(zeros)), 4),
+        "dev_start": judged[0],
+        "dev_best": max(judged),
+    }
 
 
 def report(work: Path) -> dict[str, Any]:

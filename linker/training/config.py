@@ -82,7 +82,7 @@ class TrainingConfig:
     cloze: int = (
         0  # documents a step that also learn from a window of their own as a text (inverse cloze task)
     )
-    cloze_window: int = 24  # tokens of such a window
+    cloze_window: int = 40  # tokens of such a window, at most half of the document
     mean_epochs: int = 0  # the word vectors first learn as a plain mean, which takes seconds
     teacher: str | None = None  # an encoder by name or path, whose cosines are a second aim (distillation)
     teacher_weight: float = 1.0

@@ -97,11 +97,7 @@ class _Trainer:
         longest = WHOLE if config.crop else config.max_length
         self.texts = tokenizer.encode_batch(pairs.texts, config.max_length)
         self.documents = tokenizer.encode_batch(pairs.documents, longest)
-        self.long = [row for row, ids in enumerate(self.documents) if len(ids) >= 2 * config.cloze_window]
-        if config.cloze and len(self.long) < 2:
-            raise LinkerError(
-                f"training.cloze needs documents of {2 * config.cloze_window} tokens: set it to 0"
-            )
+        self.long = [row for row, ids in enumerate(self.documents) if len(ids) > 1]
         self.sample = [ids[: config.max_length] for ids in self.documents[:SAMPLE]]
         self.batches = Batches(pairs, config.batch_size, config.seed, config.hard_negatives)
         self.total = len(self.batches) * config.epochs
@@ -180,7 +176,7 @@ class _Trainer:
         else:
             anchors, linked, others = mine(texts, documents, positives, config.miner)
             loss = triplet_margin(texts[anchors], documents[linked], documents[others], config.margin)
-        if config.cloze:
+        if config.cloze and self.long:
             loss = loss + self._cloze(rng)
         if self.teacher is None:
             return loss
@@ -189,10 +185,11 @@ class _Trainer:
 
     def _cloze(self, rng: np.random.Generator) -> Tensor:
         """Return the loss of telling a document's rest by a window of it among others' (Lee et al., 2019)."""
-        size, config = self.config.cloze_window, self.config
+        config = self.config
         chosen = rng.choice(self.long, min(config.cloze, len(self.long)), replace=False)
         texts, rests = [], []
         for ids in (self.documents[row] for row in chosen):
+            size = min(config.cloze_window, len(ids) // 2)
             start = int(rng.integers(0, len(ids) - size + 1))
             texts.append(ids[start : start + size])
             rests.append(_window([*ids[:start], *ids[start + size :]], config.max_length, rng))

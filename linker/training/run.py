@@ -73,7 +73,7 @@ def learn_as_mean(
     size = min(512, max(32, len(pairs.links) // 16))  # a small corpus needs its steps
     settings = TrainingConfig(
         temperature=0.07, lr=3e-3, max_length=2000, word_dropout=0.3, batch_size=size,
-        cloze=size if training.cloze else 0, cloze_window=training.cloze_window,
+        cloze=2 * size if training.cloze else 0, cloze_window=training.cloze_window,
         epochs=training.mean_epochs, checkpoint_steps=training.checkpoint_steps,
         sparse=training.sparse, device=training.device, seed=training.seed,
     )  # fmt: skip
