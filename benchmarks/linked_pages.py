@@ -7,10 +7,12 @@ method was given is in its row. Nothing here uses how the variants were cut.
 from __future__ import annotations
 
 import argparse
+import ast
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -97,11 +99,16 @@ def main() -> None:
     parser.add_argument("--languages", default=",".join(LANGUAGES))
     parser.add_argument("--variants", default="hard,masked")
     parser.add_argument("--encoder", help="also link by this encoder")
+    parser.add_argument("--resume", type=Path, help="output of an interrupted run: its rows are kept")
     options = parser.parse_args()
-    rows = []
+    lines = options.resume.read_text(encoding="utf-8").splitlines() if options.resume else []
+    rows = [ast.literal_eval(line) for line in lines if line.startswith("{")]
+    done = {(row["variant"], row["language"], row["system"]) for row in rows}
     for variant in options.variants.split(","):
         for code in options.languages.split(","):
             for name, method, task in systems(variant, code, options.encoder):
+                if (variant, code, name) in done:
+                    continue
                 start = time.process_time()
                 links = link(task, method)
                 row = {"variant": variant, "language": code, "system": name, "method": method}
@@ -109,7 +116,7 @@ def main() -> None:
                 row["cpu_s"] = round(time.process_time() - start, 1)
                 print(row, flush=True)
                 rows.append(row)
-    record("linked_pages", {"rows": rows, "pivots": PIVOTS})
+            record("linked_pages", {"rows": rows, "pivots": PIVOTS})
 
 
 if __name__ == "__main__":

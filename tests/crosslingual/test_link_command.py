@@ -1,8 +1,11 @@
 """`linker link` and `linker bucc` as users run them, from raw pages to the table."""
 
 import json
+import os
 import random
+import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import get_args
 
@@ -14,7 +17,7 @@ from linker.crosslingual.methods import METHODS, Task, link, read_links
 from linker.crosslingual.runs import link_to_file
 from linker.errors import InputError
 from tests.crosslingual.tiny import numbered
-from tests.helpers import linker
+from tests.helpers import ROOT, linker
 
 TOPICS = [
     ("volcan", "volcano"), ("pont", "bridge"), ("roi", "king"), ("navire", "ship"), ("loi", "law"), ("fleuve", "river"),
@@ -52,7 +55,10 @@ def raw(tmp_path: Path) -> Path:
         theirs.append({"_id": f"E{i}", "title": en.title(), "text": english(i), "langlinks": back})
     (folder / "wiki_00").write_text("".join(json.dumps(r) + "\n" for r in ours[:4]), encoding="utf-8")
     (folder / "wiki_01").write_text("".join(json.dumps(r) + "\n" for r in ours[4:]), encoding="utf-8")
-    (tmp_path / "en.jsonl").write_text("".join(json.dumps(r) + "\n" for r in theirs), encoding="utf-8")
+    (tmp_path / "en").mkdir()
+    (tmp_path / "en" / "pages.jsonl").write_text(
+        "".join(json.dumps(r) + "\n" for r in theirs), encoding="utf-8"
+    )
     words = "".join(f"{fr}\t{en}\n" for fr, en in TOPICS) + "célèbre\tfamous\n"
     (tmp_path / "fr-en.tsv").write_text(words, encoding="utf-8")
     return tmp_path
@@ -62,7 +68,7 @@ def test_from_raw_pages_to_the_table(raw: Path) -> None:
     data = raw / "bucc"
     report = json.loads(
         linker(
-            "bucc", "prepare", raw / "fr", raw / "en.jsonl", "--languages", "fr-en", "--out", data, "--json"
+            "bucc", "prepare", raw / "fr", raw / "en", "--languages", "fr-en", "--out", data, "--json"
         ).stdout
     )
     assert (report["source_pages"], report["target_pages"], report["linked_both_ways"]) == (8, 8, 7)
@@ -92,6 +98,19 @@ def test_from_raw_pages_to_the_table(raw: Path) -> None:
     assert row["complete"] == {"recip_rank": 1, "success_1": 1, "success_5": 1}
 
 
+def test_every_command_of_the_page_works(raw: Path) -> None:
+    page = (ROOT / "docs" / "crosslingual.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) >= 4
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    script = ["bash", "-euo", "pipefail", "-c", "".join(blocks)]
+    done = subprocess.run(script, cwd=raw, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = {line.split()[1]: line.split()[2:] for line in done.stdout.splitlines() if line.startswith("fr  ")}
+    assert set(rows) == {"hapax", "words", "words+links"}
+    assert rows["words"][2] == "1.000"
+
+
 def test_preparing_twice_gives_the_same_and_another_seed_another_split(raw: Path) -> None:
     def prepared(name: str, seed: int) -> dict[str, bytes]:
         out = raw / name
@@ -99,7 +118,7 @@ def test_preparing_twice_gives_the_same_and_another_seed_another_split(raw: Path
             "bucc",
             "prepare",
             raw / "fr",
-            raw / "en.jsonl",
+            raw / "en",
             "--languages",
             "fr-en",
             "--out",
@@ -121,7 +140,7 @@ def test_links_from_files(raw: Path) -> None:
     ):
         (raw / name).write_text("".join(f"{a}\t{b}\n" for a, b in rows), encoding="utf-8")
     report = linker(
-        "bucc", "prepare", raw / "fr", raw / "en.jsonl", "--languages", "fr-en", "--out", raw / "x",
+        "bucc", "prepare", raw / "fr", raw / "en", "--languages", "fr-en", "--out", raw / "x",
         "--links", raw / "forward", "--back-links", raw / "back",
     ).stdout  # fmt: skip
     assert "linked both ways     2" in report
@@ -145,7 +164,7 @@ def fails(*arguments: str | Path) -> str:
 
 
 def test_errors_name_the_remedy(raw: Path) -> None:
-    en = raw / "en.jsonl"
+    en = raw / "en"
     base = ("link", en, en, "--out", raw / "o.run")
     assert "--dictionary" in fails(*base, "--method", "dictionary")
     assert "--pivot" in fails(*base, "--method", "pivot")
