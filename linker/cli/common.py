@@ -39,7 +39,9 @@ PrecisionOption = Annotated[
 ]
 CompileOption = Annotated[
     bool,
-    typer.Option("--compile", help="Compile the encoder first (C++ compiler, a minute): gains for long texts."),
+    typer.Option(
+        "--compile", help="Compile the encoder first (C++ compiler, a minute): gains for long texts."
+    ),
 ]
 
 
