@@ -6,12 +6,14 @@ import random
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
 import numpy as np
 import pytest
 
+from linker.crosslingual.candidates import Scores
 from linker.crosslingual.dense import chunks, encode_pages
 from linker.crosslingual.methods import METHODS, Task, link, read_links
 from linker.crosslingual.runs import link_to_file
@@ -124,7 +126,7 @@ def test_preparing_twice_gives_the_same_and_another_seed_another_split(raw: Path
             "--out",
             out,
             "--seed",
-            seed,
+            str(seed),
         )
         return {str(p.relative_to(out)): p.read_bytes() for p in out.rglob("*.*")}
 
@@ -218,10 +220,12 @@ class Counting:
     dim = 26
     fingerprint = "counting"
 
-    def encode(self, texts: list[str], *, batch_size: int = 64, progress: bool = False) -> object:
+    def encode(self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False) -> Scores:
         rows = [[text.lower().count(chr(97 + i)) for i in range(26)] for text in texts]
         vectors = np.array(rows, np.float32)
-        return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        np.divide(vectors, lengths, out=vectors, where=lengths > 0)
+        return vectors
 
 
 def test_encoder_links_by_mean_pooled_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
