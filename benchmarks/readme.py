@@ -92,8 +92,39 @@ def _evaluate(results: Any) -> Iterator[str]:
             yield f"| {name.replace('x', ' × ')} | {' | '.join(cells)} |"
 
 
+def _ast(results: Any) -> Iterator[str]:
+    yield (
+        "**Encoders**, on test (± deviation over seeds). All but MiniLM start from the same word vectors; those with "
+        "cloze from vectors that also learned from the documents themselves:"
+    )
+    for data, rows in results.items():
+        yield ""
+        yield f"| {data} | mAP, all pairs | AUC | mRP | MRR alone | MRR with BM25 | Success@1 with BM25 |"
+        yield "|---|---|---|---|---|---|---|"
+        for name, row in rows.items():
+            pairs = [_figure(row.get("tables", {}).get(key)) for key in ("map", "auc", "mrp")]
+            alone = _figure(row.get("dense", row.get("retrieval", {})).get("mrr"))
+            hybrid = [_figure(row.get("hybrid", {}).get(key)) for key in ("mrr", "success_1")]
+            yield f"| {name}{_seeds(row)} | {' | '.join([*pairs, alone, *hybrid])} |"
+
+
+def _seeds(row: Any) -> str:
+    seeds = row.get("seeds")
+    return "" if seeds is None else " (1 seed)" if seeds == 1 else f" ({seeds} seeds)"
+
+
+def _figure(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, dict):
+        spread = "" if value["sd"] is None else f" ± {value['sd']:.3f}".replace("0.", ".")
+        return f"{value['mean']:.3f}{spread}"
+    return f"{value:.3f}"
+
+
 TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "retrieval": _retrieval,
+    "ast_tables": _ast,
     "search": _search,
     "index_build": _build,
     "evaluate": _evaluate,

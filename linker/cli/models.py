@@ -63,7 +63,9 @@ def train(
 
     configuration = load(path, TrainConfig, settings)
     model = run(configuration, resume=resume)
-    if plots and os.environ.get("RANK", "0") == "0":  # under torchrun, the first process
+    if os.environ.get("RANK", "0") != "0":
+        return  # under torchrun, the first process speaks
+    if plots:
         try:
             _draw(model, configuration.data.documents, None)
         except (LinkerError, IndexesError) as e:
