@@ -100,10 +100,11 @@ Method = Callable[[Task], Links]
 def link(task: Task, method: str) -> Links:
     """Link a task's pages by a method of `METHODS`; the scores of a page's targets fall strictly.
 
-    Raises InputError when the method lacks what it needs.
+    Raises InputError when the method lacks what it needs, or is asked for what it cannot tell.
     """
     if method not in METHODS:
         raise InputError(f"no method {method!r}: choose one of {', '.join(METHODS)}")
+    _check(task.options, method)
     links = METHODS[method](task)
     return Links(descending(links.candidates), {"method": method, **links.metadata}, links.explanations)
 
@@ -205,6 +206,18 @@ def read_links(path: Path, source: Pages, target: Pages) -> Rows:
     if not pairs:
         raise InputError(f"{path}: none of its links is between these pages; do the ids agree?")
     return np.array(pairs, np.int64)
+
+
+def _check(options: Options, method: str) -> None:
+    learned = ("auto", "cascade")
+    wanted = (
+        ("--min-probability", options.min_probability > 0, learned),
+        ("--explain", options.explain, learned),
+        ("--self-train", options.self_train, ("auto",)),
+    )
+    for flag, given, able in wanted:
+        if given and method not in able:
+            raise InputError(f"{flag} is for the method {' or '.join(able)}, not {method!r}: leave it out")
 
 
 def _pigeonholed(task: Task, scorer: Scorer) -> Links:

@@ -13,6 +13,7 @@ from linker.crosslingual.candidates import Candidates, Scores
 from linker.crosslingual.methods import Task, link
 from linker.crosslingual.pages import Pages
 from linker.crosslingual.resume import Checkpoint
+from linker.errors import InputError
 from linker.evaluation.trec import write_run
 from linker.files import write_atomically
 
@@ -20,13 +21,18 @@ from linker.files import write_atomically
 def link_to_file(task: Task, method: str, path: Path, *, k: int, name: str, resume: bool = False) -> int:
     """Link a task's pages, write the run, and return how many pages got a line.
 
-    The pass over all pairs is kept in RUN.part once a minute; `resume` goes on from there.
+    The pass over all pairs is kept in RUN.part once a minute; `resume` goes on from there. Raises InputError if
+    reasons are asked for and the run is no file that they can lie beside.
     """
+    if task.options.explain and path.exists() and not path.is_file():
+        raise InputError(
+            f"--explain writes a file beside the run, and {path} is no file: name one with --out"
+        )
     checkpoint = Checkpoint(path.with_name(path.name + ".part"), task.fingerprint(method), resume)
     links = link(replace(task, checkpoint=checkpoint), method)
     candidates = links.candidates.cut(k)
     write_links(path, task.source, task.target, candidates, name, _about(task) | dict(links.metadata))
-    if links.explanations is not None and path.is_file():
+    if links.explanations is not None:
         lines = (orjson.dumps(dict(record)) + b"\n" for record in links.explanations)
         write_atomically(explanations_path(path), b"".join(lines))
     checkpoint.remove()
