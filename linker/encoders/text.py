@@ -99,7 +99,7 @@ class TextEncoder:
     def encode(
         self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False
     ) -> npt.NDArray[np.float32]:
-        """Return float32 [n, dim], L2-normalised, in the order of `texts`; zeros for a text without tokens.
+        """Return float32 [n, dim], L2-normalised, in the order of `texts`; finite for an empty text.
 
         A batch holds at most `batch_size` texts, and fewer where they are long.
         """
