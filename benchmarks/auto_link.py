@@ -1,8 +1,10 @@
 """How well `auto` and `cascade` link linked-pages, with what they are given: dictionaries, links, or both.
 
 All test pages are judged, against all English pages (`auto` leaves out those linked in training). ECE: expected
-calibration error of the first target's probability over ten bins. Everything was chosen on training pages; the ranker
-for dictionaries without links is pooled over the training pages of all five pairs (benchmarks/pool_rankers.py).
+calibration error of the first target's probability over ten bins. Everything was chosen on training pages. The ranker
+for dictionaries without links, and the start of the others, are pooled over training pages of some of these pairs
+(benchmarks/pool_rankers.py): linker/crosslingual/pooled.json names them. A pair that is not among them is a pair that
+the pooled ranker never saw.
 
     python -m benchmarks.auto_link [--languages fr,de] [--variants hard] [--systems "auto: both"] [--rows FILE]
 

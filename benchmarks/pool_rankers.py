@@ -1,6 +1,7 @@
 """Fit the rankers that `auto` starts from where links are few or missing: linker/crosslingual/pooled.json.
 
-Training pages of five language pairs only, variant `hard`, at most 300 pages a pair. Calibrated leaving one pair out.
+Training pages only, variant `hard`, at most 300 pages a pair; the file names each ranker's languages. Calibrated
+leaving one pair out. A ranker is made again alone with `--modes`; the others stay.
 
     python -m benchmarks.pool_rankers [--lists FOLDER]    # the folder keeps what was computed, a file a pair and mode
 """
@@ -95,12 +96,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lists", type=Path, help="folder that keeps the lists between runs")
     parser.add_argument("--languages", nargs="+", default=LANGUAGES)
+    parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
     options = parser.parse_args()
-    found = {
-        mode: to_json(calibrated([_kept(options.lists, language, mode) for language in options.languages]))
-        for mode in MODES
-    }
     path = ROOT / "linker" / "crosslingual" / "pooled.json"
+    found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    for mode in options.modes:
+        samples = [_kept(options.lists, language, mode) for language in options.languages]
+        found[mode] = {"languages": list(options.languages), **to_json(calibrated(samples))}
     path.write_text(json.dumps(found, separators=(",", ":")) + "\n", encoding="utf-8")
 
 

@@ -1,6 +1,7 @@
 """`auto`: every kind of evidence at hand, a ranker learned from the links, probabilities, one target for one page.
 
-Works with dictionaries alone (a ranker pooled over five language pairs), with links alone, and with both.
+Works with dictionaries alone (the ranker is then one pooled over training pages of three language pairs:
+pooled.py), with links alone, and with both.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Rankers pooled over five language pairs: the start for pairs with few links or none (benchmarks/pool_rankers.py)."""
+"""Rankers pooled over several language pairs: the start for pairs with few links or none.
+
+pooled.json holds one for each case (`pooled`) and names the languages, all to English, whose training pages it was made
+of: tr and zh in all, fr as well for dictionaries alone, de as well for dictionaries with links. ru is in none.
+benchmarks/pool_rankers.py makes it.
+"""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_every_command_of_the_page_works(raw: Path) -> None:
     done = subprocess.run(script, cwd=raw, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = {line.split()[1]: line.split()[2:] for line in done.stdout.splitlines() if line.startswith("fr  ")}
-    assert set(rows) == {"hapax", "words", "words+links"}
+    assert set(rows) == {"hapax", "words", "words+links", "auto"}
     assert rows["words"][2] == "1.000"
 
 
