@@ -112,7 +112,8 @@ def link(
     one_to_one: Annotated[
         bool,
         typer.Option(
-            "--one-to-one", help="Give each target to one page at rank 1; dictionary and encoder do so only then."
+            "--one-to-one",
+            help="Give each target to one page at rank 1; dictionary and encoder do so only then.",
         ),
     ] = False,
     run_name: Annotated[str, typer.Option(help="Sixth column of the run.")] = "linker",
