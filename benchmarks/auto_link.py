@@ -111,6 +111,7 @@ def main() -> None:
                 method, task = task_of(system, variant, code)
                 links = link(task, method)
                 row = {"variant": variant, "language": code, "system": system, **judge(links, task, code)}
+                row["dictionaries"] = [d.path.name for d in task.dictionaries]
                 row["cpu_s"] = round(time.process_time() - start, 1)
                 row["about"] = {k: v for k, v in links.metadata.items() if k not in ("no_link", "method")}
                 print(row, flush=True)
