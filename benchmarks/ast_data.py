@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,23 +70,14 @@ def read_case(name: str, work: Path) -> Case:
     )  # fmt: skip
     whole = TrainingConfig(dev_documents=1 << 30)
     pairs, dev = read_pairs(TrainConfig(data, OutputConfig(work), training=whole))
-    _, test = read_pairs(
-        TrainConfig(
-            _replace(data, _distinct(folder / "qrels/test.tsv", work)), OutputConfig(work), training=whole
-        )
-    )
+    tested = dataclasses.replace(data, dev=_distinct(folder / "qrels/test.tsv", work))
+    _, test = read_pairs(TrainConfig(tested, OutputConfig(work), training=whole))
     assert dev is not None
     assert test is not None
     links = {"dev": sorted(dev.links), "test": sorted(test.links)}
     linked = {split: sorted({text for text, _ in found}) for split, found in links.items()}
     bm25 = _bm25(pairs, linked, work)
     return Case(name, data, pairs, dev_sample(dev, DEV_DOCUMENTS), links, linked, bm25)
-
-
-def _replace(data: DataConfig, dev: Path) -> DataConfig:
-    import dataclasses
-
-    return dataclasses.replace(data, dev=dev)
 
 
 def _distinct(path: Path, work: Path) -> Path:

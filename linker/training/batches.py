@@ -32,6 +32,13 @@ class Pairs:
         if self.negatives and len(self.negatives) != len(self.texts):
             raise ValueError(f"{len(self.texts)} texts but hard negatives for {len(self.negatives)}")
 
+    def linked(self) -> dict[int, list[int]]:
+        """Return the rows of each linked text's documents; texts and documents ascend."""
+        linked: dict[int, list[int]] = {}
+        for text, document in sorted(self.links):
+            linked.setdefault(text, []).append(document)
+        return linked
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -52,9 +59,7 @@ class Batches:
         self._links = np.array(pairs.links, dtype=np.int64)
         self._negatives = pairs.negatives if hard_negatives else ()
         self._size, self._seed, self._hard = size, seed, hard_negatives
-        self._linked: dict[int, list[int]] = {}
-        for text, document in self._links.tolist():
-            self._linked.setdefault(text, []).append(document)
+        self._linked = pairs.linked()
 
     def __len__(self) -> int:
         return (len(self._links) + self._size - 1) // self._size

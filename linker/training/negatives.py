@@ -15,11 +15,9 @@ def mine_negatives(pairs: Pairs, depth: int) -> list[list[int]]:
     """
     index = Bm25Index()
     index.add([str(row) for row in range(len(pairs.documents))], list(pairs.documents))
-    linked: dict[int, set[int]] = {}
-    for text, document in pairs.links:
-        linked.setdefault(text, set()).add(document)
+    linked = pairs.linked()
     found: list[list[int]] = [[] for _ in pairs.texts]
-    asked = sorted(linked)
+    asked = list(linked)
     try:
         for start in range(0, len(asked), BLOCK):
             part = asked[start : start + BLOCK]

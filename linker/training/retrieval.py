@@ -7,12 +7,10 @@ from itertools import chain, islice
 import numpy as np
 import numpy.typing as npt
 
-from linker.encoders import Encoder
 from linker.encoders.text import TextEncoder
 from linker.training.batches import Pairs
 from linker.training.negatives import mine_negatives
 
-Vectors = npt.NDArray[np.float32]
 Ranks = npt.NDArray[np.int64]
 DEPTH = 50  # of BM25's ranking that rivals are taken from
 
@@ -21,28 +19,31 @@ class Judge:
     """Texts tokenised once, judged after every epoch."""
 
     def __init__(self, encoder: TextEncoder, pairs: Pairs) -> None:
-        self._linked = _linked(pairs)
+        self._linked = pairs.linked()
         texts = [pairs.texts[text] for text in self._linked]
-        self.texts, self._documents = (
+        self._texts, self._documents = (
             encoder.tokenizer.encode_batch(x, encoder.max_length) for x in (texts, pairs.documents)
         )
 
     def figures(self, encoder: TextEncoder) -> dict[str, float]:
         """Return MRR and Success@1, @5 of the linked texts among all documents; ties count against."""
-        texts, documents = (encoder.encode_ids(x) for x in (self.texts, self._documents))
-        ranks = _ranks(texts, documents, self._linked)
+        ranks = self.ranks(encoder)
         return {
             "mrr": float((1 / ranks).mean()),
             "success_1": float((ranks == 1).mean()),
             "success_5": float((ranks <= 5).mean()),
         }
 
-
-def first_ranks(encoder: Encoder, pairs: Pairs) -> Ranks:
-    """Return the rank, from 1, of each linked text's best document, texts in ascending order."""
-    linked = _linked(pairs)
-    documents = encoder.encode(pairs.documents)
-    return _ranks(encoder.encode([pairs.texts[text] for text in linked]), documents, linked)
+    def ranks(self, encoder: TextEncoder) -> Ranks:
+        """Return the rank, from 1, of each linked text's best document, texts in ascending order."""
+        texts, documents = (encoder.encode_ids(x) for x in (self._texts, self._documents))
+        ranks = np.empty(len(self._linked), dtype=np.int64)
+        for row, own in enumerate(self._linked.values()):
+            scores = documents @ texts[row]
+            best = scores[own].max()
+            scores[own] = -np.inf
+            ranks[row] = 1 + (scores >= best).sum()
+        return ranks
 
 
 def dev_sample(pairs: Pairs, size: int) -> Pairs:
@@ -59,20 +60,3 @@ def dev_sample(pairs: Pairs, size: int) -> Pairs:
     place = {row: new for new, row in enumerate(kept)}
     links = [(text, place[document]) for text, document in pairs.links]
     return Pairs(pairs.texts, [pairs.documents[row] for row in kept], links)
-
-
-def _linked(pairs: Pairs) -> dict[int, list[int]]:
-    linked: dict[int, list[int]] = {}
-    for text, document in sorted(pairs.links):
-        linked.setdefault(text, []).append(document)
-    return linked
-
-
-def _ranks(texts: Vectors, documents: Vectors, linked: dict[int, list[int]]) -> Ranks:
-    ranks = np.empty(len(linked), dtype=np.int64)
-    for row, own in enumerate(linked.values()):
-        scores = documents @ texts[row]
-        best = scores[own].max()
-        scores[own] = -np.inf
-        ranks[row] = 1 + (scores >= best).sum()
-    return ranks

@@ -87,10 +87,9 @@ def _teacher(config: TrainConfig, pairs: Pairs, world: World) -> Teacher | None:
     name, folder = config.training.teacher, config.output.path / "training" / "teacher"
     if name is None:
         return None
-    if world.first:
-        ask(name, pairs, folder)
+    asked = ask(name, pairs, folder) if world.first else None
     world.wait()
-    return ask(name, pairs, folder)
+    return asked or ask(name, pairs, folder)
 
 
 def joined(pairs: Pairs) -> list[str]:

@@ -17,7 +17,6 @@ from linker.tokens import (
     Tokenizer,
     Vocabulary,
     WordTokenizer,
-    WordVectors,
     load_word_vectors,
     train_word_vectors,
 )
@@ -25,6 +24,7 @@ from linker.training.config import DataConfig
 
 Matrix = npt.NDArray[np.float32]
 WHOLE = 1 << 30  # tokens: texts are not cut when words are counted
+LEARNED = ("gensim", "lsa", "random")  # what is no path
 DENSE = 3000  # texts up to which a dense eigenproblem is the faster way
 
 
@@ -34,37 +34,40 @@ def start_vectors(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[To
     Raises InputError, MissingExtraError.
     """
     tokenizer, matrix = _sources(data, texts, seed)
+    latent = matrix is None or (data.lsa_dim and data.word_vectors not in LEARNED)
+    ids = tokenizer.encode_batch(texts, WHOLE) if latent or data.sif else []  # once: a corpus takes its time
+    if matrix is None:
+        matrix = lsa_vectors(ids, tokenizer.size, data.dim)
+    elif latent:
+        matrix = _with_lsa(matrix, ids, data)
     if data.sif:
-        counts = token_counts(tokenizer.encode_batch(texts, WHOLE), tokenizer.size)
-        matrix = sif_scaled(matrix, counts, data.sif)
+        matrix = sif_scaled(matrix, token_counts(ids, tokenizer.size), data.sif)
     return tokenizer, unit_spread(matrix)
 
 
-def _sources(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[Tokenizer, Matrix]:
+def _sources(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[Tokenizer, Matrix | None]:
+    """Return a tokenizer and its vectors; None where they are still to come from the texts' tokens."""
     if data.word_vectors == "gensim":
         found = train_word_vectors(
             texts, dim=data.dim, epochs=data.word_epochs, min_count=data.min_count,
             max_size=data.max_vocabulary, seed=seed,
         )  # fmt: skip
         return found.tokenizer, found.matrix
-    if data.word_vectors not in ("lsa", "random"):
+    if data.word_vectors not in LEARNED:
         found = load_word_vectors(Path(data.word_vectors), seed=seed)
-        return found.tokenizer, _with_lsa(found, data, texts)
+        return found.tokenizer, found.matrix
     words = WordTokenizer(Vocabulary.build(texts, min_count=data.min_count, max_size=data.max_vocabulary))
     if data.word_vectors == "lsa":
-        return words, lsa_vectors(words.encode_batch(texts, WHOLE), words.size, data.dim)
+        return words, None
     return words, np.random.default_rng(seed).normal(0, 1, (words.size, data.dim)).astype(np.float32)
 
 
-def _with_lsa(found: WordVectors, data: DataConfig, texts: Sequence[str]) -> Matrix:
+def _with_lsa(matrix: Matrix, ids: Sequence[Sequence[int]], data: DataConfig) -> Matrix:
     """Append the corpus's own latent dimensions to general vectors; each word's length stays the general one's."""
-    if not data.lsa_dim:
-        return found.matrix
-    ids = found.tokenizer.encode_batch(texts, WHOLE)
-    latent = lsa_vectors(ids, found.tokenizer.size, data.lsa_dim)
+    latent = lsa_vectors(ids, len(matrix), data.lsa_dim)
     latent /= np.linalg.norm(latent, axis=1, keepdims=True).clip(1e-12)
-    lengths = np.linalg.norm(found.matrix, axis=1, keepdims=True)
-    return np.hstack([found.matrix, data.lsa_weight * lengths * latent])
+    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+    return np.hstack([matrix, data.lsa_weight * lengths * latent])
 
 
 def token_counts(ids: Sequence[Sequence[int]], size: int) -> npt.NDArray[np.int64]:

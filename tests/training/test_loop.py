@@ -25,7 +25,7 @@ from linker.training.config import TrainingConfig
 from linker.training.loop import train
 from linker.training.negatives import mine_negatives
 from linker.training.optimizer import Optimizer, learning_rate_scale
-from linker.training.retrieval import dev_sample, first_ranks
+from linker.training.retrieval import Judge, dev_sample
 from linker.training.teacher import Teacher
 
 TINY = Path(__file__).with_name("tiny.py")
@@ -64,7 +64,8 @@ def test_training_learns_and_keeps_the_best(whole: Path) -> None:
     losses = [row["loss"] for row in rows if "loss" in row]
     assert [row["step"] for row in rows if "loss" in row] == list(range(1, 31))
     assert np.mean(losses[-5:]) < np.mean(losses[:5])
-    ranks = first_ranks(folders.load(whole), tiny.pairs(2))
+    kept = folders.load(whole)
+    ranks = Judge(kept, tiny.pairs(2)).ranks(kept)
     assert float((1 / ranks).mean()) == pytest.approx(max(dev), abs=1e-6)
     assert all(1 < a < 2 for row in rows if "alpha" in row for head in row["alpha"].values() for a in head)
 
@@ -187,7 +188,7 @@ def test_a_teacher_is_followed(tmp_path: Path) -> None:
     for teacher in (None, Teacher(right, right)):
         encoder, out = tiny.encoder(), tmp_path / str(teacher is None)
         train(encoder, dataclasses.replace(data, links=links), None, config, out, teacher=teacher)
-        scores.append(float((1 / first_ranks(encoder, data)).mean()))
+        scores.append(float((1 / Judge(encoder, data).ranks(encoder)).mean()))
     assert scores[1] > scores[0] + 0.05
 
 
@@ -210,7 +211,7 @@ def test_documents_teach_themselves(tmp_path: Path) -> None:
             dataclasses.replace(tiny.CONFIG, cloze=cloze, cloze_window=4, max_length=20),
         )
         train(encoder, dataclasses.replace(data, links=links), None, config, tmp_path / str(cloze))
-        scores.append(float((1 / first_ranks(encoder, data)).mean()))
+        scores.append(float((1 / Judge(encoder, data).ranks(encoder)).mean()))
     assert scores[1] > scores[0]
 
 
