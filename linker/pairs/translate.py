@@ -1,0 +1,225 @@
+"""Machine translation for augmentation: a protocol, three ways to meet it, and back-translation.
+
+`load_translator` reads "m2m100" and other transformers models by name or path, a file of ready translations, or a
+command line such as Apertium's.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import shlex
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import orjson
+
+from indexes.interface import MissingExtraError
+from linker.errors import InputError
+from linker.lines import read_lines
+
+M2M100 = "facebook/m2m100_418M"
+COMMAND = "command:"
+RATIO = (0.5, 2.0)  # a back-translation's length over the text's, in characters, beyond which it is dropped
+LANGUAGE_TOKEN = re.compile(r"__\w+__|[a-z]{3}_[A-Z][a-z]{3}")  # M2M100's and NLLB's
+Key = tuple[str, str, str]  # source language, target language, text
+
+
+@runtime_checkable
+class Translator(Protocol):
+    """What augmentation needs of a translation system; languages are codes such as "en" and "fr"."""
+
+    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
+        """Return the texts' translations in their order."""
+        ...
+
+
+def load_translator(name: str | Path) -> Translator:
+    """Make a translator of a name.
+
+    - FILE.tsv or FILE.jsonl: ready translations (`ScriptedTranslator`);
+    - "command:apertium -u {source}-{target}": a program, a line in and a line out (`CommandTranslator`);
+    - "m2m100", or any transformers model by name or path (`ModelTranslator`); {source} and {target} in the name choose
+      a model for each direction, as in "Helsinki-NLP/opus-mt-{source}-{target}".
+    """
+    name = str(name)
+    if name.startswith(COMMAND):
+        return CommandTranslator(name.removeprefix(COMMAND))
+    if name.endswith((".tsv", ".jsonl")):
+        return ScriptedTranslator.read(Path(name))
+    return ModelTranslator(M2M100 if name == "m2m100" else name)
+
+
+class ScriptedTranslator:
+    """Translations that were made elsewhere."""
+
+    def __init__(self, entries: Mapping[Key, str], origin: str = "the table") -> None:
+        """`entries` maps (source, target, text) to the translation; `origin` is named in errors."""
+        self._entries, self._origin = dict(entries), origin
+
+    @classmethod
+    def read(cls, path: Path) -> ScriptedTranslator:
+        """Read a file: JSON objects with source, target, text, translation; or these four, separated by tabs.
+
+        Raises InputError naming the line that has not all four.
+        """
+        split = _json_fields if path.suffix == ".jsonl" else _tab_fields
+        entries: dict[Key, str] = {}
+        for number, raw, _ in read_lines(path):
+            if not raw.strip():
+                continue
+            source, target, text, translation = split(raw.decode(errors="replace"), f"{path}:{number}")
+            entries[source, target, text] = translation
+        return cls(entries, str(path))
+
+    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
+        """Look the texts up. Raises InputError naming the first that has no translation."""
+        missing = [text for text in texts if (source, target, text.strip()) not in self._entries]
+        if missing:
+            raise InputError(
+                f"{self._origin} has no {source} → {target} translation of {missing[0][:80]!r} "
+                f"(and of {len(missing) - 1} other texts): add them"
+            )
+        return [self._entries[source, target, text.strip()] for text in texts]
+
+
+class CommandTranslator:
+    """A program that reads texts from stdin, one a line, and writes their translations, one a line."""
+
+    def __init__(self, template: str) -> None:
+        """`template` is the command with {source} and {target} in it; it is run without a shell."""
+        self._template = template
+
+    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
+        """Run the program once. Raises InputError when it is absent, fails or gives another number of lines."""
+        codes = {"source": source, "target": target}
+        command = [part.format_map(codes) for part in shlex.split(self._template)]
+        lines = "".join(" ".join(text.split()) + "\n" for text in texts)
+        shown = shlex.join(command)
+        try:
+            done = subprocess.run(
+                command, input=lines, capture_output=True, text=True, encoding="utf-8", check=True
+            )
+        except FileNotFoundError:
+            raise InputError(
+                f"the translator {shown!r} cannot be run: there is no program {command[0]}"
+            ) from None
+        except subprocess.CalledProcessError as e:
+            raise InputError(
+                f"the translator {shown!r} failed with status {e.returncode}: {e.stderr.strip()}"
+            ) from None
+        found = done.stdout.split("\n")[: len(texts)]
+        if done.stdout.count("\n") != len(texts):
+            raise InputError(
+                f"the translator {shown!r} gave {done.stdout.count(chr(10))} lines for {len(texts)} texts"
+            )
+        return found
+
+
+class ModelTranslator:
+    """A transformers model: M2M100 and others whose tokenizer knows languages, or one of Marian for each direction."""
+
+    def __init__(self, name: str, *, batch_size: int = 16, beams: int = 1, max_length: int = 256) -> None:
+        """`name` is a name or path, {source} and {target} in it are filled in; `max_length` is in tokens."""
+        self._name, self._batch_size, self._beams, self._max_length = name, batch_size, beams, max_length
+        self._load = functools.lru_cache(maxsize=2)(_load)
+
+    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
+        """Translate greedily, or with `beams`. Raises InputError (no such model or language), MissingExtraError."""
+        import torch
+
+        name = self._name.replace("{source}", source).replace("{target}", target)
+        model, tokenizer = self._load(name)
+        forced = {} if name != self._name else _languages(tokenizer, name, source, target)
+        found: list[str] = []
+        for start in range(0, len(texts), self._batch_size):
+            batch = list(texts[start : start + self._batch_size])
+            inputs = tokenizer(
+                batch, padding=True, truncation=True, max_length=self._max_length, return_tensors="pt"
+            )
+            with torch.inference_mode():
+                ids = model.generate(
+                    **inputs, **forced, num_beams=self._beams, max_new_tokens=self._max_length
+                )
+            found.extend(tokenizer.batch_decode(ids, skip_special_tokens=True))
+        return found
+
+
+def back_translate(translator: Translator, texts: Sequence[str], source: str, via: str) -> list[str | None]:
+    """Translate texts from `source` to `via` and back; None where nothing changed or the length is beyond [.5, 2].
+
+    Every distinct text is translated once.
+    """
+    distinct = list(dict.fromkeys(text for text in texts if text.strip()))
+    returned = (
+        translator.translate(translator.translate(distinct, source, via), via, source) if distinct else []
+    )
+    kept = {text: _kept(text, back) for text, back in zip(distinct, returned, strict=True)}
+    return [kept.get(text) for text in texts]
+
+
+def _kept(text: str, back: str) -> str | None:
+    before, after = " ".join(text.split()), " ".join(back.split())
+    same = before.casefold() == after.casefold()
+    return None if same or not RATIO[0] <= len(after) / len(before) <= RATIO[1] else after
+
+
+def _load(name: str) -> tuple[Any, Any]:
+    try:
+        from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+        from transformers.utils import logging
+    except ImportError:
+        raise MissingExtraError(f"the translator {name!r}", "pretrained") from None
+    logging.disable_progress_bar()
+    for local in (True, False):
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=local)
+            model = AutoModelForSeq2SeqLM.from_pretrained(name, local_files_only=local, use_safetensors=True)
+            return model.eval(), tokenizer
+        except (OSError, ValueError, RuntimeError, KeyError, ImportError) as e:
+            failure = (str(e).strip() or repr(e)).splitlines()[0]
+    raise InputError(
+        f"there is no translator {name!r}: no folder of that name that transformers can read, and it could not be "
+        f"fetched ({failure}). Give a folder, a FILE.tsv or FILE.jsonl of ready translations, or "
+        '"command:PROGRAM … {source} … {target}"'
+    )
+
+
+def _languages(tokenizer: Any, name: str, source: str, target: str) -> dict[str, int]:
+    """Set the source language and return what makes generation begin with the target; nothing for one direction."""
+    codes = {
+        token.strip("_"): row
+        for token, row in tokenizer.get_vocab().items()
+        if LANGUAGE_TOKEN.fullmatch(token)
+    }
+    if not codes:
+        return {}
+    for code in (source, target):
+        if code not in codes:
+            raise InputError(
+                f"{name} does not know the language {code!r}; it knows {', '.join(sorted(codes)[:12])} …"
+            )
+    tokenizer.src_lang = source
+    return {"forced_bos_token_id": int(codes[target])}
+
+
+def _json_fields(line: str, where: str) -> tuple[str, str, str, str]:
+    try:
+        value = orjson.loads(line)
+        fields = [value[name].strip() for name in ("source", "target", "text", "translation")]
+    except (orjson.JSONDecodeError, LookupError, TypeError, AttributeError):
+        raise InputError(
+            f"{where}: expected an object with source, target, text and translation, all texts"
+        ) from None
+    return fields[0], fields[1], fields[2], fields[3]
+
+
+def _tab_fields(line: str, where: str) -> tuple[str, str, str, str]:
+    fields = [field.strip() for field in line.split("\t")]
+    if len(fields) != 4:
+        raise InputError(
+            f"{where}: expected source, target, text, translation separated by tabs, got {len(fields)} fields"
+        )
+    return fields[0], fields[1], fields[2], fields[3]
