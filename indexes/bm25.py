@@ -127,7 +127,7 @@ class Bm25Index:
         record.add_unsigned(ROW, row)
         for name, value in metadata.items():
             for one in filter_values(value):
-                record.add_text(META, _meta_term(name, one))
+                record.add_text(META, meta_term(name, one))
         return record
 
     def remove(self, ids: Sequence[str]) -> None:
@@ -219,7 +219,7 @@ class Bm25Index:
         if where is None or not where.conditions:
             return None
         fields = [
-            Query.term_set_query(self._schema, META, [_meta_term(name, value) for value in values])
+            Query.term_set_query(self._schema, META, [meta_term(name, value) for value in values])
             for name, values in where.conditions
         ]
         return Query.const_score_query(Query.boolean_query([(Occur.Must, f) for f in fields]), 0.0)
@@ -231,7 +231,7 @@ def _schema() -> Schema:
     return builder.add_text_field(META, tokenizer_name="raw", index_option="basic").build()
 
 
-def _meta_term(name: str, value: str) -> str:
+def meta_term(name: str, value: str) -> str:
     """Return one term for a metadata field and value; what is long or ambiguous enters by its checksum."""
     term = encodable(f"{name}\x1f{value}")
     if len(term) <= LONGEST_VALUE and term.count("\x1f") == 1:
