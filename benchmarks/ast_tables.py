@@ -42,7 +42,9 @@ BASE = TrainingConfig(
     temperature=0.1, batch_size=256, epochs=2, lr=1e-3, embedding_lr=0.5, max_length=128, crop=True, word_dropout=0.2,
     mean_epochs=4, patience=2, checkpoint_steps=10_000, device="cpu",
 )  # fmt: skip
-LONGER = dataclasses.replace(BASE, epochs=4)  # they start from random weights, the star from the mean it refines
+LONGER = dataclasses.replace(
+    BASE, epochs=4
+)  # they start from random weights, the star from the mean it refines
 RECURRENT = dataclasses.replace(LONGER, lr=3e-3)  # at 1e-3 a GRU was still at chance after two epochs
 STAR = dataclasses.replace(BASE, lr=4e-3, embedding_lr=0.0, alpha_lr=7.5, epochs=1, batch_size=512)
 CLOZE = dataclasses.replace(STAR, cloze=256, embedding_lr=0.0, batch_size=256, mean_epochs=8)

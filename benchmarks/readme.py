@@ -1,4 +1,7 @@
-"""Render the README's tables from benchmarks/results: `python -m benchmarks.readme`; a test compares them."""
+"""Render tables of benchmarks/results into README.md and docs/: `python -m benchmarks.readme`; a test compares them.
+
+A page has them where it says `<!-- results: NAME ... -->`, up to `<!-- /results -->`.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,21 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from benchmarks import tables
 from benchmarks.common import RESULTS, ROOT
 
-README = ROOT / "README.md"
-MARKED = re.compile(r"(<!-- results -->\n).*?(<!-- /results -->)", re.DOTALL)
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+MARKED = re.compile(r"(<!-- results: ([\w ]+) -->\n).*?(<!-- /results -->)", re.DOTALL)
 
 
 def render(text: str) -> str:
-    """Return the README with its results written anew."""
-    parts = [part for name, table in TABLES.items() if (part := _part(name, table))]
-    return MARKED.sub(lambda found: found[1] + "\n".join(parts) + found[2], text)
+    """Return a page with its results written anew."""
+
+    def section(found: re.Match[str]) -> str:
+        parts = [part for name in found[2].split() if (part := _part(name, TABLES[name]))]
+        return found[1] + "\n".join(parts) + found[3]
+
+    return MARKED.sub(section, text)
 
 
 def _part(name: str, table: Callable[[Any], Iterator[str]]) -> str:
@@ -128,8 +136,10 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "search": _search,
     "index_build": _build,
     "evaluate": _evaluate,
+    **tables.TABLES,
 }
 
 
 if __name__ == "__main__":
-    README.write_text(render(README.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in PAGES:
+        page.write_text(render(page.read_text(encoding="utf-8")), encoding="utf-8")
