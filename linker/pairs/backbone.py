@@ -94,7 +94,7 @@ def load_backbone(name: str | Path) -> Backbone:
     return Backbone(name, module.float().eval(), tokenizer, _limit(module.config, tokenizer))
 
 
-def empty_backbone(folder: Path) -> Backbone:
+def empty_backbone(folder: Path, name: str, limit: int) -> Backbone:
     """Make the architecture that a folder's config.json names, weights at random, with its tokenizer."""
     with _transformers(f"the model {folder}"):
         from transformers import AutoConfig, AutoModel, AutoTokenizer
@@ -106,7 +106,7 @@ def empty_backbone(folder: Path) -> Backbone:
         raise InputError(
             f"{folder} does not hold a backbone's configuration and tokenizer: {_first_line(e)}"
         ) from None
-    return Backbone(str(folder), module.float().eval(), tokenizer, _limit(config, tokenizer))
+    return Backbone(name, module.float().eval(), tokenizer, limit)
 
 
 def tiny_bert(

@@ -1,0 +1,67 @@
+"""What a Cross-BERT-GRU is and how it learns; no model library is loaded here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Loss = Literal["cross-entropy", "soft", "soft+mse", "mse"]
+
+
+@dataclass(frozen=True, slots=True)
+class CrossConfig:
+    """The head on the backbone; `both_orders` reads a pair both ways and takes the mean of the logits."""
+
+    hidden: int = 256  # the GRU's state
+    dropout: float = 0.1
+    max_length: int = 128  # tokens of a pair
+    siamese: bool = False
+    both_orders: bool = False
+
+    def __post_init__(self) -> None:
+        if self.hidden < 1 or self.max_length < 5 or not 0 <= self.dropout < 1:
+            raise ValueError("hidden must be at least 1, max_length at least 5, dropout from 0 to below 1")
+
+
+@dataclass(frozen=True, slots=True)
+class StsConfig:
+    """Model and training. The defaults are the preset `recommended`."""
+
+    hidden: int = 256
+    dropout: float = 0.1
+    max_length: int = 128
+    siamese: bool = True
+    both_orders: bool = False
+    loss: Loss = "soft+mse"
+    lr: float = 3e-5  # of the backbone
+    head_lr: float = 1e-3
+    weight_decay: float = 0.01
+    warmup: float = 0.1  # share of all steps
+    epochs: int = 6
+    batch_size: int = 16
+    patience: int = 3  # epochs without a better dev figure; 0: all epochs
+    measure: Literal["spearman", "pearson", "mse"] = "spearman"  # by which the best epoch is kept
+    frozen_layers: int = 0  # of the backbone, from below; with any, its embeddings too
+    precision: Literal["float32", "bfloat16"] = "float32"
+    seed: int = 0
+
+    @property
+    def model(self) -> CrossConfig:
+        """The model's part."""
+        return CrossConfig(self.hidden, self.dropout, self.max_length, self.siamese, self.both_orders)
+
+
+PRESETS = {
+    "recommended": StsConfig(),
+    "paper": StsConfig(
+        siamese=False,
+        loss="cross-entropy",
+        lr=1e-5,
+        head_lr=1e-5,
+        weight_decay=0.0,
+        warmup=0.0,
+        epochs=10,
+        batch_size=64,
+        patience=0,
+    ),
+}

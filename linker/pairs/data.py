@@ -1,0 +1,118 @@
+"""Graded pairs of sentences from files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from linker.errors import InputError
+from linker.lines import DamagedInputError, read_lines
+
+TOP = 5.0  # gold scores go from 0 (unrelated) to this (the same)
+FIRST, SECOND = ("text1", "sentence1", "first"), ("text2", "sentence2", "second")
+NAMES = {"id": ("_id", "id"), "first": FIRST, "second": SECOND, "gold": ("score", "gold", "label")}
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two sentences; `gold` is their similarity from 0 to 5 as people see it, None where nobody said."""
+
+    id: str
+    first: str
+    second: str
+    gold: float | None = None
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """Both sentences."""
+        return self.first, self.second
+
+
+def read_pairs(path: Path, *, graded: bool = True, top: float = TOP) -> list[Pair]:
+    """Read pairs: JSON lines with text1, text2, score (and _id), or a TSV with such a header; both may be gzipped.
+
+    `top` is the highest grade of the file; grades are brought to 0–5. Where `graded`, every pair must have one.
+    Raises InputError naming file and line of the first pair that lacks a side or has no grade within the range.
+    """
+    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    pairs, header = [], None
+    try:
+        for number, raw, _ in read_lines(path):
+            if not raw.strip():
+                continue
+            where = f"{path}:{number}"
+            line = raw.decode(errors="replace").rstrip("\r\n")
+            if suffix in (".tsv", ".txt"):
+                if header is None:
+                    header = line.split("\t")
+                    continue
+                fields: Any = dict(zip(header, line.split("\t"), strict=False))
+            else:
+                fields = _object(line, where)
+            pairs.append(_pair(fields, where, number, graded, top))
+    except DamagedInputError as e:
+        raise InputError(str(e)) from None
+    if not pairs:
+        raise InputError(f"{path} is empty: it holds no pairs")
+    return pairs
+
+
+def golds(pairs: Sequence[Pair]) -> list[float]:
+    """Return the grades. Raises InputError for a pair without one."""
+    for pair in pairs:
+        if pair.gold is None:
+            raise InputError(f"the pair {pair.id!r} has no grade")
+    return [pair.gold for pair in pairs if pair.gold is not None]
+
+
+def _object(line: str, where: str) -> dict[str, Any]:
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError as e:
+        raise InputError(f"{where}: not JSON: {e}") from None
+    if not isinstance(value, dict):
+        raise InputError(f"{where}: a JSON {type(value).__name__}, not an object")
+    return value
+
+
+def _pair(fields: dict[str, Any], where: str, number: int, graded: bool, top: float) -> Pair:
+    first, second = (_side(fields, side, where) for side in ("first", "second"))
+    gold = _field(fields, "gold")
+    if gold in (None, ""):
+        if graded:
+            raise InputError(f"{where}: no grade: add a field score from 0 to {top:g}, or leave the pair out")
+        grade = None
+    else:
+        grade = _grade(gold, where, top)
+    return Pair(str(_field(fields, "id", number)), first, second, grade)
+
+
+def _side(fields: dict[str, Any], side: str, where: str) -> str:
+    text = _field(fields, side)
+    if not isinstance(text, str) or not text.strip():
+        raise InputError(
+            f"{where}: the {side} sentence ({' or '.join(NAMES[side])}) is missing or empty: "
+            "a pair has two; mend the line or leave it out"
+        )
+    return text
+
+
+def _grade(value: Any, where: str, top: float) -> float:
+    try:
+        grade = float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{where}: the score {value!r} is not a number") from None
+    if not math.isfinite(grade) or not 0 <= grade <= top:
+        raise InputError(
+            f"{where}: the score {value!r} is outside 0–{top:g}: mend it, or name the scale with --top"
+        )
+    return grade * TOP / top
+
+
+def _field(fields: dict[str, Any], what: str, otherwise: Any = None) -> Any:
+    return next((fields[name] for name in NAMES[what] if name in fields), otherwise)
