@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import itertools
 import mmap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import orjson
 
-from indexes.interface import Document, Matrix, Metadata
+from indexes import faults
+from indexes.interface import Document, Mask, Matrix, Metadata
 from indexes.manifest import FileRecord, Segment
 from indexes.storage import SEGMENTS, sync, write_durably
+
+Parts = Iterable[bytes | memoryview]
 
 
 def write_segment(
@@ -30,12 +33,10 @@ def write_segment(
 
     Returns the files' records.
     """
-    folder = directory / SEGMENTS / name
-    folder.mkdir(parents=True)
     earlier = [directory / SEGMENTS / segment for segment in after]
     lengths = [n for old in earlier for n in np.diff(np.fromfile(old / "offsets.i64", dtype="<i8")).tolist()]
     ids = [*((old / "ids.txt").read_text(encoding="utf-8") for old in earlier), *(d.id for d in documents)]
-    content: dict[str, Iterable[bytes | memoryview]] = {
+    content: dict[str, Parts] = {
         "documents.jsonl": itertools.chain(_blocks(earlier, "documents.jsonl"), _lines(documents, lengths)),
         "offsets.i64": _offsets(lengths),  # read after the lines were written
         "ids.txt": ["\n".join(ids).encode()],
@@ -43,9 +44,48 @@ def write_segment(
     if vectors:
         new = (np.ascontiguousarray(block, dtype="<f4").data for block in vectors)
         content["vectors.f32"] = itertools.chain(_blocks(earlier, "vectors.f32"), new)
-    records = {
-        f"{SEGMENTS}/{name}/{file}": write_durably(folder / file, parts) for file, parts in content.items()
+    return _write_folder(directory, name, content)
+
+
+def copy_segment(
+    directory: Path, name: str, segments: Sequence[Segment], ids: Sequence[str], live: Mask
+) -> dict[str, FileRecord]:
+    """Write the rows of `segments` that `live` [rows] marks as one new segment; `ids` are those of all rows.
+
+    Nothing is decoded, and hardly any memory is taken: runs of live rows are copied from mapped files.
+    """
+    folders = [directory / SEGMENTS / s.name for s in segments]
+    offsets = [np.fromfile(f / "offsets.i64", dtype="<i8") for f in folders]
+    parts = np.split(live, np.cumsum([s.rows for s in segments])[:-1])
+    kept = [(f, o, list(_runs(part))) for f, o, part in zip(folders, offsets, parts, strict=True)]
+    lengths = np.concatenate([np.diff(o)[part] for o, part in zip(offsets, parts, strict=True)])
+    content: dict[str, Parts] = {
+        "documents.jsonl": (
+            memoryview(_map(f / "documents.jsonl"))[o[a] : o[b]] for f, o, runs in kept for a, b in runs
+        ),
+        "offsets.i64": _offsets(lengths.tolist()),
+        "ids.txt": ["\n".join(itertools.compress(ids, live.tolist())).encode()],
     }
+    if (folders[0] / "vectors.f32").exists():
+        content["vectors.f32"] = (
+            _vectors(f).reshape(len(o) - 1, -1)[a:b].data for f, o, runs in kept for a, b in runs
+        )
+    return _write_folder(directory, name, content)
+
+
+def _runs(live: Mask) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of each run of true values."""
+    edges = np.flatnonzero(np.diff(live, prepend=False, append=False))
+    yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
+
+
+def _write_folder(directory: Path, name: str, content: Mapping[str, Parts]) -> dict[str, FileRecord]:
+    folder = directory / SEGMENTS / name
+    folder.mkdir(parents=True)
+    records = {}
+    for file, parts in content.items():
+        faults.point("segment.file")
+        records[f"{SEGMENTS}/{name}/{file}"] = write_durably(folder / file, parts)
     for path in (folder, folder.parent, directory):
         sync(path)
     return records
@@ -83,6 +123,11 @@ class DocumentStore:
         self._offsets = [np.fromfile(f / "offsets.i64", dtype="<i8") for f in self._folders]
         self._maps = [_map(f / "documents.jsonl") for f in self._folders]
 
+    @property
+    def rows(self) -> int:
+        """Number of documents, removed ones included."""
+        return int(self._firsts[-1])
+
     def ids(self) -> list[str]:
         """Return all ids in row order, removed ones included."""
         return [i for f in self._folders for i in (f / "ids.txt").read_text(encoding="utf-8").split("\n")]
@@ -95,12 +140,16 @@ class DocumentStore:
 
     def vectors(self, dim: int) -> list[Matrix]:
         """Map all vectors, in row order: one block [rows, dim] a segment."""
-        return [np.memmap(f / "vectors.f32", dtype="<f4", mode="r").reshape(-1, dim) for f in self._folders]
+        return [_vectors(f).reshape(-1, dim) for f in self._folders]
 
     def __getitem__(self, row: int) -> Document:
         segment = int(np.searchsorted(self._firsts, row, side="right")) - 1
         start, end = self._offsets[segment][row - self._firsts[segment] :][:2].tolist()
         return Document(**orjson.loads(self._maps[segment][start:end]))
+
+
+def _vectors(folder: Path) -> Matrix:
+    return np.memmap(folder / "vectors.f32", dtype="<f4", mode="r")
 
 
 def _map(path: Path) -> mmap.mmap:

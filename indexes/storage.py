@@ -17,6 +17,7 @@ from pathlib import Path
 
 import xxhash
 
+from indexes import faults
 from indexes import manifest as manifests
 from indexes.interface import DamagedError, IndexesError, LockedError
 from indexes.manifest import FileRecord, Manifest
@@ -69,6 +70,7 @@ def write_durably(path: Path, parts: Iterable[bytes | memoryview]) -> FileRecord
             file.write(part)
             digest.update(part)
             size += len(part) if isinstance(part, bytes) else part.nbytes
+        faults.point("file.unflushed")
         file.flush()
         os.fsync(file.fileno())
     return FileRecord(size, digest.hexdigest())
@@ -88,7 +90,9 @@ def replace_manifest(directory: Path, manifest: Manifest) -> None:
     """Commit: put the manifest in place, atomically and durably."""
     temporary = directory / f"{manifests.NAME}.tmp"
     write_durably(temporary, [manifests.dump(manifest)])
+    faults.point("manifest.written")
     temporary.replace(directory / manifests.NAME)
+    faults.point("manifest.replaced")
     sync(directory)
 
 
@@ -101,6 +105,7 @@ def sweep(directory: Path, files: Mapping[str, FileRecord], folders: Iterable[st
                 path = Path(root, name)
                 if path.relative_to(directory).as_posix() not in files:
                     path.unlink(missing_ok=True)
+                    faults.point("sweep.deleted")
             with contextlib.suppress(OSError):  # not empty: it holds listed files
                 Path(root).rmdir()
 
@@ -161,3 +166,28 @@ def load_checked(directory: Path) -> Manifest:
             raise DamagedError("; ".join(lines) + ": restore the file from a backup, or rebuild the index")
         manifest = newer
     return manifest
+
+
+def check_vacant(directory: Path) -> None:
+    """Raise IndexesError unless a new index may be made here: nothing but a killed creation's leftovers."""
+    known = {*FOLDERS, LOCK, f"{manifests.NAME}.tmp"}
+    foreign = sorted(p.name for p in directory.iterdir() if p.name not in known)
+    if manifests.NAME in foreign:
+        raise IndexesError(
+            f"{directory} already holds an index: add to it with `linker index add`, "
+            "go on with an interrupted build by --resume, or choose another directory"
+        )
+    if foreign:
+        raise IndexesError(f"{directory} is not empty (it holds {foreign[0]!r}): choose another directory")
+
+
+def copy_folder(directory: Path, name: str, folder: Path) -> dict[str, FileRecord]:
+    """Copy a folder's own files durably into the new folder `name` of the index; return their records."""
+    target = directory / name
+    target.mkdir(parents=True)
+    files = {}
+    for path in sorted(p for p in folder.iterdir() if p.is_file()):  # a subfolder holds the training's state
+        files[f"{name}/{path.name}"] = write_durably(target / path.name, [path.read_bytes()])
+    for made in (target, target.parent, directory):
+        sync(made)
+    return files

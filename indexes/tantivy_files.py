@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from indexes import faults
 from indexes.interface import DamagedError, IndexesError
 from indexes.storage import link_or_copy
 
@@ -33,6 +34,7 @@ def fold(live: Path, target: Path) -> None:
         with contextlib.suppress(FileNotFoundError):
             for name in _segment_files(live, meta):
                 link_or_copy(live / name, target / name)
+                faults.point("text.linked")
             if (live / META).read_bytes() == meta:
                 (target / META).write_bytes(meta)
                 return
@@ -51,6 +53,7 @@ def unfold(snapshot: Path | None, scratch: Path) -> None:
     files = [file for file in snapshot.iterdir() if file.name != META]
     for file in files:
         link_or_copy(file, scratch / file.name)
+        faults.point("scratch.linked")
     shutil.copyfile(snapshot / META, scratch / META)
     # what tantivy may delete from the folder when merging has made it superfluous
     (scratch / MANAGED).write_text(json.dumps([META, *(file.name for file in files)]))

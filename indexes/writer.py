@@ -14,18 +14,20 @@ from typing import Any, Self
 import numpy as np
 import orjson
 
+from indexes import faults, storage
 from indexes import manifest as manifests
-from indexes import storage
 from indexes.analysis import Analysis
 from indexes.ann import KINDS
 from indexes.bm25 import Bm25Index
 from indexes.collection import open_vectors, read_rows, text_folder
-from indexes.documents import DocumentStore, write_segment
+from indexes.documents import DocumentStore, copy_segment, write_segment
 from indexes.exact import normalised
 from indexes.interface import BadDocumentError, BadVectorError, Document, IndexesError, Matrix, check_vectors
-from indexes.manifest import BuildRecord, EncoderRecord, FileRecord, Manifest, Segment
+from indexes.manifest import BuildRecord, FileRecord, Manifest, Segment
+from indexes.rows import Rows
 
 MERGED_ROWS = 1 << 16  # segments beyond this are left alone
+BATCH = 1024  # documents read at once when all texts are indexed again
 COMMITTED = tuple(f for f in storage.FOLDERS if f != storage.SCRATCH)
 
 
@@ -64,12 +66,16 @@ class Writer:
             )
         with storage.disk_errors(f"creating {directory}"):
             directory.mkdir(parents=True, exist_ok=True)
-            _check_vacant(directory)
+            storage.check_vacant(directory)
             with storage.write_lock(directory):
-                _check_vacant(directory)  # another creation may have ended meanwhile
+                storage.check_vacant(directory)  # another creation may have ended meanwhile
                 storage.sweep(directory, {})
                 if encoder_folder and manifest.encoder:
-                    manifest = _store_encoder(directory, manifest, manifest.encoder, encoder_folder)
+                    name = f"{storage.ENCODER}/{manifest.encoder.fingerprint[:16]}"
+                    files = storage.copy_folder(directory, name, encoder_folder)
+                    encoder = dataclasses.replace(manifest.encoder, name=name)
+                    manifest = dataclasses.replace(manifest, encoder=encoder, files=files)
+                faults.point("create.prepared")
                 storage.replace_manifest(directory, manifest)
                 with cls._session(directory, manifest) as writer:
                     yield writer
@@ -153,12 +159,62 @@ class Writer:
             build=build or old.build,
             search=old.search if search is None else search,
         )
-        manifest = dataclasses.replace(manifest, files=self._write_files(name, manifest, merged))
+        faults.point("commit.begun")
+        return self._replace_manifest(manifest, self._write_files(name, manifest, merged))
+
+    def compact(self) -> Manifest:
+        """Commit a generation without the removed documents, as if it had been built from the others alone.
+
+        Rows are numbered anew, which BM25 and the approximate structures carry inside: both are built again.
+        Does nothing when nothing was removed. Raises IndexesError while changes wait for their commit.
+        """
+        if self._documents or self._quarantine or self._removed:
+            raise IndexesError("there are uncommitted changes: commit them before compacting")
+        live = self.rows.mask()
+        if live is None:
+            return self.manifest
+        old, name = self.manifest, f"{self.manifest.generation + 1:06d}"
+        left = len(self.rows)
+        manifest = dataclasses.replace(
+            old,
+            generation=old.generation + 1,
+            segments=(Segment(name, left),) if left else (),
+        )
+        files = dict(old.files)
+        for folder in (storage.SEGMENTS, storage.TEXT, storage.DELETED, storage.GRAPH):
+            _replace(files, folder, {})
+        faults.point("compact.begun")
+        if left:
+            files |= copy_segment(self.directory, name, old.segments, self.rows.ids, live)
+        faults.point("compact.copied")
+        self._restart_text(DocumentStore(self.directory, manifest.segments))
+        if left:
+            files |= self._write_text(name)
+        if self._has_graph(manifest):
+            files |= self._write_graph(name, dataclasses.replace(manifest, files=files))
+        return self._replace_manifest(manifest, files)
+
+    def _restart_text(self, documents: DocumentStore) -> None:
+        """Index the texts of all of `documents` from nothing, and number the rows by it from now on."""
+        self._text.close()
+        shutil.rmtree(self._scratch)
+        self.rows = Rows()
+        self._text = Bm25Index.resume(None, self._scratch, self.rows, self.manifest.language)
+        for start in range(0, documents.rows, BATCH):
+            faults.point("compact.text")
+            batch = [documents[row] for row in range(start, min(start + BATCH, documents.rows))]
+            self._text.add([d.id for d in batch], [d.full_text for d in batch], [d.metadata for d in batch])
+
+    def _replace_manifest(self, manifest: Manifest, files: Mapping[str, FileRecord]) -> Manifest:
+        """Commit a manifest whose files are written, and sweep those that it leaves out."""
+        manifest = dataclasses.replace(manifest, files=files)
         storage.sync(self.directory)
+        faults.point("commit.prepared")
         storage.replace_manifest(self.directory, manifest)
         self.manifest = manifest
         self._clear()
         storage.sweep(self.directory, manifest.files, COMMITTED)
+        faults.point("commit.ended")
         return manifest
 
     def _write_files(self, name: str, manifest: Manifest, merged: Sequence[Segment]) -> dict[str, FileRecord]:
@@ -171,6 +227,7 @@ class Writer:
             files |= write_segment(self.directory, name, self._documents, self._vectors, earlier)
         if self._documents or self._removed:
             _replace(files, storage.TEXT, self._write_text(name))
+        faults.point("commit.text")
         if self._removed:
             dead = np.ascontiguousarray(self.rows.dead, dtype="<i8")
             _replace(files, storage.DELETED, self._write(storage.DELETED, f"{name}.i64", [dead.data]))
@@ -178,9 +235,14 @@ class Writer:
             lines = (line + b"\n" for line in self._quarantine)
             files |= self._write(storage.QUARANTINE, f"{name}.jsonl", lines)
         grown = self._documents or manifest.build.complete > self.manifest.build.complete
-        if grown and manifest.build.complete and manifest.vectors in KINDS and manifest.encoder:
-            _replace(files, storage.GRAPH, self._write_graph(name, manifest, manifest.encoder.dim))
+        if grown and self._has_graph(manifest):
+            started = dataclasses.replace(manifest, files=self.manifest.files)
+            _replace(files, storage.GRAPH, self._write_graph(name, started))
         return files
+
+    def _has_graph(self, manifest: Manifest) -> bool:
+        """Say whether the generation needs an approximate structure; an unfinished build does not yet."""
+        return manifest.build.complete and manifest.vectors in KINDS and manifest.encoder is not None
 
     def _write(self, folder: str, name: str, parts: Iterable[bytes | memoryview]) -> dict[str, FileRecord]:
         path = self.directory / folder / name
@@ -192,6 +254,7 @@ class Writer:
     def _write_text(self, name: str) -> dict[str, FileRecord]:
         """Snapshot the BM25 side; a segment file keeps its name and content, so its checksum is reused."""
         self._text.commit()
+        faults.point("text.committed")
         target = self.directory / storage.TEXT / name
         target.parent.mkdir(exist_ok=True)
         self._text.snapshot(target)
@@ -205,13 +268,16 @@ class Writer:
         storage.sync(target.parent)
         return records
 
-    def _write_graph(self, name: str, manifest: Manifest, dim: int) -> dict[str, FileRecord]:
-        """Store the approximate index over all vectors, going on from the last one; flat has none."""
+    def _write_graph(self, name: str, manifest: Manifest) -> dict[str, FileRecord]:
+        """Store the approximate index over all vectors, going on from the graph that `manifest` lists, if any."""
+        assert manifest.encoder is not None
+        dim = manifest.encoder.dim
         blocks = DocumentStore(self.directory, manifest.segments).vectors(dim)
         path = self.directory / storage.GRAPH / f"{name}.faiss"
         path.parent.mkdir(exist_ok=True)
-        if not open_vectors(self.directory, self.manifest, self.rows, blocks, dim).save_graph(path):
+        if not open_vectors(self.directory, manifest, self.rows, blocks, dim).save_graph(path):
             return {}
+        faults.point("graph.written")
         storage.sync(path)
         storage.sync(path.parent)
         return {f"{storage.GRAPH}/{path.name}": storage.record_of(path)}
@@ -246,27 +312,3 @@ def _replace(files: dict[str, FileRecord], folder: str, new: Mapping[str, FileRe
     for old in [f for f in files if f.startswith(f"{folder}/")]:
         del files[old]
     files.update(new)
-
-
-def _check_vacant(directory: Path) -> None:
-    known = {*storage.FOLDERS, storage.LOCK, f"{manifests.NAME}.tmp"}
-    foreign = sorted(p.name for p in directory.iterdir() if p.name not in known)
-    if manifests.NAME in foreign:
-        raise IndexesError(
-            f"{directory} already holds an index: add to it with `linker index add`, "
-            "go on with an interrupted build by --resume, or choose another directory"
-        )
-    if foreign:
-        raise IndexesError(f"{directory} is not empty (it holds {foreign[0]!r}): choose another directory")
-
-
-def _store_encoder(directory: Path, manifest: Manifest, encoder: EncoderRecord, folder: Path) -> Manifest:
-    name = f"{storage.ENCODER}/{encoder.fingerprint[:16]}"
-    target = directory / name
-    target.mkdir(parents=True)
-    files = {}
-    for path in sorted(p for p in folder.iterdir() if p.is_file()):  # a subfolder holds the training's state
-        files[f"{name}/{path.name}"] = storage.write_durably(target / path.name, [path.read_bytes()])
-    for made in (target, target.parent, directory):
-        storage.sync(made)
-    return dataclasses.replace(manifest, encoder=dataclasses.replace(encoder, name=name), files=files)

@@ -16,6 +16,7 @@ from types import FrameType
 import orjson
 import xxhash
 
+from indexes import faults, storage
 from indexes import manifest as manifests
 from indexes.interface import Document, IndexesError, Matrix
 from indexes.manifest import BuildRecord, EncoderRecord, Manifest
@@ -127,7 +128,7 @@ def _own_model(folder: Path) -> Path | None:
 
 
 def _state(path: Path, columns: Columns | None, out: Path) -> str:
-    """Return what tells a corpus from a changed one: its files' names, sizes and times, and the columns read.
+    """Return what tells a corpus from a changed one: its files' names, sizes and checksums, and the columns read.
 
     Raises InputError before anything is written if it cannot be read.
     """
@@ -141,7 +142,7 @@ def _state(path: Path, columns: Columns | None, out: Path) -> str:
         raise InputError(f"{out} lies inside the corpus {path}: put the index elsewhere")
     _check_usable(path, columns)
     files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
-    states = [(p.relative_to(path).as_posix(), p.stat().st_size, p.stat().st_mtime_ns) for p in files]
+    states = [(p.relative_to(path).as_posix(), storage.record_of(p)) for p in files]
     return xxhash.xxh3_128_hexdigest(repr((states, columns)).encode())
 
 
@@ -210,6 +211,7 @@ class _Intake:
             return BuildReport(before.documents, 0, 0, before.generation, True)
         if not interrupted.is_set():
             self._build = dataclasses.replace(self._build, complete=True)
+        faults.point("build.read")
         after = self._writer.commit(self._build)
         quarantined = after.quarantined - before.quarantined
         return BuildReport(after.documents, self._added, quarantined, after.generation, interrupted.is_set())
@@ -247,7 +249,9 @@ class _Intake:
         vectors = self._encode(list(documents.values()))
         if outdated:
             self._writer.remove(outdated)
+        faults.point("build.encoded")
         self._writer.add(list(documents.values()), vectors)
+        faults.point("build.added")
         self._added += len(documents)
         if self._replace:
             self._taken.update(documents)

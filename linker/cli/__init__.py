@@ -45,6 +45,7 @@ INDEX_COMMANDS: tuple[Callable[..., None], ...] = (
     index.build,
     index.add,
     index.delete,
+    index.compact,
     index.info,
     index.verify,
     index.tune,

@@ -1,4 +1,4 @@
-"""`linker index …`: build, add, delete, info, verify, tune."""
+"""`linker index …`: build, add, delete, compact, info, verify, tune."""
 
 from __future__ import annotations
 
@@ -152,6 +152,26 @@ def delete(
         )
     else:
         print(f"{directory}: {len(wanted)} documents deleted, {manifest.documents} left")
+
+
+def compact(directory: Index, as_json: AsJson = False) -> None:
+    """Drop what removed documents still take: their texts, vectors and share in BM25's statistics."""
+    from indexes.writer import Writer
+
+    with Writer.open(directory) as writer:
+        before = writer.manifest
+        after = writer.compact()
+    dropped = before.rows - after.rows
+    sizes = [sum(f.bytes for f in manifest.files.values()) for manifest in (before, after)]
+    if as_json:
+        print_json({"dropped": dropped, "documents": after.documents, "bytes": sizes[1]})
+    elif dropped:
+        print(
+            f"{directory}: {after.documents} documents, {dropped} removed ones dropped, "
+            f"{sizes[0]} bytes before and {sizes[1]} now"
+        )
+    else:
+        print(f"{directory}: nothing to compact, {after.documents} documents")
 
 
 def info(directory: Index, as_json: AsJson = False) -> None:

@@ -2,12 +2,9 @@
 
 import random
 import shutil
-import signal
-import subprocess
-import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,53 +12,18 @@ import pytest
 from indexes import manifest as manifests
 from indexes import storage
 from indexes.collection import Collection
-from tests.helpers import HashEncoder, sentence, write_corpus
+from indexes.interface import IndexesError
+from linker import building
+from tests.faults.support import KILLED, Worker, assert_tidy, content
+from tests.helpers import HashEncoder, write_corpus
 
-WORKER = Path(__file__).with_name("build_worker.py")
 KILLS = 20
 
 
-def start(corpus: Path, out: Path, vectors: str = "flat") -> subprocess.Popen[str]:
-    process = subprocess.Popen(
-        [sys.executable, str(WORKER), str(corpus), str(out), vectors, "--resume"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stdout
-    assert process.stdout.readline() == "started\n"
-    return process
-
-
-def finish(process: subprocess.Popen[str]) -> None:
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors
-
-
-def content(out: Path) -> dict[str, Any]:
-    """Everything a user can get out of an index."""
-    manifest = storage.load_checked(out)
-    collection = Collection.open(out)
-    rng = random.Random(1)
-    queries = [sentence(rng, 4) for _ in range(50)]
-    searched = {
-        mode: [
-            (hits.ids, hits.scores.tolist())
-            for hits in collection.hybrid.search(queries, 10, embed=HashEncoder().encode, mode=mode).hits
-        ]
-        for mode in ("bm25", "dense", "hybrid")
-    }
-    quarantine = [
-        line
-        for name in sorted(manifest.files)
-        if name.startswith("quarantine/")
-        for line in (out / name).read_text(encoding="utf-8").splitlines()
-    ]
-    return {
-        "documents": [collection.documents[row] for row in range(len(collection.rows.ids))],
-        "vectors": b"".join(block.tobytes() for block in collection.documents.vectors(16)),
-        "searched": searched,
-        "quarantine": quarantine,
-        "manifest": (manifest.documents, manifest.quarantined, manifest.build),
-    }
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    with Worker() as running:
+        yield running
 
 
 @pytest.fixture
@@ -75,22 +37,21 @@ def corpus(tmp_path: Path) -> Path:
     return path
 
 
-def test_twenty_kills_then_resume_equals_an_uninterrupted_build(tmp_path: Path, corpus: Path) -> None:
+@pytest.mark.slow
+def test_twenty_kills_then_resume_equals_an_uninterrupted_build(
+    tmp_path: Path, corpus: Path, worker: Worker
+) -> None:
     begin = time.monotonic()
-    finish(start(corpus, tmp_path / "whole"))
+    worker.make("build", corpus, tmp_path / "whole")
     duration = time.monotonic() - begin
     expected = content(tmp_path / "whole")
     assert expected["manifest"][:2] == (1500 - 30, 30)
 
     rng, out, kills, ended, seen = random.Random(7), tmp_path / "killed", 0, 0, set()
     while kills < KILLS:
-        process = start(corpus, out)
-        time.sleep(rng.uniform(0, duration / 3))
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        if process.returncode == 0:  # it was faster than the kill
+        if worker.ask("build", corpus, out, after=rng.uniform(0, duration / 3))["status"] != KILLED:
             assert content(out) == expected
-            shutil.rmtree(out)
+            shutil.rmtree(out)  # it was faster than the kill
             ended += 1
             assert ended < 50, "builds end before they can be killed"
             continue
@@ -102,16 +63,48 @@ def test_twenty_kills_then_resume_equals_an_uninterrupted_build(tmp_path: Path, 
             assert collection.rows.ids == [d.id for d in expected["documents"][: manifest.rows]]
             seen.add(manifest.build.position)
     assert len(seen) > 3, f"the kills hit too few different moments: {seen}"
-    finish(start(corpus, out))
+    worker.make("build", corpus, out)
     assert content(out) == expected
-    assert storage.damage(out, manifests.load(out)) == []
-    listed = {*manifests.load(out).files, manifests.NAME, storage.LOCK}
-    assert {p.relative_to(out).as_posix() for p in out.rglob("*") if p.is_file()} == listed
+    assert_tidy(out)
+
+
+@pytest.mark.slow
+def test_random_kills_of_changes_leave_all_or_nothing(tmp_path: Path, worker: Worker) -> None:
+    corpus, out = write_corpus(tmp_path / "c.jsonl", 300), tmp_path / "i"
+    worker.make("build", corpus, out)
+    rng = random.Random(9)
+    for turn in range(12):
+        change = ("add", "delete", "compact")[turn % 3]
+        paths = {"add": [write_corpus(tmp_path / "m.jsonl", 150, seed=turn, prefix=f"m{turn}-")]}.get(
+            change, []
+        )
+        if change == "delete":
+            paths = [tmp_path / "ids"]
+            paths[0].write_text(" ".join(rng.sample(sorted(live(out)), 40)), encoding="utf-8")
+        undisturbed = tmp_path / "copy"
+        shutil.rmtree(undisturbed, ignore_errors=True)
+        shutil.copytree(out, undisturbed)
+        before, begin = content(out), time.monotonic()
+        worker.make(change, *paths, undisturbed)
+        duration, after = time.monotonic() - begin, content(undisturbed)
+        for _ in range(3):
+            worker.ask(change, *paths, out, after=rng.uniform(0, duration))
+            found = content(out)
+            assert found in (before, after)
+            if found == after:
+                break
+        else:
+            worker.make(change, *paths, out)
+            assert content(out) == after
+            assert_tidy(out)
+
+
+def live(out: Path) -> list[str]:
+    rows = Collection.open(out).rows
+    return [id_ for id_ in rows.ids if id_ in rows]
 
 
 def test_resuming_a_finished_build_changes_nothing(tmp_path: Path, corpus: Path) -> None:
-    from linker import building
-
     out = tmp_path / "out"
     first = building.build([corpus], out, building.BuildOptions())
     before = (out / manifests.NAME).read_bytes()
@@ -120,16 +113,11 @@ def test_resuming_a_finished_build_changes_nothing(tmp_path: Path, corpus: Path)
     assert (out / manifests.NAME).read_bytes() == before
 
 
-def test_resume_refuses_another_corpus_and_other_options(tmp_path: Path, corpus: Path) -> None:
-    from indexes.interface import IndexesError
-    from linker import building
-
+def test_resume_refuses_another_corpus_and_other_options(
+    tmp_path: Path, corpus: Path, worker: Worker
+) -> None:
     out = tmp_path / "out"
-    process = start(corpus, out)
-    while not (out / manifests.NAME).exists():
-        time.sleep(0.01)
-    process.kill()
-    process.communicate()
+    assert worker.ask("build", corpus, out, fault="commit.ended:2")["status"] == KILLED
     with pytest.raises(IndexesError, match="already holds an index"):
         building.build([corpus], out, building.BuildOptions())
     with pytest.raises(IndexesError, match="another --encoder"):
@@ -139,9 +127,9 @@ def test_resume_refuses_another_corpus_and_other_options(tmp_path: Path, corpus:
         building.build([corpus], out, building.BuildOptions(), resume=True)
 
 
-def test_vectors_are_those_of_the_encoder(tmp_path: Path) -> None:
+def test_vectors_are_those_of_the_encoder(tmp_path: Path, worker: Worker) -> None:
     corpus = write_corpus(tmp_path / "c.jsonl", 100)
-    finish(start(corpus, tmp_path / "i"))
+    worker.make("build", corpus, tmp_path / "i")
     collection = Collection.open(tmp_path / "i")
     texts = [collection.documents[row].full_text for row in range(100)]
     assert np.allclose(np.vstack(collection.documents.vectors(16)), HashEncoder().encode(texts), atol=1e-6)

@@ -1,0 +1,92 @@
+"""Makes one change of an index in a fork per request, and dies where the request says; see support.Worker."""
+
+import collections
+import functools
+import importlib
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from indexes import collection, faults
+from indexes.vectors import FaissIndex
+from indexes.writer import Writer
+from linker import building
+from tests.helpers import HashEncoder
+
+# replaced by name for mypy's sake too; a graph is built from 50 rows on, so that small indexes have one
+setattr(building, "load_encoder", lambda name, **_: HashEncoder())  # noqa: B010
+setattr(collection, "FaissIndex", functools.partial(FaissIndex, exact_below=50))  # noqa: B010
+OPTIONS = building.BuildOptions("hash", "hnsw", batch_size=32, commit_every=64)
+
+
+def build(corpus: Path, out: Path) -> None:
+    building.build([corpus], out, OPTIONS, resume=True)
+
+
+def add(corpus: Path, out: Path) -> None:
+    building.add([corpus], out, HashEncoder(), OPTIONS, replace=True)
+
+
+def delete(ids: Path, out: Path) -> None:
+    with Writer.open(out) as writer:
+        writer.remove(ids.read_text(encoding="utf-8").split())
+        writer.commit()
+
+
+def compact(out: Path) -> None:
+    with Writer.open(out) as writer:
+        writer.compact()
+
+
+CHANGES: dict[str, Callable[..., None]] = {"build": build, "add": add, "delete": delete, "compact": compact}
+
+
+def child(request: dict[str, Any], report: int) -> None:
+    """Make the change and report the fault points passed; never return."""
+    os.environ["LINKER_FAULT"] = request["fault"]
+    importlib.reload(faults)
+    passed: collections.Counter[str] = collections.Counter()
+    point = faults.point
+
+    def counted(name: str) -> None:
+        passed[name] += 1
+        point(name)
+
+    setattr(faults, "point", counted)  # noqa: B010 - for mypy's sake
+    status = 1
+    try:
+        CHANGES[request["change"]](*map(Path, request["paths"]))
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    os.write(report, json.dumps(passed).encode())
+    os._exit(status)
+
+
+def main() -> None:
+    for line in sys.stdin:
+        request = json.loads(line)
+        read, write = os.pipe()
+        pid = os.fork()
+        if not pid:
+            child(request, write)
+        os.close(write)
+        if request["after"] is not None:
+            time.sleep(request["after"])
+            os.kill(pid, signal.SIGKILL)
+        with os.fdopen(read) as report:
+            passed = report.read()
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        print(json.dumps({"status": status, "passed": json.loads(passed or "{}")}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
