@@ -39,11 +39,12 @@ class SearchSettings:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One Hits a query, the mode they came by, and what was unavailable (empty when nothing was)."""
+    """One Hits a query, the mode they came by, what was unavailable (empty when nothing was), and if reranked."""
 
     hits: list[Hits]
     mode: Mode
     degraded: str = ""
+    reranked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

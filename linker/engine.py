@@ -14,6 +14,7 @@ from indexes.storage import ENCODER
 from indexes.writer import Writer
 from linker.encoders import Encoder, load_encoder
 from linker.errors import LinkerError
+from linker.reranking import DEPTH, Reranker, rerank
 
 if TYPE_CHECKING:
     from linker.corpora import Query
@@ -83,14 +84,20 @@ class Engine:
         *,
         mode: Mode | None = None,
         where: Filter | Sequence[str] | None = None,
+        reranker: Reranker | None = None,
+        depth: int = DEPTH,
+        weight: float = 1.0,
     ) -> Answer:
         """Return the best k documents of each text: `Answer.hits` holds one Hits a text, best first.
 
-        `mode` is what `index tune` chose unless given; `where` is a Filter or texts like "field=value".
+        `mode` is what `index tune` chose unless given; `where` is a Filter or texts like "field=value". A `reranker`
+        orders the best `depth` (at least k) anew; a `weight` below 1 mixes its scores with the first ones.
         """
         texts = [texts] if isinstance(texts, str) else texts
         where = where if isinstance(where, Filter) or where is None else Filter.parse(where)
-        return self.collection.hybrid.search(texts, k, embed=self._embed, mode=mode, where=where)
+        first = max(k, depth) if reranker and k > 0 else k
+        answer = self.collection.hybrid.search(texts, first, embed=self._embed, mode=mode, where=where)
+        return rerank(answer, texts, reranker, self.document, k, weight) if reranker else answer
 
     def add(self, documents: Iterable[Document], *, replace: bool = False) -> None:
         """Add documents in one commit, all or nothing; with `replace`, those that are present are replaced.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -31,6 +32,18 @@ def search(
         typer.Option(metavar="RUN", help="Write the run here, not to stdout.", show_default=False),
     ] = None,
     encoder: EncoderOption = None,
+    rerank: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Order the best ones anew by this model of `linker sts train`.",
+            show_default=False,
+        ),
+    ] = None,
+    depth: Annotated[int, typer.Option(min=1, help="Candidates that --rerank reads, at least -k.")] = 100,
+    rerank_weight: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of --rerank in the score; below 1, z-scores are mixed.")
+    ] = 1.0,
     as_json: AsJson = False,
 ) -> None:
     """Search an index: --text prints documents, --queries writes a run in TREC's six columns."""
@@ -39,18 +52,28 @@ def search(
     if out and (text is not None or as_json):
         raise typer.BadParameter("--out takes the run of --queries, without --json")
     from linker.engine import Engine
+    from linker.reranking import load_reranker
 
     engine = Engine.open(directory, encoder=encoder)
+    find = functools.partial(
+        engine.search,
+        k=k,
+        mode=mode,
+        where=where or (),
+        reranker=load_reranker(rerank) if rerank else None,
+        depth=depth,
+        weight=rerank_weight,
+    )
     if text is not None:
         text = text.encode("utf-8", "replace").decode()  # what the terminal sent may be no UTF-8
-        answer = engine.search(text, k, mode=mode, where=where or ())
+        answer = find(text)
         _warn(answer)
         _print_hits(engine, text, answer, as_json)
     elif queries is not None:
         from linker.corpora import read_queries
 
         wanted = read_queries(queries)
-        answer = engine.search([q.text for q in wanted], k, mode=mode, where=where or ())
+        answer = find([q.text for q in wanted])
         _warn(answer)
         _write_run([q.id for q in wanted], answer, run_name, out, as_json)
 
@@ -58,6 +81,10 @@ def search(
 def _warn(answer: Answer) -> None:
     if answer.degraded:
         note(f"degraded: {answer.degraded}")
+
+
+def _how(answer: Answer) -> dict[str, Any]:
+    return {"mode": answer.mode, "degraded": answer.degraded, "reranked": answer.reranked}
 
 
 def _print_hits(engine: Engine, text: str, answer: Answer, as_json: bool) -> None:
@@ -68,7 +95,7 @@ def _print_hits(engine: Engine, text: str, answer: Answer, as_json: bool) -> Non
             {"id": d.id, "score": score, "title": d.title, "text": d.text, "metadata": d.metadata}
             for d, score in found
         ]
-        print_json({"query": text, "mode": answer.mode, "degraded": answer.degraded, "hits": listed})
+        print_json({"query": text, **_how(answer), "hits": listed})
         return
     for rank, (document, score) in enumerate(found, start=1):
         print(f"{rank:3}  {score:9.4f}  {document.id}  {one_line(document.full_text)}")
@@ -80,8 +107,7 @@ def _write_run(ids: list[str], answer: Answer, name: str, out: Path | None, as_j
     run = [(id_, hits.ids, hits.scores) for id_, hits in zip(ids, answer.hits, strict=True)]
     if as_json:
         for query, documents, scores in run:
-            value: dict[str, Any] = {"query": query, "mode": answer.mode, "degraded": answer.degraded}
-            print_json(value | {"ids": documents, "scores": scores})
+            print_json({"query": query, **_how(answer), "ids": documents, "scores": scores})
         return
     from linker.evaluation.trec import run_lines, write_run
 
@@ -89,4 +115,5 @@ def _write_run(ids: list[str], answer: Answer, name: str, out: Path | None, as_j
         sys.stdout.writelines(run_lines(run, name))
         return
     write_run(out, run, name)
-    note(f"{out}: {sum(len(h) for h in answer.hits)} lines for {len(ids)} queries, mode {answer.mode}")
+    how = f"mode {answer.mode}{', reranked' if answer.reranked else ''}"
+    note(f"{out}: {sum(len(h) for h in answer.hits)} lines for {len(ids)} queries, {how}")

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,21 +17,20 @@ from torch.nn import functional
 
 from linker.errors import LinkerError
 from linker.evaluation.correlation import mse, pearson, spearman
-from linker.pairs.backbone import Backbone
 from linker.pairs.cross_config import Loss, StsConfig
-from linker.pairs.cross_encoder import (
+from linker.pairs.cross_encoder import CrossEncoder
+from linker.pairs.data import TOP, Pair, golds
+from linker.pairs.scorer import (
     GRADES,
-    CrossEncoder,
+    Golds,
+    PairScorer,
     argmax_value,
     expected_value,
     hard_labels,
     soft_labels,
 )
-from linker.pairs.data import TOP, Pair, golds
 from linker.pairs.translate import Translator, back_translate
 from linker.progress import bar
-
-Golds = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Report:
 
 
 def train(
-    encoder: CrossEncoder,
+    encoder: PairScorer,
     pairs: Sequence[Pair],
     dev: Sequence[Pair],
     config: StsConfig,
@@ -62,7 +62,7 @@ class _Trainer:
 
     def __init__(
         self,
-        encoder: CrossEncoder,
+        encoder: PairScorer,
         pairs: Sequence[Pair],
         dev: Sequence[Pair],
         config: StsConfig,
@@ -72,7 +72,7 @@ class _Trainer:
         self.gold = np.array(golds(pairs), np.float64)
         self.rng = np.random.default_rng(config.seed)
         torch.manual_seed(config.seed)  # dropout
-        _freeze(encoder.backbone, config.frozen_layers)
+        _freeze(encoder.module, config.frozen_layers)
         self.optimizer = _optimizer(encoder, config)
         self.total = config.epochs * -(-len(pairs) // config.batch_size)
         self.step = 0
@@ -80,7 +80,7 @@ class _Trainer:
     def run(self) -> Report:
         """Train; the encoder ends as the best one."""
         module, config = self.encoder.module, self.config
-        if config.siamese:
+        if self.encoder.head.prior is not None:
             fit_prior(self.encoder, [p.texts for p in self.pairs], self.gold)
         kept, best, state, waited = 0, -math.inf, None, 0
         best_figures: dict[str, float] = {}
@@ -104,7 +104,7 @@ class _Trainer:
     def _epoch(self) -> float:
         module, config, total = self.encoder.module, self.config, 0.0
         module.train()
-        module.half_precision = config.precision == "bfloat16"
+        self._half(config.precision == "bfloat16")
         batches = _batches(self.pairs, config.batch_size, self.rng)
         with bar(len(batches), "training", "steps") as shown:
             for rows in batches:
@@ -121,9 +121,13 @@ class _Trainer:
                 self.step += 1
                 total += loss.item()
                 shown.update()
-        module.half_precision = False
+        self._half(False)
         module.eval()
         return total / len(batches)
+
+    def _half(self, wanted: bool) -> None:
+        if isinstance(self.encoder, CrossEncoder):
+            self.encoder.module.half_precision = wanted
 
     def _loss(self, rows: Sequence[int]) -> Tensor:
         turned = self.rng.random(len(rows)) < 0.5 if self.config.both_orders else [False] * len(rows)
@@ -157,17 +161,18 @@ def loss_of(logits: Tensor, gold: Golds, loss: Loss) -> Tensor:
     return torch.stack(parts).sum()
 
 
-def fit_prior(encoder: CrossEncoder, pairs: Sequence[tuple[str, str]], gold: Golds) -> None:
+def fit_prior(encoder: PairScorer, pairs: Sequence[tuple[str, str]], gold: Golds) -> None:
     """Set a siamese model's prior to the least-squares line from the sentences' cosines to the grades."""
     cosines = encoder.cosines(pairs)
     design = np.stack([cosines, np.ones_like(cosines)], axis=1)
     (slope, offset), *_ = np.linalg.lstsq(design, gold, rcond=None)
     variance = max(float(np.var(gold - design @ [slope, offset])), 0.05)
+    assert encoder.head.prior is not None
     with torch.no_grad():
-        encoder.module.prior.copy_(torch.tensor([max(slope, 0.1), offset, -math.log(variance)]))
+        encoder.head.prior.copy_(torch.tensor([max(slope, 0.1), offset, -math.log(variance)]))
 
 
-def figures(pairs: Sequence[Pair], scorer: CrossEncoder) -> dict[str, float]:
+def figures(pairs: Sequence[Pair], scorer: PairScorer) -> dict[str, float]:
     """Return the figures of a scorer on graded pairs; see `figures_of`."""
     return figures_of(golds(pairs), scorer.probabilities([p.texts for p in pairs]))
 
@@ -222,12 +227,12 @@ def _batches(pairs: Sequence[Pair], size: int, rng: np.random.Generator) -> list
     return [batches[i] for i in rng.permutation(len(batches))]
 
 
-def _optimizer(encoder: CrossEncoder, config: StsConfig) -> torch.optim.Optimizer:
+def _optimizer(encoder: PairScorer, config: StsConfig) -> torch.optim.Optimizer:
     """Return AdamW with a rate for the backbone and one for the head; vectors (biases, norms) do not decay."""
     groups: dict[tuple[float, float], list[torch.nn.Parameter]] = {}
     for name, parameter in encoder.module.named_parameters():
         if parameter.requires_grad:
-            rate = config.lr if name.startswith("bert.") else config.head_lr
+            rate = config.lr if name.startswith(("bert.", "map.")) else config.head_lr
             decay = config.weight_decay if parameter.dim() > 1 else 0.0
             groups.setdefault((rate, decay), []).append(parameter)
     return torch.optim.AdamW(
@@ -235,14 +240,14 @@ def _optimizer(encoder: CrossEncoder, config: StsConfig) -> torch.optim.Optimize
     )
 
 
-def _freeze(backbone: Backbone, layers: int) -> None:
+def _freeze(module: torch.nn.Module, layers: int) -> None:
     if not layers:
         return
-    stack = getattr(getattr(backbone.module, "encoder", None), "layer", None)
-    if stack is None or layers > len(stack):
-        known = "no" if stack is None else str(len(stack))
+    backbone: Any = getattr(module, "bert", None)
+    stack = getattr(getattr(backbone, "encoder", None), "layer", ())
+    if layers > len(stack):
         raise LinkerError(
-            f"frozen_layers = {layers}, but {backbone.name} has {known} layers that can be frozen"
+            f"frozen_layers = {layers}, but the backbone has {len(stack)} layers that can be frozen"
         )
-    for part in (backbone.module.embeddings, *stack[:layers]):
+    for part in (backbone.embeddings, *stack[:layers]):
         part.requires_grad_(False)

@@ -1,4 +1,7 @@
-"""A Cross-BERT-GRU as a folder: model.safetensors, config.json, backbone/ (configuration, tokenizer) and a card."""
+"""A pair scorer as a folder: model.safetensors, config.json, backbone/ (configuration, tokenizer) and a card.
+
+Of the frozen-feature variant the folder holds the head alone; its encoder is named, and checked when it is loaded.
+"""
 
 from __future__ import annotations
 
@@ -15,38 +18,40 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_safetensors
 from torch import nn
 
+from linker.encoders import load_encoder
 from linker.errors import InputError
 from linker.files import write_atomically
 from linker.pairs.backbone import empty_backbone
 from linker.pairs.cross_config import CrossConfig
 from linker.pairs.cross_encoder import CrossEncoder
+from linker.pairs.frozen import FrozenScorer
+from linker.pairs.scorer import PairScorer
 
-FORMAT = "linker-cross-1"
+FORMATS = {"linker-cross-1": "Cross-BERT-GRU", "linker-frozen-1": "head over frozen features"}
 WEIGHTS, CONFIG, BACKBONE, CARD = "model.safetensors", "config.json", "backbone", "README.md"
 
 
-def save(encoder: CrossEncoder, folder: Path, notes: str = "") -> None:
-    """Write a model; `notes` go into its card. The folder appears whole, an earlier one of this format is replaced.
+def save(scorer: PairScorer, folder: Path, notes: str = "") -> None:
+    """Write a model; `notes` go into its card. The folder appears whole, an earlier scorer in its place is replaced.
 
     Raises InputError when the folder holds something else.
     """
     if folder.exists() and not is_saved(folder) and any(folder.iterdir()):
-        raise InputError(f"{folder} exists and holds no Cross-BERT-GRU: name another --out")
+        raise InputError(f"{folder} exists and holds no scorer of pairs: name another --out")
     target = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     try:
-        (target / BACKBONE).mkdir(parents=True)
-        backbone = encoder.backbone
-        backbone.module.config.save_pretrained(target / BACKBONE)
-        backbone.tokenizer.save_pretrained(target / BACKBONE)
-        settings = {"format": FORMAT, "limit": backbone.limit, **encoder.describe()}
+        target.mkdir(parents=True)
+        settings: dict[str, Any] = {"format": "linker-frozen-1", **scorer.describe()}
+        if isinstance(scorer, CrossEncoder):
+            settings |= {"format": "linker-cross-1", "limit": scorer.backbone.limit}
+            scorer.backbone.module.config.save_pretrained(target / BACKBONE)
+            scorer.backbone.tokenizer.save_pretrained(target / BACKBONE)
         write_atomically(target / CONFIG, orjson.dumps(settings, option=orjson.OPT_INDENT_2))
-        write_atomically(target / CARD, _card(encoder, folder.name, notes).encode())
+        write_atomically(target / CARD, _card(scorer, settings["format"], folder.name, notes).encode())
         state = {
-            name: value.detach().cpu().contiguous() for name, value in encoder.module.state_dict().items()
+            name: value.detach().cpu().contiguous() for name, value in scorer.module.state_dict().items()
         }
-        write_atomically(
-            target / WEIGHTS, to_safetensors(state, {"fingerprint": fingerprint(encoder.module)})
-        )
+        write_atomically(target / WEIGHTS, to_safetensors(state, {"fingerprint": fingerprint(scorer.module)}))
         shutil.rmtree(folder, ignore_errors=True)
         target.rename(folder)
     except OSError as e:
@@ -61,30 +66,45 @@ def is_saved(folder: Path) -> bool:
         settings = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return isinstance(settings, dict) and str(settings.get("format", "")).startswith("linker-cross-")
+    return isinstance(settings, dict) and str(settings.get("format", "")).startswith(
+        ("linker-cross-", "linker-frozen-")
+    )
 
 
-def load(folder: Path) -> CrossEncoder:
+def load(folder: Path) -> PairScorer:
     """Read a model written by `save`. Raises InputError naming what is missing, damaged or too new."""
     settings = _read_config(folder / CONFIG)
     try:
-        config = CrossConfig(**settings["model"])
-        name, limit = str(settings["backbone"]), int(settings["limit"])
+        scorer = _frozen(settings) if "frozen" in settings["format"] else _cross(settings, folder)
     except (KeyError, TypeError, ValueError) as e:
         raise InputError(f"{folder / CONFIG} does not describe a model of this version: {e!r}") from None
-    encoder = CrossEncoder.new(config, empty_backbone(folder / BACKBONE, name, limit))
     path = folder / WEIGHTS
     try:
         with safe_open(path, framework="pt") as file:
             state = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  # not a mapping
             found = (file.metadata() or {}).get("fingerprint")
-        encoder.module.load_state_dict(state)
+        scorer.module.load_state_dict(state)
     except (OSError, SafetensorError, RuntimeError) as e:
         raise InputError(f"{path} is missing, damaged or belongs to another model: {e}") from None
-    if found != fingerprint(encoder.module):
+    if found != fingerprint(scorer.module):
         raise InputError(f"{path} is damaged: its weights are not those that were saved; copy it anew")
-    encoder.module.eval()
-    return encoder
+    scorer.module.eval()
+    return scorer
+
+
+def _cross(settings: dict[str, Any], folder: Path) -> PairScorer:
+    backbone = empty_backbone(folder / BACKBONE, str(settings["backbone"]), int(settings["limit"]))
+    return CrossEncoder.new(CrossConfig(**settings["model"]), backbone)
+
+
+def _frozen(settings: dict[str, Any]) -> PairScorer:
+    model, name = settings["model"], str(settings["backbone"])
+    encoder = load_encoder(name)
+    if encoder.fingerprint != model["fingerprint"]:
+        raise InputError(
+            f"the encoder {name!r} is not the one that the scorer's head was trained on: train it anew"
+        )
+    return FrozenScorer(name, encoder, float(model["dropout"]))
 
 
 def fingerprint(module: nn.Module) -> str:
@@ -108,17 +128,20 @@ def _read_config(path: Path) -> dict[str, Any]:
     except ValueError as e:
         raise InputError(f"{path} is damaged: {e}") from None
     found = settings.get("format") if isinstance(settings, dict) else None
-    if found != FORMAT:
-        raise InputError(f"{path} has the format {found!r}; `linker sts` of this version reads {FORMAT!r}")
+    if found not in FORMATS:
+        raise InputError(
+            f"{path} has the format {found!r}; `linker sts` of this version reads {', '.join(FORMATS)}"
+        )
     return dict(settings)
 
 
-def _card(encoder: CrossEncoder, name: str, notes: str) -> str:
-    parameters = sum(p.numel() for p in encoder.module.parameters())
-    rows = "\n".join(f"| {key} | {value} |" for key, value in encoder.describe()["model"].items())
+def _card(scorer: PairScorer, kind: str, name: str, notes: str) -> str:
+    parameters = sum(p.numel() for p in scorer.module.parameters())
+    about = scorer.describe()
+    rows = "\n".join(f"| {key} | {value} |" for key, value in about["model"].items())
     return f"""# {name}
 
-A Cross-BERT-GRU on the backbone `{encoder.backbone.name}`: {parameters:,} parameters. It reads two texts together and
+A {FORMATS[kind]} on the backbone `{about["backbone"]}`: {parameters:,} parameters. It takes two texts and
 gives a distribution over the grades 0 (unrelated) to 5 (the same). It knows no other kind of pair, language or time
 than its training pairs, and repeats their biases and those of its backbone.
 

@@ -1,0 +1,106 @@
+"""What scores pairs: grades 0–5, a head that gives their distribution, and the base of all scorers."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from linker.pairs.data import TOP
+from linker.progress import bar
+
+Floats = npt.NDArray[np.float32]
+Golds = npt.NDArray[np.float64]
+Texts = tuple[str, str]
+GRADES = 6
+BATCH = 32
+
+
+def hard_labels(gold: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Return the grades 0–5 of scores [n]: floor(y + .5), clipped; a half goes up."""
+    return np.clip(np.floor(np.asarray(gold, np.float64) + 0.5), 0, GRADES - 1).astype(np.int64)
+
+
+def soft_labels(gold: npt.ArrayLike) -> Floats:
+    """Split each score [n] between its neighbouring grades, [n, 6], so that the expected grade is the score."""
+    y = np.clip(np.asarray(gold, np.float64), 0, GRADES - 1)
+    distance = np.abs(y[:, None] - np.arange(GRADES))
+    return np.asarray(np.maximum(0, 1 - distance), np.float32)
+
+
+def expected_value(probabilities: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return Σ k·p_k / 5 of distributions [n, 6]: a similarity from 0 to 1."""
+    return np.asarray(np.asarray(probabilities, np.float64) @ np.arange(GRADES) / TOP, np.float64)
+
+
+def argmax_value(probabilities: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return the likeliest grade / 5 of distributions [n, 6]."""
+    return np.asarray(np.argmax(probabilities, axis=1) / TOP, np.float64)
+
+
+class GradeHead(nn.Module):
+    """Features to logits over the grades; with a prior, they correct what the cosine of two vectors says."""
+
+    def __init__(self, size: int, *, prior: bool) -> None:
+        super().__init__()
+        self.linear = nn.Linear(size, GRADES)
+        # The grade that a cosine stands for, slope·cosine + offset, and the log of how sure that is.
+        self.prior = nn.Parameter(torch.tensor([TOP, 0.0, 0.0])) if prior else None
+        if prior:
+            nn.init.zeros_(self.linear.weight)
+            nn.init.zeros_(self.linear.bias)
+
+    def forward(self, features: Tensor, cosines: Tensor | None = None) -> Tensor:
+        """Map features [B, d], and cosines [B] for a prior, to logits [B, 6]."""
+        logits: Tensor = self.linear(features)
+        if self.prior is None or cosines is None:
+            return logits
+        slope, offset, sharpness = self.prior
+        centre = (slope * cosines + offset)[:, None]
+        grades = torch.arange(GRADES, device=cosines.device, dtype=centre.dtype)
+        corrected: Tensor = logits - 0.5 * sharpness.exp() * (centre - grades) ** 2
+        return corrected
+
+
+class PairScorer(abc.ABC):
+    """A trainable scorer of pairs of texts; `module` holds its weights, one of its parts is a `head`."""
+
+    module: nn.Module
+    head: GradeHead
+
+    @abc.abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Return what, with weights and tokenizer, decides the scores."""
+
+    @abc.abstractmethod
+    def logits(self, pairs: Sequence[Texts]) -> Tensor:
+        """Return the logits [B, 6] of one batch, with gradients where torch records them."""
+
+    @abc.abstractmethod
+    def cosines(self, pairs: Sequence[Texts]) -> Golds:
+        """Return the cosines [n] of the texts read apart."""
+
+    def probabilities(
+        self, pairs: Sequence[Texts], *, batch_size: int = BATCH, progress: bool = False
+    ) -> Floats:
+        """Return the distributions over the grades 0–5, float32 [n, 6], in the order of `pairs`."""
+        found = np.zeros((len(pairs), GRADES), dtype=np.float32)
+        order = np.argsort([len(a) + len(b) for a, b in pairs], kind="stable")  # alike lengths: less padding
+        training = self.module.training
+        self.module.eval()
+        with torch.inference_mode(), bar(len(pairs) if progress else 0, "scoring", "pairs") as shown:
+            for start in range(0, len(pairs), batch_size):
+                rows = order[start : start + batch_size]
+                found[rows] = torch.softmax(self.logits([pairs[row] for row in rows]), dim=1).numpy()
+                shown.update(len(rows))
+        self.module.train(training)
+        return found
+
+    def score(self, pairs: Sequence[Texts]) -> Floats:
+        """Return each pair's expected similarity from 0 to 1, float32 [n]: the `Reranker` protocol."""
+        return expected_value(self.probabilities(pairs)).astype(np.float32)

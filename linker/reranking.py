@@ -1,0 +1,67 @@
+"""A second look at the best candidates: a scorer that reads query and document together orders them anew."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import numpy as np
+
+from indexes.fusion import Fusion, fuse_hits
+from indexes.interface import Document, Hits, IndexesError, MissingExtraError, ScoreArray
+
+if TYPE_CHECKING:
+    from indexes.hybrid import Answer
+
+DEPTH = 100
+
+
+@runtime_checkable
+class Reranker(Protocol):
+    """What a search needs of a pair scorer."""
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> ScoreArray:
+        """Return a score of each (query, document text), float32 [n], higher is better."""
+        ...
+
+
+def rerank(
+    answer: Answer,
+    texts: Sequence[str],
+    reranker: Reranker,
+    document: Callable[[str], Document],
+    k: int,
+    weight: float = 1.0,
+) -> Answer:
+    """Score every candidate of an answer with its query and return the best k of each query.
+
+    With `weight` 1 the scores are the reranker's; below, the z-scores of both within a query are mixed, the reranker's
+    counting `weight`. Equal scores stay in the order of the first stage. Raises IndexesError for another weight.
+    """
+    if not 0 <= weight <= 1:
+        raise IndexesError(f"the reranker's weight must be from 0 to 1, not {weight:g}")
+    found = {id_: document(id_).full_text for hits in answer.hits for id_ in hits.ids}
+    pairs = [(text, found[id_]) for text, hits in zip(texts, answer.hits, strict=True) for id_ in hits.ids]
+    scores = iter(np.split(reranker.score(pairs), np.cumsum([len(h) for h in answer.hits])[:-1]))
+    second = [_ordered(hits.ids, next(scores)) for hits in answer.hits]
+    if weight < 1:
+        fusion = Fusion("zscore", (1 - weight, weight))
+        second = fuse_hits([answer.hits, second], fusion, k)
+    best = [Hits(hits.ids[:k], hits.scores[:k]) for hits in second]
+    return dataclasses.replace(answer, hits=best, reranked=True)
+
+
+def load_reranker(folder: str | Path) -> Reranker:
+    """Load a scorer that `linker sts train` wrote. Raises InputError when there is none, MissingExtraError."""
+    try:
+        from linker.pairs.scorer_folder import load
+    except ImportError as e:
+        raise MissingExtraError(f"reranking ({e.name} is missing)", "pretrained") from None
+    return load(Path(folder))
+
+
+def _ordered(ids: tuple[str, ...], scores: ScoreArray) -> Hits:
+    order = np.argsort(-scores, kind="stable")
+    return Hits(tuple(ids[i] for i in order.tolist()), scores[order])
