@@ -1,3 +1,27 @@
 import os
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # before any model library is loaded: tests use no network
+
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def elastic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Give the address of a real Elasticsearch that all tests share; skip where there is none.
+
+    LINKER_ELASTIC_TEST_URL names one that runs already.
+    """
+    from tests import elastic_server
+
+    if running := os.environ.get("LINKER_ELASTIC_TEST_URL"):
+        yield running
+        return
+    try:
+        elastic_server.wanted()
+    except elastic_server.NoServerError as e:
+        pytest.skip(str(e))
+    base = tmp_path_factory.getbasetemp()
+    with elastic_server.shared(base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) as url:
+        yield url

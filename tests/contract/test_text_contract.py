@@ -15,6 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from indexes.bm25 import Bm25Index
+from indexes.elastic import ElasticText
+from indexes.elastic_client import ElasticSettings
+from indexes.elastic_store import ElasticStore, new_name
 from indexes.interface import (
     BadIdError,
     DuplicateIdError,
@@ -34,12 +37,24 @@ K1, B = 1.2, 0.75
 class Backend:
     """`make` gives an empty index without stemming and stop words, `reopen` the same one read from storage.
 
-    `scale` is the constant by which scores differ from the oracle's (Lucene leaves out k1 + 1).
+    `counts_empty`: whether an empty document counts in the statistics (in Lucene it does not).
     """
 
     make: Callable[[], TextIndex]
     reopen: Callable[[TextIndex], TextIndex]
-    scale: float = 1.0
+    counts_empty: bool = True
+
+    def oracle(
+        self,
+        documents: dict[str, str],
+        query: str,
+        k: int,
+        where: Filter | None = None,
+        metadata: dict[str, Metadata] | None = None,
+    ) -> list[tuple[str, float]]:
+        """Return what is expected of this backend."""
+        counted = documents if self.counts_empty else {i: t for i, t in documents.items() if words(t)}
+        return oracle(counted, query, k, where, metadata)
 
 
 def in_memory(folder: Path) -> Backend:
@@ -63,22 +78,49 @@ def on_disk(folder: Path) -> Backend:
     return Backend(lambda: Bm25Index("none", next(names)), reopen)
 
 
-BACKENDS = {"memory": in_memory, "disk": on_disk}
+def on_a_server(url: str, shards: int) -> Backend:
+    def make() -> TextIndex:
+        store = ElasticStore(ElasticSettings((url,), new_name("contract"), shards), timeout=60)
+        store.create()
+        return ElasticText(store, language="none")
+
+    def reopen(index: TextIndex) -> TextIndex:
+        assert isinstance(index, ElasticText)
+        index.commit()
+        index.settle()
+        return ElasticText.open(ElasticStore(index.store.settings, timeout=60), "none")
+
+    return Backend(make, reopen, counts_empty=False)
 
 
-@pytest.fixture(params=BACKENDS)
+BACKENDS: dict[str, Callable[[Path], Backend]] = {"memory": in_memory, "disk": on_disk}
+SERVERS = {"elastic": 1, "elastic in shards": 3}
+
+
+@pytest.fixture(params=[*BACKENDS, *SERVERS])
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
     made: list[TextIndex] = []
-    built = BACKENDS[request.param](tmp_path)
+    name: str = request.param
+    if name in SERVERS:
+        built = on_a_server(request.getfixturevalue("elastic"), SERVERS[name])
+    else:
+        built = BACKENDS[name](tmp_path)
 
     def kept(index: TextIndex) -> TextIndex:
         made.append(index)
         return index
 
-    yield Backend(lambda: kept(built.make()), lambda index: kept(built.reopen(index)), built.scale)
+    yield Backend(lambda: kept(built.make()), lambda index: kept(built.reopen(index)), built.counts_empty)
     for index in made:
-        if isinstance(index, Bm25Index):
-            index.close()
+        close(index)
+
+
+def close(index: TextIndex) -> None:
+    if isinstance(index, Bm25Index):
+        index.close()
+    elif isinstance(index, ElasticText):
+        index.store.drop()
+        index.close()
 
 
 def words(text: str) -> list[str]:
@@ -114,9 +156,9 @@ def oracle(
     return sorted(scores.items(), key=lambda item: (-round(item[1], 9), rank[item[0]]))[:k]
 
 
-def check(hits: Hits, expected: Sequence[tuple[str, float]], scale: float) -> None:
+def check(hits: Hits, expected: Sequence[tuple[str, float]]) -> None:
     assert list(hits.ids) == [id_ for id_, _ in expected]
-    np.testing.assert_allclose(hits.scores, [scale * score for _, score in expected], rtol=1e-5)
+    np.testing.assert_allclose(hits.scores, [score for _, score in expected], rtol=1e-5)
     assert hits.scores.dtype == np.float32
 
 
@@ -159,7 +201,7 @@ def news(backend: Backend) -> TextIndex:
 def test_hits_are_the_oracles(backend: Backend, query: str) -> None:
     index = news(backend)
     for k in (1, 2, 100):
-        check(index.search([query], k)[0], oracle(NEWS, query, k), backend.scale)
+        check(index.search([query], k)[0], backend.oracle(NEWS, query, k))
 
 
 def test_a_batch_answers_as_its_queries_alone(backend: Backend) -> None:
@@ -183,13 +225,13 @@ def test_filters(backend: Backend, conditions: list[str]) -> None:
     where = Filter.parse(conditions)
     index = news(backend)
     for query in ("cat dog", "the mat"):
-        check(index.search([query], 10, where)[0], oracle(NEWS, query, 10, where, METADATA), backend.scale)
-        check(index.search([query], 1, where)[0], oracle(NEWS, query, 1, where, METADATA), backend.scale)
+        check(index.search([query], 10, where)[0], backend.oracle(NEWS, query, 10, where, METADATA))
+        check(index.search([query], 1, where)[0], backend.oracle(NEWS, query, 1, where, METADATA))
 
 
 def test_a_filter_without_conditions_lets_all_pass_and_one_without_values_none(backend: Backend) -> None:
     index = news(backend)
-    check(index.search(["cat"], 10, Filter(()))[0], oracle(NEWS, "cat", 10), backend.scale)
+    check(index.search(["cat"], 10, Filter(()))[0], backend.oracle(NEWS, "cat", 10))
     assert len(index.search(["cat"], 10, Filter((("lang", ()),)))[0]) == 0
 
 
@@ -277,7 +319,7 @@ def test_k_below_one_is_an_error(backend: Backend, k: int) -> None:
 
 
 def test_k_may_be_enormous(backend: Backend) -> None:
-    check(news(backend).search(["cat"], 10**12)[0], oracle(NEWS, "cat", 100), backend.scale)
+    check(news(backend).search(["cat"], 10**12)[0], backend.oracle(NEWS, "cat", 100))
 
 
 def test_huge_and_strange_texts(backend: Backend) -> None:
@@ -319,19 +361,29 @@ def test_equal_scores_come_in_row_order_at_any_cut(backend: Backend) -> None:
 
 
 ALPHABET = st.sampled_from(["a", "b", "c", "d", "e", "f"])
+QUERY = st.lists(ALPHABET, max_size=8).map(" ".join)
 TEXTS = st.lists(st.lists(ALPHABET, max_size=60).map(" ".join), min_size=1, max_size=25)
 
 
+@pytest.mark.parametrize("backend", BACKENDS, indirect=True)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    texts=TEXTS,
-    query=st.lists(ALPHABET, max_size=8).map(" ".join),
-    k=st.integers(1, 30),
-    parts=st.integers(1, 4),
-)
+@given(TEXTS, QUERY, st.integers(1, 30), st.integers(1, 4))
 def test_random_corpora_rank_as_the_oracle(
     backend: Backend, texts: list[str], query: str, k: int, parts: int
 ) -> None:
+    ranks_as_the_oracle(backend, texts, query, k, parts)
+
+
+@pytest.mark.parametrize("backend", SERVERS, indirect=True)
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(TEXTS, QUERY, st.integers(1, 30), st.integers(1, 4))
+def test_random_corpora_rank_as_the_oracle_on_a_server(
+    backend: Backend, texts: list[str], query: str, k: int, parts: int
+) -> None:
+    ranks_as_the_oracle(backend, texts, query, k, parts)
+
+
+def ranks_as_the_oracle(backend: Backend, texts: list[str], query: str, k: int, parts: int) -> None:
     documents = {f"d{i}": text for i, text in enumerate(texts)}
     index = backend.make()
     ids = list(documents)
@@ -339,10 +391,10 @@ def test_random_corpora_rank_as_the_oracle(
         index.add([ids[i] for i in part], [texts[i] for i in part])
         index.search(["a"], 1)
     hits = index.search([query], k)[0]
-    best = dict(oracle(documents, query, len(ids)))
-    expected = oracle(documents, query, k)
-    np.testing.assert_allclose(hits.scores, [backend.scale * s for _, s in expected], rtol=1e-5)
-    np.testing.assert_allclose(hits.scores, [backend.scale * best[i] for i in hits.ids], rtol=1e-5)
+    best = dict(backend.oracle(documents, query, len(ids)))
+    expected = backend.oracle(documents, query, k)
+    np.testing.assert_allclose(hits.scores, [s for _, s in expected], rtol=1e-5)
+    np.testing.assert_allclose(hits.scores, [best[i] for i in hits.ids], rtol=1e-5)
     for (a, x), (b, y) in zip(
         list(zip(hits.ids, hits.scores, strict=True))[:-1],
         list(zip(hits.ids, hits.scores, strict=True))[1:],

