@@ -15,7 +15,7 @@ import numpy as np
 import orjson
 
 from indexes import faults
-from indexes.interface import Document, Mask, Matrix, Metadata
+from indexes.interface import DamagedError, Document, Mask, Matrix, Metadata
 from indexes.manifest import FileRecord, Segment
 from indexes.storage import SEGMENTS, sync, write_durably
 
@@ -41,7 +41,7 @@ def write_segment(
         "offsets.i64": _offsets(lengths),  # read after the lines were written
         "ids.txt": ["\n".join(ids).encode()],
     }
-    if vectors:
+    if vectors or any((old / "vectors.f32").exists() for old in earlier):
         new = (np.ascontiguousarray(block, dtype="<f4").data for block in vectors)
         content["vectors.f32"] = itertools.chain(_blocks(earlier, "vectors.f32"), new)
     return _write_folder(directory, name, content)
@@ -139,8 +139,19 @@ class DocumentStore:
                 yield orjson.loads(mapped[start:end])["metadata"]
 
     def vectors(self, dim: int) -> list[Matrix]:
-        """Map all vectors, in row order: one block [rows, dim] a segment."""
-        return [_vectors(f).reshape(-1, dim) for f in self._folders]
+        """Return all vectors, in row order, as at most one block [rows, dim].
+
+        One segment, as a build and a compaction leave it, is mapped; several are read into one array.
+        """
+        if len(self._folders) < 2:
+            return [_vectors(f).reshape(-1, dim) for f in self._folders]
+        joined = np.empty((self.rows, dim), dtype="<f4")
+        for folder, first, end in zip(self._folders, self._firsts, self._firsts[1:], strict=False):
+            path, part = folder / "vectors.f32", joined[first:end]
+            with path.open("rb") as file:
+                if file.readinto(part.data) != part.nbytes:
+                    raise DamagedError(f"{path} is too short: restore it from a backup, or rebuild the index")
+        return [joined]
 
     def __getitem__(self, row: int) -> Document:
         segment = int(np.searchsorted(self._firsts, row, side="right")) - 1

@@ -9,7 +9,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import orjson
@@ -26,8 +26,12 @@ from indexes.interface import BadDocumentError, BadVectorError, Document, Indexe
 from indexes.manifest import BuildRecord, FileRecord, Manifest, Segment
 from indexes.rows import Rows
 
+if TYPE_CHECKING:
+    from indexes.elastic_side import TextWriter
+
 MERGED_ROWS = 1 << 16  # segments beyond this are left alone
 BATCH = 1024  # documents read at once when all texts are indexed again
+ON_SERVER = ("elastic-flat", "elastic-hnsw", "elastic-int8_hnsw")  # where the BM25 side is on Elasticsearch
 COMMITTED = tuple(f for f in storage.FOLDERS if f != storage.SCRATCH)
 
 
@@ -39,10 +43,16 @@ class Writer:
         storage.sweep(directory, manifest.files)
         self._scratch = directory / storage.SCRATCH
         self.rows = read_rows(directory, manifest, DocumentStore(directory, manifest.segments))
-        self._text = Bm25Index.resume(
-            text_folder(directory, manifest), self._scratch, self.rows, manifest.language
-        )
+        self._text = self._resume_text()
         self._clear()
+
+    def _resume_text(self) -> Bm25Index | TextWriter:
+        if self.manifest.elastic:
+            from indexes.elastic_side import TextWriter
+
+            return TextWriter.resume(self.manifest, self.rows)
+        folder = text_folder(self.directory, self.manifest)
+        return Bm25Index.resume(folder, self._scratch, self.rows, self.manifest.language)
 
     def _clear(self) -> None:
         self._documents: list[Document] = []
@@ -60,10 +70,9 @@ class Writer:
         The files of `encoder_folder` are copied in, so that the index can move to another machine.
         """
         Analysis(manifest.language)  # raises for an unknown one before anything is written
-        if manifest.vectors not in ("none", "flat", *KINDS):
-            raise IndexesError(
-                f"unknown kind of vectors {manifest.vectors!r}: choose flat, {', '.join(KINDS)}"
-            )
+        kinds = ("flat", *KINDS, *(ON_SERVER if manifest.elastic else ()))
+        if manifest.vectors not in ("none", *kinds):
+            raise IndexesError(f"unknown kind of vectors {manifest.vectors!r}: choose {', '.join(kinds)}")
         with storage.disk_errors(f"creating {directory}"):
             directory.mkdir(parents=True, exist_ok=True)
             storage.check_vacant(directory)
@@ -116,10 +125,19 @@ class Writer:
             raise BadVectorError("vectors are given exactly when the collection has an encoder")
         if vectors is not None and encoder is not None:
             vectors = check_vectors(vectors, encoder.dim, ids)
-        self._text.add(ids, [d.full_text for d in documents], [d.metadata for d in documents])
+            vectors = normalised(vectors)
+        self._add_text(documents, vectors)
         self._documents.extend(documents)
         if vectors is not None:
-            self._vectors.append(normalised(vectors))
+            self._vectors.append(vectors)
+
+    def _add_text(self, documents: Sequence[Document], vectors: Matrix | None) -> None:
+        ids, texts = [d.id for d in documents], [d.full_text for d in documents]
+        metadata = [d.metadata for d in documents]
+        if isinstance(self._text, Bm25Index):
+            self._text.add(ids, texts, metadata)
+        else:
+            self._text.add(ids, texts, metadata, vectors)
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove a batch, all or nothing. Raises UnknownIdError."""
@@ -144,8 +162,9 @@ class Writer:
         """Make everything since the last commit durable, in one step; return the new manifest."""
         old = self.manifest
         name = f"{old.generation + 1:06d}"
-        kept, merged = _split(old.segments, self.pending)
-        if self._documents:
+        completes = build is not None and build.complete > old.build.complete
+        kept, merged = ((), old.segments) if completes else _split(old.segments, self.pending)
+        if self._documents or (completes and len(merged) > 1):
             rows = self.pending + sum(s.rows for s in merged)
             segments = (*kept, Segment(name, rows))
         else:
@@ -163,55 +182,68 @@ class Writer:
         return self._replace_manifest(manifest, self._write_files(name, manifest, merged))
 
     def compact(self) -> Manifest:
-        """Commit a generation without the removed documents, as if it had been built from the others alone.
+        """Commit a generation of one segment, without the removed documents, as if they had never been there.
 
-        Rows are numbered anew, which BM25 and the approximate structures carry inside: both are built again.
-        Does nothing when nothing was removed. Raises IndexesError while changes wait for their commit.
+        If there were any, rows are numbered anew, which BM25 and the approximate structures carry inside: both are
+        built again. Raises IndexesError while changes wait for their commit.
         """
         if self._documents or self._quarantine or self._removed:
             raise IndexesError("there are uncommitted changes: commit them before compacting")
-        live = self.rows.mask()
-        if live is None:
-            return self.manifest
-        old, name = self.manifest, f"{self.manifest.generation + 1:06d}"
+        old, name, live = self.manifest, f"{self.manifest.generation + 1:06d}", self.rows.mask()
+        if live is None and len(old.segments) < 2:
+            return old
         left = len(self.rows)
-        manifest = dataclasses.replace(
-            old,
-            generation=old.generation + 1,
-            segments=(Segment(name, left),) if left else (),
-        )
+        segments = (Segment(name, left),) if left else ()
+        manifest = dataclasses.replace(old, generation=old.generation + 1, segments=segments)
         files = dict(old.files)
-        for folder in (storage.SEGMENTS, storage.TEXT, storage.DELETED, storage.GRAPH):
-            _replace(files, folder, {})
+        _replace(files, storage.SEGMENTS, {})
         faults.point("compact.begun")
         if left:
-            files |= copy_segment(self.directory, name, old.segments, self.rows.ids, live)
+            marked = np.ones(left, dtype=bool) if live is None else live
+            files |= copy_segment(self.directory, name, old.segments, self.rows.ids, marked)
         faults.point("compact.copied")
+        if live is not None:
+            self._renumber(name, manifest, files)
+        return self._replace_manifest(manifest, files)
+
+    def _renumber(self, name: str, manifest: Manifest, files: dict[str, FileRecord]) -> None:
+        """Build again what knows documents by their rows."""
+        for folder in (storage.TEXT, storage.DELETED, storage.GRAPH):
+            _replace(files, folder, {})
         self._restart_text(DocumentStore(self.directory, manifest.segments))
-        if left:
+        if manifest.segments:
             files |= self._write_text(name)
         if self._has_graph(manifest):
             files |= self._write_graph(name, dataclasses.replace(manifest, files=files))
-        return self._replace_manifest(manifest, files)
 
     def _restart_text(self, documents: DocumentStore) -> None:
         """Index the texts of all of `documents` from nothing, and number the rows by it from now on."""
-        self._text.close()
-        shutil.rmtree(self._scratch)
+        old = self._text
+        old.close()
+        shutil.rmtree(self._scratch, ignore_errors=True)
         self.rows = Rows()
-        self._text = Bm25Index.resume(None, self._scratch, self.rows, self.manifest.language)
+        self._text = (
+            Bm25Index.resume(None, self._scratch, self.rows, self.manifest.language)
+            if isinstance(old, Bm25Index)
+            else old.renumbered(self.rows)
+        )
+        encoder = self.manifest.encoder
+        blocks = documents.vectors(encoder.dim) if encoder else []
         for start in range(0, documents.rows, BATCH):
             faults.point("compact.text")
             batch = [documents[row] for row in range(start, min(start + BATCH, documents.rows))]
-            self._text.add([d.id for d in batch], [d.full_text for d in batch], [d.metadata for d in batch])
+            self._add_text(batch, blocks[0][start : start + BATCH] if blocks else None)
 
     def _replace_manifest(self, manifest: Manifest, files: Mapping[str, FileRecord]) -> Manifest:
         """Commit a manifest whose files are written, and sweep those that it leaves out."""
-        manifest = dataclasses.replace(manifest, files=files)
+        on_server = {} if isinstance(self._text, Bm25Index) else self._text.store.settings.to_json()
+        manifest = dataclasses.replace(manifest, files=files, elastic=on_server)
         storage.sync(self.directory)
         faults.point("commit.prepared")
         storage.replace_manifest(self.directory, manifest)
         self.manifest = manifest
+        if not isinstance(self._text, Bm25Index):
+            self._text.settle()
         self._clear()
         storage.sweep(self.directory, manifest.files, COMMITTED)
         faults.point("commit.ended")
@@ -220,7 +252,7 @@ class Writer:
     def _write_files(self, name: str, manifest: Manifest, merged: Sequence[Segment]) -> dict[str, FileRecord]:
         """Write what changed and return all files of the coming generation."""
         files = dict(self.manifest.files)
-        if self._documents:
+        if self._documents or merged:
             earlier = [segment.name for segment in merged]
             for segment in earlier:
                 _replace(files, f"{storage.SEGMENTS}/{segment}", {})
@@ -255,6 +287,8 @@ class Writer:
         """Snapshot the BM25 side; a segment file keeps its name and content, so its checksum is reused."""
         self._text.commit()
         faults.point("text.committed")
+        if not isinstance(self._text, Bm25Index):
+            return {}
         target = self.directory / storage.TEXT / name
         target.parent.mkdir(exist_ok=True)
         self._text.snapshot(target)

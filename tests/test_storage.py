@@ -128,7 +128,14 @@ def test_documents_are_read_back_by_row_over_segments(tmp_path: Path) -> None:
     assert [store[row] for row in range(3)] == first + second
     assert store.ids() == ["1", "2", "ü"]
     assert list(store.metadata()) == [d.metadata for d in first + second]
-    assert [block.tolist() for block in store.vectors(2)] == [vectors[:2].tolist(), vectors[2:].tolist()]
+    (block,) = store.vectors(2)
+    assert block.tolist() == vectors.tolist()
+    (mapped,) = DocumentStore(tmp_path, [Segment("000001", 2)]).vectors(2)
+    assert isinstance(mapped, np.memmap)
+    assert mapped.tolist() == vectors[:2].tolist()
+    (tmp_path / "segments" / "000002" / "vectors.f32").write_bytes(b"1234")
+    with pytest.raises(DamagedError, match=r"000002.*vectors\.f32 is too short"):
+        store.vectors(2)
 
 
 def test_a_segment_written_behind_others_holds_theirs_first(tmp_path: Path) -> None:

@@ -18,6 +18,9 @@ from linker.cli.common import (
     print_json,
 )
 
+from linker.cli import elastic
+from linker.cli.elastic import Backend, IndexName, Replicas, Shards, Urls
+
 if TYPE_CHECKING:
     from linker.building import BuildReport
     from linker.tuning import Candidate
@@ -46,10 +49,18 @@ def build(
         str, typer.Option(metavar="NAME|PATH|none", help="Encoder of the dense side; none for BM25 alone.")
     ] = "none",
     vectors: Annotated[
-        Literal["flat", "hnsw", "ivfpq"],
-        typer.Option(help="Exact (flat) or approximate; flat is right below about 200,000 documents."),
+        Literal["flat", "hnsw", "ivfpq", "elastic-flat", "elastic-hnsw", "elastic-int8_hnsw"],
+        typer.Option(
+            help="Exact (flat) or approximate; flat is right below about 200,000 documents. elastic-…: on "
+            "Elasticsearch, not in the search process."
+        ),
     ] = "flat",
     language: Annotated[str, typer.Option(help="Language of stemming and stop words.")] = "english",
+    backend: Backend = "embedded",
+    url: Urls = None,
+    index: IndexName = None,
+    shards: Shards = None,
+    replicas: Replicas = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from an interrupted build.")] = False,
     batch_size: BatchSize = 256,
     precision: PrecisionOption = "float32",
@@ -75,6 +86,7 @@ def build(
         Columns(id_column, text_column, title_column),
         precision,
         compiled,
+        elastic.settings(backend, url, index or out.name, shards, replicas, vectors),
     )
     report = building.build(corpus, out, options, resume=resume)
     _report(report, out, as_json)
@@ -155,7 +167,7 @@ def delete(
 
 
 def compact(directory: Index, as_json: AsJson = False) -> None:
-    """Drop what removed documents still take: their texts, vectors and share in BM25's statistics."""
+    """Drop what removed documents still take: texts, vectors, their share in BM25's statistics; make one segment."""
     from indexes.writer import Writer
 
     with Writer.open(directory) as writer:
@@ -165,7 +177,7 @@ def compact(directory: Index, as_json: AsJson = False) -> None:
     sizes = [sum(f.bytes for f in manifest.files.values()) for manifest in (before, after)]
     if as_json:
         print_json({"dropped": dropped, "documents": after.documents, "bytes": sizes[1]})
-    elif dropped:
+    elif after is not before:
         print(
             f"{directory}: {after.documents} documents, {dropped} removed ones dropped, "
             f"{sizes[0]} bytes before and {sizes[1]} now"
@@ -187,6 +199,7 @@ def info(directory: Index, as_json: AsJson = False) -> None:
         "generation": manifest.generation,
         "language": manifest.language,
         "vectors": manifest.vectors,
+        "elastic": dict(manifest.elastic) or None,
         "encoder": dataclasses.asdict(manifest.encoder) if manifest.encoder else None,
         "search": dict(manifest.search) or None,
         "bytes": sum(f.bytes for f in manifest.files.values()),
@@ -213,6 +226,7 @@ def verify(directory: Index, as_json: AsJson = False) -> None:
         if newer.generation == manifest.generation:
             break
         manifest = newer  # a writer committed meanwhile
+    lines += elastic.differences(directory)
     if as_json:
         print_json({"files": len(manifest.files), "damaged": lines})
     else:
@@ -220,6 +234,8 @@ def verify(directory: Index, as_json: AsJson = False) -> None:
             print(f"damaged: {line}")
         if not lines:
             print(f"{directory}: {len(manifest.files)} files, all as they were written")
+            if manifest.elastic:
+                print(f"{manifest.elastic['index']} holds the same documents, by count and a sample's content")
     if lines:
         raise typer.Exit(1)
 

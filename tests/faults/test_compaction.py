@@ -1,5 +1,6 @@
 """Compaction: what is left answers as an index that never held the removed documents."""
 
+import functools
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,9 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from indexes import collection, storage
+from indexes import manifest as manifests
 from indexes.collection import Collection
 from indexes.interface import Document, Filter, IndexesError
 from indexes.manifest import EncoderRecord, Manifest
+from indexes.vectors import FaissIndex
 from indexes.writer import Writer
 from tests.faults.support import assert_tidy, content
 from tests.helpers import HashEncoder, linker, sentence, write_corpus
@@ -38,8 +42,8 @@ def fresh(out: Path, documents: Sequence[Document], manifest: Manifest = EMPTY) 
 
 
 def live(out: Path) -> list[Document]:
-    collection = Collection.open(out)
-    return [collection.document(id_) for id_ in collection.rows.ids if id_ in collection.rows]
+    opened = Collection.open(out)
+    return [opened.document(id_) for id_ in opened.rows.ids if id_ in opened.rows]
 
 
 def filtered(out: Path, mode: str) -> list[tuple[tuple[str, ...], list[float]]]:
@@ -61,6 +65,7 @@ changes = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(changes, st.randoms(use_true_random=False))
 def test_random_changes_then_compaction_equal_a_fresh_build(
@@ -119,9 +124,9 @@ def test_dense_answers_do_not_change_and_an_open_reader_keeps_its_generation(tmp
     assert {mode: answers(reader, mode) for mode in before} == before
 
 
-def answers(collection: Collection, mode: str) -> list[tuple[tuple[str, ...], list[float]]]:
+def answers(opened: Collection, mode: str) -> list[tuple[tuple[str, ...], list[float]]]:
     texts = [sentence(random.Random(n), 4) for n in range(5)]
-    answer = collection.hybrid.search(texts, 60, embed=ENCODER.encode, mode=mode)  # type: ignore[arg-type] # a name
+    answer = opened.hybrid.search(texts, 60, embed=ENCODER.encode, mode=mode)  # type: ignore[arg-type] # a name
     return [(h.ids, h.scores.tolist()) for h in answer.hits]
 
 
@@ -140,11 +145,13 @@ def test_nothing_to_compact_commits_nothing(tmp_path: Path) -> None:
     assert_tidy(out)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["hnsw", "ivfpq"])
-def test_approximate_structures_are_built_again(kind: str, tmp_path: Path) -> None:
+def test_approximate_structures_are_built_again(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collection, "FaissIndex", functools.partial(FaissIndex, exact_below=100))
     rng = np.random.default_rng(4)
-    count, manifest = 10_200, Manifest(vectors=kind, encoder=EMPTY.encoder)
+    count, manifest = 1200, Manifest(vectors=kind, encoder=EMPTY.encoder)
     documents = [Document(f"d{n}", "word") for n in range(count)]
     vectors = rng.standard_normal((count, ENCODER.dim)).astype(np.float32)
     kept = [n for n in range(count) if n % 100]
@@ -159,10 +166,10 @@ def test_approximate_structures_are_built_again(kind: str, tmp_path: Path) -> No
         writer.commit()
     answers = []
     for name in ("i", "fresh"):
-        collection = Collection.open(tmp_path / name)
-        assert collection.manifest.only_file("graph")
-        assert collection.hybrid.vectors is not None
-        rows, scores = collection.hybrid.vectors.search_rows(vectors[:200], 1)
+        opened = Collection.open(tmp_path / name)
+        assert opened.manifest.only_file("graph")
+        assert opened.hybrid.vectors is not None
+        rows, scores = opened.hybrid.vectors.search_rows(vectors[:200], 1)
         answers.append((rows[:, 0], scores[:, 0]))
     (rows, scores), (expected, _) = answers
     own = np.array([kept.index(n) if n % 100 else -1 for n in range(200)])
@@ -184,3 +191,32 @@ def test_the_command(tmp_path: Path) -> None:
     assert linker("index", "verify", out).returncode == 0
     linker("index", "delete", out, "d150")
     assert '"dropped":1' in linker("index", "compact", out, "--json").stdout
+
+
+@pytest.mark.parametrize("count", [300, 280])  # the last commit adds some documents, or none
+def test_a_build_and_a_compaction_leave_one_segment(count: int, tmp_path: Path) -> None:
+    corpus, out = write_corpus(tmp_path / "c.jsonl", count), tmp_path / "i"
+    linker("index", "build", corpus, "--out", out, "--batch-size", "20", "--commit-every", "40")
+    manifest = manifests.load(out)
+    assert manifest.generation > 5
+    assert [s.rows for s in manifest.segments] == [count]
+    for prefix in ("x", "y"):
+        linker(
+            "index", "add", out, write_corpus(tmp_path / "m.jsonl", 60 + ord(prefix) % 2 * 50, prefix=prefix)
+        )
+    found, text = content_of_bm25(out), storage.TEXT
+    before = manifests.load(out)
+    assert len(before.segments) > 1
+    assert '"dropped":0' in linker("index", "compact", out, "--json").stdout
+    after = manifests.load(out)
+    assert [s.rows for s in after.segments] == [before.rows]
+    assert {f for f in after.files if f.startswith(text)} == {f for f in before.files if f.startswith(text)}
+    assert content_of_bm25(out) == found
+    assert_tidy(out)
+
+
+def content_of_bm25(out: Path) -> object:
+    opened = Collection.open(out)
+    hits = opened.hybrid.search([sentence(random.Random(2), 4)], 50, mode="bm25").hits[0]
+    documents = [opened.documents[row] for row in range(len(opened.rows.ids))]
+    return documents, hits.ids, hits.scores.tolist()

@@ -1,4 +1,4 @@
-"""One flipped byte in any file: `verify` names the file, and opening the index refuses."""
+"""A flipped byte, a cut end or no file at all: `verify` names the file, and opening the index refuses."""
 
 import random
 import shutil
@@ -9,7 +9,8 @@ import pytest
 from indexes import manifest as manifests
 from indexes import storage
 from indexes.collection import Collection
-from indexes.interface import DamagedError
+from indexes.interface import DamagedError, Document, IndexesError
+from indexes.writer import Writer
 from linker import building
 from linker.engine import Engine
 from tests.helpers import HashEncoder, linker, write_corpus
@@ -28,31 +29,61 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
             [corpus], folder / "i", building.BuildOptions("hash", "hnsw", batch_size=2000, commit_every=6000)
         )
     engine = Engine(folder / "i", encoder=HashEncoder())
+    engine.add([Document("new", "a later document")])
     engine.delete(["d5", "d6"])
-    folders = {name.partition("/")[0] for name in engine.collection.manifest.files}
-    assert folders == {"segments", "text", "deleted", "quarantine", "graph"}
+    assert kinds(folder / "i") == {"segments", "text", "deleted", "quarantine", "graph"}
+    assert len(engine.collection.manifest.segments) == 2
     return folder / "i"
 
 
-def test_flips_are_named_and_refused(sound: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def compacted(sound: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("compacted") / "i"
+    shutil.copytree(sound, out)
+    with Writer.open(out) as writer:
+        writer.compact()
+    assert kinds(out) == {"segments", "text", "quarantine", "graph"}
+    return out
+
+
+def kinds(out: Path) -> set[str]:
+    return {name.partition("/")[0] for name in manifests.load(out).files}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("state", ["sound", "compacted"])
+def test_flips_and_cuts_are_named_and_refused(
+    state: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     copy = tmp_path / "i"
-    shutil.copytree(sound, copy)
+    shutil.copytree(request.getfixturevalue(state), copy)
     rng = random.Random(3)
     paths = [p for p in sorted(copy.rglob("*")) if p.is_file() and p.stat().st_size]
-    assert len(paths) > 12
+    assert len(paths) > 8
     for path in paths:
         data = path.read_bytes()
-        for place in {0, len(data) - 1, *(rng.randrange(len(data)) for _ in range(3))}:
+        for place in {0, len(data) - 1, *(rng.randrange(len(data)) for _ in range(2))}:
             damaged = bytearray(data)
             damaged[place] ^= 1 << rng.randrange(8)
-            path.write_bytes(damaged)
-            with pytest.raises(DamagedError, match=path.name):
-                Collection.open(copy)
-            if path.name != manifests.NAME:
-                (line,) = storage.damage(copy, manifests.load(copy))
-                assert str(path) in line
+            check_refused(copy, path, bytes(damaged))
+        for length in {0, rng.randrange(len(data)), len(data) - 1}:
+            check_refused(copy, path, data[:length])
+        path.unlink()
+        with pytest.raises(IndexesError, match=copy.name if path.name == manifests.NAME else path.name):
+            Collection.open(copy)
         path.write_bytes(data)
     Collection.open(copy)
+
+
+def check_refused(copy: Path, path: Path, damaged: bytes) -> None:
+    path.write_bytes(damaged)
+    with pytest.raises(DamagedError, match=path.name):
+        Collection.open(copy)
+    with pytest.raises(DamagedError, match=path.name), Writer.open(copy):
+        pass
+    if path.name != manifests.NAME:
+        (line,) = storage.damage(copy, manifests.load(copy))
+        assert str(path) in line
 
 
 def test_verify_command_names_the_file_and_fails(sound: Path, tmp_path: Path) -> None:
