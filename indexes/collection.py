@@ -53,11 +53,9 @@ class Collection:
         self.directory, self.manifest = directory, manifest
         self.documents = DocumentStore(directory, manifest.segments)
         self.rows = read_rows(directory, manifest, self.documents)
-        folder = text_folder(directory, manifest)
-        self.text = (
-            Bm25Index.open(folder, self.rows, manifest.language) if folder else Bm25Index(manifest.language)
-        )
-        self.hybrid = HybridIndex(self.rows, self._open_vectors(), self.text, self._settings(on_failure))
+        self.text, vectors = self._open_on_server() if manifest.elastic else (self._open_text(), None)
+        vectors = vectors or self._open_vectors()
+        self.hybrid = HybridIndex(self.rows, vectors, self.text, self._settings(on_failure))
 
     @classmethod
     def open(cls, directory: Path, *, on_failure: OnFailure = "degrade") -> Self:
@@ -70,6 +68,19 @@ class Collection:
                 # A writer may have committed and swept between the check and the opening: then there is a newer one.
                 if manifests.load(directory).generation == manifest.generation:
                     raise
+
+    def _open_text(self) -> RowSearch:
+        folder, language = text_folder(self.directory, self.manifest), self.manifest.language
+        return Bm25Index.open(folder, self.rows, language) if folder else Bm25Index(language)
+
+    def _open_on_server(self) -> tuple[RowSearch, RowSearch | None]:
+        from indexes.elastic_side import open_sides, vector_kind
+
+        try:
+            return open_sides(self.manifest, self.rows)
+        except MissingExtraError as error:
+            side = Unavailable(error)
+            return side, side if vector_kind(self.manifest)[0] else None
 
     def _open_vectors(self) -> RowSearch | None:
         encoder = self.manifest.encoder

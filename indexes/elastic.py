@@ -281,11 +281,9 @@ class ElasticVectors(_Side):
         self, queries: Matrix, k: int, clauses: list[dict[str, Any]]
     ) -> tuple[RowArray, ScoreArray]:
         breadth = min(max(self._breadth, 2 * k), WINDOW)
-        options: dict[str, Any] = {"k": k, "num_candidates": breadth, "filter": clauses}
-        if self.kind == "int8_hnsw":
-            options["rescore_vector"] = {
-                "oversample": 2.0
-            }  # by the float32 vectors, so that a score is a cosine
+        options: dict[str, Any] = {"k": max(k, 10), "num_candidates": breadth, "filter": clauses}
+        if self.kind == "int8_hnsw":  # three times as many are scored by their float32 vectors
+            options["rescore_vector"] = {"oversample": 3.0}
         rows, scores = self._top(
             [{"knn": {"field": "vector", "query_vector": q.tolist(), **options}} for q in queries], k
         )

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 KINDS = ("flat", "hnsw", "int8_hnsw")
 FORMAT = 1
-NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,150}(\.\d+)?")
 DELETED_AT_ONCE = 10_000
 LONGEST_VALUE = 200  # characters of a metadata value kept as they are; longer ones by checksum
 
 
 def new_name(stem: str) -> str:
-    """Return a name for an index of a directory: its readable stem and something that no other has."""
-    readable = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:40]
-    return f"linker-{readable}-{secrets.token_hex(4)}" if readable else f"linker-{secrets.token_hex(4)}"
+    """Return a name for an index: a readable stem, and chance, so that no two directories ever share one."""
+    readable = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:60] or "linker"
+    return f"{readable}-{secrets.token_hex(5)}"
 
 
 def mapping(dim: int, kind: str) -> dict[str, Any]:
@@ -65,8 +65,8 @@ def mapping(dim: int, kind: str) -> dict[str, Any]:
 
 def check_name(name: str) -> str:
     """Return `name` if Elasticsearch takes it for an index. Raises IndexesError."""
-    if not NAME.fullmatch(name) or name in (".", ".."):
-        raise IndexesError(f"cannot name an index {name!r}: use small letters, digits, '-', '_' and '.'")
+    if not NAME.fullmatch(name):
+        raise IndexesError(f"cannot name an index {name!r}: use small letters, digits, '-' and '_'")
     return name
 
 
@@ -97,7 +97,7 @@ class ElasticStore:
         if taken:
             raise IndexesError(
                 f"{self.settings.index!r} is there already: choose another name with --index, "
-                "or drop what is there if nothing needs it"
+                "or delete what is there if nothing needs it"
             )
         self._create(f"{self.settings.index}-g000001", dim, kind, {self.settings.index: {}})
 
@@ -142,8 +142,8 @@ class ElasticStore:
                 source["terms"] = terms[place]
             if vectors is not None:
                 source["vector"] = vectors[place]
-            if metadata is not None and metadata[place]:
-                source["meta"] = meta_terms(metadata[place])
+            if metadata is not None and (meta := meta_terms(metadata[place])):
+                source["meta"] = meta
             self.bulk.put(
                 Operation(
                     b'{"index":{"_id":"%d"}}' % (first + place),
@@ -252,7 +252,7 @@ class ElasticStore:
 
         `promote` on that store gives it the alias.
         """
-        number = int(self.generation().rpartition("-g")[2]) + 1 if self._has_alias() else 1
+        number = int(self.generation().rpartition("-g")[2]) + 1 if self.exists() else 1
         coming = ElasticStore(self.settings, bulk=self._bulk_settings)
         coming._target = f"{self.settings.index}-g{number:06d}"
         with self.errors():  # what an interrupted rebuild left
@@ -260,7 +260,8 @@ class ElasticStore:
         coming._create(coming._target, dim, kind, {})
         return coming
 
-    def _has_alias(self) -> bool:
+    def exists(self) -> bool:
+        """Say whether there is an index behind the alias."""
         with self.errors():
             return bool(self.client.indices.exists_alias(name=self.settings.index))
 
@@ -268,21 +269,23 @@ class ElasticStore:
         """Move the alias to this store's generation in one step, then delete the others."""
         alias, new = self.settings.index, self._target
         with self.errors():
-            names = self.client.indices.get(index=f"{alias}-g*", expand_wildcards="all").body
+            names = self.client.indices.get(index=f"{alias}-g*", expand_wildcards="open").body
             old = [name for name in names if name != new]
             actions: list[dict[str, Any]] = [{"add": {"index": new, "alias": alias}}]
             actions += [{"remove_index": {"index": name}} for name in old]
             self._patient.indices.update_aliases(actions=actions)
         self._target = alias
 
-    def drop(self) -> None:
-        """Delete every generation."""
+    def drop(self, numberings: bool = False) -> None:
+        """Delete every generation; with `numberings`, those of the other numberings of the same index instead."""
+        stem, _, _ = self.settings.index.partition(".")
+        kept = re.compile(rf"{re.escape(self.settings.index)}-g\d{{6}}")
+        known = re.compile(rf"{re.escape(stem)}(\.\d+)?-g\d{{6}}")
         with self.errors():
-            names = list(
-                self.client.indices.get(index=f"{self.settings.index}-g*", expand_wildcards="all").body
-            )
+            names = [n for n in self.client.indices.get(index=f"{stem}*-g*").body if known.fullmatch(n)]
+            names = [n for n in names if bool(kept.fullmatch(n)) != numberings]
             if names:
-                self._patient.indices.delete(index=names)
+                self._patient.indices.delete(index=names, ignore_unavailable=True)
 
 
 def _body(body: Mapping[str, Any]) -> bytes:

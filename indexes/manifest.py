@@ -55,7 +55,7 @@ class BuildRecord:
 class Manifest:
     """One generation of an index."""
 
-    vectors: str = "none"  # none | flat | hnsw | ivfpq
+    vectors: str = "none"  # none | flat | hnsw | ivfpq | elastic-flat | elastic-hnsw | elastic-int8_hnsw
     language: str = "english"
     encoder: EncoderRecord | None = None
     generation: int = 0
@@ -65,6 +65,7 @@ class Manifest:
     build: BuildRecord = field(default_factory=BuildRecord)
     search: Mapping[str, Any] = field(default_factory=dict)  # what `index tune` chose
     files: Mapping[str, FileRecord] = field(default_factory=dict)
+    elastic: Mapping[str, Any] = field(default_factory=dict)  # where the BM25 side is, if it is on a server
     format: int = FORMAT
 
     @property

@@ -18,6 +18,7 @@ import xxhash
 
 from indexes import faults, storage
 from indexes import manifest as manifests
+from indexes.elastic_client import ElasticSettings
 from indexes.interface import Document, IndexesError, Matrix
 from indexes.manifest import BuildRecord, EncoderRecord, Manifest
 from indexes.writer import Writer
@@ -43,6 +44,7 @@ class BuildOptions:
     columns: Columns | None = None
     precision: Precision = "float32"
     compiled: bool = False
+    elastic: ElasticSettings | None = None  # where the BM25 side lives, if not in the directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +73,23 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
             return BuildReport(found.documents, 0, 0, found.generation)
         opened = Writer.open(out)
     else:
+        _reach(options.elastic)
         opened = Writer.create(out, wanted, _own_model(Path(options.encoder)))
     with _interruptible() as interrupted, opened as writer:
         return _Intake(writer, encoder, options).run(corpora, interrupted)
 
 
 def create(
-    out: str | Path, *, encoder: str | Path = "none", vectors: str = "flat", language: str = "english"
+    out: str | Path,
+    *,
+    encoder: str | Path = "none",
+    vectors: str = "flat",
+    language: str = "english",
+    elastic: ElasticSettings | None = None,
 ) -> None:
     """Make an empty index in a new directory, to be filled by `Engine.add`. Raises IndexesError where one is."""
-    options = BuildOptions(str(encoder), vectors, language)
+    options = BuildOptions(str(encoder), vectors, language, elastic=elastic)
+    _reach(elastic)
     model = _encoder(options)
     manifest = _manifest(options, model, BuildRecord())
     with Writer.create(Path(out), manifest, _own_model(Path(options.encoder))):
@@ -92,7 +101,21 @@ def _manifest(options: BuildOptions, encoder: Encoder | None, build: BuildRecord
     name = str(path.resolve()) if path.is_dir() else options.encoder  # the search may run from another folder
     record = EncoderRecord(name, encoder.fingerprint, encoder.dim) if encoder else None
     vectors = options.vectors if encoder else "none"
-    return Manifest(vectors=vectors, language=options.language, encoder=record, build=build)
+    elastic = options.elastic.to_json() if options.elastic else {}
+    return Manifest(vectors=vectors, language=options.language, encoder=record, build=build, elastic=elastic)
+
+
+def _reach(settings: ElasticSettings | None) -> None:
+    """Raise BackendUnavailableError, before anything is written, if there is a server and it does not answer."""
+    if settings is None:
+        return
+    from indexes.elastic_store import ElasticStore
+
+    store = ElasticStore(settings)
+    try:
+        store.exists()
+    finally:
+        store.close()
 
 
 def add(
@@ -172,6 +195,7 @@ def _check_same_build(found: Manifest, wanted: Manifest, out: Path) -> None:
         ("--encoder", same_encoder),
         ("--vectors", found.vectors == wanted.vectors),
         ("--language", found.language == wanted.language),
+        ("--backend", bool(found.elastic) == bool(wanted.elastic)),
     ):
         if not equal:
             raise IndexesError(f"{out} was being built with another {what}: give the same one to go on")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from linker.cli import elastic
 from linker.cli.common import (
     AsJson,
     CompileOption,
@@ -17,8 +18,6 @@ from linker.cli.common import (
     note,
     print_json,
 )
-
-from linker.cli import elastic
 from linker.cli.elastic import Backend, IndexName, Replicas, Shards, Urls
 
 if TYPE_CHECKING:
@@ -226,7 +225,7 @@ def verify(directory: Index, as_json: AsJson = False) -> None:
         if newer.generation == manifest.generation:
             break
         manifest = newer  # a writer committed meanwhile
-    lines += elastic.differences(directory)
+    lines = lines or elastic.differences(directory)
     if as_json:
         print_json({"files": len(manifest.files), "damaged": lines})
     else:
@@ -235,7 +234,9 @@ def verify(directory: Index, as_json: AsJson = False) -> None:
         if not lines:
             print(f"{directory}: {len(manifest.files)} files, all as they were written")
             if manifest.elastic:
-                print(f"{manifest.elastic['index']} holds the same documents, by count and a sample's content")
+                print(
+                    f"{manifest.elastic['index']} holds the same documents, by count and a sample's content"
+                )
     if lines:
         raise typer.Exit(1)
 

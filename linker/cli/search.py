@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -44,6 +44,12 @@ def search(
     rerank_weight: Annotated[
         float, typer.Option(min=0, max=1, help="Share of --rerank in the score; below 1, z-scores are mixed.")
     ] = 1.0,
+    on_failure: Annotated[
+        Literal["degrade", "fail"],
+        typer.Option(
+            help="When one side of a hybrid is down: answer with the other one and say so, or fail."
+        ),
+    ] = "degrade",
     as_json: AsJson = False,
 ) -> None:
     """Search an index: --text prints documents, --queries writes a run in TREC's six columns."""
@@ -54,7 +60,7 @@ def search(
     from linker.engine import Engine
     from linker.reranking import load_reranker
 
-    engine = Engine.open(directory, encoder=encoder)
+    engine = Engine.open(directory, encoder=encoder, on_failure=on_failure)
     find = functools.partial(
         engine.search,
         k=k,

@@ -1,0 +1,93 @@
+"""What the index commands say about Elasticsearch: its options, and `linker index rebuild`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from linker.cli.common import AsJson, Index, print_json
+
+if TYPE_CHECKING:
+    from indexes.elastic_client import ElasticSettings
+
+Backend = Annotated[
+    Literal["embedded", "elastic"],
+    typer.Option(help="Where the BM25 side lives: in the directory, or on Elasticsearch (needs --url)."),
+]
+Urls = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--url",
+        metavar="URL",
+        help="Elasticsearch's address; repeat it for several nodes.",
+        show_default=False,
+    ),
+]
+IndexName = Annotated[
+    str | None,
+    typer.Option(
+        "--index",
+        metavar="NAME",
+        help="Beginning of the name on Elasticsearch; default: DIR's.",
+        show_default=False,
+    ),
+]
+Shards = Annotated[
+    int | None, typer.Option(min=1, help="Shards on Elasticsearch; default 1.", show_default=False)
+]
+Replicas = Annotated[
+    int | None, typer.Option(min=0, help="Copies of each shard; default 0.", show_default=False)
+]
+
+
+def settings(
+    backend: str,
+    urls: list[str] | None,
+    name: str,
+    shards: int | None,
+    replicas: int | None,
+    vectors: str,
+) -> ElasticSettings | None:
+    """Return what a build needs to know of the server; refuse options that say nothing for the embedded backend."""
+    if backend == "embedded":
+        if urls or shards is not None or replicas is not None or vectors.startswith("elastic-"):
+            raise typer.BadParameter("--url, --shards, --replicas and elastic vectors need --backend elastic")
+        return None
+    if not urls:
+        raise typer.BadParameter("--backend elastic needs --url, for example http://127.0.0.1:9200")
+    from indexes.elastic_client import ElasticSettings
+    from indexes.elastic_store import new_name
+
+    return ElasticSettings(tuple(urls), new_name(name), shards or 1, replicas or 0)
+
+
+def rebuild(
+    directory: Index,
+    url: Urls = None,
+    shards: Shards = None,
+    replicas: Replicas = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fill a new index on Elasticsearch from the directory, then put it in the old one's place; searches go on."""
+    from indexes.elastic_side import rebuild as run
+
+    changes = {"urls": tuple(url) if url else None, "shards": shards, "replicas": replicas}
+    manifest = run(directory, {name: value for name, value in changes.items() if value is not None})
+    if as_json:
+        print_json({"documents": manifest.documents, "generation": manifest.generation, **manifest.elastic})
+    else:
+        print(f"{directory}: {manifest.documents} documents on {', '.join(manifest.elastic['urls'])}")
+
+
+def differences(directory: Path) -> list[str]:
+    """Return one line for each difference between the directory and what Elasticsearch holds of it."""
+    from indexes import manifest as manifests
+
+    manifest = manifests.load(directory)
+    if not manifest.elastic:
+        return []
+    from indexes.elastic_side import check
+
+    return check(directory, manifest)
