@@ -26,9 +26,14 @@ def load(path: Path, cls: type[T], overrides: Sequence[str] = ()) -> T:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
         raise ConfigError(f"cannot read {path}: {getattr(e, 'strerror', None) or e}") from None
+    return build(cls, values, overrides, str(path))
+
+
+def build(cls: type[T], values: dict[str, Any], overrides: Sequence[str], where: str) -> T:
+    """Make `cls` of values, which are changed, and overrides; `where` is named in errors. Raises ConfigError."""
     for text in overrides:
         _override(values, text)
-    return _build(cls, values, str(path), "")
+    return _build(cls, values, where, "")
 
 
 def _override(values: dict[str, Any], text: str) -> None:

@@ -25,7 +25,8 @@ MAY = {
     "training": {"indexes", "corpora", "encoders", "evaluation", "tokens"},
     "crosslingual": {"indexes", "corpora", "encoders", "evaluation"},
     "pairs": {"indexes", "config", "encoders", "evaluation"},
-    "engine": {"indexes", "corpora", "encoders", "tuning"},
+    "reranking": {"indexes", "pairs"},
+    "engine": {"indexes", "corpora", "encoders", "reranking", "tuning"},
     "building": {"indexes", "corpora", "encoders"},
     "finding": {"indexes", "corpora", "engine", "review"},
     "doctor": {"indexes"},
@@ -33,6 +34,7 @@ MAY = {
     "demo": {"demo_training", "indexes", "building", "corpora", "encoders", "engine", "evaluation", "training"},
     "cli": {"indexes", "building",
             "config", "corpora", "crosslingual", "doctor", "encoders", "engine", "evaluation", "finding", "pairs",
+            "reranking",
             "review", "training", "tuning"},
     "__main__": {"cli"},
 }  # fmt: skip

@@ -9,7 +9,20 @@ from collections.abc import Callable
 import typer
 
 from indexes.errors import IndexesError
-from linker.cli import bucc, doctor, elastic, evaluate, explain, find, index, link, models, search, similarity
+from linker.cli import (
+    bucc,
+    doctor,
+    elastic,
+    evaluate,
+    explain,
+    find,
+    index,
+    link,
+    models,
+    search,
+    similarity,
+    sts,
+)
 from linker.errors import LinkerError
 
 app = typer.Typer(
@@ -32,6 +45,12 @@ similarity_app = typer.Typer(
     help="How alike two news articles are, with named entities.", no_args_is_help=True, rich_markup_mode=None
 )
 app.add_typer(similarity_app, name="similarity")
+sts_app = typer.Typer(
+    help="Scorers of sentence pairs, also for --rerank: train, predict, evaluate.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(sts_app, name="sts")
 COMMANDS: tuple[Callable[..., None], ...] = (
     search.search,
     find.find,
@@ -61,6 +80,7 @@ SIMILARITY_COMMANDS: tuple[Callable[..., None], ...] = (
     similarity.predict,
     similarity.evaluate,
 )
+STS_COMMANDS: tuple[Callable[..., None], ...] = (sts.train, sts.predict, sts.evaluate)
 for command in COMMANDS:
     app.command()(command)
 for command in INDEX_COMMANDS:
@@ -69,6 +89,8 @@ for command in BUCC_COMMANDS:
     bucc_app.command()(command)
 for command in SIMILARITY_COMMANDS:
     similarity_app.command()(command)
+for command in STS_COMMANDS:
+    sts_app.command()(command)
 
 
 @app.callback(invoke_without_command=True)

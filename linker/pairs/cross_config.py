@@ -31,6 +31,7 @@ class StsConfig:
     dropout: float = 0.1
     max_length: int = 128
     siamese: bool = True
+    frozen: bool = False  # a head over the vectors of an encoder that is not trained
     both_orders: bool = False
     loss: Loss = "soft+mse"
     lr: float = 3e-5  # of the backbone
@@ -53,6 +54,9 @@ class StsConfig:
 
 PRESETS = {
     "recommended": StsConfig(),
+    "frozen": StsConfig(
+        frozen=True, dropout=0.0, lr=1e-3, epochs=4, batch_size=128, patience=0, measure="pearson"
+    ),
     "paper": StsConfig(
         siamese=False,
         loss="cross-entropy",

@@ -21,6 +21,7 @@ from linker.pairs.cross_config import Loss, StsConfig
 from linker.pairs.cross_encoder import CrossEncoder
 from linker.pairs.data import TOP, Pair, golds
 from linker.pairs.scorer import (
+    BATCH,
     GRADES,
     Golds,
     PairScorer,
@@ -172,9 +173,10 @@ def fit_prior(encoder: PairScorer, pairs: Sequence[tuple[str, str]], gold: Golds
         encoder.head.prior.copy_(torch.tensor([max(slope, 0.1), offset, -math.log(variance)]))
 
 
-def figures(pairs: Sequence[Pair], scorer: PairScorer) -> dict[str, float]:
+def figures(pairs: Sequence[Pair], scorer: PairScorer, batch_size: int = BATCH) -> dict[str, float]:
     """Return the figures of a scorer on graded pairs; see `figures_of`."""
-    return figures_of(golds(pairs), scorer.probabilities([p.texts for p in pairs]))
+    found = scorer.probabilities([p.texts for p in pairs], batch_size=batch_size)
+    return figures_of(golds(pairs), found)
 
 
 def figures_of(gold: Sequence[float], probabilities: npt.ArrayLike) -> dict[str, float]:

@@ -31,9 +31,9 @@ class FrozenHead(nn.Module):
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
         """Map vectors [B, d] and [B, d] to logits [B, 6]."""
-        u, v = (functional.normalize(self.map(self.dropout(side)), dim=1) for side in (first, second))
+        u, v = (functional.normalize(self.map(side), dim=1) for side in (first, second))
         features = torch.cat([(u - v).abs(), u * v], dim=1)
-        logits: Tensor = self.head(features, (u * v).sum(1))
+        logits: Tensor = self.head(self.dropout(features), (u * v).sum(1))
         return logits
 
 

@@ -1,0 +1,147 @@
+"""`linker sts`: train, use and judge scorers of sentence pairs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from linker.cli.common import AsJson, note, print_json
+
+MEASURES = ("spearman", "pearson", "mse", "spearman_argmax", "pearson_argmax", "mse_argmax")
+Files = Annotated[
+    list[Path],
+    typer.Argument(metavar="PAIRS...", help="JSONL or TSV: text1, text2, score.", show_default=False),
+]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A folder of `sts train`.", show_default=False)]
+Top = Annotated[float, typer.Option(help="The highest score in the files; 1 for yes and no.")]
+Batch = Annotated[int, typer.Option(min=1, help="Pairs scored at once.")]
+
+
+def train(
+    files: Files,
+    out: Annotated[
+        Path | None, typer.Option(metavar="MODEL", help="Where the model goes.", show_default=False)
+    ] = None,
+    backbone: Annotated[
+        str, typer.Option(metavar="NAME|PATH", help="A transformers model; of the preset frozen, an encoder.")
+    ] = "minilm",
+    preset: Annotated[
+        Literal["recommended", "paper", "frozen"], typer.Option(help="Which settings to start from.")
+    ] = "recommended",
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Override one, e.g. epochs=3.", show_default=False),
+    ] = None,
+    dev: Annotated[
+        Path | None,
+        typer.Option(metavar="PAIRS", help="Keep the epoch that is best here.", show_default=False),
+    ] = None,
+    dev_share: Annotated[
+        float, typer.Option(min=0, max=0.5, help="Without --dev: share of the pairs set aside for that.")
+    ] = 0.1,
+    init: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MODEL", help="Go on from this model, not from the backbone.", show_default=False
+        ),
+    ] = None,
+    folds: Annotated[
+        int, typer.Option(min=0, help="Cross-validate in so many folds, each file by itself.")
+    ] = 0,
+    augment: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TRANSLATOR",
+            help="Add back-translations: m2m100, a model, FILE.jsonl or FILE.tsv of translations, or "
+            "'command:apertium -u {source}-{target}'.",
+            show_default=False,
+        ),
+    ] = None,
+    language: Annotated[str, typer.Option(help="The pairs' language, as the translator calls it.")] = "en",
+    via: Annotated[str, typer.Option(help="The language to translate to and back from.")] = "fr",
+    top: Top = 5.0,
+    as_json: AsJson = False,
+) -> None:
+    """Train a Cross-BERT-GRU, or the head of the frozen-feature variant, on graded pairs."""
+    if (out is None) == (folds == 0) or folds == 1:
+        raise typer.BadParameter("give --out for a model, or --folds (2 or more) for a cross-validation")
+    from linker.pairs import sts
+
+    config = sts.configure(preset, overrides or [])
+    recipe = sts.Recipe(config, backbone, init, augment, language, via)
+    resources = {path: sts.read_pairs(path, top=top) for path in files}
+    if folds:
+        rows = {
+            str(path): sts.cross_validate(recipe, pairs, folds, note) for path, pairs in resources.items()
+        }
+        _print_rows(rows, as_json)
+        return
+    assert out is not None
+    pairs = [pair for found in resources.values() for pair in found]
+    if dev:
+        held = sts.read_pairs(dev, top=top)
+    else:
+        pairs, held = sts.split_dev(pairs, dev_share, config.seed)
+    report = sts.train_and_save(recipe, pairs, held, out, note)
+    if as_json:
+        print_json({"model": str(out), "pairs": len(pairs), "kept": report.kept, "dev": report.dev})
+    else:
+        print(out)
+
+
+def predict(
+    model: Model,
+    files: Files,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write here, not to stdout.", show_default=False)
+    ] = None,
+    batch_size: Batch = 32,
+) -> None:
+    """Score pairs, a JSON line each: id, score (expected value, 0 to 1), grade (likeliest / 5), probabilities."""
+    from linker.pairs import sts
+
+    scorer = sts.load(model)
+    lines = [
+        line
+        for path in files
+        for line in sts.prediction_lines(scorer, sts.read_pairs(path, graded=False), batch_size)
+    ]
+    if out is None:
+        sys.stdout.writelines(lines)
+        return
+    from linker.files import write_atomically
+
+    write_atomically(out, "".join(lines).encode())
+    note(f"{out}: {len(lines)} pairs")
+
+
+def evaluate(
+    model: Model,
+    files: Files,
+    top: Top = 5.0,
+    batch_size: Batch = 32,
+    as_json: AsJson = False,
+) -> None:
+    """Judge a scorer on graded pairs, each file by itself: Spearman, Pearson, MSE on score/5."""
+    from linker.pairs import sts
+
+    scorer = sts.load(model)
+    rows = {}
+    for path in files:
+        pairs = sts.read_pairs(path, top=top)
+        rows[str(path)] = {"pairs": len(pairs), **sts.figures(pairs, scorer, batch_size)}
+    _print_rows(rows, as_json)
+
+
+def _print_rows(rows: dict[str, dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print_json(rows)
+        return
+    width = max(len(name) for name in rows)
+    print(f"{'':{width}}  {'pairs':>6}  " + "  ".join(f"{m:>15}" for m in MEASURES))
+    for name, row in rows.items():
+        figures = "  ".join(f"{row[m]:15.4f}" for m in MEASURES)
+        print(f"{name:{width}}  {row['pairs']:6}  {figures}")
