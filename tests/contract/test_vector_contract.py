@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import pytest
 
+from indexes.elastic import ElasticVectors
+from indexes.elastic_client import ElasticSettings
+from indexes.elastic_store import ElasticStore, new_name
 from indexes.exact import ExactIndex
 from indexes.interface import (
     BadIdError,
@@ -41,12 +44,31 @@ BACKENDS = {
     "hnsw": Backend(partial(FaissIndex, kind="hnsw", exact_below=1000), recall=0.95),
     "ivfpq": Backend(partial(FaissIndex, kind="ivfpq", exact_below=1000), recall=0.9),
 }
+SERVERS = {"elastic-flat": 1.0, "elastic-hnsw": 0.95, "elastic-int8_hnsw": 0.95}  # name and recall
 
 
-@pytest.fixture(params=BACKENDS)
-def backend(request: pytest.FixtureRequest) -> Backend:
+@pytest.fixture(scope="module")
+def servers(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Backend]]:
+    """Makers of indexes on a server, which are dropped at the end."""
+    made: list[ElasticVectors] = []
+
+    def make(kind: str, dim: int) -> VectorIndex:
+        url: str = request.getfixturevalue("elastic")
+        store = ElasticStore(ElasticSettings((url,), new_name("contract")), timeout=60)
+        store.create(dim, kind)
+        made.append(ElasticVectors(store, dim, kind, exact_below=1000))
+        return made[-1]
+
+    yield lambda name: Backend(partial(make, name.removeprefix("elastic-")), SERVERS[name])
+    for index in made:
+        index.store.drop()
+        index.close()
+
+
+@pytest.fixture(params=[*BACKENDS, *SERVERS])
+def backend(request: pytest.FixtureRequest, servers: Callable[[str], Backend]) -> Backend:
     name: str = request.param
-    return BACKENDS[name]
+    return servers(name) if name in SERVERS else BACKENDS[name]
 
 
 @pytest.fixture
@@ -89,14 +111,19 @@ def oracle() -> VectorIndex:
 
 @pytest.fixture(scope="module")
 def built() -> dict[str, VectorIndex]:
-    return {name: filled(backend.make) for name, backend in BACKENDS.items()}
+    return {}
 
 
-@pytest.fixture(params=BACKENDS)
-def large(request: pytest.FixtureRequest, built: dict[str, VectorIndex]) -> tuple[VectorIndex, float]:
+@pytest.fixture(params=[*BACKENDS, *SERVERS])
+def large(
+    request: pytest.FixtureRequest, servers: Callable[[str], Backend], built: dict[str, VectorIndex]
+) -> tuple[VectorIndex, float]:
     """An index of 12,000 vectors less the removed ones, and the recall it promises."""
     name: str = request.param
-    return built[name], BACKENDS[name].recall
+    backend = servers(name) if name in SERVERS else BACKENDS[name]
+    if name not in built:
+        built[name] = filled(backend.make)
+    return built[name], backend.recall
 
 
 def unit(*angles: float) -> Matrix:
