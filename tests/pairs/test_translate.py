@@ -1,0 +1,129 @@
+"""Translators: scripted, a program, a tiny model; and what back-translation keeps."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from linker.errors import InputError
+from linker.pairs.cross_training import augmented
+from linker.pairs.data import Pair
+from linker.pairs.translate import (
+    CommandTranslator,
+    ModelTranslator,
+    ScriptedTranslator,
+    Translator,
+    back_translate,
+    load_translator,
+)
+
+TABLE = "en\tfr\ta cat\tun chat\nfr\ten\tun chat\tone cat\n"
+LINES = (
+    '{"source": "en", "target": "fr", "text": "a cat", "translation": "un chat"}\n\n'
+    '{"source": "fr", "target": "en", "text": "un chat", "translation": "one cat"}\n'
+)
+
+
+class Turned:
+    """Reverses the words on the way there and says "indeed" on the way back; grows one text beyond measure."""
+
+    calls = 0
+
+    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
+        self.calls += 1
+        if target == "fr":
+            return [" ".join(reversed(text.split())) for text in texts]
+        back = [" ".join(reversed(text.split())) for text in texts]
+        return [b * 3 if "long" in b else b if "same" in b else f"{b} indeed" for b in back]
+
+
+@pytest.mark.parametrize(("name", "content"), [("t.tsv", TABLE), ("t.jsonl", LINES)])
+def test_scripted_translations_come_from_either_file(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    translator = load_translator(tmp_path / name)
+    assert isinstance(translator, Translator)
+    assert back_translate(translator, ["a cat", "", "a cat"], "en", "fr") == ["one cat", None, "one cat"]
+    with pytest.raises(InputError, match=f"{name} has no en → fr translation of 'a dog'"):
+        translator.translate(["a dog"], "en", "fr")
+
+
+def test_a_line_without_all_four_is_named(tmp_path: Path) -> None:
+    for name, line in (("t.tsv", "en\tfr\ta\n"), ("t.jsonl", '{"source": "en"}\n')):
+        (tmp_path / name).write_text("\n" + line, encoding="utf-8")
+        with pytest.raises(InputError, match=rf"{name}:2: expected"):
+            ScriptedTranslator.read(tmp_path / name)
+
+
+def test_identical_texts_and_wild_lengths_are_dropped() -> None:
+    translator = Turned()
+    texts = ["the same", "a long text", "a cat on a mat", "The Same"]
+    assert back_translate(translator, texts, "en", "fr") == [
+        None,
+        None,
+        "a cat on a mat indeed",
+        "The Same indeed",
+    ]
+    assert translator.calls == 2
+
+
+def test_augmentation_copies_the_label_and_leaves_unchanged_pairs_out() -> None:
+    pairs = [Pair("1", "a cat on a mat", "the same", 3.0), Pair("2", "the same", "the same", 5.0)]
+    assert augmented(pairs, Turned(), "en", "fr") == [Pair("1+fr", "a cat on a mat indeed", "the same", 3.0)]
+
+
+def test_a_program_translates_line_by_line() -> None:
+    translator = CommandTranslator("sed 's/^/{source}>{target} /'")
+    assert translator.translate(["a\nb", "c"], "en", "fr") == ["en>fr a b", "en>fr c"]
+    assert load_translator("command:cat").translate([], "en", "fr") == []
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("no-such-program", "no program"),
+        ("false", "failed with status 1"),
+        ("head -n 1", "1 lines for 2 texts"),
+    ],
+)
+def test_a_program_that_does_not_translate_is_named(command: str, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        CommandTranslator(command).translate(["a", "b"], "en", "fr")
+
+
+def test_a_model_that_cannot_be_had_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="ready translations"):
+        ModelTranslator("no/such-model-here").translate(["a"], "en", "fr")
+
+
+@pytest.fixture(scope="module")
+def tiny_m2m100(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write an M2M100 with random weights and a word tokenizer that has its language tokens."""
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import M2M100Config, M2M100ForConditionalGeneration, PreTrainedTokenizerFast
+
+    words = ["<s>", "<pad>", "</s>", "<unk>", "__en__", "__fr__", "un", "chat", "a", "cat"]
+    inner = Tokenizer(models.WordLevel({w: i for i, w in enumerate(words)}, unk_token="<unk>"))
+    inner.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=inner, bos_token="<s>", pad_token="<pad>", eos_token="</s>", unk_token="<unk>",
+        additional_special_tokens=["__en__", "__fr__"],
+    )  # fmt: skip
+    config = M2M100Config(
+        vocab_size=len(words), d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
+        decoder_attention_heads=2, encoder_ffn_dim=16, decoder_ffn_dim=16, max_position_embeddings=64,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    folder = tmp_path_factory.mktemp("m2m100")
+    M2M100ForConditionalGeneration(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def test_a_tiny_m2m100_translates_in_batches_of_any_size(tiny_m2m100: Path) -> None:
+    texts = ["a cat", "un chat a", "cat"]
+    whole = ModelTranslator(str(tiny_m2m100), max_length=8).translate(texts, "en", "fr")
+    assert len(whole) == 3
+    assert ModelTranslator(str(tiny_m2m100), batch_size=1, max_length=8).translate(texts, "en", "fr") == whole
+    with pytest.raises(InputError, match=r"does not know the language 'xx'; it knows en, fr"):
+        load_translator(tiny_m2m100).translate(texts, "en", "xx")
