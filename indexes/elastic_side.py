@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from indexes import storage
+from indexes import faults, storage
 from indexes.breaker import Breaker
 from indexes.collection import read_rows
 from indexes.documents import DocumentStore
@@ -107,6 +107,7 @@ class TextWriter(ElasticText):
 
     def settle(self) -> None:
         """Follow the commit: remove what it removed, drop the numbering that it left. Later, if that fails now."""
+        faults.point("elastic.settle")
         with contextlib.suppress(BackendUnavailableError):
             super().settle()
             if self._renumbered:

@@ -136,6 +136,7 @@ class ElasticStore:
         metadata: Sequence[Metadata] | None = None,
     ) -> None:
         """Queue documents of rows `first` and on: terms apart by blanks, normalised vectors, values to filter by."""
+        vectors = None if vectors is None else np.asarray(vectors)  # a mapped file's rows as plain ones
         for place, id_ in enumerate(ids):
             source: dict[str, Any] = {"row": first + place, "id": id_}
             if terms is not None:
