@@ -84,7 +84,9 @@ class CrossEncoder(PairScorer):
     @classmethod
     def new(cls, config: CrossConfig, backbone: Backbone) -> CrossEncoder:
         """Put a fresh head on a backbone; seed torch first for the same one again."""
-        return cls(config, backbone, CrossBertGru(config, backbone))
+        module = CrossBertGru(config, backbone)
+        module.eval()
+        return cls(config, backbone, module)
 
     def describe(self) -> dict[str, Any]:
         """Return what, with weights and tokenizer, decides the scores."""

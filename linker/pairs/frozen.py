@@ -46,6 +46,7 @@ class FrozenScorer(PairScorer):
         """`name` is how to load the encoder again."""
         self.name, self.encoder, self.dropout = name, encoder, dropout
         self.module = FrozenHead(encoder.dim, dropout)
+        self.module.eval()
         self.head = self.module.head
         self._vectors: dict[str, Tensor] = {}
 
