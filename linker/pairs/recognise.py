@@ -86,7 +86,7 @@ def read_pipelines(values: Sequence[str]) -> dict[str, str]:
     pipelines: dict[str, str] = {}
     for value in values:
         language, equals, name = value.partition("=")
-        language, name = (language, name) if equals and len(language) <= 3 else ("", value)
+        language, name = (language, name) if equals and language.isalpha() else ("", value)
         if language in pipelines:
             raise InputError(
                 f"--ner names two pipelines for {language or 'all languages'}: {value!r} is one too many"
