@@ -2,7 +2,8 @@
 
 Every kind keeps the raw normalised vectors once, in an IndexFlatIP. Whatever proposes rows, the answer's scores
 come from one formula over the raw vectors, so a score depends neither on the size of the batch nor on the kind,
-and equal vectors score equal.
+and equal vectors score equal. Exact answers come by the certified scan (certified.py) where it can run and pays,
+by FAISS (flat.py) otherwise, or by a scan that is given (linker/cuda.py).
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from indexes.ann import KINDS, Proposer, bitmap, load_faiss
+from indexes.ann import KINDS, Proposer, load_faiss
+from indexes.certified import ByteScan, ExactScan
+from indexes.certified import scores as exact_scores
 from indexes.exact import check_dim, check_k, normalised, padding
+from indexes.flat import BLAS_BATCH, FlatScan, best, with_reserve
 from indexes.interface import (
     Filter,
     Hits,
@@ -29,11 +33,11 @@ from indexes.interface import (
 )
 from indexes.rows import Rows
 
-BLAS_BATCH = 5  # from so many queries on a matrix product beats one scan a query (measured, d = 64 … 1024)
-NEVER = 2**31 - 1
-BLOCK_FLOATS = 1 << 20  # floats copied at a time when a filter picks rows: 4 MiB, about a CPU cache
-SCORED_FLOATS = 1 << 24  # scores held at a time when ties at the cut are settled: 64 MiB
-GPU_K = 2048  # FAISS's limit on the GPU
+CODED_FROM = 1 << 14  # rows; below, a scan by FAISS is as fast
+CODED_AFTER = 8  # single queries, which cost as much by FAISS as making the codes does …
+BATCHED = 16  # … or so many times more in batches
+PICKED = 16  # a filter that allows less than one row in so many is answered from a copy of these
+FEW = 32  # the certified scan pays while k is less than the rows divided by this
 
 
 class FaissIndex:
@@ -44,13 +48,19 @@ class FaissIndex:
     exist; equal scores are in row order, but of more equal ones than fit, any may be returned.
     """
 
-    def __init__(self, dim: int, kind: str = "flat", *, exact_below: int = 10_000) -> None:
+    def __init__(
+        self, dim: int, kind: str = "flat", *, exact_below: int = 10_000, scan: ExactScan | None = None
+    ) -> None:
+        """Make an empty index; `scan`, where given, answers every exact search."""
         check_dim(dim)
         if kind != "flat" and kind not in KINDS:
             raise IndexesError(f"unknown kind of vector index {kind!r}: choose flat, {', '.join(KINDS)}")
         self.dim, self.kind = dim, kind
         self._flat: Any = load_faiss().IndexFlatIP(dim)
-        self._gpu: Any = None
+        self._flat_scan = FlatScan(self._flat)
+        self._given_scan = scan
+        self._byte_scan = ByteScan(load_faiss().omp_get_max_threads) if ByteScan.available(dim) else None
+        self._asked = 0
         self._rows = Rows()
         self._proposer: Proposer | None = None
         self._proposed = 0  # rows the proposer has taken in
@@ -70,7 +80,6 @@ class FaissIndex:
         new = normalised(check_vectors(vectors, self.dim, ids))
         self._rows.append(ids, metadata)
         self._flat.add(new)
-        self._gpu = None
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove a batch, all or nothing. Raises UnknownIdError. The vectors' memory is not given back."""
@@ -135,7 +144,7 @@ class FaissIndex:
         if self._proposal_pays(found, allowed):
             rows, scores = self._approximate(queries, found, mask)
         else:
-            rows, scores = self._exact(queries, found, mask, allowed)
+            rows, scores = self._exact(queries, found, mask)
         if found == k:
             return rows, scores
         all_rows, all_scores = padding(len(queries), k)
@@ -147,109 +156,33 @@ class FaissIndex:
         if self._proposer is None:
             return False
         total: int = self._flat.ntotal
-        return allowed * allowed > self._proposer.cost(_with_reserve(k), total) * total
+        return allowed * allowed > self._proposer.cost(with_reserve(k), total) * total
 
     def _approximate(self, queries: Matrix, k: int, mask: Mask | None) -> tuple[RowArray, ScoreArray]:
         assert self._proposer is not None
-        rows = self._proposer.propose(queries, _with_reserve(k), mask)
-        rows, scores = _best(rows, self._scores(queries, rows), k)
+        rows = self._proposer.propose(queries, with_reserve(k), mask)
+        rows, scores = best(rows, exact_scores(self.vectors, queries, rows), k)
         short = np.flatnonzero(rows[:, -1] < 0)
         if len(short):
-            allowed = self._flat.ntotal if mask is None else int(np.count_nonzero(mask))
-            rows[short], scores[short] = self._exact(queries[short], k, mask, allowed)
+            rows[short], scores[short] = self._exact(queries[short], k, mask)
         return rows, scores
 
-    def _exact(self, queries: Matrix, k: int, mask: Mask | None, allowed: int) -> tuple[RowArray, ScoreArray]:
-        """Scan all allowed rows; then settle the queries where the scan's rounding decides who is in."""
-        fetch = min(_with_reserve(k), allowed)
-        rough, rows = self._scan(queries, fetch, mask)
-        least = rough[:, -1]
-        rows, scores = _best(rows, self._scores(queries, rows), k)
-        if fetch < allowed:
-            doubtful = np.flatnonzero(scores[:, -1] <= least + self._rounding)
-            if len(doubtful):
-                least_in = scores[doubtful, -1]
-                rows[doubtful], scores[doubtful] = self._settle(queries[doubtful], k, mask, least_in)
-        return rows, scores
+    def _exact(self, queries: Matrix, k: int, mask: Mask | None) -> tuple[RowArray, ScoreArray]:
+        """Return the k best of the allowed rows, of which there are so many."""
+        return self._exact_scan(len(queries), k, mask).search(self.vectors, queries, k, mask)
 
-    @property
-    def _rounding(self) -> float:
-        """Most by which two float32 inner products of the same unit vectors differ (Higham 2002, eq. 3.5)."""
-        return self.dim * 2.0**-23
-
-    def _scan(self, queries: Matrix, k: int, mask: Mask | None) -> tuple[ScoreArray, RowArray]:
-        """Return the k best scores and rows by FAISS; equal ones in any order."""
-        faiss = load_faiss()
-        batch = len(queries) >= BLAS_BATCH
-        faiss.cvar.distance_compute_blas_threshold = 1 if batch else NEVER
-        answer: tuple[ScoreArray, RowArray]
-        if mask is None:
-            answer = self._fastest_flat(k).search(queries, k)
-        elif batch:
-            answer = self._scan_picked(queries, k, np.flatnonzero(mask))
-        else:
-            answer = self._flat.search(queries, k, params=faiss.SearchParameters(sel=bitmap(mask)))
-        return answer
-
-    def _fastest_flat(self, k: int) -> Any:
-        faiss = load_faiss()
-        if k > GPU_K or not faiss.get_num_gpus():
-            return self._flat
-        with self._lock:
-            if self._gpu is None:
-                self._gpu = faiss.index_cpu_to_all_gpus(self._flat)
-            return self._gpu
-
-    def _scan_picked(self, queries: Matrix, k: int, picked: RowArray) -> tuple[ScoreArray, RowArray]:
-        """Scan some rows by copying them block by block: FAISS knows no matrix product under a selector."""
-        faiss = load_faiss()
-        vectors, size = self.vectors, max(1024, BLOCK_FLOATS // self.dim)
-        heap = faiss.ResultHeap(len(queries), k, keep_max=True)
-        for start in range(0, len(picked), size):
-            block = picked[start : start + size]
-            scores, places = faiss.knn(
-                queries, vectors[block], min(k, len(block)), metric=faiss.METRIC_INNER_PRODUCT
-            )
-            heap.add_result(scores, block[places])
-        heap.finalize()
-        return heap.D, heap.I
-
-    def _settle(
-        self, queries: Matrix, k: int, mask: Mask | None, least_in: ScoreArray
-    ) -> tuple[RowArray, ScoreArray]:
-        """Rescore all rows that may reach the k-th score, however many are equal."""
-        rows, scores = padding(len(queries), k)
-        vectors, bar = self.vectors, least_in - self._rounding
-        size = max(1, SCORED_FLOATS // len(vectors))
-        for start in range(0, len(queries), size):
-            near = queries[start : start + size] @ vectors.T >= bar[start : start + size, None]
-            if mask is not None:
-                near &= mask
-            for i, row in enumerate(near, start):
-                candidates = np.flatnonzero(row)[None]
-                rows[i], scores[i] = _best(candidates, self._scores(queries[i : i + 1], candidates), k)
-        return rows, scores
-
-    def _scores(self, queries: Matrix, rows: RowArray) -> ScoreArray:
-        """Return the inner products of each query with its rows [n, m]; −inf for row −1."""
-        faiss = load_faiss()
-        scores = np.empty(rows.shape, dtype=np.float32)
-        faiss.fvec_inner_products_by_idx(
-            faiss.swig_ptr(scores), faiss.swig_ptr(queries), self._flat.get_xb(), faiss.swig_ptr(rows),
-            self.dim, *rows.shape,
-        )  # fmt: skip
-        return scores
-
-
-def _with_reserve(k: int) -> int:
-    """Return how many rows to fetch for k hits: a few more, so that rounding at the cut seldom matters."""
-    return k + max(16, k // 8)
-
-
-def _best(rows: RowArray, scores: ScoreArray, k: int) -> tuple[RowArray, ScoreArray]:
-    """Sort each query's rows by falling score, equal ones by rising row, and cut to k."""
-    best = np.arange(len(rows))[:, None], np.lexsort((rows, -scores))[:, :k]
-    return rows[best], scores[best]
+    def _exact_scan(self, queries: int, k: int, mask: Mask | None) -> ExactScan:
+        """Choose what scans: the codes once they pay for themselves, and as long as most rows must be looked at."""
+        if self._given_scan is not None:
+            return self._given_scan
+        total: int = self._flat.ntotal
+        allowed = total if mask is None else int(np.count_nonzero(mask))
+        if total < CODED_FROM or allowed * PICKED < total or k * FEW > total:
+            return self._flat_scan
+        if self._byte_scan is None or self._flat_scan.on_gpu():
+            return self._flat_scan
+        self._asked += queries if queries < BLAS_BATCH else -(-queries // BATCHED)
+        return self._byte_scan if self._asked >= CODED_AFTER else self._flat_scan
 
 
 class _View:

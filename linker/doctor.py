@@ -11,6 +11,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from indexes import native
+
 EXTRAS = {
     "cpu": ("faiss-cpu",),
     "gpu": ("faiss-gpu-cu12",),
@@ -34,7 +36,12 @@ def examine(elasticsearch: str | None = None) -> dict[str, Any]:
         "platform": platform.platform(),
         "packages": {p: _version(p) for p in ("numpy", "scipy", "orjson", "tantivy", "typer", "xxhash")},
         "extras": {extra: {p: _version(p) for p in packages} for extra, packages in EXTRAS.items()},
-        "cpu": {"cores": len(os.sched_getaffinity(0)), "model": _cpu_model(), "features": _cpu_features()},
+        "cpu": {
+            "cores": len(os.sched_getaffinity(0)),
+            "model": _cpu_model(),
+            "features": _cpu_features(),
+            "scan": native.status(),
+        },
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "gpu": _gpus(),
         "servers": {
@@ -101,6 +108,7 @@ def render(report: dict[str, Any]) -> str:
     lines.append(
         f"cpu      {cpu['cores']} cores, {cpu['model']}: {' '.join(cpu['features']) or 'no vector features'}"
     )
+    lines.append(f"scan     exact vector search: {cpu['scan']}")
     lines.append(f"memory   {report['memory_gib']} GiB")
     gpu = report["gpu"]
     lines.append(f"gpu      faiss sees {gpu['faiss'] or 0}, torch sees {', '.join(gpu['torch'] or []) or 0}")

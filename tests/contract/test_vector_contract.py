@@ -12,6 +12,7 @@ import pytest
 from indexes.elastic import ElasticVectors
 from indexes.elastic_client import ElasticSettings
 from indexes.elastic_store import ElasticStore, new_name
+from indexes.certified import ByteScan
 from indexes.exact import ExactIndex
 from indexes.interface import (
     BadIdError,
