@@ -86,7 +86,7 @@ def _fit_member(features: Floats, similarities: Floats, config: FusionConfig, se
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.neural_network import MLPClassifier, MLPRegressor
     except ImportError:
-        raise MissingExtraError("training the fusion of features (scikit-learn)", "plot") from None
+        raise MissingExtraError("training the fusion of features (scikit-learn)", "entities") from None
     network = (MLPClassifier if config.output == "sigmoid" else MLPRegressor)(
         hidden_layer_sizes=(config.hidden,),
         activation="logistic",
