@@ -9,10 +9,10 @@ from functools import partial
 import numpy as np
 import pytest
 
+from indexes.certified import ByteScan
 from indexes.elastic import ElasticVectors
 from indexes.elastic_client import ElasticSettings
 from indexes.elastic_store import ElasticStore, new_name
-from indexes.certified import ByteScan
 from indexes.exact import ExactIndex
 from indexes.interface import (
     BadIdError,
@@ -46,6 +46,8 @@ BACKENDS = {
     "ivfpq": Backend(partial(FaissIndex, kind="ivfpq", exact_below=1000), recall=0.9),
 }
 SERVERS = {"elastic-flat": 1.0, "elastic-hnsw": 0.95, "elastic-int8_hnsw": 0.95}  # name and recall
+if ByteScan.available(DIM):
+    BACKENDS["certified"] = Backend(lambda dim: FaissIndex(dim, scan=ByteScan()))
 
 
 @pytest.fixture(scope="module")
