@@ -31,6 +31,7 @@ from indexes.interface import (
     ScoreArray,
     check_vectors,
 )
+from indexes.mapped import lend, own
 from indexes.rows import Rows
 
 CODED_FROM = 1 << 14  # rows; below, a scan by FAISS is as fast
@@ -79,6 +80,7 @@ class FaissIndex:
         """Add a batch, all or nothing. Raises DuplicateIdError, BadIdError, BadVectorError."""
         new = normalised(check_vectors(vectors, self.dim, ids))
         self._rows.append(ids, metadata)
+        own(self._flat)
         self._flat.add(new)
 
     def remove(self, ids: Sequence[str]) -> None:
@@ -88,13 +90,15 @@ class FaissIndex:
     def restore(self, rows: Rows, *blocks: Matrix) -> None:
         """Fill an empty index from storage: its rows and their vectors, normalised already, in blocks [n, dim].
 
-        A block may be a memory map: each is copied once, and nothing else is held.
+        A block may be a memory map: one alone is used where it lies, several are copied once.
         """
         total = sum(len(block) for block in blocks)
         if total != len(rows.ids) or any(block.shape[1:] != (self.dim,) for block in blocks):
             shapes = [block.shape for block in blocks]
             raise IndexesError(f"{len(rows.ids)} ids of dimension {self.dim}, but vectors {shapes}")
         self._rows = rows
+        if len(blocks) == 1 and lend(self._flat, blocks[0]):
+            return
         for block in blocks:
             self._flat.add(np.ascontiguousarray(block, dtype=np.float32))
 
@@ -105,6 +109,8 @@ class FaissIndex:
             if self.kind == "flat" or total < self._exact_below or total == self._proposed:
                 return
             proposer = self._proposer or KINDS[self.kind]()
+            if self.kind == "hnsw":  # FAISS writes the rows onto themselves as it links them
+                own(self._flat)
             proposer.extend(self._flat, self.vectors)
             self._proposer, self._proposed = proposer, total
 
