@@ -139,14 +139,16 @@ def elastic_errors(settings: ElasticSettings) -> Iterator[None]:
             f"what answers at {', '.join(settings.urls)} is no Elasticsearch"
         ) from None
     except ApiError as e:
-        raise _api_error(where, settings.index, e.status_code, reason_of(e.body)) from None
+        raise api_error(settings, e.status_code, reason_of(e.body)) from None
     except TransportError as e:
         raise BackendUnavailableError(
             f"{where} does not answer ({type(e).__name__}: {_short(str(e.message))}): check that it runs"
         ) from None
 
 
-def _api_error(where: str, index: str, status: int, reason: str) -> IndexesError:
+def api_error(settings: ElasticSettings, status: int, reason: str) -> IndexesError:
+    """Return what an answer of this status means: that the server cannot answer now, or that we erred."""
+    where, index = f"Elasticsearch at {', '.join(settings.urls)}", settings.index
     if status in (401, 403):
         return BackendUnavailableError(
             f"{where} refuses us ({status}): set {PREFIX}API_KEY, or {PREFIX}USER and {PREFIX}PASSWORD"
@@ -161,16 +163,11 @@ def _api_error(where: str, index: str, status: int, reason: str) -> IndexesError
 
 
 def reason_of(body: object) -> str:
-    """Return the reason inside an error that Elasticsearch sent, the innermost one it names."""
+    """Return what an error that Elasticsearch sent comes from: the innermost cause it names."""
     error: Any = body.get("error", body) if isinstance(body, Mapping) else body
-    while isinstance(error, Mapping):
-        causes = error.get("root_cause") or []
-        error = (
-            causes[0] if causes and causes[0] is not error else error.get("caused_by") or error.get("reason")
-        )
-        if isinstance(error, Mapping) and not error.get("root_cause"):
-            return f"{error.get('type')}: {error.get('reason')}"
-    return str(error)
+    while isinstance(error, Mapping) and (inner := (error.get("root_cause") or [error.get("caused_by")])[0]):
+        error = inner
+    return f"{error.get('type')}: {error.get('reason')}" if isinstance(error, Mapping) else str(error)
 
 
 def _short(text: str) -> str:

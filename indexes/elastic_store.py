@@ -17,7 +17,14 @@ import orjson
 
 from indexes.analysis import encodable
 from indexes.elastic_bulk import Bulk, BulkSettings, Operation, Outcome
-from indexes.elastic_client import WRITE_SECONDS, ElasticSettings, connect, elastic_errors, reason_of
+from indexes.elastic_client import (
+    WRITE_SECONDS,
+    ElasticSettings,
+    api_error,
+    connect,
+    elastic_errors,
+    reason_of,
+)
 from indexes.interface import BackendUnavailableError, IndexesError, Matrix, Metadata, RowArray, filter_values
 
 if TYPE_CHECKING:
@@ -198,15 +205,11 @@ class ElasticStore:
         return [self._hits(response) for response in answer.body["responses"]]
 
     def _hits(self, response: Mapping[str, Any]) -> list[list[float]]:
-        status, partial = (
-            response["status"],
-            response.get("timed_out") or response.get("_shards", {}).get("failed"),
-        )
-        if status != 200 or partial:
-            message = f"Elasticsearch could not answer a search ({status}: {reason_of(response)[:300]})"
-            if 400 <= status < 500 and status not in (404, 429):
-                raise IndexesError(message)
-            raise BackendUnavailableError(message)
+        status = response["status"]
+        if status != 200:
+            raise api_error(self.settings, status, reason_of(response))
+        if response.get("timed_out") or response.get("_shards", {}).get("failed"):
+            raise BackendUnavailableError(f"{self.settings.index} could answer a search only in part")
         return [hit["sort"] for hit in response.get("hits", {}).get("hits", ())]
 
     def rows(self, after: int = -1) -> Iterator[tuple[int, dict[str, Any]]]:
