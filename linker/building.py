@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Literal
 
 import orjson
 import xxhash
@@ -45,6 +47,7 @@ class BuildOptions:
     precision: Precision = "float32"
     compiled: bool = False
     elastic: ElasticSettings | None = None  # where the BM25 side lives, if not in the directory
+    engine: Literal["local", "ray"] = "local"  # where texts are encoded
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,8 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
 
     Raises InputError, IndexesError. Records that cannot be used are kept in the index's quarantine files.
     """
+    if options.engine == "ray" and options.encoder == "none":
+        raise InputError("--engine ray spreads the encoding: name an --encoder, or leave it out")
     sources = tuple((str(path), _state(path, options.columns, out)) for path in corpora)
     encoder = _encoder(options)
     wanted = _manifest(options, encoder, BuildRecord(complete=False, position=0, sources=sources))
@@ -138,7 +143,13 @@ def add(
 def _encoder(options: BuildOptions) -> Encoder | None:
     if options.encoder == "none":
         return None
-    return load_encoder(options.encoder, precision=options.precision, compiled=options.compiled)
+    return _loader(options)()
+
+
+def _loader(options: BuildOptions) -> Callable[[], Encoder]:
+    return functools.partial(
+        load_encoder, options.encoder, precision=options.precision, compiled=options.compiled
+    )
 
 
 def _own_model(folder: Path) -> Path | None:
@@ -220,12 +231,15 @@ class _Intake:
         records = _records(corpora, self._options.columns)
         if building:
             records = itertools.islice(records, self._build.position, None)
-        with bar(None, "indexing", "documents") as progress:
+        with (
+            bar(None, "indexing", "documents") as progress,
+            contextlib.closing(self._remote(corpora)) as remote,
+        ):
             progress.update(self._build.position if building else 0)
             while not interrupted.is_set() and (
                 batch := list(itertools.islice(records, self._options.batch_size))
             ):
-                self._take(batch)
+                self._take(batch, next(remote, None))
                 progress.update(len(batch))
                 if building:
                     position = self._build.position + len(batch)
@@ -240,6 +254,15 @@ class _Intake:
         quarantined = after.quarantined - before.quarantined
         return BuildReport(after.documents, self._added, quarantined, after.generation, interrupted.is_set())
 
+    def _remote(self, corpora: Sequence[Path]) -> Generator[Matrix]:
+        """Yield each batch's vectors as they come from Ray's workers; nothing when they are made here."""
+        if self._encoder is None or self._options.engine != "ray":
+            return
+        from linker.scaleout import encoded
+
+        texts = functools.partial(_texts, corpora, self._options, self._build.position)
+        yield from encoded(texts, _loader(self._options), self._encoder)
+
     def _commit_when_due(self) -> None:
         pending = self._writer.pending + self._writer.quarantined
         due = (
@@ -251,11 +274,14 @@ class _Intake:
             self._writer.commit(self._build)
             self._characters, self._committed_at = 0, time.monotonic()
 
-    def _take(self, batch: Sequence[tuple[Path, int, Document | BadLine]]) -> None:
-        """Add a batch's good documents; quarantine its bad lines and repeated ids."""
+    def _take(self, batch: Sequence[tuple[Path, int, Document | BadLine]], encoded: Matrix | None) -> None:
+        """Add a batch's good documents, whose vectors may be given; quarantine its bad lines and repeated ids."""
         documents: dict[str, Document] = {}
         outdated: list[str] = []
+        places: list[int] = []  # of the documents that are taken, among all
+        place = -1
         for path, number, record in batch:
+            place += isinstance(record, Document)
             if isinstance(record, BadLine):
                 self._writer.quarantine(orjson.dumps(record.to_json()))
             elif (
@@ -266,11 +292,14 @@ class _Intake:
                 self._writer.quarantine(_duplicate(path, number, record))
             else:
                 documents[record.id] = record
+                places.append(place)
                 if record.id in self._writer.rows:
                     outdated.append(record.id)
+        if encoded is not None and len(encoded) != place + 1:
+            raise InputError("the corpora were changed while they were read: build the index again")
         if not documents:
             return
-        vectors = self._encode(list(documents.values()))
+        vectors = self._encode(list(documents.values())) if encoded is None else encoded[places]
         if outdated:
             self._writer.remove(outdated)
         faults.point("build.encoded")
@@ -291,6 +320,13 @@ def _records(
     for path in corpora:
         for number, record in enumerate(read_corpus(path, columns), start=1):
             yield path, number, record
+
+
+def _texts(corpora: Sequence[Path], options: BuildOptions, position: int) -> Iterator[list[str]]:
+    """Yield the texts of each batch's documents, from a position on: what the encoder of a local build is given."""
+    records = itertools.islice(_records(corpora, options.columns), position, None)
+    while batch := list(itertools.islice(records, options.batch_size)):
+        yield [record.full_text for _, _, record in batch if isinstance(record, Document)]
 
 
 def _duplicate(path: Path, number: int, document: Document) -> bytes:

@@ -64,6 +64,10 @@ def build(
     batch_size: BatchSize = 256,
     precision: PrecisionOption = "float32",
     compiled: CompileOption = False,
+    engine: Annotated[
+        Literal["local", "ray"],
+        typer.Option(help="Encode here, or with Ray on all of RAY_ADDRESS's machines."),
+    ] = "local",
     commit_every: Annotated[
         int, typer.Option(min=0, help="Documents between two commits; 0: by volume, or a minute.")
     ] = 0,
@@ -85,7 +89,8 @@ def build(
         Columns(id_column, text_column, title_column),
         precision,
         compiled,
-        elastic.settings(backend, url, index or out.name, shards, replicas, vectors),
+        elastic=elastic.settings(backend, url, index or out.name, shards, replicas, vectors),
+        engine=engine,
     )
     report = building.build(corpus, out, options, resume=resume)
     _report(report, out, as_json)
