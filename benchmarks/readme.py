@@ -12,6 +12,7 @@ from typing import Any
 
 from benchmarks import tables
 from benchmarks.common import RESULTS, ROOT
+from benchmarks.similarity_table import news_similarity
 
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 MARKED = re.compile(r"(<!-- results: ([\w ]+) -->\n).*?(<!-- /results -->)", re.DOTALL)
@@ -136,6 +137,7 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "search": _search,
     "index_build": _build,
     "evaluate": _evaluate,
+    "news_similarity": news_similarity,
     **tables.TABLES,
 }
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from indexes.interface import TextIndex
     from linker.pairs.news import NewsPair
     from linker.pairs.recognise import Recogniser
-    from linker.pairs.similarity import NewsSimilarity
     from linker.pairs.similarity_config import SimilarityConfig
 
 Pairs = Annotated[
@@ -122,6 +121,7 @@ def train(
     """Train a model on scored pairs; with --sample or --translator, a second one on what the first labelled too."""
     from linker.errors import InputError
     from linker.pairs.news import read_news
+    from linker.pairs.selftrain import label
     from linker.pairs.similarity import remembering
     from linker.pairs.similarity import train as fit
     from linker.pairs.similarity_folder import save
@@ -132,8 +132,11 @@ def train(
     kept = _kept(read_news(pairs))
     recogniser = _recogniser(dict(config.pipelines), cache, processes)
     encoder = remembering(config.siamese.backbone) if config.siamese.frozen else None
+    more = _more_pairs(
+        kept, sample, elastic, translator, language, mt_label
+    )  # first: its mistakes show at once
     model = fit(kept, config, recogniser=recogniser, encoder=encoder)
-    pseudo = _augmented(model, kept, sample, elastic, translator, language, mt_label)
+    pseudo = label(model, more)
     if pseudo:
         note(f"training anew with {len(pseudo)} more pairs")
         model = fit(kept, config, pseudo=pseudo, recogniser=recogniser, encoder=encoder)
@@ -151,24 +154,33 @@ def predict(
     ],
     pairs: Pairs,
     out: Annotated[
-        Path,
-        typer.Option(metavar="FILE.tsv", help="id, score (1 the same … 4), features.", show_default=False),
-    ] = Path("/dev/stdout"),
+        Path | None,
+        typer.Option(
+            metavar="FILE.tsv",
+            help="id, score (1 the same … 4), features. Default: stdout.",
+            show_default=False,
+        ),
+    ] = None,
     ner: NerOption = None,
     cache: CacheOption = None,
     processes: ProcessesOption = 1,
 ) -> None:
     """Score pairs; a pair with an empty side, or one of fewer than ten words, gets no score."""
+    from linker.files import write_atomically
     from linker.pairs.news import read_news
     from linker.pairs.recognise import read_pipelines
     from linker.pairs.similarity_folder import load
-    from linker.pairs.similarity_report import write_predictions
+    from linker.pairs.similarity_report import predictions_text
 
     loaded = load(model)
     pipelines = read_pipelines(ner) if ner else dict(loaded.config.pipelines)
     loaded = replace(loaded, recogniser=_recogniser(pipelines, cache, processes))
     every = read_news(pairs, graded=False)
-    write_predictions(out, every, loaded.predict(_kept(every)))
+    text = predictions_text(every, loaded.predict(_kept(every)))
+    if out is None:
+        print(text, end="")
+    else:
+        write_atomically(out, text.encode())
 
 
 def evaluate(
@@ -237,8 +249,7 @@ def _recogniser(pipelines: dict[str, str], cache: Path | None, processes: int) -
     return Recogniser(pipelines, cache, processes=processes)
 
 
-def _augmented(
-    model: NewsSimilarity,
+def _more_pairs(
     pairs: Sequence[NewsPair],
     sample: int,
     elastic: str | None,
@@ -246,8 +257,8 @@ def _augmented(
     language: str,
     mt_label: Literal["pseudo", "copy"],
 ) -> list[NewsPair]:
-    """Return pairs that BM25 and the translator bring, with the scores that the model or the original gives them."""
-    from linker.pairs.selftrain import articles_of, label, sample_pairs, translate_pairs
+    """Return pairs that BM25 and the translator bring; those that the model is to label have no score."""
+    from linker.pairs.selftrain import articles_of, sample_pairs, translate_pairs
 
     made: list[NewsPair] = []
     if sample:
@@ -257,7 +268,7 @@ def _augmented(
         from linker.pairs.translate import load_translator
 
         made += translate_pairs(pairs, load_translator(translator), language, label=mt_label)
-    return label(model, made)
+    return made
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import numpy as np
 from linker.errors import InputError
 from linker.evaluation.correlation import pearson, williams_from_scores
 from linker.evaluation.fields import Floats
-from linker.files import read_lines, write_atomically
+from linker.files import read_lines
 from linker.pairs.news import SAME, UNRELATED, NewsPair, targets
 from linker.pairs.similarity import Predictions
 
@@ -82,8 +82,8 @@ def agree(pairs: Sequence[NewsPair], systems: Mapping[str, Floats], *, every: bo
     )
 
 
-def write_predictions(path: Path, pairs: Sequence[NewsPair], predictions: Predictions) -> None:
-    """Write a line a pair: id, score, features; a pair that was left out keeps its line, with nothing after its id."""
+def predictions_text(pairs: Sequence[NewsPair], predictions: Predictions) -> str:
+    """Lay out a line a pair: id, score, features; one that was left out keeps its line, with nothing after its id."""
     names = [SCORE, *predictions.columns]
     values = [predictions.scores, *predictions.columns.values()]
     rows = {
@@ -91,7 +91,7 @@ def write_predictions(path: Path, pairs: Sequence[NewsPair], predictions: Predic
     }
     empty = "\t" * (len(names) - 1)
     lines = ["\t".join(["id", *names]), *(f"{pair.id}\t{rows.get(pair.id, empty)}" for pair in pairs)]
-    write_atomically(path, "".join(f"{line}\n" for line in lines).encode())
+    return "".join(f"{line}\n" for line in lines)
 
 
 def read_predictions(path: Path, pairs: Sequence[NewsPair]) -> dict[str, Floats]:

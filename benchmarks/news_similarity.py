@@ -1,0 +1,304 @@
+"""News similarity on news-similarity: entity groups, encoder, fusion with entities, BM25-sampled semi-supervision.
+
+Dev is a fifth of train and decides how sampled pairs are labelled and weighed; test is looked at once, in the end.
+Every vector, entity and finished system is kept under --work, so that a killed run goes on.
+
+    python -m benchmarks.news_similarity --work FOLDER [--seeds 3] [--tuned]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from benchmarks.common import record, shared_data
+from indexes.bm25 import Bm25Index
+from linker.encoders import Encoder, load_encoder
+from linker.evaluation.correlation import pearson, williams_from_scores
+from linker.evaluation.fields import Floats
+from linker.files import write_atomically
+from linker.pairs.fusion import FusionConfig, fit_fusion
+from linker.pairs.news import NewsPair, keep_long, read_news, targets
+from linker.pairs.overlap import Overlap
+from linker.pairs.recognise import DEFAULT, Recogniser
+from linker.pairs.selftrain import articles_of, sample_pairs
+from linker.pairs.siamese import RememberingEncoder, SiameseConfig, Vectors, cosines
+from linker.pairs.similarity import (
+    Columns,
+    encoder_columns,
+    feature_names,
+    fixed_columns,
+    out_of_fold,
+    siamese_trainer,
+    split,
+)
+from linker.pairs.similarity_config import PRESETS, SimilarityConfig
+
+SAMPLES = 2000  # of the bootstrap
+GROUPS = ("GEO", "ORG", "DATE", "QTY")
+FIVE = (*GROUPS, "cosine")
+PAPER, PAPER_CODE = FusionConfig(output="sigmoid"), FusionConfig(output="linear")
+CHOICES = tuple((label, weight) for label in ("fusion", "encoder") for weight in (0.3, 1.0))
+# (A, B): is A ahead of B? The steps of the paper, then what a step owes to the network alone.
+STEPS = (
+    ("encoder", "usem3, zero-shot"),
+    ("encoder + entities", "encoder"),
+    ("encoder + entities", "encoder, same network"),
+    ("recommended", "encoder"),
+    ("recommended", "encoder + entities"),
+    ("recommended", "recommended without entities"),
+    ("augmented encoder", "encoder"),
+    ("augmented encoder + entities", "augmented encoder"),
+    ("augmented encoder + entities", "encoder + entities"),
+    ("augmented recommended", "recommended"),
+    ("augmented recommended", "augmented encoder"),
+    ("augmented recommended", "usem3, zero-shot"),
+)
+Systems = dict[str, Floats]  # name → predicted similarities of the judged pairs [n]
+
+
+class StoredEncoder(RememberingEncoder):
+    """A remembering encoder whose memory is a file."""
+
+    def __init__(self, encoder: Encoder, path: Path) -> None:
+        super().__init__(encoder)
+        self._path = path
+        if path.exists():
+            stored = np.load(path)
+            self._known = dict(zip(stored["texts"].tolist(), stored["vectors"], strict=True))
+
+    def encode(self, texts: Sequence[str], *, batch_size: int = 16, progress: bool = False) -> Vectors:
+        known = len(self._known)
+        vectors = super().encode(texts, batch_size=batch_size, progress=progress)
+        if len(self._known) > known:
+            names, values = list(self._known), np.stack(list(self._known.values()))
+            np.savez(self._path, texts=np.array(names), vectors=values)
+        return vectors
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What all systems share."""
+
+    recogniser: Recogniser
+    encoder: Encoder
+    work: Path
+
+    def systems(
+        self,
+        train: Sequence[NewsPair],
+        judged: Sequence[NewsPair],
+        config: SimilarityConfig,
+        pseudo: Sequence[NewsPair] = (),
+    ) -> tuple[Systems, Systems]:
+        """Train on `train`; return what each fusion says of the judged pairs, and of pairs sampled from `train`."""
+        fit = siamese_trainer(config, self.encoder)
+        overlap = Overlap.fit(dict.fromkeys(s.full for p in train for s in (p.first, p.second)))
+        kinds = tuple(sorted({pair.kind for pair in train}))
+        siamese = fit(train, pseudo)
+        learned = self._fixed(train, config, overlap, kinds) | out_of_fold(train, pseudo, config, fit)
+        every = feature_names(config.features, kinds)
+        without = tuple(name for name in every if name not in GROUPS)
+        gold = targets(train)
+        fusions = {
+            "encoder, same network": (("cosine",), PAPER),
+            "encoder + entities": (FIVE, PAPER),
+            "encoder + entities, linear output": (FIVE, PAPER_CODE),
+            "recommended": (every, config.fusion),
+            "recommended without entities": (without, config.fusion),
+        }
+        fitted = {
+            name: fit_fusion(_matrix(learned, columns), gold, replace(fusion, seed=config.fusion.seed))
+            for name, (columns, fusion) in fusions.items()
+        }
+
+        def predict(pairs: Sequence[NewsPair]) -> Systems:
+            columns = self._fixed(pairs, config, overlap, kinds)
+            columns |= encoder_columns(siamese, pairs, config.features)
+            found = {"usem3, zero-shot": columns["backbone"]}
+            found |= {f"entities: {group}": columns[group] for group in GROUPS}
+            found["encoder"] = columns["cosine"]
+            return found | {
+                name: fitted[name].predict(_matrix(columns, fusions[name][0])) for name in fusions
+            }
+
+        sampled = [] if pseudo else sample_pairs(articles_of(train), Bm25Index("none"), train)
+        return predict(judged), predict(sampled) if sampled else {}
+
+    def augmented(
+        self,
+        train: Sequence[NewsPair],
+        judged: Sequence[NewsPair],
+        config: SimilarityConfig,
+        labels: Floats,
+    ) -> Systems:
+        """Train on `train` and on the pairs that BM25 samples from it, with `labels` as their similarities."""
+        sampled = sample_pairs(articles_of(train), Bm25Index("none"), train)
+        scores = 4 - 3 * labels.clip(0, 1)
+        pseudo = [replace(pair, score=float(x)) for pair, x in zip(sampled, scores, strict=True)]
+        # nine times as many pairs as are graded: two epochs are steps enough
+        config = replace(config, siamese=replace(config.siamese, epochs=2))
+        found, _ = self.systems(train, judged, config, pseudo)
+        return {name: found[name] for name in ("encoder", "encoder + entities", "recommended")}
+
+    def _fixed(
+        self, pairs: Sequence[NewsPair], config: SimilarityConfig, overlap: Overlap, kinds: tuple[str, ...]
+    ) -> Columns:
+        return fixed_columns(pairs, config.features, self.recogniser, overlap, kinds)
+
+    def kept(self, name: str, make: Any) -> Any:
+        """Return what `make()` gave in an earlier run under this name, or call it."""
+        path = self.work / f"{name}.json"
+        if not path.exists():
+            write_atomically(
+                path, orjson.dumps(make(), default=np.ndarray.tolist, option=orjson.OPT_SERIALIZE_NUMPY)
+            )
+            print(f"{name}: done after {time.process_time():.0f} s of CPU", flush=True)
+        return orjson.loads(path.read_bytes())
+
+
+def choose(bench: Bench, train: Sequence[NewsPair]) -> dict[str, Any]:
+    """Return Pearson on dev of each way to label and weigh sampled pairs, and the best by the fused system."""
+    held = split(len(train), 5, 1)[0]
+    dev = [train[row] for row in held]
+    rest = [pair for row, pair in enumerate(train) if row not in set(held.tolist())]
+    config = PRESETS["recommended"]
+    gold = targets(dev)
+    found, labels = bench.systems(rest, dev, config)
+    table: dict[str, Any] = {"no sampled pairs": _figures(found, gold)}
+    for label, weight in CHOICES:
+        given = labels["recommended" if label == "fusion" else "encoder"]
+        made = bench.augmented(rest, dev, replace(config, pseudo_weight=weight), given)
+        table[f"labels of the {label}, weight {weight}"] = _figures(made, gold)
+    best = max(CHOICES, key=lambda c: float(table[f"labels of the {c[0]}, weight {c[1]}"]["recommended"]))
+    return {"pairs": len(dev), "sampled": len(labels["encoder"]), "table": table,
+            "label": best[0], "weight": best[1]}  # fmt: skip
+
+
+def run_seed(
+    bench: Bench, train: Sequence[NewsPair], test: Sequence[NewsPair], choice: Mapping[str, Any], seed: int
+) -> Systems:
+    """Return every system's similarities of the test pairs."""
+    base = PRESETS["recommended"]
+    config = replace(
+        base,
+        siamese=replace(base.siamese, seed=seed),
+        fusion=replace(base.fusion, seed=seed),
+        pseudo_weight=choice["weight"],
+    )
+    found, labels = bench.systems(train, test, config)
+    given = labels["recommended" if choice["label"] == "fusion" else "encoder"]
+    made = bench.augmented(train, test, config, given)
+    return found | {f"augmented {name}": values for name, values in made.items()}
+
+
+def run_tuned(train: Sequence[NewsPair], test: Sequence[NewsPair]) -> Systems:
+    """Return MiniLM with its two upper layers tuned, texts cut after 128 tokens: English knows it, the rest little."""
+    siamese = SiameseConfig(
+        "minilm", frozen=False, max_length=128, layers=2, epochs=2, batch_size=16, lr=1e-4
+    )
+    config = replace(PRESETS["paper"], siamese=siamese)
+    fit = siamese_trainer(config)
+    both = [p.first.full for p in test], [p.second.full for p in test]
+    return {"MiniLM, two layers tuned": cosines(fit(train, ()), *both)}
+
+
+def summarise(systems: Sequence[Systems], test: Sequence[NewsPair]) -> dict[str, Any]:
+    """Return mean and spread over seeds, 95% intervals over pairs, language pairs, and Williams tests of each seed."""
+    gold = targets(test)
+    kinds = {kind: np.array([p.kind == kind for p in test]) for kind in sorted({p.kind for p in test})}
+    draws = np.random.default_rng(0).integers(0, len(gold), (SAMPLES, len(gold)))
+    table = {}
+    for name in systems[0]:
+        seeds = [np.asarray(found[name]) for found in systems if name in found]
+        rs = [pearson(values, gold) for values in seeds]
+        spread = [np.mean([pearson(v[rows], gold[rows]) for v in seeds]) for rows in draws]
+        table[name] = {
+            "pearson": round(float(np.mean(rs)), 4),
+            "seeds": [round(r, 4) for r in rs],
+            "interval": [round(float(x), 4) for x in np.percentile(spread, [2.5, 97.5])],
+            "kinds": {
+                kind: round(float(np.mean([pearson(v[mask], gold[mask]) for v in seeds])), 3)
+                for kind, mask in kinds.items()
+            },
+        }
+    tests = {
+        f"{a} > {b}": [
+            round(williams_from_scores(gold, np.asarray(found[a]), np.asarray(found[b])).p, 4)
+            for found in systems
+        ]
+        for a, b in STEPS
+    }
+    return {"pairs": len(gold), "systems": table, "williams_p": tests}
+
+
+def _figures(found: Systems, gold: Floats) -> dict[str, float]:
+    names = ("encoder", "encoder + entities", "recommended")
+    return {name: round(pearson(found[name], gold), 4) for name in names}
+
+
+def _matrix(columns: Columns, names: Sequence[str]) -> Floats:
+    return np.column_stack([columns[name] for name in names])
+
+
+def _pairs(split_: str) -> tuple[list[NewsPair], str]:
+    kept = keep_long(read_news(shared_data() / "news-similarity" / f"{split_}.jsonl.gz"))
+    return list(kept.pairs), kept.remark or "none left out"
+
+
+def _print(summary: Mapping[str, Any]) -> None:
+    for name, row in summary["systems"].items():
+        low, high = row["interval"]
+        print(f"{name:36} {row['pearson']:.3f} [{low:.3f}, {high:.3f}]  {row['seeds']}")
+    for step, ps in summary["williams_p"].items():
+        print(f"{step:66} p = {', '.join(f'{p:.4f}' for p in ps)}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--work", type=Path, required=True, help="vectors, entities and finished systems, kept"
+    )
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--tuned", action="store_true", help="also tune MiniLM (some ten minutes of CPU)")
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    bench = Bench(
+        Recogniser({"": DEFAULT}, options.work / "entities.jsonl"),
+        StoredEncoder(load_encoder("usem3"), options.work / "usem3.npz"),
+        options.work,
+    )
+    (train, left_train), (test, left_test) = _pairs("train"), _pairs("test")
+    choice = bench.kept("dev", lambda: choose(bench, train))
+    seeds = [
+        bench.kept(f"seed{seed}", lambda seed=seed: run_seed(bench, train, test, choice, seed))
+        for seed in range(options.seeds)
+    ]
+    extra = bench.kept("minilm", lambda: {"MiniLM, zero-shot": _minilm(test)})
+    if options.tuned or (options.work / "tuned.json").exists():
+        extra |= bench.kept("tuned", lambda: run_tuned(train, test))
+    seeds[0] = extra | seeds[0]
+    summary = summarise(seeds, test)
+    summary |= {"dev": choice, "left_out": {"train": left_train, "test": left_test}, "train": len(train)}
+    _print(summary)
+    print(record("news_similarity", summary, seed=0))
+
+
+def _minilm(test: Sequence[NewsPair]) -> Floats:
+    encoder = load_encoder("minilm@256")
+    first, second = (
+        encoder.encode([s.full for s in side], batch_size=16)
+        for side in ([p.first for p in test], [p.second for p in test])
+    )
+    return np.asarray(np.einsum("nd,nd->n", first, second), np.float64)
+
+
+if __name__ == "__main__":
+    main()
