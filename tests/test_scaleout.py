@@ -8,7 +8,7 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy.typing as npt
 import psutil
@@ -64,7 +64,12 @@ class DyingEncoder(HashEncoder):
 
 
 def build(
-    corpora: Sequence[Path], out: Path, encoder: HashEncoder, *, engine: str, resume: bool = False
+    corpora: Sequence[Path],
+    out: Path,
+    encoder: HashEncoder,
+    *,
+    engine: Literal["local", "ray"],
+    resume: bool = False,
 ) -> None:
     def load(_name: str, **_: object) -> HashEncoder:
         return encoder
