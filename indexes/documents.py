@@ -34,12 +34,11 @@ def write_segment(
     Returns the files' records.
     """
     earlier = [directory / SEGMENTS / segment for segment in after]
-    lengths = [n for old in earlier for n in np.diff(np.fromfile(old / "offsets.i64", dtype="<i8")).tolist()]
-    ids = [*((old / "ids.txt").read_text(encoding="utf-8") for old in earlier), *(d.id for d in documents)]
+    lengths: list[int] = []
     content: dict[str, Parts] = {
         "documents.jsonl": itertools.chain(_blocks(earlier, "documents.jsonl"), _lines(documents, lengths)),
-        "offsets.i64": _offsets(lengths),  # read after the lines were written
-        "ids.txt": ["\n".join(ids).encode()],
+        "offsets.i64": _offsets(earlier, lengths),  # read after the lines were written
+        "ids.txt": _ids(earlier, [d.id for d in documents]),
     }
     if vectors or any((old / "vectors.f32").exists() for old in earlier):
         new = (np.ascontiguousarray(block, dtype="<f4").data for block in vectors)
@@ -63,7 +62,7 @@ def copy_segment(
         "documents.jsonl": (
             memoryview(_map(f / "documents.jsonl"))[o[a] : o[b]] for f, o, runs in kept for a, b in runs
         ),
-        "offsets.i64": _offsets(lengths.tolist()),
+        "offsets.i64": [np.concatenate([[0], np.cumsum(lengths)]).astype("<i8").data],
         "ids.txt": ["\n".join(itertools.compress(ids, live.tolist())).encode()],
     }
     if (folders[0] / "vectors.f32").exists():
@@ -109,9 +108,24 @@ def _lines(documents: Sequence[Document], lengths: list[int]) -> Iterator[bytes]
         yield line
 
 
-def _offsets(lengths: Iterable[int]) -> Iterator[memoryview]:
+def _offsets(earlier: Sequence[Path], lengths: Iterable[int]) -> Iterator[memoryview]:
     """Yield where each line begins, and where the last one ends."""
-    yield np.fromiter(itertools.accumulate(lengths, initial=0), dtype="<i8").data
+    begin = 0
+    for folder in earlier:
+        offsets = np.fromfile(folder / "offsets.i64", dtype="<i8")
+        yield (offsets[:-1] + begin).data
+        begin += int(offsets[-1])
+    yield np.fromiter(itertools.accumulate(lengths, initial=begin), dtype="<i8").data
+
+
+def _ids(earlier: Sequence[Path], ids: Sequence[str]) -> Iterator[bytes]:
+    """Yield the ids, one a line, without a line end behind the last."""
+    for number, folder in enumerate(earlier):
+        if number:
+            yield b"\n"
+        yield from _blocks([folder], "ids.txt")
+    if ids:
+        yield (b"\n" if earlier else b"") + "\n".join(ids).encode()
 
 
 class DocumentStore:
