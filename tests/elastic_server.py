@@ -14,6 +14,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -126,11 +127,14 @@ class Node:
     port: int = field(default_factory=lambda: free_ports(1)[0])
     settings: Mapping[str, Any] = field(default_factory=lambda: {"discovery.type": "single-node"})
     environment: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)  # more files for its configuration folder
+    headers: Mapping[str, str] = field(default_factory=dict)  # what to show when it asks who we are
+    trust: ssl.SSLContext | None = None  # for a server that speaks TLS
     launcher: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http{'s' if self.trust else ''}://127.0.0.1:{self.port}"
 
     def start(self, *, wait: bool = True) -> None:
         """Start on the data that is in `folder`, and wait until it answers with yellow or green."""
@@ -157,6 +161,8 @@ class Node:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         for path in (fetch() / "config").iterdir():
             shutil.copyfile(path, config / path.name)
+        for name, content in self.files.items():
+            (config / name).write_text(content, encoding="utf-8")
         settings = {
             "node.name": self.folder.name,
             "network.host": "127.0.0.1",
@@ -187,7 +193,8 @@ class Node:
 
     def get(self, path: str) -> Any:
         """Return the answer to a GET, read as JSON."""
-        with urllib.request.urlopen(self.url + path, timeout=10) as answer:
+        request = urllib.request.Request(self.url + path, headers=dict(self.headers))
+        with urllib.request.urlopen(request, timeout=10, context=self.trust) as answer:
             return orjson.loads(answer.read())
 
     @property
@@ -299,6 +306,8 @@ def main() -> None:
         if sys.argv[1:] == ["fetch"]:
             print(f"Elasticsearch is in {fetch()}")
         elif sys.argv[1:] == ["run"]:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.default_int_handler)  # a shell's background job ignores SIGINT
             with folder() as place:
                 node = Node(place / "node")
                 node.start()
