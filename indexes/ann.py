@@ -1,45 +1,35 @@
-"""Approximate neighbours by FAISS over vectors that a flat index keeps: an HNSW graph, or IVF with PQ codes.
+"""Approximate neighbours by FAISS over vectors that a flat index keeps: a graph, cells with codes, or codes alone.
 
-Neither holds the raw vectors a second time, and neither scores: they propose rows, in no promised order.
-HNSW: Malkov and Yashunin, https://arxiv.org/abs/1603.09320. IVF-PQ: Jégou et al., "Product quantization for
-nearest neighbor search", TPAMI 2011.
+None holds the raw vectors a second time, and none scores: they propose rows, in no promised order.
+HNSW: Malkov and Yashunin, https://arxiv.org/abs/1603.09320. The codes are in codes.py.
 """
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
-import numpy as np
+from indexes.codes import IvfPq, PqScan, Settings
+from indexes.faiss_files import bitmap, damaged, load_faiss, read, write
+from indexes.interface import Mask, Matrix, RowArray
 
-from indexes.interface import DamagedError, IndexesError, Mask, Matrix, MissingExtraError, RowArray
+__all__ = [
+    "AUTO", "AUTO_EXACT", "KINDS", "Hnsw", "IvfPq", "PqScan", "Proposer", "Settings", "bitmap", "kind_by_size",
+    "kind_of", "load_faiss",
+]  # fmt: skip
 
-SEED = 1234
-
-
-@functools.cache
-def load_faiss() -> Any:
-    """Import faiss on first use. Raises MissingExtraError."""
-    try:
-        import faiss
-    except ModuleNotFoundError as e:
-        if e.name != "faiss":
-            raise
-        raise MissingExtraError("vector search", "cpu") from e
-    return faiss
-
-
-def bitmap(mask: Mask) -> Any:
-    """Return the FAISS selector of the rows that `mask` allows."""
-    return load_faiss().IDSelectorBitmap(np.packbits(mask, bitorder="little"))
+AUTO = "auto"  # exact below AUTO_EXACT rows, then by size
+AUTO_EXACT, AUTO_CELLS = 200_000, 2_000_000
 
 
 class Proposer(Protocol):
     """What stands between a query and the scan of everything."""
+
+    FOURCC: ClassVar[bytes]  # the first bytes of its file
+    GRID: ClassVar[Sequence[Settings]]  # the settings that `index tune --recall` tries
+    settings: dict[str, float]  # what a search costs against what it finds
 
     def extend(self, flat: Any, vectors: Matrix) -> None:
         """Take in the rows of `flat` (an IndexFlatIP; `vectors` [n, d] is a view of it) not taken in yet."""
@@ -65,9 +55,14 @@ class Proposer(Protocol):
 class Hnsw:
     """A navigable small-world graph; recall against speed is set by `ef`, the width of the search."""
 
-    LINKS, EF_CONSTRUCTION, EF = 32, 100, 128
+    FOURCC: ClassVar[bytes] = b"IHNf"
+    LINKS, EF_CONSTRUCTION = 32, 100
+    GRID: ClassVar[Sequence[Settings]] = tuple(
+        {"ef": ef} for ef in (32, 48, 64, 96, 128, 192, 256, 384, 512, 768)
+    )
 
     def __init__(self) -> None:
+        self.settings: dict[str, float] = {"ef": 128}
         self._index: Any = None
 
     def extend(self, flat: Any, vectors: Matrix) -> None:
@@ -94,7 +89,7 @@ class Hnsw:
         return self.LINKS * self._width(fetch)
 
     def _width(self, fetch: int) -> int:
-        return max(self.EF, 2 * fetch)
+        return max(int(self.settings["ef"]), 2 * fetch)
 
     def propose(self, queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
         """Walk the graph, the wider the fewer rows are allowed: forbidden ones are passed, not returned."""
@@ -110,12 +105,12 @@ class Hnsw:
 
     def save(self, path: Path) -> None:
         """Write the graph alone."""
-        _write(self._index, path, load_faiss().IO_FLAG_SKIP_STORAGE)
+        write(self._index, path, load_faiss().IO_FLAG_SKIP_STORAGE)
 
     def load(self, path: Path, flat: Any) -> int:
         """Read the graph and hang it on the vectors in `flat`."""
         faiss = load_faiss()
-        index = _read(path, faiss.IndexHNSWFlat, flat)
+        index = read(path, faiss.IndexHNSWFlat, flat)
         neighbours = faiss.vector_to_array(index.hnsw.neighbors)
         ends = faiss.vector_to_array(index.hnsw.offsets)
         if (
@@ -124,102 +119,31 @@ class Hnsw:
             or ends[-1] != len(neighbours)
             or (neighbours >= index.ntotal).any()
         ):
-            raise _damaged(path, "its links point outside the index")
+            raise damaged(path, "its links point outside the index")
         _attach(index, flat)
         self._index = index
         return int(index.ntotal)
 
 
-class IvfPq:
-    """Cells of about √n/4 rows, searched nearest first by codes of a quarter byte a dimension."""
-
-    PROBED = 1 / 16  # share of the rows a query looks at …
-    PROBED_PER_HIT = 40  # … but at least so many rows a hit
-    DIMENSIONS_PER_BYTE = 4
-    CODE_SPEED = 8.0  # codes compared in the time of one full vector
-    POINTS_PER_CENTROID = 39  # FAISS's own lower limit for training
-
-    def __init__(self) -> None:
-        self._index: Any = None
-
-    def extend(self, flat: Any, vectors: Matrix) -> None:
-        """Train on the first call, and again when four times as many rows deserve twice the cells; add codes."""
-        if self._index is None or self._cells(len(vectors)) >= 2 * self._index.nlist:
-            self._index = None
-            self._index = self._trained(vectors)
-        block = 1 << 16
-        for start in range(self._index.ntotal, len(vectors), block):
-            self._index.add(self._padded(vectors[start : start + block]))
-
-    def _cells(self, rows: int) -> int:
-        return max(1, min(int(4 * math.sqrt(rows)), rows // self.POINTS_PER_CENTROID))
-
-    def _padded(self, vectors: Matrix) -> Matrix:
-        """Append zero columns until the codes' bytes divide the dimension; no inner product changes."""
-        missing = -vectors.shape[1] % self.DIMENSIONS_PER_BYTE
-        return np.pad(vectors, ((0, 0), (0, missing))) if missing else vectors
-
-    def _trained(self, vectors: Matrix) -> Any:
-        faiss = load_faiss()
-        rows, cells = len(vectors), self._cells(len(vectors))
-        bits = max(1, min(8, int(math.log2(max(2, rows // self.POINTS_PER_CENTROID)))))
-        size = min(rows, 64 * max(cells, 1 << bits))
-        sample = np.sort(np.random.default_rng(SEED).choice(rows, size, replace=False))
-        points = self._padded(vectors[sample])
-        dim = points.shape[1]
-        index = faiss.IndexIVFPQ(
-            faiss.IndexFlatIP(dim),
-            dim,
-            cells,
-            dim // self.DIMENSIONS_PER_BYTE,
-            bits,
-            faiss.METRIC_INNER_PRODUCT,
-        )
-        for clustering in (index.cp, index.pq.cp):
-            clustering.seed, clustering.min_points_per_centroid = SEED, 1
-        index.train(points)
-        return index
-
-    def cost(self, fetch: int, rows: int) -> float:
-        """Return the codes compared, each cheaper than a vector, and the vectors compared afterwards."""
-        return self._fetched(fetch) + self._probed(fetch, rows) / self.CODE_SPEED
-
-    def _probed(self, fetch: int, rows: int) -> float:
-        return max(rows * self.PROBED, self.PROBED_PER_HIT * fetch)
-
-    def _fetched(self, fetch: int) -> int:
-        return 4 * fetch + 64
-
-    def propose(self, queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
-        """Return several times as many rows as wanted, since codes order them only roughly."""
-        faiss = load_faiss()
-        total, cells = self._index.ntotal, self._index.nlist
-        allowed = total if mask is None else np.count_nonzero(mask)
-        parameters = faiss.SearchParametersIVF(
-            nprobe=min(cells, max(8, math.ceil(cells * self._probed(fetch, total) / allowed))),
-            sel=None if mask is None else bitmap(mask),
-        )
-        rows: RowArray = self._index.search(self._padded(queries), self._fetched(fetch), params=parameters)[1]
-        return rows
-
-    def save(self, path: Path) -> None:
-        """Write centroids and codes."""
-        _write(self._index, path, 0)
-
-    def load(self, path: Path, flat: Any) -> int:
-        """Read centroids and codes."""
-        faiss = load_faiss()
-        index = _read(path, faiss.IndexIVFPQ, flat, dim=flat.d + -flat.d % self.DIMENSIONS_PER_BYTE)
-        lists = index.invlists
-        sizes = [lists.list_size(i) for i in range(index.nlist)]
-        ids = [faiss.rev_swig_ptr(lists.get_ids(i), n) for i, n in enumerate(sizes) if n]
-        if sum(sizes) != index.ntotal or any(((part < 0) | (part >= index.ntotal)).any() for part in ids):
-            raise _damaged(path, "its codes belong to rows outside the index")
-        self._index = index
-        return int(index.ntotal)
+KINDS: dict[str, type[Hnsw] | type[IvfPq] | type[PqScan]] = {"hnsw": Hnsw, "ivfpq": IvfPq, "pq": PqScan}
 
 
-KINDS: dict[str, type[Hnsw] | type[IvfPq]] = {"hnsw": Hnsw, "ivfpq": IvfPq}
+def kind_by_size(rows: int) -> str:
+    """Return what `auto` builds: codes alone are made in seconds and find as much; cells pay with millions of rows."""
+    return "pq" if rows < AUTO_CELLS else "ivfpq"
+
+
+def kind_of(path: Path) -> str:
+    """Return the kind of a saved structure by its first bytes. Raises DamagedError."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(4)
+    except OSError as e:
+        raise damaged(path, e.strerror or "it cannot be read") from e
+    for name, kind in KINDS.items():
+        if start == kind.FOURCC:
+            return name
+    raise damaged(path, "it is none of ours")
 
 
 def _attach(graph: Any, flat: Any) -> None:
@@ -230,46 +154,3 @@ def _attach(graph: Any, flat: Any) -> None:
     """
     graph.storage, graph.own_fields = flat, False
     graph.referenced_objects = [flat]
-
-
-def _write(index: Any, path: Path, flags: int) -> None:
-    try:
-        load_faiss().write_index(index, str(path), flags)
-    except RuntimeError as e:
-        raise IndexesError(f"writing {path} failed: {_reason(e)}") from e
-
-
-def _read(path: Path, kind: Any, flat: Any, dim: int | None = None) -> Any:
-    faiss = load_faiss()
-    try:
-        with _no_vector_above(path.stat().st_size):
-            index = faiss.read_index(str(path), faiss.IO_FLAG_SKIP_PRECOMPUTE_TABLE)  # a table for L2 alone
-    except (OSError, RuntimeError, MemoryError) as e:
-        raise _damaged(path, _reason(e)) from e
-    if not isinstance(index, kind) or index.d != (dim or flat.d) or index.ntotal > flat.ntotal:
-        raise _damaged(path, "it belongs to another index")
-    return index
-
-
-@contextlib.contextmanager
-def _no_vector_above(size: int) -> Iterator[None]:
-    """Keep FAISS from filling the memory because a damaged file claims a vector longer than itself."""
-    faiss = load_faiss()
-    if not hasattr(faiss, "set_deserialization_vector_byte_limit"):  # older releases have no such limit
-        yield
-        return
-    before = faiss.get_deserialization_vector_byte_limit()
-    faiss.set_deserialization_vector_byte_limit(size)
-    try:
-        yield
-    finally:
-        faiss.set_deserialization_vector_byte_limit(before)
-
-
-def _reason(error: Exception) -> str:
-    """Return FAISS's message without its C++ signature and source file."""
-    return str(error).rsplit(": ", 1)[-1].strip() or type(error).__name__
-
-
-def _damaged(path: Path, why: str) -> DamagedError:
-    return DamagedError(f"{path} cannot be used: {why}; restore it from a backup, or rebuild the index")

@@ -5,11 +5,11 @@ away, r = ‖x − x̂‖; a query q likewise, ‖q − q̂‖ = e. By Cauchy an
 
     |q·x − q̂·x̂| = |q̂·(x − x̂) + (q − q̂)·x| ≤ ‖q̂‖·r + e·N,        N = length of the longest row.
 
-It holds for vectors of any length (below 1e30, for float32's sake); for unit vectors N = 1, and in 256 dimensions the bound is about .014. q̂·x̂ is
-a whole number times two scales, so it is computed exactly but for a few roundings to float32; sixteen units of
-2⁻²⁴·(‖q‖ + ‖q̂‖)·N cover these, and that of the score itself. So a row's score lies between q̂·x̂ − bound and
-q̂·x̂ + bound, and when k rows surely reach a threshold, a row that surely does not is not among the k best. All
-others are scored. The answer is that of scoring every row: not likely, but proven; `tests/test_certified.py` compares.
+It holds for vectors of any length (below 1e30, for float32's sake); for unit vectors N = 1, and in 256 dimensions
+the bound is about .014. q̂·x̂ is a whole number times two scales, so it is computed exactly but for a few roundings
+to float32; sixteen units of 2⁻²⁴·(‖q‖ + ‖q̂‖)·N cover these, and that of the score itself. So a row's score lies
+between q̂·x̂ − bound and q̂·x̂ + bound, and when k rows surely reach a threshold, a row that surely does not is not
+among the k best. All others are scored. So the answer is that of scoring every row, and this is proven, not likely.
 
 Scores are summed in float64 and rounded to float32 once, whatever proposed the row.
 """

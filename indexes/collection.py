@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -11,6 +11,7 @@ import numpy as np
 from indexes import manifest as manifests
 from indexes import storage
 from indexes.bm25 import Bm25Index
+from indexes.certified import ExactScan
 from indexes.documents import DocumentStore
 from indexes.fusion import Fusion
 from indexes.hybrid import HybridIndex, OnFailure, SearchSettings, Unavailable
@@ -18,6 +19,8 @@ from indexes.interface import DamagedError, Document, Matrix, MissingExtraError,
 from indexes.manifest import Manifest
 from indexes.rows import Rows
 from indexes.vectors import FaissIndex
+
+MakeScan = Callable[[], ExactScan | None]
 
 
 def read_rows(directory: Path, manifest: Manifest, documents: DocumentStore) -> Rows:
@@ -36,10 +39,15 @@ def text_folder(directory: Path, manifest: Manifest) -> Path | None:
 
 
 def open_vectors(
-    directory: Path, manifest: Manifest, rows: Rows, blocks: Sequence[Matrix], dim: int
+    directory: Path,
+    manifest: Manifest,
+    rows: Rows,
+    blocks: Sequence[Matrix],
+    dim: int,
+    scan: MakeScan | None = None,
 ) -> FaissIndex:
     """Return the vector side over normalised vectors in blocks [n, dim], with its stored graph if there is one."""
-    index = FaissIndex(dim, manifest.vectors)
+    index = FaissIndex(dim, manifest.vectors, settings=manifest.search.get("vectors"), scan=scan)
     index.restore(rows, *blocks)
     if graph := manifest.only_file(storage.GRAPH):
         index.load_graph(directory / graph)
@@ -49,21 +57,32 @@ def open_vectors(
 class Collection:
     """One committed generation; later commits do not disturb it."""
 
-    def __init__(self, directory: Path, manifest: Manifest, on_failure: OnFailure = "degrade") -> None:
+    def __init__(
+        self,
+        directory: Path,
+        manifest: Manifest,
+        on_failure: OnFailure = "degrade",
+        scan: MakeScan | None = None,
+    ) -> None:
         self.directory, self.manifest = directory, manifest
         self.documents = DocumentStore(directory, manifest.segments)
         self.rows = read_rows(directory, manifest, self.documents)
         self.text, vectors = self._open_on_server() if manifest.elastic else (self._open_text(), None)
-        vectors = vectors or self._open_vectors()
+        vectors = vectors or self._open_vectors(scan)
         self.hybrid = HybridIndex(self.rows, vectors, self.text, self._settings(on_failure))
 
     @classmethod
-    def open(cls, directory: Path, *, on_failure: OnFailure = "degrade") -> Self:
-        """Check every file and open the last committed generation. Raises IndexesError, DamagedError."""
+    def open(
+        cls, directory: Path, *, on_failure: OnFailure = "degrade", scan: MakeScan | None = None
+    ) -> Self:
+        """Check every file and open the last committed generation. Raises IndexesError, DamagedError.
+
+        `scan` makes what searches many vectors exactly (see FaissIndex).
+        """
         while True:
             manifest = storage.load_checked(directory)
             try:
-                return cls(directory, manifest, on_failure)
+                return cls(directory, manifest, on_failure, scan)
             except (FileNotFoundError, DamagedError):
                 # A writer may have committed and swept between the check and the opening: then there is a newer one.
                 if manifests.load(directory).generation == manifest.generation:
@@ -82,20 +101,20 @@ class Collection:
             side = Unavailable(error)
             return side, side if vector_kind(self.manifest)[0] else None
 
-    def _open_vectors(self) -> RowSearch | None:
+    def _open_vectors(self, scan: MakeScan | None) -> RowSearch | None:
         encoder = self.manifest.encoder
         if encoder is None:
             return None
         try:
             blocks = self.documents.vectors(encoder.dim)
-            return open_vectors(self.directory, self.manifest, self.rows, blocks, encoder.dim)
+            return open_vectors(self.directory, self.manifest, self.rows, blocks, encoder.dim, scan)
         except MissingExtraError as error:
             return Unavailable(error)
 
     def _settings(self, on_failure: OnFailure) -> SearchSettings:
         """Return what `index tune` stored, or hybrid search where there are two sides to fuse."""
         search = self.manifest.search
-        if not search:
+        if "mode" not in search:
             return SearchSettings("hybrid" if self.manifest.encoder else "bm25", on_failure=on_failure)
         fusion = Fusion.from_json(search["fusion"]) if search["fusion"] else Fusion()
         return SearchSettings(search["mode"], fusion, on_failure=on_failure)

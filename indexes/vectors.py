@@ -1,21 +1,21 @@
-"""Vector search by FAISS: exact (`flat`), a graph (`hnsw`), or cells with compressed codes (`ivfpq`).
+"""Vector search by FAISS: exact (`flat`), a graph (`hnsw`), compressed codes (`pq`), these in cells (`ivfpq`).
 
 Every kind keeps the raw normalised vectors once, in an IndexFlatIP. Whatever proposes rows, the answer's scores
 come from one formula over the raw vectors, so a score depends neither on the size of the batch nor on the kind,
 and equal vectors score equal. Exact answers come by the certified scan (certified.py) where it can run and pays,
-by FAISS (flat.py) otherwise, or by a scan that is given (linker/cuda.py).
+by FAISS (flat.py) otherwise, or by a scan that is given (linker/torch_scan.py).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from indexes.ann import KINDS, Proposer, load_faiss
+from indexes.ann import AUTO, AUTO_EXACT, KINDS, Hnsw, Proposer, Settings, kind_by_size, kind_of, load_faiss
 from indexes.certified import ByteScan, ExactScan
 from indexes.certified import scores as exact_scores
 from indexes.exact import check_dim, check_k, normalised, padding
@@ -34,6 +34,7 @@ from indexes.interface import (
 from indexes.mapped import lend, own
 from indexes.rows import Rows
 
+EXACT_BELOW = 10_000  # rows that are not worth approximating
 CODED_FROM = 1 << 14  # rows; below, a scan by FAISS is as fast
 CODED_AFTER = 8  # single queries, which cost as much by FAISS as making the codes does …
 BATCHED = 16  # … or so many times more in batches
@@ -44,28 +45,42 @@ FEW = 32  # the certified scan pays while k is less than the rows divided by thi
 class FaissIndex:
     """VectorIndex and RowSearch. Searches may run in several threads at once; changes need the index alone.
 
-    `hnsw` and `ivfpq` answer exactly while they hold fewer than `exact_below` rows, and whenever a filter leaves
-    so few rows that comparing each is cheaper. Otherwise they are approximate, yet never return fewer hits than
-    exist; equal scores are in row order, but of more equal ones than fit, any may be returned.
+    `hnsw`, `pq` and `ivfpq` answer exactly while they hold fewer than `exact_below` rows, and whenever a filter
+    leaves so few rows that comparing each is cheaper. Otherwise they are approximate, yet never return fewer hits
+    than exist; equal scores are in row order, but of more equal ones than fit, any may be returned. `auto` is flat
+    below 200,000 rows and chooses by size above.
     """
 
     def __init__(
-        self, dim: int, kind: str = "flat", *, exact_below: int = 10_000, scan: ExactScan | None = None
+        self,
+        dim: int,
+        kind: str = "flat",
+        *,
+        exact_below: int | None = None,
+        settings: Settings | None = None,
+        scan: Callable[[], ExactScan | None] | None = None,
     ) -> None:
-        """Make an empty index; `scan`, where given, answers every exact search."""
+        """Make an empty index.
+
+        `settings` are the search parameters that `index tune --recall` chose (others are ignored); `scan` makes
+        what searches many rows exactly, once it pays, instead of the certified scan or FAISS; it may return None.
+        """
         check_dim(dim)
-        if kind != "flat" and kind not in KINDS:
-            raise IndexesError(f"unknown kind of vector index {kind!r}: choose flat, {', '.join(KINDS)}")
+        if kind not in ("flat", AUTO, *KINDS):
+            raise IndexesError(
+                f"unknown kind of vector index {kind!r}: choose flat, auto, {', '.join(KINDS)}"
+            )
         self.dim, self.kind = dim, kind
         self._flat: Any = load_faiss().IndexFlatIP(dim)
         self._flat_scan = FlatScan(self._flat)
-        self._given_scan = scan
-        self._byte_scan = ByteScan(load_faiss().omp_get_max_threads) if ByteScan.available(dim) else None
+        self._make_scan = scan
+        self._scan: ExactScan | None = None
         self._asked = 0
         self._rows = Rows()
         self._proposer: Proposer | None = None
         self._proposed = 0  # rows the proposer has taken in
-        self._exact_below = exact_below
+        self._exact_below = exact_below or (AUTO_EXACT if kind == AUTO else EXACT_BELOW)
+        self._settings = settings or {}
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -108,11 +123,22 @@ class FaissIndex:
             total = self._flat.ntotal
             if self.kind == "flat" or total < self._exact_below or total == self._proposed:
                 return
-            proposer = self._proposer or KINDS[self.kind]()
-            if self.kind == "hnsw":  # FAISS writes the rows onto themselves as it links them
+            proposer = self._proposer or self._new(kind_by_size(total) if self.kind == AUTO else self.kind)
+            if isinstance(proposer, Hnsw):  # FAISS writes the rows onto themselves as it links them
                 own(self._flat)
             proposer.extend(self._flat, self.vectors)
             self._proposer, self._proposed = proposer, total
+
+    def _new(self, kind: str) -> Proposer:
+        proposer = KINDS[kind]()
+        proposer.settings |= {name: v for name, v in self._settings.items() if name in proposer.settings}
+        return proposer
+
+    @property
+    def proposer(self) -> Proposer | None:
+        """What proposes rows, built when it was due; None where every search is exact. Its settings may be changed."""
+        self.build()
+        return self._proposer
 
     def save_graph(self, path: Path) -> bool:
         """Write what took long to build, without the vectors; say whether there was anything to write."""
@@ -126,7 +152,7 @@ class FaissIndex:
         """Read what `save_graph` wrote, after `restore`; it may lack the last rows. Raises DamagedError."""
         if self.kind == "flat":
             raise IndexesError(f"{path}: a flat index has no graph to load")
-        proposer = KINDS[self.kind]()
+        proposer = self._new(kind_of(path) if self.kind == AUTO else self.kind)
         self._proposed = proposer.load(path, self._flat)
         self._proposer = proposer
 
@@ -177,18 +203,36 @@ class FaissIndex:
         """Return the k best of the allowed rows, of which there are so many."""
         return self._exact_scan(len(queries), k, mask).search(self.vectors, queries, k, mask)
 
+    def live_rows(self) -> RowArray:
+        """Return the rows of all live documents, ascending."""
+        mask = self._rows.mask()
+        return np.arange(self._flat.ntotal) if mask is None else np.flatnonzero(mask)
+
+    def search_exactly(self, queries: Matrix, k: int) -> tuple[RowArray, ScoreArray]:
+        """Return what `search_rows` would return if nothing were approximate; k must not exceed the live rows."""
+        return self._exact(normalised(check_vectors(queries, self.dim)), k, self._rows.mask())
+
     def _exact_scan(self, queries: int, k: int, mask: Mask | None) -> ExactScan:
         """Choose what scans: the codes once they pay for themselves, and as long as most rows must be looked at."""
-        if self._given_scan is not None:
-            return self._given_scan
         total: int = self._flat.ntotal
         allowed = total if mask is None else int(np.count_nonzero(mask))
         if total < CODED_FROM or allowed * PICKED < total or k * FEW > total:
             return self._flat_scan
-        if self._byte_scan is None or self._flat_scan.on_gpu():
-            return self._flat_scan
         self._asked += queries if queries < BLAS_BATCH else -(-queries // BATCHED)
-        return self._byte_scan if self._asked >= CODED_AFTER else self._flat_scan
+        if self._asked < CODED_AFTER:
+            return self._flat_scan
+        with self._lock:
+            if self._scan is None:
+                given = self._make_scan() if self._make_scan else None
+                self._scan = given or _certified(self.dim, self._flat_scan)
+            return self._scan
+
+
+def _certified(dim: int, flat: FlatScan) -> ExactScan:
+    """Return the certified scan, or FAISS's where that has a GPU or the processor lacks the instructions."""
+    if flat.on_gpu() or not ByteScan.available(dim):
+        return flat
+    return ByteScan(load_faiss().omp_get_max_threads)
 
 
 class _View:

@@ -17,7 +17,7 @@ import orjson
 from indexes import faults, storage
 from indexes import manifest as manifests
 from indexes.analysis import Analysis
-from indexes.ann import KINDS
+from indexes.ann import AUTO, AUTO_EXACT, KINDS
 from indexes.bm25 import Bm25Index
 from indexes.collection import open_vectors, read_rows, text_folder
 from indexes.documents import DocumentStore, copy_segment, write_segment
@@ -70,7 +70,7 @@ class Writer:
         The files of `encoder_folder` are copied in, so that the index can move to another machine.
         """
         Analysis(manifest.language)  # raises for an unknown one before anything is written
-        kinds = ("flat", *KINDS, *(ON_SERVER if manifest.elastic else ()))
+        kinds = ("flat", AUTO, *KINDS, *(ON_SERVER if manifest.elastic else ()))
         if manifest.vectors not in ("none", *kinds):
             raise IndexesError(f"unknown kind of vectors {manifest.vectors!r}: choose {', '.join(kinds)}")
         with storage.disk_errors(f"creating {directory}"):
@@ -274,7 +274,10 @@ class Writer:
 
     def _has_graph(self, manifest: Manifest) -> bool:
         """Say whether the generation needs an approximate structure; an unfinished build does not yet."""
-        return manifest.build.complete and manifest.vectors in KINDS and manifest.encoder is not None
+        large = manifest.vectors == AUTO and manifest.rows >= AUTO_EXACT
+        return (
+            manifest.build.complete and (manifest.vectors in KINDS or large) and manifest.encoder is not None
+        )
 
     def _write(self, folder: str, name: str, parts: Iterable[bytes | memoryview]) -> dict[str, FileRecord]:
         path = self.directory / folder / name

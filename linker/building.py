@@ -16,15 +16,15 @@ from types import FrameType
 from typing import Literal
 
 import orjson
-import xxhash
 
-from indexes import faults, storage
+from indexes import faults
 from indexes import manifest as manifests
 from indexes.elastic_client import ElasticSettings
 from indexes.interface import Document, IndexesError, Matrix
 from indexes.manifest import BuildRecord, EncoderRecord, Manifest
 from indexes.writer import Writer
 from linker.corpora import BadLine, Columns, read_corpus
+from linker.corpora.identity import identity
 from linker.encoders import Encoder, Precision, load_encoder
 from linker.errors import InputError
 from linker.progress import bar
@@ -39,7 +39,7 @@ class BuildOptions:
     """What an index is made of. A build commits after `commit_every` documents (0: by volume) or a minute."""
 
     encoder: str = "none"
-    vectors: str = "flat"
+    vectors: str = "auto"
     language: str = "english"
     batch_size: int = 256
     commit_every: int = 0
@@ -68,7 +68,7 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
     """
     if options.engine == "ray" and options.encoder == "none":
         raise InputError("--engine ray spreads the encoding: name an --encoder, or leave it out")
-    sources = tuple((str(path), _state(path, options.columns, out)) for path in corpora)
+    sources = tuple((str(path), identity(path, options.columns, out)) for path in corpora)
     encoder = _encoder(options)
     wanted = _manifest(options, encoder, BuildRecord(complete=False, position=0, sources=sources))
     if resume and (out / manifests.NAME).exists():
@@ -88,7 +88,7 @@ def create(
     out: str | Path,
     *,
     encoder: str | Path = "none",
-    vectors: str = "flat",
+    vectors: str = "auto",
     language: str = "english",
     elastic: ElasticSettings | None = None,
 ) -> None:
@@ -133,7 +133,7 @@ def add(
 ) -> BuildReport:
     """Add corpora to a finished index in one commit; ids that are present are replaced, or quarantined."""
     for path in corpora:
-        _state(path, options.columns, out)
+        identity(path, options.columns, out)
     with _interruptible() as interrupted, Writer.open(out) as writer:
         if not writer.manifest.build.complete:
             raise IndexesError(f"the build of {out} has not ended: go on with `linker index build --resume`")
@@ -159,38 +159,6 @@ def _own_model(folder: Path) -> Path | None:
     from linker.encoders.folder import is_saved
 
     return folder if is_saved(folder) else None
-
-
-def _state(path: Path, columns: Columns | None, out: Path) -> str:
-    """Return what tells a corpus from a changed one: its files' names, sizes and checksums, and the columns read.
-
-    Raises InputError before anything is written if it cannot be read.
-    """
-    if not path.exists():
-        raise InputError(f"no such file or folder: {path}")
-    if not (path.is_file() or path.is_dir()):
-        raise InputError(
-            f"{path} is a pipe or device: a build reads its corpus twice; save it to a file first"
-        )
-    if path.is_dir() and out.resolve().is_relative_to(path.resolve()):
-        raise InputError(f"{out} lies inside the corpus {path}: put the index elsewhere")
-    _check_usable(path, columns)
-    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
-    states = [(p.relative_to(path).as_posix(), storage.record_of(p)) for p in files]
-    return xxhash.xxh3_128_hexdigest(repr((states, columns)).encode())
-
-
-def _check_usable(path: Path, columns: Columns | None) -> None:
-    """Raise InputError unless a corpus holds at least one document; read no further than to the first."""
-    first: BadLine | None = None
-    for record in read_corpus(path, columns):
-        if isinstance(record, Document):
-            return
-        first = first or record
-    if first:
-        raise InputError(
-            f"{path}: no record can be used; the first, {first.path}:{first.line}: {first.reason}"
-        )
 
 
 def _check_same_build(found: Manifest, wanted: Manifest, out: Path) -> None:

@@ -11,13 +11,16 @@ from indexes.hybrid import Answer, Mode, OnFailure
 from indexes.interface import BackendUnavailableError, Document, EncoderMismatchError, Filter, Matrix
 from indexes.manifest import EncoderRecord
 from indexes.storage import ENCODER
+from indexes.vectors import FaissIndex
 from indexes.writer import Writer
 from linker.encoders import Encoder, load_encoder
 from linker.errors import LinkerError
 from linker.reranking import DEPTH, Reranker, rerank
+from linker.torch_scan import gpu_scan
 
 if TYPE_CHECKING:
     from linker.corpora import Query
+    from linker.recall import RecallTuning
     from linker.tuning import Tuning
 
 BATCH = 256
@@ -65,7 +68,7 @@ class Engine:
         return cls(Path(directory), encoder=given, on_failure=on_failure)
 
     def _open(self) -> None:
-        self.collection = Collection.open(self.directory, on_failure=self._on_failure)
+        self.collection = Collection.open(self.directory, on_failure=self._on_failure, scan=gpu_scan())
 
     def __len__(self) -> int:
         return len(self.collection.rows)
@@ -142,7 +145,26 @@ class Engine:
         chosen = tuning.chosen
         with Writer.open(self.directory) as writer:
             fusion = chosen.fusion.to_json() if chosen.fusion else None
-            writer.commit(search={"mode": chosen.mode, "fusion": fusion})
+            writer.commit(search={**writer.manifest.search, "mode": chosen.mode, "fusion": fusion})
+        self._open()
+        return tuning
+
+    def tune_recall(
+        self, target: float, k: int = 10, texts: Sequence[str] | None = None, *, sample: int = 500
+    ) -> RecallTuning:
+        """Choose how thoroughly approximate vectors are searched, so that a share of the exact k best is found.
+
+        Queries are `texts`, or `sample` documents held out. The choice is stored in the index. Raises InputError,
+        IndexesError where the index searches exactly, BackendUnavailableError where it has no vectors of its own.
+        """
+        from linker.recall import tune_recall
+
+        index = self.collection.hybrid.vectors
+        if not isinstance(index, FaissIndex):
+            raise BackendUnavailableError("only vectors in the directory itself can be tuned")
+        tuning = tune_recall(index, target, k, None if texts is None else self._embed(texts), sample)
+        with Writer.open(self.directory) as writer:
+            writer.commit(search={**writer.manifest.search, "vectors": dict(tuning.chosen.settings)})
         self._open()
         return tuning
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import subprocess
 import sys
 import threading
 import time
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import numpy as np
@@ -138,12 +140,17 @@ def test_the_bound_holds_and_is_used() -> None:
     assert np.abs(along @ (rows - rounded)[0]) > 0.99 * block.errors[0]
 
 
+def coded(index: FaissIndex) -> int:
+    """Return how many rows have codes."""
+    return index._scan._coded if isinstance(index._scan, ByteScan) else 0
+
+
 @compiled
 def test_codes_keep_in_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vectors, "CODED_FROM", 100)
     rows, queries = cluster(4000, 24, 1.0), cluster(30, 24, 1.0, seed=9)
     index, plain = FaissIndex(24), FaissIndex(24)
-    plain._byte_scan = None
+    plain._scan = plain._flat_scan
     for start, stop in ((0, 1500), (1500, 1501), (1501, 4000)):
         for i in (index, plain):
             i.add(
@@ -159,29 +166,25 @@ def test_codes_keep_in_step(monkeypatch: pytest.MonkeyPatch) -> None:
                     index.search_rows(asked, 9, where), plain.search_rows(asked, 9, where), strict=True
                 ):
                     np.testing.assert_array_equal(a, b)
-        assert index._byte_scan is not None
-        assert index._byte_scan._coded == stop
+        assert coded(index) == stop
 
 
 @compiled
 def test_codes_are_made_when_they_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vectors, "CODED_FROM", 1000)
     index = FaissIndex(8)
-    scan = index._byte_scan
-    assert scan is not None
     index.add([f"d{n}" for n in range(2000)], cluster(2000, 8, 1.0))
     query = cluster(1, 8, 1.0, seed=1)
     for _ in range(vectors.CODED_AFTER - 1):
         index.search(query, 3)
     index.search(np.repeat(query, 500, axis=0), 100)  # k is too large a share
-    assert scan._coded == 0
+    assert coded(index) == 0
     index.search(query, 3)
-    assert scan._coded == 2000
+    assert coded(index) == 2000
     small = FaissIndex(8)
     small.add(["a"], query)
     small.search(np.repeat(query, 500, axis=0), 1)
-    assert small._byte_scan is not None
-    assert small._byte_scan._coded == 0
+    assert coded(small) == 0
 
 
 def test_scores_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,9 +204,9 @@ def test_without_the_library_faiss_scans(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(native, "load", lambda: None)
     rows, queries = cluster(20_000, 16, 1.0), cluster(200, 16, 1.0, seed=1)
     index = FaissIndex(16)
-    assert index._byte_scan is None
     index.add([f"d{n}" for n in range(len(rows))], rows)
     got, _ = index.search_rows(queries, 5)
+    assert index._scan is index._flat_scan
     want, _ = oracle(normalised(rows), normalised(queries), 5)
     assert (got == want).mean() > 0.999
 
@@ -215,7 +218,7 @@ def test_status_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     with monkeypatch.context() as patch:
         patch.setattr(native, "__file__", str(tmp_path / "native.py"))
         assert "not built" in native.status()
-        broken = tmp_path / f"_scan{native.EXTENSION_SUFFIXES[0]}"
+        broken = tmp_path / f"_scan{EXTENSION_SUFFIXES[0]}"
         broken.write_text("no library")
         assert "cannot be loaded" in native.status()
     assert native.status()
@@ -227,7 +230,7 @@ def test_status_names_a_processor_without_the_instructions(monkeypatch: pytest.M
         def supported(self) -> int:
             return 0
 
-    monkeypatch.setattr(native.ctypes, "CDLL", lambda _: Library())
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: Library())
     assert native._load()[0] is None
     assert "lacks AVX-512 VNNI" in native.status()
 

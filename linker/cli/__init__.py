@@ -22,6 +22,7 @@ from linker.cli import (
     search,
     similarity,
     sts,
+    tune,
 )
 from linker.errors import LinkerError
 
@@ -71,7 +72,7 @@ INDEX_COMMANDS: tuple[Callable[..., None], ...] = (
     index.compact,
     index.info,
     index.verify,
-    index.tune,
+    tune.tune,
     elastic.rebuild,
 )
 BUCC_COMMANDS: tuple[Callable[..., None], ...] = (bucc.prepare, bucc.evaluate)

@@ -1,4 +1,4 @@
-"""`linker index …`: build, add, delete, compact, info, verify, tune."""
+"""`linker index …`: build, add, delete, compact, info, verify."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from linker.cli.elastic import Backend, IndexName, Replicas, Shards, Urls
 
 if TYPE_CHECKING:
     from linker.building import BuildReport
-    from linker.tuning import Candidate
 
 Corpora = Annotated[
     list[Path],
@@ -48,12 +47,12 @@ def build(
         str, typer.Option(metavar="NAME|PATH|none", help="Encoder of the dense side; none for BM25 alone.")
     ] = "none",
     vectors: Annotated[
-        Literal["flat", "hnsw", "ivfpq", "elastic-flat", "elastic-hnsw", "elastic-int8_hnsw"],
+        Literal["auto", "flat", "hnsw", "pq", "ivfpq", "elastic-flat", "elastic-hnsw", "elastic-int8_hnsw"],
         typer.Option(
-            help="Exact (flat) or approximate; flat is right below about 200,000 documents. elastic-…: on "
-            "Elasticsearch, not in the search process."
+            help="Exact (flat) or approximate (hnsw, pq, ivfpq); auto: exact below 200,000 documents, then by size. "
+            "elastic-…: on Elasticsearch, not in the search process."
         ),
-    ] = "flat",
+    ] = "auto",
     language: Annotated[str, typer.Option(help="Language of stemming and stop words.")] = "english",
     backend: Backend = "embedded",
     url: Urls = None,
@@ -244,52 +243,3 @@ def verify(directory: Index, as_json: AsJson = False) -> None:
                 )
     if lines:
         raise typer.Exit(1)
-
-
-def tune(
-    directory: Index,
-    queries: Annotated[Path, typer.Option(metavar="FILE", help="Judged dev queries.", show_default=False)],
-    qrels: Annotated[Path, typer.Option(metavar="FILE", help="Their judgements.", show_default=False)],
-    measure: Annotated[str, typer.Option("-m", "--measure", help="What to maximise.")] = "mrr",
-    encoder: EncoderOption = None,
-    as_json: AsJson = False,
-) -> None:
-    """Choose search mode and fusion weights on judged dev queries, and store the choice in the index."""
-    from linker.corpora import read_queries
-    from linker.engine import Engine
-    from linker.evaluation.trec import read_qrels
-
-    engine = Engine.open(directory, encoder=encoder)
-    tuning = engine.tune(read_queries(queries), read_qrels(qrels), measure.lower())
-    if as_json:
-        print_json(
-            {
-                "chosen": _as_json(tuning.chosen),
-                "reason": tuning.reason,
-                "queries": tuning.queries,
-                "candidates": [_as_json(c) for c in tuning.candidates],
-            }
-        )
-        return
-    best = sorted(tuning.candidates, key=lambda c: -c.means[tuning.measure])[:10]
-    singles = [c for c in tuning.candidates if c.fusion is None and c not in best]
-    print(f"{'':32}" + "".join(f"{name:>11}" for name in tuning.chosen.means))
-    for candidate in best + singles:
-        print(f"{_setting(candidate):32}" + "".join(f"{mean:11.4f}" for mean in candidate.means.values()))
-    print(f"chosen: {_setting(tuning.chosen)}")
-    note(tuning.reason)
-
-
-def _as_json(candidate: Candidate) -> dict[str, Any]:
-    fusion = candidate.fusion.to_json() if candidate.fusion else None
-    return {"mode": candidate.mode, "fusion": fusion, **candidate.means}
-
-
-def _setting(candidate: Candidate) -> str:
-    fusion = candidate.fusion
-    if fusion is None:
-        return candidate.mode
-    weights = ":".join(f"{w:g}" for w in fusion.weights)
-    return f"{candidate.mode} {fusion.method} {weights}" + (
-        f" k={fusion.k}" if fusion.method == "rrf" else ""
-    )

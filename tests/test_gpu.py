@@ -1,0 +1,109 @@
+"""The certified scan in torch: its logic on the processor always; on CUDA, and FAISS there, where there is a GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from indexes.ann import load_faiss
+from indexes.certified import ExactScan
+from indexes.exact import normalised
+from indexes.flat import FlatScan
+from indexes.interface import Mask, Matrix
+from indexes.vectors import FaissIndex
+from linker import torch_scan
+from linker.torch_scan import TorchScan
+
+torch = pytest.importorskip("torch")
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+
+
+@pytest.fixture(params=DEVICES)
+def device(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    if name == "cuda" and not torch.cuda.is_available():
+        pytest.skip("torch sees no CUDA device")
+    return name
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("BLOCK", 512), ("QUERIES", 7), ("HELD", 300)):
+        monkeypatch.setattr(torch_scan, name, value)
+
+
+def cluster(rows: int, dim: int, spread: float, seed: int = 0) -> Matrix:
+    rng = np.random.default_rng(seed)
+    middle = np.random.default_rng(1).standard_normal((5, dim))
+    return normalised(
+        (middle[rng.integers(5, size=rows)] + spread * rng.standard_normal((rows, dim))).astype(np.float32)
+    )
+
+
+def assert_exact(scan: ExactScan, rows: Matrix, queries: Matrix, k: int, mask: Mask | None = None) -> None:
+    """Compare with scoring every row in float64, rounded to float32, equal scores in row order."""
+    got_rows, got = scan.search(rows, queries, k, mask)
+    allowed = np.arange(len(rows)) if mask is None else np.flatnonzero(mask)
+    exact = (queries.astype(np.float64) @ rows[allowed].astype(np.float64).T).astype(np.float32)
+    best = np.array([np.lexsort((allowed, -row))[:k] for row in exact])
+    np.testing.assert_array_max_ulp(got, np.take_along_axis(exact, best, axis=1), maxulp=1)
+    assert (got_rows == allowed[best]).mean() > 0.99
+    assert ((np.diff(got, axis=1) < 0) | (np.diff(got_rows, axis=1) > 0)).all()
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e-2, 1e-4, 0.0])
+@pytest.mark.parametrize("k", [1, 5, 60])
+def test_near_duplicates(device: str, spread: float, k: int) -> None:
+    assert_exact(TorchScan(device), cluster(3000, 40, spread), cluster(20, 40, 0.1, seed=2), k)
+
+
+def test_masks_and_growth(device: str) -> None:
+    scan, rows, queries = TorchScan(device), cluster(2000, 24, 1.0), cluster(9, 24, 1.0, seed=2)
+    for size in (600, 601, 2000):
+        mask = np.random.default_rng(size).random(size) < 0.3
+        for allowed in (None, mask):
+            assert_exact(scan, rows[:size], queries, 10, allowed)
+
+
+def test_the_reduction_setting_is_put_back(device: str) -> None:
+    before = torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction
+    assert_exact(TorchScan(device), cluster(100, 8, 1.0), cluster(2, 8, 1.0), 3)
+    assert torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction == before
+
+
+def test_without_a_driver_there_is_no_scan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(torch_scan, "DRIVERS", (tmp_path / "none",))
+    assert torch_scan.gpu_scan() is None
+    (tmp_path / "driver").touch()
+    monkeypatch.setattr(torch_scan, "DRIVERS", (tmp_path / "none", tmp_path / "driver"))
+    make = torch_scan.gpu_scan()
+    assert make is not None
+    assert (make() is None) != torch.cuda.is_available()  # a driver without a device: the processor goes on
+
+
+def test_an_index_uses_the_scan_that_it_is_given(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
+    monkeypatch.setattr("indexes.vectors.CODED_FROM", 100)
+    rows, queries = cluster(3000, 16, 1.0), cluster(200, 16, 1.0, seed=3)
+    given, plain = FaissIndex(16, scan=lambda: TorchScan(device)), FaissIndex(16)
+    for index in (given, plain):
+        index.add([f"d{i}" for i in range(len(rows))], rows)
+        index.remove(["d7"])
+    for a, b in zip(given.search_rows(queries, 5), plain.search_rows(queries, 5), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert isinstance(given._scan, TorchScan)
+
+
+@pytest.mark.gpu
+def test_faiss_on_the_gpu_in_float16_is_exact() -> None:
+    faiss = load_faiss()
+    if not faiss.get_num_gpus():
+        pytest.skip("faiss sees no GPU")
+    for spread in (1.0, 1e-2, 1e-4):
+        rows = cluster(20_000, 64, spread)
+        flat = faiss.IndexFlatIP(64)
+        flat.add(rows)
+        scan = FlatScan(flat)
+        assert_exact(scan, rows, cluster(50, 64, 0.1, seed=2), 10)
+        assert scan._gpu is not None
