@@ -39,7 +39,7 @@ source "$(dirname "$0")"/elasticsearch-cli
 """
 HEAP = ("-Xms512m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:-AlwaysPreTouch")
 SERVER_CLASS = b"org.elasticsearch.bootstrap.Elasticsearch"
-START_SECONDS = 240.0
+START_SECONDS = 900.0  # 20 on an idle machine
 
 
 class NoServerError(Exception):
