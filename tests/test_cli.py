@@ -208,14 +208,15 @@ def test_results_follow_links_and_stay_out_of_the_corpus(index: Path, tmp_path: 
 def test_resume_notices_an_edit_of_the_same_size_and_other_columns(tmp_path: Path) -> None:
     from linker import building
     from linker.corpora import Columns
+    from linker.corpora.identity import identity
 
     corpus = tmp_path / "c.jsonl"
     corpus.write_text('{"id": "1", "text": "rain", "other": "x"}\n', encoding="utf-8")
     options = building.BuildOptions()
-    state = building._state(corpus, options.columns, tmp_path / "i")
-    assert building._state(corpus, Columns(text="other"), tmp_path / "i") != state
+    state = identity(corpus, options.columns, tmp_path / "i")
+    assert identity(corpus, Columns(text="other"), tmp_path / "i") != state
     corpus.write_text('{"id": "1", "text": "hail"}\n', encoding="utf-8")
-    assert building._state(corpus, options.columns, tmp_path / "i") != state
+    assert identity(corpus, options.columns, tmp_path / "i") != state
 
 
 def test_a_huge_k_is_all_documents(index: Path) -> None:

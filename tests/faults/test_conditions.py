@@ -18,10 +18,11 @@ from indexes.collection import Collection
 from indexes.interface import FormatVersionError, IndexesError, LockedError
 from indexes.writer import Writer
 from linker import building
+from linker.corpora.identity import identity
 from tests.faults.support import KILLED, Worker, assert_tidy, content
 from tests.faults.test_compaction import add, document, fresh
 from tests.faults.test_full_disk import mount
-from tests.helpers import HashEncoder, linker, linker_process, write_corpus
+from tests.helpers import WORDS, HashEncoder, linker, linker_process, write_corpus
 
 
 @pytest.fixture(scope="module")
@@ -107,11 +108,13 @@ def test_readers_beside_a_writer_see_whole_generations(tmp_path: Path) -> None:
                 collection = Collection.open(out)
                 ids = frozenset(i for i in collection.rows.ids if i in collection.rows)
                 query = HashEncoder().encode(["banel"])
-                assert collection.hybrid.vectors is not None
+                assert collection.hybrid.vectors
+                assert collection.hybrid.text
                 found, _ = collection.hybrid.vectors.search_rows(query, 200)
                 assert {collection.rows.ids[row] for row in found[0] if row >= 0} == ids
                 assert {d.id for d in map(collection.document, ids)} == ids
-                assert len(collection.text) == len(ids)
+                rows, _ = collection.hybrid.text.search_rows([" ".join(WORDS)], 200)
+                assert {collection.rows.ids[row] for row in rows[0] if row >= 0} == ids
                 assert ids in states
                 seen.add(collection.manifest.generation)
         except BaseException as error:
@@ -178,9 +181,9 @@ def test_a_clock_that_goes_back_decides_nothing(tmp_path: Path, monkeypatch: pyt
     assert ids == [
         i for i in [*(f"d{n}" for n in range(200)), *(f"m{n}" for n in range(50))] if i not in {"d1", "m2"}
     ]
-    state = building._state(corpus, None, out)
+    state = identity(corpus, None, out)
     shake()
-    assert building._state(corpus, None, out) == state
+    assert identity(corpus, None, out) == state
 
 
 def interrupt() -> None:

@@ -1,0 +1,44 @@
+"""What tells a corpus from another, or from itself when it has changed: content alone, never times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import xxhash
+
+from indexes import storage
+from indexes.interface import Document
+from linker.corpora import BadLine, Columns, read_corpus
+from linker.errors import InputError
+
+
+def identity(path: Path, columns: Columns | None, out: Path) -> str:
+    """Return what tells a corpus from a changed one: its files' names, sizes and checksums, and the columns read.
+
+    Raises InputError before anything is written if it cannot be read.
+    """
+    if not path.exists():
+        raise InputError(f"no such file or folder: {path}")
+    if not (path.is_file() or path.is_dir()):
+        raise InputError(
+            f"{path} is a pipe or device: a build reads its corpus twice; save it to a file first"
+        )
+    if path.is_dir() and out.resolve().is_relative_to(path.resolve()):
+        raise InputError(f"{out} lies inside the corpus {path}: put the index elsewhere")
+    _check_usable(path, columns)
+    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
+    states = [(p.relative_to(path).as_posix(), storage.record_of(p)) for p in files]
+    return xxhash.xxh3_128_hexdigest(repr((states, columns)).encode())
+
+
+def _check_usable(path: Path, columns: Columns | None) -> None:
+    """Raise InputError unless a corpus holds at least one document; read no further than to the first."""
+    first: BadLine | None = None
+    for record in read_corpus(path, columns):
+        if isinstance(record, Document):
+            return
+        first = first or record
+    if first:
+        raise InputError(
+            f"{path}: no record can be used; the first, {first.path}:{first.line}: {first.reason}"
+        )
