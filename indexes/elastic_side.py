@@ -22,7 +22,8 @@ from indexes.collection import read_rows
 from indexes.documents import DocumentStore
 from indexes.elastic import ElasticText, ElasticVectors
 from indexes.elastic_client import ElasticSettings
-from indexes.elastic_store import ElasticStore, meta_terms
+from indexes.elastic_mapping import meta_terms
+from indexes.elastic_store import ElasticStore
 from indexes.interface import BackendUnavailableError, Matrix, Metadata, RowSearch
 from indexes.manifest import Manifest
 from indexes.rows import Rows
@@ -77,8 +78,7 @@ class TextWriter(ElasticText):
         if not manifest.rows and not store.exists():
             store.create(*vector_kind(manifest))
         store.drop(numberings=True)
-        store.clean(manifest.rows, self._rows.dead)
-        found = store.count()
+        found = store.clean(manifest.rows, self._rows.dead, manifest.documents)
         if found != manifest.documents:
             raise BackendUnavailableError(
                 f"{store.settings.index} holds {found} of {manifest.documents} documents: "

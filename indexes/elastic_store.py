@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
-from indexes.analysis import encodable
 from indexes.elastic_bulk import Bulk, BulkSettings, Operation, Outcome
 from indexes.elastic_client import (
     WRITE_SECONDS,
@@ -25,49 +24,20 @@ from indexes.elastic_client import (
     elastic_errors,
     reason_of,
 )
-from indexes.interface import BackendUnavailableError, IndexesError, Matrix, Metadata, RowArray, filter_values
+from indexes.elastic_mapping import KINDS, mapping, meta_terms
+from indexes.interface import BackendUnavailableError, IndexesError, Matrix, Metadata, RowArray
 
 if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
-KINDS = ("flat", "hnsw", "int8_hnsw")
-FORMAT = 1
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,150}(\.\d+)?")
 DELETED_AT_ONCE = 10_000
-LONGEST_VALUE = 200  # characters of a metadata value kept as they are; longer ones by checksum
 
 
 def new_name(stem: str) -> str:
     """Return a name for an index: a readable stem, and chance, so that no two directories ever share one."""
     readable = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:60] or "linker"
     return f"{readable}-{secrets.token_hex(5)}"
-
-
-def mapping(dim: int, kind: str) -> dict[str, Any]:
-    """Return how the fields are indexed; `dim` 0 leaves vectors out.
-
-    The vectors are normalised, so their inner product is the cosine; the type "cosine" would refuse an empty
-    text's zero vector.
-    """
-    properties: dict[str, Any] = {
-        "row": {"type": "long"},
-        "id": {"type": "keyword", "index": False, "doc_values": False},
-        "terms": {"type": "text", "analyzer": "whitespace"},
-        "meta": {"type": "keyword"},
-    }
-    if dim:
-        vector: dict[str, Any] = {"type": "dense_vector", "dims": dim, "element_type": "float"}
-        if kind == "flat":
-            vector["index"] = False
-        else:
-            vector |= {"index": True, "similarity": "max_inner_product", "index_options": {"type": kind}}
-        properties["vector"] = vector
-    return {
-        "dynamic": "strict",
-        "_meta": {"linker": {"format": FORMAT, "dim": dim, "vectors": kind if dim else "none"}},
-        "_source": {"excludes": ["vector"]},  # a vector is kept once, not in the document's JSON as well
-        "properties": properties,
-    }
 
 
 def check_name(name: str) -> str:
@@ -234,22 +204,22 @@ class ElasticStore:
             docs = self.client.mget(index=self._target, ids=[str(row) for row in rows])["docs"]
         return {int(doc["_id"]): doc["_source"] for doc in docs if doc.get("found")}
 
-    def clean(self, rows: int, dead: RowArray) -> None:
-        """Remove what an interrupted writer left: rows from `rows` on, and rows that are dead."""
+    def clean(self, rows: int, dead: RowArray, documents: int) -> int:
+        """Remove what an interrupted writer left: rows from `rows` on, and dead rows if others than `documents` remain.
+
+        Returns the number of documents that are there now.
+        """
         with self.errors():
             self._patient.indices.refresh(index=self._target)
-            self._patient.delete_by_query(
-                index=self._target, query={"range": {"row": {"gte": rows}}}, conflicts="proceed", refresh=True
-            )
-        self._delete_dead(dead)
+        self._delete_by({"range": {"row": {"gte": rows}}})
+        if self.count() != documents:
+            for start in range(0, len(dead), DELETED_AT_ONCE):
+                self._delete_by({"terms": {"row": dead[start : start + DELETED_AT_ONCE].tolist()}})
+        return self.count()
 
-    def _delete_dead(self, dead: RowArray) -> None:
-        for start in range(0, len(dead), DELETED_AT_ONCE):
-            part = dead[start : start + DELETED_AT_ONCE].tolist()
-            with self.errors():
-                self._patient.delete_by_query(
-                    index=self._target, query={"terms": {"row": part}}, conflicts="proceed", refresh=True
-                )
+    def _delete_by(self, query: Mapping[str, Any]) -> None:
+        with self.errors():
+            self._patient.delete_by_query(index=self._target, query=query, conflicts="proceed", refresh=True)
 
     def next_generation(self, dim: int = 0, kind: str = "hnsw") -> ElasticStore:
         """Make the next generation, empty and without the alias, and return the store that writes to it.
@@ -294,15 +264,6 @@ class ElasticStore:
 
 def _body(body: Mapping[str, Any]) -> bytes:
     return orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)
-
-
-def meta_terms(metadata: Metadata) -> list[str]:
-    """Return the terms under which a document's metadata can be filtered."""
-    from indexes.bm25 import meta_term
-
-    return [
-        encodable(meta_term(name, one)) for name, value in metadata.items() for one in filter_values(value)
-    ]
 
 
 def as_rows(hits: Sequence[Sequence[float]]) -> tuple[RowArray, np.ndarray[Any, np.dtype[np.float32]]]:
