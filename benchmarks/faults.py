@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from benchmarks.common import record
+from benchmarks.common import RESULTS, record
 from indexes import manifest as manifests
 from tests.faults.support import Worker, content
 from tests.helpers import write_corpus as write_documents
@@ -150,13 +150,17 @@ def measure_memory(work: Path, documents: int, kind: str) -> dict[str, Any]:
     corpus, out = work / "corpus.jsonl", work / kind
     if not corpus.exists():
         write_corpus(corpus, documents)
-    results = {"build": in_child(build, corpus, out, kind)} if not out.exists() else {}
-    for mode in ("bm25", "dense", "hybrid"):
-        results[f"query, {mode}"] = in_child(query, out, mode)
-        print(mode, results[f"query, {mode}"], flush=True)
-    results["remove a tenth and compact"] = in_child(compact, out)
-    results["query, hybrid, compacted"] = in_child(query, out, "hybrid")
-    return {"documents": documents, "dimensions": DIM, "vectors": kind, **results}
+    shutil.rmtree(out, ignore_errors=True)
+    results = {"build": in_child(build, corpus, out, kind)}
+    print(kind, "build", results["build"], flush=True)
+    for name, step in (
+        ("query", (query, out, "hybrid")),
+        ("remove a tenth and compact", (compact, out)),
+        ("query after it", (query, out, "hybrid")),
+    ):
+        results[name] = in_child(*step)
+        print(kind, name, results[name], flush=True)
+    return {"documents": documents, "dimensions": DIM, **results}
 
 
 def measure_kills(work: Path, at_random: int) -> dict[str, dict[str, int]]:
@@ -224,22 +228,35 @@ class Trial:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, help="folder for corpus and index, kept (otherwise temporary)")
+    parser.add_argument("--work", type=Path, help="folder for the corpus, kept (otherwise temporary)")
     parser.add_argument("--documents", type=int, default=1_000_000)
-    parser.add_argument("--kind", default="flat")
+    parser.add_argument(
+        "--kinds", default="flat,auto", help="of vectors; auto is what a build does by itself"
+    )
+    parser.add_argument("--parts", default="memory,kills", help="which to run; the other stays as recorded")
     parser.add_argument("--random", type=int, default=25, help="kills of each change at random moments")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         work = options.work or Path(temporary)
         work.mkdir(exist_ok=True)
-        memory_use = measure_memory(work, options.documents, options.kind)
-        kills = measure_kills(Path(temporary), options.random)
+        results: dict[str, Any] = {}
+        if "memory" in options.parts:
+            kinds = options.kinds.split(",")
+            results["memory"] = {kind: measure_memory(work, options.documents, kind) for kind in kinds}
+        if "kills" in options.parts:
+            results["kills"] = measure_kills(Path(temporary), options.random)
     about = {
         "texts": f"{LENGTH} words of {WORDS}, by Zipf's law",
         "encoder": "a stand-in: normal vectors, seeded by the hash of each text",
         "targets_mib": {"build": 2560, "query": 1536},
     }
-    print(record("faults", {"about": about, "memory": memory_use, "kills": kills}, SEED))
+    print(record("faults", {**earlier(), **results, "about": about}, SEED))
+
+
+def earlier() -> dict[str, Any]:
+    """Return the results on file, of which a run of one part replaces that part."""
+    path = RESULTS / "faults.json"
+    return dict(json.loads(path.read_text(encoding="utf-8"))["results"]) if path.exists() else {}
 
 
 if __name__ == "__main__":
