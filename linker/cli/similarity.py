@@ -97,6 +97,13 @@ def train(
             help="Pair each article with N others that BM25 finds by its title, label them with the model, train anew.",
         ),
     ] = 0,
+    labels: Annotated[
+        Literal["fusion", "encoder"] | None,
+        typer.Option(
+            help="What labels them: the whole model, or as in the paper its encoder. Default: the preset's.",
+            show_default=False,
+        ),
+    ] = None,
     elastic: Annotated[
         str | None,
         typer.Option(
@@ -136,7 +143,7 @@ def train(
         kept, sample, elastic, translator, language, mt_label
     )  # first: its mistakes show at once
     model = fit(kept, config, recogniser=recogniser, encoder=encoder)
-    pseudo = label(model, more)
+    pseudo = label(model, more, labels or ("fusion" if preset == "recommended" else "encoder"))
     if pseudo:
         note(f"training anew with {len(pseudo)} more pairs")
         model = fit(kept, config, pseudo=pseudo, recogniser=recogniser, encoder=encoder)

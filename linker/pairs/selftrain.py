@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from indexes.interface import TextIndex
 from linker.errors import InputError
-from linker.pairs.news import Article, NewsPair, targets
+from linker.pairs.news import Article, NewsPair, scores_of, targets
 from linker.pairs.translate import Translator
 
 if TYPE_CHECKING:
@@ -51,11 +51,17 @@ def sample_pairs(
     return [NewsPair(f"sampled-{a}-{b}", articles[a], articles[b]) for a, b in found]
 
 
-def label(model: NewsSimilarity, pairs: Sequence[NewsPair]) -> list[NewsPair]:
-    """Give pairs that have no score the model's; the others keep theirs."""
-    open_ = [pair for pair in pairs if pair.score is None]
-    scores = iter(model.predict(open_).scores.tolist() if open_ else ())
-    return [dataclasses.replace(p, score=next(scores)) if p.score is None else p for p in pairs]
+def label(
+    model: NewsSimilarity, pairs: Sequence[NewsPair], by: Literal["fusion", "encoder"] = "fusion"
+) -> list[NewsPair]:
+    """Give pairs that have no score the model's; the others keep theirs. The paper's are its encoder's cosines."""
+    unscored = [pair for pair in pairs if pair.score is None]
+    if not unscored:
+        return list(pairs)
+    found = model.predict(unscored)
+    scores = found.scores if by == "fusion" else scores_of(found.columns["cosine"])
+    given = iter(scores.tolist())
+    return [dataclasses.replace(p, score=next(given)) if p.score is None else p for p in pairs]
 
 
 def translate_pairs(

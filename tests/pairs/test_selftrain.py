@@ -6,7 +6,7 @@ import pytest
 
 from indexes.bm25 import Bm25Index
 from linker.errors import InputError
-from linker.pairs.news import Article, NewsPair
+from linker.pairs.news import Article, NewsPair, scores_of
 from linker.pairs.selftrain import articles_of, label, sample_pairs, translate_pairs
 from linker.pairs.siamese import RememberingEncoder
 from linker.pairs.similarity import train
@@ -76,6 +76,8 @@ def test_labels_are_the_models_and_pseudo_pairs_change_the_encoder_only() -> Non
     assert labelled[-1] == kept
     assert [p.score for p in labelled[:-1]] == model.predict(sampled).scores.tolist()
     assert label(model, []) == []
+    cosines = model.predict(sampled).columns["cosine"]
+    assert [p.score for p in label(model, sampled, "encoder")] == scores_of(cosines).tolist()
     again = train(pairs, config, pseudo=labelled, encoder=encoder)
     assert again.overlap is not None
     assert model.overlap is not None
