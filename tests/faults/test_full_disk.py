@@ -68,3 +68,27 @@ def test_no_room_for_the_first_byte(small_disk: Path, tmp_path: Path) -> None:
     failed = linker("index", "build", corpus, "--out", small_disk / "i", check=1)
     assert "No space left" in failed.stderr
     assert not (small_disk / "i" / manifests.NAME).exists()
+
+
+def test_no_room_to_compact(small_disk: Path, tmp_path: Path) -> None:
+    out = small_disk / "i"
+    linker("index", "build", write_corpus(tmp_path / "c.jsonl", 1500, length=40), "--out", out)
+    linker("index", "delete", out, *(f"d{n}" for n in range(500)))
+    before = content_of(out)
+    filler = small_disk / "filler"
+    with pytest.raises(OSError, match="No space"), filler.open("wb", buffering=0) as file:
+        while file.write(b"x" * 4096):
+            pass
+    for arguments in (("compact", out), ("delete", out, "d600")):
+        assert "No space left" in linker("index", *arguments, check=1).stderr
+        assert content_of(out) == before
+    filler.unlink()
+    linker("index", "compact", out)
+    assert storage.load_checked(out).rows == 1000
+    assert content_of(out)[0] == before[0]
+
+
+def content_of(out: Path) -> tuple[list[str], list[str]]:
+    collection = Collection.open(out)
+    hits = collection.hybrid.search(["banel deras"], 20).hits[0]
+    return [i for i in collection.rows.ids if i in collection.rows], sorted(hits.ids)
