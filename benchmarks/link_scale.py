@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import time
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from scipy.sparse import csr_array
 
 from benchmarks.common import record
 from linker.crosslingual.assignment import margin
-from linker.crosslingual.candidates import Scorer, nearest
+from linker.crosslingual.candidates import Scorer, Scores, nearest
 from linker.crosslingual.comparability import comparability
 from linker.crosslingual.dense import Cosines
 from linker.crosslingual.hapax import overlap
@@ -76,9 +77,25 @@ def scorer_of(method: str, n: int, m: int) -> Scorer:
     return comparability(source, target, dictionary())
 
 
-def measure(method: str, n: int, m: int) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Part:
+    """The first `rows` sources of a scorer, against all its targets."""
+
+    whole: Scorer
+    rows: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.rows, self.whole.shape[1]
+
+    def block(self, begin: int, end: int) -> Scores:
+        return self.whole.block(begin, end)
+
+
+def measure(method: str, size: int, m: int, share: float) -> dict[str, Any]:
     began, cpu = time.perf_counter(), time.process_time()
-    scorer = scorer_of(method, n, m)
+    n = int(size * share)
+    scorer = Part(scorer_of(method, size, m), n)
     prepared, prepared_cpu = time.perf_counter() - began, time.process_time() - cpu
     source_ids, target_ids = ([f"{p}{i:06}" for i in range(size)] for p, size in (("s", n), ("t", m)))
     found = nearest(scorer, source_ids, target_ids)
@@ -88,8 +105,9 @@ def measure(method: str, n: int, m: int) -> dict[str, Any]:
         peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
     return {
         "method": method,
-        "source_pages": n,
+        "source_pages": size,
         "target_pages": m,
+        "sources_compared": n,
         "prepare_cpu_s": round(prepared_cpu, 1),
         "prepare_s": round(prepared, 1),
         "cpu_s": round(cpu_seconds, 1),
@@ -103,6 +121,9 @@ def measure(method: str, n: int, m: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--largest", type=int, default=20_000, help="most source pages")
+    parser.add_argument(
+        "--share", type=float, default=1.0, help="of the sources that the largest size compares"
+    )
     parser.add_argument("--methods", default="hapax,dictionary,encoder")
     options = parser.parse_args()
     rows = []
@@ -110,7 +131,8 @@ def main() -> None:
         for n, m in SIZES:
             if n <= options.largest:
                 with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-                    rows.append(pool.submit(measure, method, n, m).result())
+                    share = options.share if n == options.largest else 1.0
+                    rows.append(pool.submit(measure, method, n, m, share).result())
                 print(rows[-1], flush=True)
                 record("link_scale", {"rows": rows}, seed=SEED)  # the largest takes long: keep what there is
 
