@@ -26,8 +26,9 @@ from benchmarks.passages import SEED
 from indexes import native
 from indexes.ann import load_faiss
 from indexes.certified import ByteScan
-from indexes.flat import BLAS_BATCH, BLAS_THRESHOLD, NEVER
+from indexes.flat import BLAS_BATCH, BLAS_THRESHOLD, NEVER, FlatScan
 from indexes.interface import Matrix
+from linker.torch_scan import gpu_scan
 
 BATCHES, KS = (1, 8, 64, 1000), (5, 100)
 ROUNDS = {1: 9, 8: 5, 64: 3, 1000: 1}
@@ -126,7 +127,7 @@ def numkong_product(vectors: Matrix, dtype: Any) -> Search:
     import numkong
 
     def coded(matrix: Matrix) -> Any:
-        if dtype == "int8":
+        if dtype == "i8":
             return np.rint(matrix * (127 / np.abs(matrix).max())).astype(np.int8)
         return numkong.Tensor(matrix).astype("bfloat16")
 
@@ -150,7 +151,7 @@ def libraries(vectors: Matrix, queries: Matrix, rows: int) -> dict[str, Any]:
         "numpy float32": lambda: numpy_blocks(part),
         "torch float32": lambda: torch_blocks(part, "float32"),
         "torch bfloat16": lambda: torch_blocks(part, "bfloat16"),
-        "numkong int8, product alone": lambda: numkong_product(part, "int8"),
+        "numkong int8, product alone": lambda: numkong_product(part, "i8"),
         "numkong bfloat16, product alone": lambda: numkong_product(part, "bf16"),
         "FAISS, tuned": lambda: tuned_faiss(part),
         "certified": lambda: certified(part),
@@ -175,6 +176,41 @@ def _least(search: Search, queries: Matrix) -> float:
     return round(min(times) * 1e3, 2)
 
 
+def gpu(vectors: Matrix, queries: Matrix) -> dict[str, Any]:
+    """Return wall milliseconds of the certified scan in torch, and of FAISS in float16, where there is a GPU.
+
+    `roofline_ms` is the float16 copy read once at the memory's full rate: no scan of these bytes is faster.
+    """
+    make = gpu_scan()
+    scan = make() if make else None
+    if scan is None:
+        return {}
+    import torch
+
+    faiss = load_faiss()
+    properties = torch.cuda.get_device_properties(0)
+    rate = 2 * properties.memory_clock_rate * 1e3 * properties.memory_bus_width / 8
+    found: dict[str, Any] = {
+        "device": properties.name,
+        "roofline_ms": round(vectors.size * 2 / rate * 1e3, 3),
+    }
+    ways: dict[str, Search] = {"torch": lambda q, k: scan.search(vectors, q, k, None)}
+    if faiss.get_num_gpus():
+        flat = faiss.IndexFlatIP(vectors.shape[1])
+        flat.add(vectors)
+        on_faiss = FlatScan(flat)
+        ways["FAISS float16"] = lambda q, k: on_faiss.search(vectors, q, k, None)
+    for name, search in ways.items():
+        for batch in BATCHES:
+            times = []
+            for _ in range(5):
+                start = time.perf_counter()
+                search(np.resize(queries, (batch, queries.shape[1])), 5)
+                times.append(time.perf_counter() - start)
+            found[f"{name}, batch={batch}, k=5, ms"] = round(min(times) * 1e3, 2)
+    return found
+
+
 def all_pairs(path: Path, rows: int, scan: bool) -> None:
     """Find the five best of `rows` vectors for each of them, whole; in batches of 1,000."""
     vectors = np.ascontiguousarray(np.load(path, mmap_mode="r")[:rows])
@@ -197,6 +233,8 @@ def main() -> None:
     results: dict[str, Any] = {"rows": options.rows, "dim": vectors.shape[1], "scan": native.status()}
     results["libraries, ms for all rows"] = libraries(vectors, queries, options.rows)
     results["real"] = compare(vectors, queries)
+    if on_gpu := gpu(vectors, queries):
+        results["gpu"] = on_gpu
     record("flat", results, SEED)
     hard = real_vectors.random_vectors(options.rows, 1)
     results["random"] = compare(hard, real_vectors.random_vectors(1000, 2))

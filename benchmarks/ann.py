@@ -1,0 +1,167 @@
+"""What do approximate indexes find, for what? Build, memory, recall and latency of ours beside hnswlib and usearch.
+
+`python -m benchmarks.ann --work FOLDER [--rows N] [--only NAME,…] [--random]` → benchmarks/results/ann.json. Real
+vectors (real_vectors.py: the first N of a million), 500 test statements as queries, ten best; one thread; every kind
+in a process of its own. All graphs have 32 links a node (64 at the bottom) and construction width 100. `memory_mib`
+is what building added beside the float32 vectors, which our kinds share with exact search; hnswlib and usearch hold
+them again, so theirs are taken off. At each recall asked for, the cheapest setting that reaches it: CPU ms of a query
+alone. Random vectors, which have no structure to find, are the warning: no setting tuned on them says anything about
+text. Cases of earlier runs stay in the file until they are run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import real_vectors
+from benchmarks.common import RESULTS, _memory, record
+from benchmarks.passages import SEED
+from indexes.ann import KINDS, load_faiss
+from indexes.flat import FlatScan
+from indexes.interface import Matrix, RowArray
+from indexes.recall import Point, choose, measure
+from indexes.vectors import FaissIndex
+
+K, QUERIES, TIMED = 10, 500, 100
+LINKS, CONSTRUCTION = 32, 100
+WIDTHS = (16, 32, 64, 128, 256, 512)
+TARGETS = (0.9, 0.95, 0.99)
+PEERS = ("hnswlib", "usearch")
+Ask = Callable[[Matrix, int], RowArray]
+
+
+def hnswlib_index(vectors: Matrix) -> Ask:
+    import hnswlib
+
+    index = hnswlib.Index(space="ip", dim=vectors.shape[1])
+    index.init_index(
+        len(vectors), M=LINKS // 2, ef_construction=CONSTRUCTION
+    )  # its bottom layer has 2 M links
+    index.set_num_threads(1)
+    index.add_items(vectors)
+
+    def ask(queries: Matrix, width: int) -> RowArray:
+        index.set_ef(max(K, width))
+        return np.asarray(index.knn_query(queries, K)[0], dtype=np.int64)
+
+    return ask
+
+
+def usearch_index(vectors: Matrix) -> Ask:
+    from usearch.index import Index
+
+    index = Index(
+        ndim=vectors.shape[1], metric="ip", dtype="f32", connectivity=LINKS, expansion_add=CONSTRUCTION
+    )
+    index.add(np.arange(len(vectors)), vectors, threads=1)
+
+    def ask(queries: Matrix, width: int) -> RowArray:
+        index.expansion_search = width
+        keys = index.search(queries, K, threads=1).keys
+        return np.asarray(keys, dtype=np.int64).reshape(len(queries), -1)
+
+    return ask
+
+
+def peer(name: str, vectors: Matrix, queries: Matrix) -> dict[str, Any]:
+    """Build a peer's graph and measure its curve."""
+    flat = load_faiss().IndexFlatIP(vectors.shape[1])
+    flat.add(vectors)
+    truth = FlatScan(flat).search(vectors, queries, K, None)[0]
+    before, start = _memory("VmRSS"), time.process_time()
+    ask = {"hnswlib": hnswlib_index, "usearch": usearch_index}[name](vectors)
+    found = {
+        "build_cpu_s": time.process_time() - start,
+        "memory_mib": _memory("VmRSS") - before - vectors.nbytes / 2**20,
+    }
+    points = []
+    for width in WIDTHS:
+        rows = ask(queries, width)
+        share = float(np.mean([np.isin(t, f).mean() for t, f in zip(truth, rows, strict=True)]))
+        start = time.process_time()
+        for query in queries[:TIMED, None]:
+            ask(query, width)
+        points.append(Point({"ef": width}, share, (time.process_time() - start) / TIMED * 1e3))
+    return found | _summary(points)
+
+
+def ours(kind: str, vectors: Matrix, queries: Matrix) -> dict[str, Any]:
+    """Build one of our kinds and measure its curve."""
+    index = FaissIndex(vectors.shape[1], kind)
+    index.add([f"{i}" for i in range(len(vectors))], vectors)
+    before, start = _memory("VmRSS"), time.process_time()
+    index.build()
+    found = {"build_cpu_s": time.process_time() - start, "memory_mib": _memory("VmRSS") - before}
+    proposer = index.proposer
+    assert proposer is not None
+    default = dict(proposer.settings)
+    curve = measure(index, queries, K)
+    points = [p for p in curve.points if all(default[n] == v for n, v in p.settings.items())]
+    return (
+        found
+        | _summary(curve.points)
+        | {"exact_ms": curve.exact_ms, "default": [p.to_json() for p in points]}
+    )
+
+
+def _summary(points: Any) -> dict[str, Any]:
+    chosen = {str(t): choose(points, t).to_json() for t in TARGETS if max(p.recall for p in points) >= t}
+    return {"at_recall": chosen, "points": [p.to_json() for p in points]}
+
+
+def case(name: str, path: Path | None, rows: int) -> dict[str, Any]:
+    """Measure one kind on real vectors, or on random ones without a file."""
+    load_faiss().omp_set_num_threads(1)
+    if path is None:
+        vectors, queries = real_vectors.random_vectors(rows, 1), real_vectors.random_vectors(QUERIES, 2)
+    else:
+        vectors = np.ascontiguousarray(np.load(path, mmap_mode="r")[:rows])
+        queries = real_vectors.queries()[:QUERIES]
+    found: dict[str, Any] = _rounded((ours if name in KINDS else peer)(name, vectors, queries))
+    return found
+
+
+def _rounded(value: Any) -> Any:
+    """Round the numbers in a tree of dictionaries."""
+    if isinstance(value, dict):
+        return {k: _rounded(v) for k, v in value.items()}
+    return round(value, 4) if isinstance(value, float) else value
+
+
+def cases(options: argparse.Namespace) -> Iterator[tuple[str, str, Path | None]]:
+    path = real_vectors.prepare(options.work, options.million)
+    for name in options.only.split(","):
+        yield f"{name}, {options.rows:,} real", name, path
+        if options.random:
+            yield f"{name}, {options.rows:,} random", name, None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", type=Path, required=True, help="folder of the vectors, kept")
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--million", type=int, default=1_000_000, help="vectors in the file to draw from")
+    parser.add_argument("--only", default=",".join([*KINDS, *PEERS]))
+    parser.add_argument("--random", action="store_true", help="random vectors, too")
+    options = parser.parse_args()
+    options.work.mkdir(exist_ok=True)
+    for title, name, path in cases(options):
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            found = pool.submit(case, name, path, options.rows).result()
+        print(title, {k: v for k, v in found.items() if k != "points"}, flush=True)
+        earlier = RESULTS / "ann.json"  # read late: another kind may have been measured beside this one
+        results = json.loads(earlier.read_text())["results"] if earlier.exists() else {}
+        print(record("ann", results | {title: found}, SEED))
+
+
+if __name__ == "__main__":
+    main()
