@@ -52,7 +52,8 @@ def node() -> Iterator[Node]:
 def standing(node: Node) -> None:
     """Each test finds the server up."""
     if node.launcher is None or node.launcher.poll() is not None:
-        node.start()
+        node.start(wait=False)
+    node.wait()
 
 
 @pytest.fixture
