@@ -131,9 +131,8 @@ def numkong_product(vectors: Matrix, dtype: Any) -> Search:
             return np.rint(matrix * (127 / np.abs(matrix).max())).astype(np.int8)
         return numkong.Tensor(matrix).astype("bfloat16")
 
-    packed = [
-        numkong.dots_pack(coded(vectors[s : s + BLOCK]), dtype=dtype) for s in range(0, len(vectors), BLOCK)
-    ]
+    blocks = (coded(vectors[start : start + BLOCK]) for start in range(0, len(vectors), BLOCK))
+    packed = [numkong.dots_pack(block) for block in blocks]
 
     def search(queries: Matrix, k: int) -> tuple[Any, Any]:
         asked = coded(queries)

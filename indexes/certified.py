@@ -37,11 +37,17 @@ ROOM = 1024  # candidates held a query, or 16 k: the threshold rises each time t
 BUFFER_BYTES = 1 << 25  # of candidates held at a time, in each thread
 BYTES = 20  # of one candidate: row, value, upper, key
 NO_KEY = np.iinfo(np.uint64).max
+FEW_SCORED = 32  # scoring one row in so many costs as much as FAISS's scan
 SERIAL = 1 << 27  # byte products below which a second thread costs more than it brings
 
 
 class ExactScan(Protocol):
     """Finds the best rows of all, exactly. Searches may run in several threads at once."""
+
+    @property
+    def pays(self) -> bool:
+        """Say whether it has been worth its while: not where most rows are so alike that it must score them."""
+        ...
 
     def search(
         self, vectors: Matrix, queries: Matrix, k: int, mask: Mask | None
@@ -136,7 +142,13 @@ class ByteScan:
         self._threads = threads
         self._blocks: list[_Block] = []
         self._coded = 0
+        self._seen = self._scored = 0  # rows, over all queries so far
         self._lock = threading.Lock()
+
+    @property
+    def pays(self) -> bool:
+        """Say whether few rows had to be scored."""
+        return self._scored * FEW_SCORED <= self._seen + BLOCK * FEW_SCORED
 
     @staticmethod
     def available(dim: int) -> bool:
@@ -168,8 +180,13 @@ class ByteScan:
 
         def run(part: Matrix, share: int) -> Keys:
             mine = list(enumerate(blocks))[share::shares]
-            return _scan(vectors, mine, _Queries.code(part, longest), k, room)
+            pool = _scan(vectors, mine, _Queries.code(part, longest), k, room)
+            keys = pool.best()
+            with self._lock:
+                self._scored += pool.scored
+            return keys
 
+        self._seen += len(queries) * len(vectors)
         work = [(part, share) for part in parts for share in range(shares)]
         if threads == 1:
             found = [run(*w) for w in work]
@@ -194,8 +211,10 @@ def _allowed(blocks: list[_Block], mask: Mask | None) -> list[_Block]:
     return masked
 
 
-def _scan(vectors: Matrix, blocks: list[tuple[int, _Block]], queries: _Queries, k: int, room: int) -> Keys:
-    """Return the keys [n, k] of the best rows of some blocks, filled with NO_KEY."""
+def _scan(
+    vectors: Matrix, blocks: list[tuple[int, _Block]], queries: _Queries, k: int, room: int
+) -> _Candidates:
+    """Return the rows of some blocks that may be among the best."""
     library, pool = native.load(), _Candidates(vectors, queries, k, room)
     padded = -(-vectors.shape[1] // 4) * 4
     for number, block in blocks:
@@ -208,7 +227,7 @@ def _scan(vectors: Matrix, blocks: list[tuple[int, _Block]], queries: _Queries, 
             )  # fmt: skip
             if pool.count.max(initial=0) > room - 2 * PANEL:
                 pool.make_room()
-    return pool.best()
+    return pool
 
 
 class _Candidates:
@@ -220,6 +239,7 @@ class _Candidates:
         self.threshold = np.full(
             count, np.finfo(np.float32).min, dtype=np.float32
         )  # above −inf: no forbidden row
+        self.scored = 0
         self.count = np.zeros(count, dtype=np.int64)
         self.rows = np.empty((count, room), dtype=np.int32)
         self.value = np.empty((count, room), dtype=np.float32)  # q̂·x̂
@@ -249,6 +269,7 @@ class _Candidates:
         count = self.count[part]
         keys = np.empty((len(count), int(count.max(initial=0))), dtype=np.uint64)
         vectors, queries = self.vectors, self.queries.vectors[part]
+        self.scored += int(count.sum())
         native.call(
             native.load().keys, vectors, vectors.shape[1], queries, len(count), self.room, count,
             self.rows[part], keys.shape[1], keys,
@@ -256,7 +277,7 @@ class _Candidates:
         return keys
 
     def best(self) -> Keys:
-        """Score what is left and return the k best of each query."""
+        """Score what is left and return the keys [n, k] of the best of each query, filled with NO_KEY."""
         self._tighten()
         return _best([self._keys(slice(None))], self.k)
 

@@ -86,6 +86,11 @@ class FlatScan:
                 rows[doubtful], scores[doubtful] = _settle(vectors, queries[doubtful], k, mask, bar)
         return rows, scores
 
+    @property
+    def pays(self) -> bool:
+        """It always does: there is nothing cheaper."""
+        return True
+
     def on_gpu(self) -> bool:
         """Say whether FAISS sees a GPU."""
         return bool(load_faiss().get_num_gpus())

@@ -225,6 +225,8 @@ class FaissIndex:
             if self._scan is None:
                 given = self._make_scan() if self._make_scan else None
                 self._scan = given or _certified(self.dim, self._flat_scan)
+            elif not self._scan.pays:
+                self._scan = self._flat_scan
             return self._scan
 
 

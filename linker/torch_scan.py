@@ -68,6 +68,11 @@ class TorchScan:
         self._longest = 0.0
         self._lock = threading.Lock()
 
+    @property
+    def pays(self) -> bool:
+        """It always does: a GPU scores what it must."""
+        return True
+
     def _cover(self, vectors: Matrix) -> None:
         """Take over the rows that came since the last call; only the last block is ever taken again."""
         import torch

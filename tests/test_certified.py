@@ -187,6 +187,25 @@ def test_codes_are_made_when_they_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     assert coded(small) == 0
 
 
+@compiled
+def test_where_most_rows_are_alike_faiss_scans_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "CODED_FROM", 1000)
+    alike, mixed, queries = (
+        cluster(3000, 8, 1e-4, centres=1),
+        cluster(3000, 8, 1.0),
+        cluster(300, 8, 1.0, seed=1),
+    )
+    for rows, pays in ((alike, False), (mixed, True)):
+        index = FaissIndex(8)
+        index.add([f"d{n}" for n in range(len(rows))], rows)
+        first = index.search_rows(queries, 3)
+        assert isinstance(index._scan, ByteScan)
+        again = index.search_rows(queries, 3)
+        assert isinstance(index._scan, ByteScan) == pays
+        np.testing.assert_array_equal(first[0], again[0])
+        np.testing.assert_array_max_ulp(first[1], again[1], maxulp=1)
+
+
 def test_scores_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, queries = cluster(300, 33, 1.0), cluster(5, 33, 1.0, seed=1)
     named = np.random.default_rng(0).integers(-1, 300, (5, 70))
