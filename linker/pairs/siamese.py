@@ -143,16 +143,22 @@ def cosines(siamese: Siamese, first: Sequence[str], second: Sequence[str]) -> Fl
     return np.asarray(np.einsum("nd,nd->n", left, right), np.float64)
 
 
-def train_frozen(encoder: Encoder, examples: Examples, config: SiameseConfig) -> FrozenSiamese:
-    """Learn shift and map by MSE(cosine, similarity) with Adam; the same seed gives the same weights."""
+def train_frozen(
+    encoder: Encoder, examples: Examples, config: SiameseConfig, start: FrozenSiamese | None = None
+) -> FrozenSiamese:
+    """Learn shift and map, from `start` on, by MSE(cosine, similarity) with Adam; a seed decides the weights."""
     import torch
     from torch.nn.functional import cosine_similarity
 
     base = torch.from_numpy(encoder.encode(examples.texts, batch_size=16, progress=True))
-    used = base[torch.from_numpy(np.concatenate([examples.first, examples.second]))]
     generator = torch.Generator().manual_seed(config.seed)
-    shift = (-used.mean(0)).requires_grad_()
-    deviation = torch.zeros(base.shape[1], base.shape[1], requires_grad=True)
+    if start is None:
+        used = base[torch.from_numpy(np.concatenate([examples.first, examples.second]))]
+        shift, deviation = -used.mean(0), torch.zeros(base.shape[1], base.shape[1])
+    else:
+        shift, deviation = (torch.from_numpy(values.copy()) for values in (start.shift, start.deviation))
+    shift.requires_grad_()
+    deviation.requires_grad_()
     optimizer = torch.optim.Adam([shift, deviation], lr=config.lr)
 
     def apply(rows: Tensor) -> Tensor:

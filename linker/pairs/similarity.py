@@ -6,7 +6,7 @@ The system of Singh et al. (SemEval-2022 Task 8) is the presets `paper` and `pap
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -107,19 +107,25 @@ Trainer = Callable[[Sequence[NewsPair], Sequence[NewsPair]], Siamese]
 
 def siamese_trainer(config: SimilarityConfig, encoder: Encoder | None = None) -> Trainer:
     """Return a function (gold pairs, pseudo-labelled pairs) → encoder that starts from the pretrained one each time."""
-    if config.siamese.frozen:
-        base = encoder or remembering(config.siamese.backbone)
+    siamese = config.siamese
+    early = replace(siamese, epochs=config.pseudo_epochs)
+    if siamese.frozen:
+        base = encoder or remembering(siamese.backbone)
 
         def frozen(pairs: Sequence[NewsPair], pseudo: Sequence[NewsPair]) -> Siamese:
-            return train_frozen(base, examples(pairs, pseudo, config.pseudo_weight), config.siamese)
+            if not pseudo or not config.pseudo_epochs:
+                return train_frozen(base, examples(pairs, pseudo, config.pseudo_weight), siamese)
+            return train_frozen(base, examples(pairs), siamese, train_frozen(base, examples(pseudo), early))
 
         return frozen
 
     def tuned(pairs: Sequence[NewsPair], pseudo: Sequence[NewsPair]) -> Siamese:
         from linker.pairs.backbone import load_backbone
 
-        backbone = load_backbone(config.siamese.backbone)
-        return train_tuned(backbone, examples(pairs, pseudo, config.pseudo_weight), config.siamese)
+        backbone = load_backbone(siamese.backbone)
+        if not pseudo or not config.pseudo_epochs:
+            return train_tuned(backbone, examples(pairs, pseudo, config.pseudo_weight), siamese)
+        return train_tuned(train_tuned(backbone, examples(pseudo), early).backbone, examples(pairs), siamese)
 
     return tuned
 

@@ -21,7 +21,9 @@ class SimilarityConfig:
     """All that decides a model. The defaults are the preset `recommended`.
 
     `folds`: the fusion learns from cosines of encoders that did not see the pair, one a fold; below 2, from those of
-    the encoder itself. `pipelines` are (language, spaCy pipeline), "" for all other languages.
+    the encoder itself. `pseudo_epochs`: so long the encoder learns from pseudo-labelled pairs alone, before the graded
+    ones; 0: both at once, the former with `pseudo_weight`. `pipelines` are (language, spaCy pipeline), "" for all
+    other languages.
     """
 
     siamese: SiameseConfig = FROZEN
@@ -30,6 +32,7 @@ class SimilarityConfig:
     )
     features: tuple[Family, ...] = ("entities", "encoder", "headline", "backbone", "overlap", "languages")
     folds: int = 5
+    pseudo_epochs: int = 1
     pseudo_weight: float = 1.0
     pipelines: tuple[tuple[str, str], ...] = (("", DEFAULT),)
 
@@ -43,7 +46,10 @@ class SimilarityConfig:
 
 
 _PAPER = SimilarityConfig(
-    siamese=TUNED, fusion=FusionConfig(output="sigmoid"), features=("entities", "encoder")
+    siamese=TUNED,
+    fusion=FusionConfig(output="sigmoid"),
+    features=("entities", "encoder"),
+    pseudo_epochs=0,
 )
 PRESETS = {
     "recommended": SimilarityConfig(),

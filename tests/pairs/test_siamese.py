@@ -1,5 +1,6 @@
 """Siamese encoders of both kinds: what they compute, what they learn, what stays fixed."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -134,3 +135,24 @@ def test_a_backbone_that_cannot_be_had_is_an_error_that_says_what_to_do() -> Non
         siamese_trainer(config)(PAIRS, ())
     with pytest.raises(InputError, match="no such"):
         siamese_trainer(configure("recommended", {"backbone": "/no such/folder"}))
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_pseudo_labelled_pairs_come_first_or_among_the_graded(tiny: Path, frozen: bool) -> None:
+    """In stages: what comes of pseudo-labelled pairs is where the graded ones start. The same in two calls."""
+    gold, pseudo = PAIRS[:8], PAIRS[8:16]
+    asked = {"backbone": str(tiny), "max_length": 16, "lr": 1e-3, "epochs": 1, "frozen": frozen}
+    config = configure("recommended", asked)
+    encoder = BASE if frozen else None
+    texts = [pair.first.full for pair in gold]
+    found = siamese_trainer(config, encoder)(gold, pseudo).encode(texts)
+    if frozen:
+        first = train_frozen(BASE, examples(pseudo), config.siamese)
+        second: FrozenSiamese | TunedSiamese = train_frozen(BASE, examples(gold), config.siamese, first)
+    else:
+        backbone = train_tuned(load_backbone(tiny), examples(pseudo), config.siamese).backbone
+        second = train_tuned(backbone, examples(gold), config.siamese)
+    assert np.array_equal(found, second.encode(texts))
+    mixed = siamese_trainer(dataclasses.replace(config, pseudo_epochs=0), encoder)
+    assert not np.array_equal(found, mixed(gold, pseudo).encode(texts))
+    assert not np.array_equal(mixed(gold, ()).encode(texts), mixed(gold, pseudo).encode(texts))
