@@ -2,11 +2,11 @@
 
 `python -m benchmarks.ann --work FOLDER [--rows N] [--only NAME,…] [--random]` → benchmarks/results/ann.json. Real
 vectors (real_vectors.py: the first N of a million), 500 test statements as queries, ten best; one thread; every kind
-in a process of its own. All graphs have 32 links a node (64 at the bottom) and construction width 100. `memory_mib`
-is what building added beside the float32 vectors, which our kinds share with exact search; hnswlib and usearch hold
-them again, so theirs are taken off. At each recall asked for, the cheapest setting that reaches it: CPU ms of a query
-alone. Random vectors, which have no structure to find, are the warning: no setting tuned on them says anything about
-text. Cases of earlier runs stay in the file until they are run again.
+in a process of its own. All graphs have 32 links a node (64 at the bottom) and construction width 100. `sizes` are
+bytes a row of the saved structure beside the float32 vectors (which our kinds share with exact search; hnswlib and
+usearch hold them again, so theirs are taken off), at 10,000 rows. At each recall asked for, the cheapest setting that
+reaches it: CPU ms of a query alone. Random vectors, which have no structure to find, are the warning: no setting
+tuned on them says anything about text. Cases of earlier runs stay in the file until they are run again.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from benchmarks import real_vectors
-from benchmarks.common import RESULTS, _memory, record
+from benchmarks.common import RESULTS, record
 from benchmarks.passages import SEED
 from indexes.ann import KINDS, load_faiss
 from indexes.flat import FlatScan
@@ -35,11 +36,11 @@ K, QUERIES, TIMED = 10, 500, 100
 LINKS, CONSTRUCTION = 32, 100
 WIDTHS = (16, 32, 64, 128, 256, 512)
 TARGETS = (0.9, 0.95, 0.99)
-PEERS = ("hnswlib", "usearch")
 Ask = Callable[[Matrix, int], RowArray]
+Save = Callable[[str], Any]
 
 
-def hnswlib_index(vectors: Matrix) -> Ask:
+def hnswlib_index(vectors: Matrix) -> tuple[Ask, Save]:
     import hnswlib
 
     index = hnswlib.Index(space="ip", dim=vectors.shape[1])
@@ -53,10 +54,10 @@ def hnswlib_index(vectors: Matrix) -> Ask:
         index.set_ef(max(K, width))
         return np.asarray(index.knn_query(queries, K)[0], dtype=np.int64)
 
-    return ask
+    return ask, index.save_index
 
 
-def usearch_index(vectors: Matrix) -> Ask:
+def usearch_index(vectors: Matrix) -> tuple[Ask, Save]:
     from usearch.index import Index
 
     index = Index(
@@ -69,7 +70,10 @@ def usearch_index(vectors: Matrix) -> Ask:
         keys = index.search(queries, K, threads=1).keys
         return np.asarray(keys, dtype=np.int64).reshape(len(queries), -1)
 
-    return ask
+    return ask, index.save
+
+
+PEERS = {"hnswlib": hnswlib_index, "usearch": usearch_index}
 
 
 def peer(name: str, vectors: Matrix, queries: Matrix) -> dict[str, Any]:
@@ -77,12 +81,9 @@ def peer(name: str, vectors: Matrix, queries: Matrix) -> dict[str, Any]:
     flat = load_faiss().IndexFlatIP(vectors.shape[1])
     flat.add(vectors)
     truth = FlatScan(flat).search(vectors, queries, K, None)[0]
-    before, start = _memory("VmRSS"), time.process_time()
-    ask = {"hnswlib": hnswlib_index, "usearch": usearch_index}[name](vectors)
-    found = {
-        "build_cpu_s": time.process_time() - start,
-        "memory_mib": _memory("VmRSS") - before - vectors.nbytes / 2**20,
-    }
+    start = time.process_time()
+    ask, _ = PEERS[name](vectors)
+    found: dict[str, Any] = {"build_cpu_s": time.process_time() - start}
     points = []
     for width in WIDTHS:
         rows = ask(queries, width)
@@ -98,9 +99,9 @@ def ours(kind: str, vectors: Matrix, queries: Matrix) -> dict[str, Any]:
     """Build one of our kinds and measure its curve."""
     index = FaissIndex(vectors.shape[1], kind)
     index.add([f"{i}" for i in range(len(vectors))], vectors)
-    before, start = _memory("VmRSS"), time.process_time()
+    start = time.process_time()
     index.build()
-    found = {"build_cpu_s": time.process_time() - start, "memory_mib": _memory("VmRSS") - before}
+    found: dict[str, Any] = {"build_cpu_s": time.process_time() - start}
     proposer = index.proposer
     assert proposer is not None
     default = dict(proposer.settings)
@@ -116,6 +117,22 @@ def ours(kind: str, vectors: Matrix, queries: Matrix) -> dict[str, Any]:
 def _summary(points: Any) -> dict[str, Any]:
     chosen = {str(t): choose(points, t).to_json() for t in TARGETS if max(p.recall for p in points) >= t}
     return {"at_recall": chosen, "points": [p.to_json() for p in points]}
+
+
+def sizes(path: Path, rows: int = 10_000) -> dict[str, float]:
+    """Return each structure's bytes a row beside the vectors, by the file it is saved to."""
+    vectors, found = np.ascontiguousarray(np.load(path, mmap_mode="r")[:rows]), {}
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "saved"
+        for kind in KINDS:
+            index = FaissIndex(vectors.shape[1], kind, exact_below=1)
+            index.add([f"{i}" for i in range(rows)], vectors)
+            index.save_graph(file)
+            found[kind] = round(file.stat().st_size / rows, 1)
+        for name, build in PEERS.items():
+            build(vectors)[1](str(file))
+            found[name] = round(file.stat().st_size / rows - vectors.shape[1] * 4, 1)
+    return found
 
 
 def case(name: str, path: Path | None, rows: int) -> dict[str, Any]:
@@ -152,15 +169,24 @@ def main() -> None:
     parser.add_argument("--million", type=int, default=1_000_000, help="vectors in the file to draw from")
     parser.add_argument("--only", default=",".join([*KINDS, *PEERS]))
     parser.add_argument("--random", action="store_true", help="random vectors, too")
+    parser.add_argument("--sizes", action="store_true", help="only the structures' sizes")
     options = parser.parse_args()
     options.work.mkdir(exist_ok=True)
+    if options.sizes:
+        keep("sizes", sizes(real_vectors.prepare(options.work, options.million)))
+        return
     for title, name, path in cases(options):
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
             found = pool.submit(case, name, path, options.rows).result()
         print(title, {k: v for k, v in found.items() if k != "points"}, flush=True)
-        earlier = RESULTS / "ann.json"  # read late: another kind may have been measured beside this one
-        results = json.loads(earlier.read_text())["results"] if earlier.exists() else {}
-        print(record("ann", results | {title: found}, SEED))
+        keep(title, found)
+
+
+def keep(title: str, found: dict[str, Any]) -> None:
+    """Write a case into the results; read late, since another kind may have been measured beside this one."""
+    path = RESULTS / "ann.json"
+    earlier = json.loads(path.read_text())["results"] if path.exists() else {}
+    print(record("ann", earlier | {title: found}, SEED))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What does exact search cost? The certified scan beside tuned FAISS and the libraries' ways, on one million vectors.
 
-`python -m benchmarks.flat --work FOLDER [--rows N] [--all-pairs N]` → benchmarks/results/flat.json. One core; CPU
+`python -m benchmarks.flat --work FOLDER [--rows N] [--parts …]` → benchmarks/results/flat.json. One core; CPU
 milliseconds a batch, least of several rounds in which the rivals take turns. Vectors: real_vectors.py, and random
 ones as a second case. FAISS is tuned: `distance_compute_blas_threshold` set by the batch. Every answer is compared:
 `same_rows` is the share of FAISS's rows, place by place, that are ours too; where they differ, float32's rounding in
@@ -12,6 +12,7 @@ product alone, nothing selected). Targets: at least .9 × FAISS at any batch, 1.
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -21,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import real_vectors
-from benchmarks.common import in_child, record
+from benchmarks.common import RESULTS, in_child, record
 from benchmarks.passages import SEED
 from indexes import native
 from indexes.ann import load_faiss
@@ -218,33 +219,41 @@ def all_pairs(path: Path, rows: int, scan: bool) -> None:
         search(vectors[start : start + 1000], 5)
 
 
+def keep(part: dict[str, Any]) -> None:
+    """Write a part into the results; the others stay as earlier or concurrent runs left them."""
+    path = RESULTS / "flat.json"
+    earlier = json.loads(path.read_text())["results"] if path.exists() else {}
+    print(record("flat", earlier | part, SEED), part, flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True, help="folder of the vectors, kept")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--all-pairs", type=int, default=150_000)
-    parser.add_argument("--all-pairs-faiss", action="store_true", help="FAISS's all pairs as well")
+    parser.add_argument("--parts", default="libraries,real,random,pairs,faiss-pairs")
     options = parser.parse_args()
     load_faiss().omp_set_num_threads(1)
     options.work.mkdir(exist_ok=True)
-    path = real_vectors.prepare(options.work, options.rows)
-    vectors, queries = np.load(path), real_vectors.queries()
-    results: dict[str, Any] = {"rows": options.rows, "dim": vectors.shape[1], "scan": native.status()}
-    results["libraries, ms for all rows"] = libraries(vectors, queries, options.rows)
-    results["real"] = compare(vectors, queries)
-    if on_gpu := gpu(vectors, queries):
-        results["gpu"] = on_gpu
-    record("flat", results, SEED)
-    hard = real_vectors.random_vectors(options.rows, 1)
-    results["random"] = compare(hard, real_vectors.random_vectors(1000, 2))
-    del hard, vectors
-    record("flat", results, SEED)
-    sides = {"certified": True} | ({"FAISS, tuned": False} if options.all_pairs_faiss else {})
-    for name, scan in sides.items():
-        cost = in_child(all_pairs, (path, options.all_pairs, scan))
-        results[f"all pairs, {name}"] = {"rows": options.all_pairs, "k": 5, **asdict(cost)}
-        print(name, results[f"all pairs, {name}"], flush=True)
-        print(record("flat", results, SEED))
+    path, parts = real_vectors.prepare(options.work, options.rows), options.parts.split(",")
+    keep({"rows": options.rows, "dim": real_vectors.DIM, "scan": native.status()})
+    if {"libraries", "real"} & {*parts}:
+        vectors, queries = np.load(path), real_vectors.queries()
+        if "libraries" in parts:
+            keep({"libraries, ms for all rows": libraries(vectors, queries, options.rows)})
+        if "real" in parts:
+            keep({"real": compare(vectors, queries)})
+        if on_gpu := gpu(vectors, queries):
+            keep({"gpu": on_gpu})
+        del vectors
+    if "random" in parts:
+        hard = real_vectors.random_vectors(options.rows, 1)
+        keep({"random": compare(hard, real_vectors.random_vectors(1000, 2))})
+        del hard
+    for part, name, scan in (("pairs", "certified", True), ("faiss-pairs", "FAISS, tuned", False)):
+        if part in parts:
+            cost = in_child(all_pairs, (path, options.all_pairs, scan))
+            keep({f"all pairs, {name}": {"rows": options.all_pairs, "k": 5, **asdict(cost)}})
 
 
 if __name__ == "__main__":
