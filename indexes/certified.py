@@ -137,9 +137,14 @@ def _lengths(vectors: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 class ByteScan:
     """ExactScan on the processor. Codes take dim + 8 bytes a row beside the vectors' 4·dim; removal is the mask's."""
 
-    def __init__(self, threads: Callable[[], int] = lambda: 1) -> None:
-        """Make a scan without codes; `threads` says before each search how many threads it may use."""
-        self._threads = threads
+    def __init__(
+        self, threads: Callable[[], int] = lambda: 1, release: Callable[[], None] = lambda: None
+    ) -> None:
+        """Make a scan without codes; `threads` says before each search how many threads it may use.
+
+        `release` is called after each block of vectors was coded: as a whole they are not read again soon.
+        """
+        self._threads, self._release = threads, release
         self._blocks: list[_Block] = []
         self._coded = 0
         self._seen = self._scored = 0  # rows, over all queries so far
@@ -161,7 +166,10 @@ class ByteScan:
             if self._coded < len(vectors):
                 whole = self._coded // BLOCK
                 starts = range(whole * BLOCK, len(vectors), BLOCK)
-                self._blocks = [*self._blocks[:whole], *(_encode(vectors[s : s + BLOCK]) for s in starts)]
+                self._blocks = self._blocks[:whole]
+                for start in starts:
+                    self._blocks = [*self._blocks, _encode(vectors[start : start + BLOCK])]
+                    self._release()
                 self._coded = len(vectors)
             return self._blocks
 

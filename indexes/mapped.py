@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import Any
 
 import numpy as np
@@ -38,3 +39,12 @@ def own(flat: Any) -> None:
     for start in range(0, len(block), COPIED):
         flat.add(np.ascontiguousarray(block[start : start + COPIED]))
     flat.referenced_objects = []
+
+
+def release(flat: Any) -> None:
+    """Let the kernel take back the pages of a mapped file that was lent; what is read again is mapped again."""
+    base: Any = next(iter(getattr(flat, "referenced_objects", None) or ()), None)
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, mmap.mmap) and hasattr(base, "madvise"):
+        base.madvise(mmap.MADV_DONTNEED)

@@ -8,6 +8,7 @@ by FAISS (flat.py) otherwise, or by a scan that is given (linker/torch_scan.py).
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -31,7 +32,7 @@ from indexes.interface import (
     ScoreArray,
     check_vectors,
 )
-from indexes.mapped import lend, own
+from indexes.mapped import lend, own, release
 from indexes.rows import Rows
 
 EXACT_BELOW = 10_000  # rows that are not worth approximating
@@ -224,17 +225,17 @@ class FaissIndex:
         with self._lock:
             if self._scan is None:
                 given = self._make_scan() if self._make_scan else None
-                self._scan = given or _certified(self.dim, self._flat_scan)
+                self._scan = given or _certified(self._flat, self._flat_scan)
             elif not self._scan.pays:
                 self._scan = self._flat_scan
             return self._scan
 
 
-def _certified(dim: int, flat: FlatScan) -> ExactScan:
+def _certified(flat: Any, scan: FlatScan) -> ExactScan:
     """Return the certified scan, or FAISS's where that has a GPU or the processor lacks the instructions."""
-    if flat.on_gpu() or not ByteScan.available(dim):
-        return flat
-    return ByteScan(load_faiss().omp_get_max_threads)
+    if scan.on_gpu() or not ByteScan.available(flat.d):
+        return scan
+    return ByteScan(load_faiss().omp_get_max_threads, functools.partial(release, flat))
 
 
 class _View:

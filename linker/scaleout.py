@@ -26,7 +26,7 @@ Texts = Callable[[], Iterator[Sequence[str]]]
 
 
 def encoded(texts: Texts, load: Callable[[], Encoder], encoder: Encoder) -> Iterator[Matrix]:
-    """Yield the vectors [n, dim] of each batch of texts, in order; batches are read ahead only as they are encoded.
+    """Yield the vectors [n, dim] of each batch of texts, in order, read ahead as far as Ray's shared memory has room.
 
     `texts` and `load` run in the workers. Without the environment variable RAY_ADDRESS, which names a cluster, Ray is
     started on this machine, reachable from it alone. Raises MissingExtraError; LinkerError when a worker's encoder

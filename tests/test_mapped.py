@@ -1,17 +1,19 @@
 """Vectors that stay where they are: the same answers as copied ones, and copied before anything is added."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from indexes.mapped import own
+from indexes.interface import Matrix
+from indexes.mapped import own, release
 from indexes.rows import Rows
 from indexes.vectors import FaissIndex
 from tests.helpers import HashEncoder
 
 
-def restored(kind: str, *blocks: np.ndarray) -> FaissIndex:  # type: ignore[type-arg] # float32 matrices
+def restored(kind: str, *blocks: Matrix) -> FaissIndex:
     rows = Rows()
     count = sum(len(block) for block in blocks)
     rows.restore([f"d{n}" for n in range(count)], np.array([2, 5], dtype=np.int64), [{}] * count)
@@ -20,7 +22,7 @@ def restored(kind: str, *blocks: np.ndarray) -> FaissIndex:  # type: ignore[type
     return index
 
 
-def mapped(path: Path, count: int) -> np.ndarray:  # type: ignore[type-arg] # float32
+def mapped(path: Path, count: int) -> Matrix:
     HashEncoder().encode([f"word{n} word{n % 7}" for n in range(count)]).tofile(path)
     return np.memmap(path, dtype="<f4", mode="r").reshape(-1, 16)
 
@@ -34,8 +36,9 @@ def test_a_mapped_block_answers_and_grows_like_a_copied_one(kind: str, tmp_path:
     assert copied.vectors.ctypes.data != block.ctypes.data
     queries, new = HashEncoder().encode(["word3 word3", "word9"]), HashEncoder().encode(["word500"])
     for _ in range(2):
-        for one, other in zip(lent.search_rows(queries, 20), copied.search_rows(queries, 20), strict=True):
-            assert one.tolist() == other.tolist()
+        (rows, scores), (other_rows, other_scores) = (i.search_rows(queries, 20) for i in (lent, copied))
+        assert rows.tolist() == other_rows.tolist()
+        assert scores.tolist() == other_scores.tolist()
         for index in (lent, copied):
             index.add([f"new{len(index)}"], new)
         assert len(lent) == len(copied)
@@ -50,3 +53,24 @@ def test_owning_is_done_once(tmp_path: Path) -> None:
     own(index._flat)
     assert index.vectors.ctypes.data == address
     assert len(index.vectors) == 50
+
+
+def test_pages_are_given_back_and_read_again(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).standard_normal((1 << 21, 16), dtype=np.float32)  # 128 MiB
+    values.tofile(tmp_path / "v")
+    block = np.memmap(tmp_path / "v", dtype="<f4", mode="r").reshape(-1, 16)
+    index = restored("flat", block)
+    assert index.vectors.sum() == values.sum()
+    before = mapped_mib()
+    release(index._flat)
+    assert mapped_mib() < before - 100
+    assert np.array_equal(index.vectors, values)
+    own(index._flat)
+    release(index._flat)  # memory of its own has nothing behind it, and is left alone
+    assert np.array_equal(index.vectors, values)
+
+
+def mapped_mib() -> float:
+    found = re.search(r"RssFile:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="utf-8"))
+    assert found
+    return int(found[1]) / 1024
