@@ -233,8 +233,9 @@ def summarise(systems: Sequence[Systems], test: Sequence[NewsPair]) -> dict[str,
             "seeds": [round(r, 4) for r in rs],
             "interval": [round(float(x), 4) for x in np.percentile(spread, [2.5, 97.5])],
             "kinds": {
-                kind: round(float(np.mean([pearson(v[mask], gold[mask]) for v in seeds])), 3)
+                kind: None if np.isnan(r) else round(r, 3)
                 for kind, mask in kinds.items()
+                for r in [float(np.mean([pearson(v[mask], gold[mask]) for v in seeds]))]
             },
         }
     tests = {

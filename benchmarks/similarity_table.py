@@ -20,9 +20,7 @@ def news_similarity(results: Any) -> Iterator[str]:
     yield f"|---|---|{'---|' * len(kinds)}"
     for name, row in systems.items():
         low, high = row["interval"]
-        cells = " | ".join(
-            "–" if row["kinds"][k] != row["kinds"][k] else f"{row['kinds'][k]:.2f}" for k in kinds
-        )
+        cells = " | ".join("–" if row["kinds"][k] is None else f"{row['kinds'][k]:.2f}" for k in kinds)
         yield f"| {name} | {row['pearson']:.3f} ({low:.3f}–{high:.3f}) | {cells} |"
     yield ""
     yield "| is ahead of | difference | p, Williams one-sided, of each seed |"
