@@ -1,6 +1,6 @@
 """What do approximate indexes find, for what? Build, memory, recall and latency of ours beside hnswlib and usearch.
 
-`python -m benchmarks.ann --work FOLDER [--rows N] [--only NAME,…] [--random]` → benchmarks/results/ann.json. Real
+`python -m benchmarks.ann --work FOLDER [--rows N] [--only NAME,…] [--data real]` → benchmarks/results/ann.json. Real
 vectors (real_vectors.py: the first N of a million), 500 test statements as queries, ten best; one thread; every kind
 in a process of its own. All graphs have 32 links a node (64 at the bottom) and construction width 100. `sizes` are
 bytes a row of the saved structure beside the float32 vectors (which our kinds share with exact search; hnswlib and
@@ -44,9 +44,7 @@ def hnswlib_index(vectors: Matrix) -> tuple[Ask, Save]:
     import hnswlib
 
     index = hnswlib.Index(space="ip", dim=vectors.shape[1])
-    index.init_index(
-        len(vectors), M=LINKS // 2, ef_construction=CONSTRUCTION
-    )  # its bottom layer has 2 M links
+    index.init_index(len(vectors), M=LINKS, ef_construction=CONSTRUCTION)
     index.set_num_threads(1)
     index.add_items(vectors)
 
@@ -157,9 +155,8 @@ def _rounded(value: Any) -> Any:
 def cases(options: argparse.Namespace) -> Iterator[tuple[str, str, Path | None]]:
     path = real_vectors.prepare(options.work, options.million)
     for name in options.only.split(","):
-        yield f"{name}, {options.rows:,} real", name, path
-        if options.random:
-            yield f"{name}, {options.rows:,} random", name, None
+        for data in options.data.split(","):
+            yield f"{name}, {options.rows:,} {data}", name, path if data == "real" else None
 
 
 def main() -> None:
@@ -168,7 +165,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--million", type=int, default=1_000_000, help="vectors in the file to draw from")
     parser.add_argument("--only", default=",".join([*KINDS, *PEERS]))
-    parser.add_argument("--random", action="store_true", help="random vectors, too")
+    parser.add_argument("--data", default="real,random")
     parser.add_argument("--sizes", action="store_true", help="only the structures' sizes")
     options = parser.parse_args()
     options.work.mkdir(exist_ok=True)
