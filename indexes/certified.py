@@ -255,16 +255,17 @@ class _Candidates:
         self._spread = np.nextafter((2 * queries.shared).astype(np.float32), np.float32(np.inf))
         self._scratch = np.empty(room, dtype=np.float32)
 
-    def _tighten(self) -> None:
+    def _tighten(self, least: int) -> None:
         native.call(
-            native.load().tighten, len(self.count), self.k, self.room, self._spread, self.threshold,
+            native.load().tighten, len(self.count), self.k, least, self.room, self._spread, self.threshold,
             self.count, self.rows, self.value, self.upper, self._scratch,
         )  # fmt: skip
 
     def make_room(self) -> None:
-        """Drop what the bound rules out; where more than half stay (near-duplicates), score them and keep k."""
-        self._tighten()
-        for q in np.flatnonzero(self.count > self.room // 2):
+        """Where more than half is full, drop what the bound rules out; where that is too little, score and keep k."""
+        half = max(self.k, self.room // 2)
+        self._tighten(half)
+        for q in np.flatnonzero(self.count > half):
             keys = self._keys(slice(q, q + 1))[0]
             kept = np.argsort(keys)[: self.k]
             for part in (self.rows, self.value, self.upper):
@@ -286,7 +287,7 @@ class _Candidates:
 
     def best(self) -> Keys:
         """Score what is left and return the keys [n, k] of the best of each query, filled with NO_KEY."""
-        self._tighten()
+        self._tighten(self.k)
         return _best([self._keys(slice(None))], self.k)
 
 

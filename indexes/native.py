@@ -11,6 +11,7 @@ from typing import Any
 
 SWITCH = "LINKER_NATIVE"  # 0 turns it off
 NEEDS = "AVX-512 VNNI"
+VERSION = 2  # as in scan.c
 
 
 @functools.cache
@@ -34,6 +35,8 @@ def _load() -> tuple[Any, str]:
         return None, "not built (no C compiler at installation?): FAISS scans"
     try:
         library = ctypes.CDLL(str(path))
+        if library.version() != VERSION:
+            return None, f"{path.name} was built from another version: install again; FAISS scans"
         if not library.supported():
             return None, f"the processor lacks {NEEDS}: FAISS scans"
         library.encode.restype = ctypes.c_double

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define GROUP 16
+#define VERSION 2 /* of the functions' arguments, as native.py calls them */
 #define PANEL 64 /* rows compared at a time; a buffer must have room for them */
 #define WIDTH 6  /* queries compared at a time: with 4 groups of rows, 24 sums fit the registers */
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -88,6 +89,8 @@ BEST_OF void keys(const float *vectors, int64_t d, const float *query, int64_t q
     }
 }
 
+int version(void) { return VERSION; }
+
 /* Partly sort `a` and return its k-th largest value (Hoare's selection). */
 static float kth_largest(float *a, int64_t n, int64_t k) {
     int64_t low = 0, high = n - 1, want = n - k;
@@ -97,11 +100,9 @@ static float kth_largest(float *a, int64_t n, int64_t k) {
         while (i <= j) {
             while (a[i] < pivot) i++;
             while (a[j] > pivot) j--;
-            if (i <= j) {
-                const float t = a[i];
-                a[i++] = a[j];
-                a[j--] = t;
-            }
+            if (i > j) break;
+            const float t = a[i];
+            a[i++] = a[j], a[j--] = t;
         }
         if (want <= j) high = j;
         else if (want >= i) low = i;
@@ -110,20 +111,19 @@ static float kth_largest(float *a, int64_t n, int64_t k) {
     return a[want];
 }
 
-/* Raise each query's threshold to what its k-th best candidate reaches for certain, and let go of the candidates
-   that cannot reach it. `spread` is twice the part of the bound that all rows share. `scratch` has room for `room`. */
-void tighten(int64_t queries, int64_t k, int64_t room, const float *spread, float *threshold, int64_t *count,
+/* Where a query has more than `least` (at least k) candidates, raise its threshold to what the k-th best reaches for
+   certain, and let go of those that cannot reach it. `spread` is twice the part of the bound that all rows share. `scratch` has room for `room`. */
+void tighten(int64_t queries, int64_t k, int64_t least, int64_t room, const float *spread, float *threshold, int64_t *count,
              int32_t *rows, float *value, float *upper, float *scratch) {
     for (int64_t q = 0; q < queries; q++, rows += room, value += room, upper += room) {
         const int64_t n = count[q];
         int64_t kept = 0;
-        if (n <= k) continue;
+        if (n <= least) continue;
         for (int64_t i = 0; i < n; i++) scratch[i] = 2 * value[i] - upper[i];
         threshold[q] = fmaxf(threshold[q], kth_largest(scratch, n, k) - spread[q]);
         for (int64_t i = 0; i < n; i++) {
             if (upper[i] < threshold[q]) continue;
-            rows[kept] = rows[i], value[kept] = value[i], upper[kept] = upper[i];
-            kept++;
+            rows[kept] = rows[i], value[kept] = value[i], upper[kept++] = upper[i];
         }
         count[q] = kept;
     }
