@@ -222,7 +222,7 @@ class ElasticVectors(_Side):
         rows: Rows | None = None,
         *,
         exact_below: int = EXACT_BELOW,
-        breadth: int = 200,
+        breadth: int = 400,
     ) -> None:
         super().__init__(store, rows)
         self.kind, self._dim, self._exact_below, self._breadth = kind, dim, exact_below, breadth
