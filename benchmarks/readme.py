@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from benchmarks import tables
+from benchmarks import tables, vector_tables
 from benchmarks.common import RESULTS, ROOT
 from benchmarks.similarity_table import news_similarity
 
@@ -139,6 +139,7 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "evaluate": _evaluate,
     "news_similarity": news_similarity,
     **tables.TABLES,
+    **vector_tables.TABLES,
 }
 
 
