@@ -23,7 +23,7 @@ def _flat(results: Any) -> Iterator[str]:
     pairs = {n: c for n, c in results.items() if n.startswith("all pairs")}
     for name, cost in pairs.items():
         yield ""
-        yield f"{name.capitalize()}: {cost['cpu_s']:,.1f} CPU s, at most {cost['peak_mib']:,.0f} MiB."
+        yield f"A{name[1:]}: {cost['cpu_s']:,.1f} CPU s, at most {cost['peak_mib']:,.0f} MiB."
     yield ""
     yield "The libraries' ways, CPU ms for 1 and for 64 queries (k = 5, from 100,000 rows, scaled):"
     yield ""
