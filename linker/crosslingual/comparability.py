@@ -1,7 +1,7 @@
 """Comparability over a bilingual lexicon (Li & Gaussier), binary and idf, and a cosine of translated vectors.
 
 M(f, e) = [Σ_{w ∈ V(f)∩D_F} σ(w, e) + Σ_{v ∈ V(e)∩D_E} σ(v, f)] / (|V(f)∩D_F| + |V(e)∩D_E|), where σ(w, d) = 1 iff
-d holds a translation of w. All exact: two sparse products a block.
+d holds a translation of w. All exact: a sparse product a block in each direction.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.sparse import csr_array, hstack
+from scipy.sparse import csr_array
 
 from linker.crosslingual.candidates import Flags, Scores
 from linker.crosslingual.pages import Terms
@@ -28,20 +28,22 @@ def idf(terms: Terms) -> Scores:
 
 @dataclass(frozen=True, eq=False)
 class Comparability:
-    """M of all pairs: the hits are a product, the masses of both sides make the denominator."""
+    """M of all pairs: the hits are a product in each direction, the masses of both sides make the denominator."""
 
-    hits: Product
+    hits: tuple[Product, ...]
     source_mass: Scores
     target_mass: Scores
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of source and of target pages."""
-        return self.hits.shape
+        return self.hits[0].shape
 
     def block(self, begin: int, end: int) -> Scores:
         """Return M of the source pages begin … end−1: float32 [end − begin, targets]; 0 where nothing is known."""
-        scores = self.hits.block(begin, end)
+        scores = self.hits[0].block(begin, end)
+        for hits in self.hits[1:]:
+            scores += hits.block(begin, end)
         mass = self.source_mass[begin:end, None] + self.target_mass[None, :]
         np.divide(scores, mass, out=scores, where=mass > 0)  # no mass, no hits: the score stays 0
         return scores
@@ -65,21 +67,18 @@ def comparability(
     """
     links = _binary(relation)
     ours, theirs = known or (_sums(links, 1) > 0, _sums(links, 0) > 0)
-    x, y = _restricted(source, ours), _restricted(target, theirs)
-    translated_x, translated_y = _binary(source.present @ links), _binary(target.present @ links.T.tocsr())
     w, v = (idf(source), idf(target)) if weighting == "idf" else (None, None)
-    left, right = [], []
-    source_mass, target_mass = np.zeros(x.shape[0], np.float32), np.zeros(y.shape[0], np.float32)
+    hits = []
+    source_mass, target_mass = (np.zeros(terms.present.shape[0], np.float32) for terms in (source, target))
     if direction != "backward":
-        left.append(_scaled(x, w))
-        right.append(translated_y)
-        source_mass = _sums(left[-1], 1)
+        x = _scaled(_restricted(source, ours), w)
+        source_mass = _sums(x, 1)
+        hits.append(Product.of(x, _binary(target.present @ links.T.tocsr())))
     if direction != "forward":
-        left.append(_scaled(translated_x, v))
-        right.append(y)
+        y = _restricted(target, theirs)
         target_mass = _sums(_scaled(y, v), 1)
-    hits = Product.of(csr_array(hstack(left, format="csr")), csr_array(hstack(right, format="csr")))
-    return Comparability(hits, source_mass, target_mass)
+        hits.append(Product.of(_scaled(_binary(source.present @ links), v), y))
+    return Comparability(tuple(hits), source_mass, target_mass)
 
 
 def translated_cosine(source: Terms, target: Terms, relation: csr_array) -> Product:
