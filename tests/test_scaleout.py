@@ -2,10 +2,12 @@
 
 import dataclasses
 import functools
+import gc
 import ipaddress
 import os
 import signal
 import threading
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -32,6 +34,9 @@ def ray() -> Iterator[Any]:
         module = scaleout._import()
         with scaleout._cluster(module):
             yield module
+        with warnings.catch_warnings():  # Ray never waits for the processes that it ended
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()
 
 
 @pytest.fixture(scope="module")
