@@ -54,12 +54,17 @@ def _auto_link(results: Any) -> Iterator[str]:
 
 
 def _link_scale(results: Any) -> Iterator[str]:
-    yield "| method | pages | CPU s | ns a pair | wall s | peak GiB |"
+    """What was compared, and what all pairs cost at that rate."""
+    yield "| method | pages | sources compared | ns a pair | all pairs, CPU | peak GiB |"
     yield "|---|---|---|---|---|---|"
     for r in results["rows"]:
+        n, m = r["source_pages"], r["target_pages"]
+        seconds = r["prepare_cpu_s"] + n * m * r["cpu_ns_per_pair"] / 1e9
+        whole = r["sources_compared"] == n
+        time = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
         yield (
-            f"| {r['method']} | {r['source_pages']:,} × {r['target_pages']:,} | {r['cpu_s']:,} "
-            f"| {r['cpu_ns_per_pair']} | {r['wall_s']:,} | {r['peak_gib']} |"
+            f"| {r['method']} | {n:,} × {m:,} | {'all' if whole else f'the first {r["sources_compared"]:,}'} "
+            f"| {r['cpu_ns_per_pair']:.0f} | {time}{'' if whole else ' at this rate'} | {r['peak_gib']} |"
         )
 
 
