@@ -60,11 +60,11 @@ def _link_scale(results: Any) -> Iterator[str]:
     for r in results["rows"]:
         n, m = r["source_pages"], r["target_pages"]
         seconds = r["prepare_cpu_s"] + n * m * r["cpu_ns_per_pair"] / 1e9
-        whole = r["sources_compared"] == n
+        part = "" if r["sources_compared"] == n else f"the first {r['sources_compared']:,}"
         time = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
         yield (
-            f"| {r['method']} | {n:,} × {m:,} | {'all' if whole else f'the first {r["sources_compared"]:,}'} "
-            f"| {r['cpu_ns_per_pair']:.0f} | {time}{'' if whole else ' at this rate'} | {r['peak_gib']} |"
+            f"| {r['method']} | {n:,} × {m:,} | {part or 'all'} "
+            f"| {r['cpu_ns_per_pair']:.0f} | {time}{' at this rate' if part else ''} | {r['peak_gib']} |"
         )
 
 
