@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,150}(\.\d+)?")
 DELETED_AT_ONCE = 10_000
+PASSING = (429, 502, 503, 504)  # what a node says that is busy, or that lost another
+PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # seconds between tries
 
 
 def new_name(stem: str) -> str:
@@ -88,9 +91,13 @@ class ElasticStore:
             "translog": {"durability": "request"},
             "similarity": {"default": {"type": "BM25", "k1": 1.2, "b": 0.75}},
         }
+        # A replica that is not there yet saves no write when its primary dies. Too few nodes for them: go on without.
+        wait: dict[str, Any] = (
+            {"wait_for_active_shards": "all", "timeout": "20s"} if self.settings.replicas else {}
+        )
         with self.errors():
             self._patient.indices.create(
-                index=name, settings=settings, mappings=mapping(dim, kind), aliases=aliases
+                index=name, settings=settings, mappings=mapping(dim, kind), aliases=aliases, **wait
             )
 
     def generation(self) -> str:
@@ -160,8 +167,20 @@ class ElasticStore:
     def msearch(self, bodies: Sequence[Mapping[str, Any]]) -> list[list[list[float]]]:
         """Return the sort values (score, row) of each search's hits; partial answers are refused.
 
+        Where replicas are, a search whose node died under it is sent again: another node has a copy.
         Raises BackendUnavailableError, IndexesError.
         """
+        answers = self._search(bodies)
+        for pause in PAUSES if self.settings.replicas else ():
+            again = [place for place, answer in enumerate(answers) if answer["status"] in PASSING]
+            if not again:
+                break
+            time.sleep(pause)
+            for place, answer in zip(again, self._search([bodies[p] for p in again]), strict=True):
+                answers[place] = answer
+        return [self._hits(answer) for answer in answers]
+
+    def _search(self, bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         header = {"preference": self._preference, "allow_partial_search_results": False}
         lines = [line for body in bodies for line in (orjson.dumps(header), _body(body))]
         with self.errors():
@@ -172,7 +191,8 @@ class ElasticStore:
                 filter_path="responses.status,responses.error,responses.timed_out,responses._shards.failed,"
                 "responses.hits.hits.sort",
             )
-        return [self._hits(response) for response in answer.body["responses"]]
+        responses: list[dict[str, Any]] = answer.body["responses"]
+        return responses
 
     def _hits(self, response: Mapping[str, Any]) -> list[list[float]]:
         status = response["status"]
