@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 from linker.errors import InputError
 
@@ -37,3 +40,22 @@ def read_lines(path: Path) -> list[str]:
     except UnicodeDecodeError as e:
         raise InputError(f"{path} is not UTF-8 text (byte {e.start}): convert it first") from e
     return [stripped for line in lines if (stripped := line.strip())]
+
+
+def read_settings(path: Path, formats: Collection[str], maker: str) -> dict[str, Any]:
+    """Read a model's settings, whose "format" must be one of `formats`; `maker` is the command that writes such models.
+
+    Raises InputError where the file is missing, damaged or of another format.
+    """
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as e:
+        raise InputError(f"cannot read {path}: {e.strerror}; name a folder that `{maker}` wrote") from e
+    except ValueError as e:
+        raise InputError(f"{path} is damaged: {e}") from None
+    found = settings.get("format") if isinstance(settings, dict) else None
+    if found not in formats:
+        raise InputError(
+            f"{path} has the format {found!r}; `{maker}` of this version writes {', '.join(formats)}"
+        )
+    return dict(settings)

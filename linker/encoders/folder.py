@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import orjson
 from safetensors import SafetensorError, safe_open
@@ -14,7 +13,7 @@ from safetensors.torch import save as to_safetensors
 
 from linker.encoders.text import MODELS, TextEncoder
 from linker.errors import InputError
-from linker.files import write_atomically
+from linker.files import read_settings, write_atomically
 from linker.tokens import load_tokenizer
 
 FORMAT = "linker-encoder-1"
@@ -61,7 +60,7 @@ def is_saved(folder: Path) -> bool:
 
 def load(folder: Path) -> TextEncoder:
     """Read a model written by `save`. Raises InputError naming the file that is missing, damaged or too new."""
-    settings = _read_config(folder / CONFIG)
+    settings = read_settings(folder / CONFIG, [FORMAT], "linker train")
     try:
         config_class = MODELS[settings["kind"]][0]
         config = config_class(**settings["model"])
@@ -91,19 +90,6 @@ def load_weights(encoder: TextEncoder, folder: Path) -> None:
             f"{folder} is damaged: its weights, {CONFIG} and {TOKENIZER} do not belong together; "
             "copy it anew or train again"
         )
-
-
-def _read_config(path: Path) -> dict[str, Any]:
-    try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as e:
-        raise InputError(f"cannot read {path}: {e.strerror}") from e
-    except ValueError as e:
-        raise InputError(f"{path} is damaged: {e}") from None
-    found = settings.get("format") if isinstance(settings, dict) else None
-    if found != FORMAT:
-        raise InputError(f"{path} has the format {found!r}; this version reads {FORMAT!r}")
-    return dict(settings)
 
 
 def _card(encoder: TextEncoder, name: str, notes: str) -> str:

@@ -20,7 +20,7 @@ from torch import nn
 
 from linker.encoders import load_encoder
 from linker.errors import InputError
-from linker.files import write_atomically
+from linker.files import read_settings, write_atomically
 from linker.pairs.backbone import empty_backbone
 from linker.pairs.cross_config import CrossConfig
 from linker.pairs.cross_encoder import CrossEncoder
@@ -73,7 +73,7 @@ def is_saved(folder: Path) -> bool:
 
 def load(folder: Path) -> PairScorer:
     """Read a model written by `save`. Raises InputError naming what is missing, damaged or too new."""
-    settings = _read_config(folder / CONFIG)
+    settings = read_settings(folder / CONFIG, FORMATS, "linker sts train")
     try:
         scorer = _frozen(settings) if "frozen" in settings["format"] else _cross(settings, folder)
     except (KeyError, TypeError, ValueError) as e:
@@ -116,23 +116,6 @@ def fingerprint(module: nn.Module) -> str:
             value.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes() if value.dim() else b""
         )
     return f"cross-{digest.hexdigest()}"
-
-
-def _read_config(path: Path) -> dict[str, Any]:
-    try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as e:
-        raise InputError(
-            f"cannot read {path}: {e.strerror}; name a folder that `linker sts train` wrote"
-        ) from e
-    except ValueError as e:
-        raise InputError(f"{path} is damaged: {e}") from None
-    found = settings.get("format") if isinstance(settings, dict) else None
-    if found not in FORMATS:
-        raise InputError(
-            f"{path} has the format {found!r}; `linker sts` of this version reads {', '.join(FORMATS)}"
-        )
-    return dict(settings)
 
 
 def _card(scorer: PairScorer, kind: str, name: str, notes: str) -> str:

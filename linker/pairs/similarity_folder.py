@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import shutil
 from pathlib import Path
@@ -16,7 +15,7 @@ from safetensors.numpy import save as to_safetensors
 
 from linker.encoders import Encoder
 from linker.errors import InputError
-from linker.files import write_atomically
+from linker.files import read_settings, write_atomically
 from linker.pairs.fusion import Fusion, FusionConfig
 from linker.pairs.overlap import Overlap
 from linker.pairs.recognise import Recogniser
@@ -58,7 +57,7 @@ def load(
 
     Raises InputError naming the file that is missing or damaged, or a backbone that is not the one of the training.
     """
-    settings = _settings(folder / CONFIG)
+    settings = read_settings(folder / CONFIG, [FORMAT], "linker similarity train")
     try:
         config, kinds = _config(settings["config"]), tuple(settings["kinds"])
         fingerprint = settings.get("encoder")
@@ -113,21 +112,6 @@ def _config(values: dict[str, Any]) -> SimilarityConfig:
         "pipelines": tuple((language, name) for language, name in values["pipelines"]),
     }
     return SimilarityConfig(**rest)
-
-
-def _settings(path: Path) -> dict[str, Any]:
-    try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as e:
-        raise InputError(
-            f"cannot read {path}: {e.strerror}: is it a model of `linker similarity train`?"
-        ) from e
-    except ValueError as e:
-        raise InputError(f"{path} is damaged: {e}") from None
-    found = settings.get("format") if isinstance(settings, dict) else None
-    if found != FORMAT:
-        raise InputError(f"{path} has the format {found!r}; this version reads {FORMAT!r}")
-    return dict(settings)
 
 
 def _read(path: Path) -> Tensors:

@@ -153,9 +153,9 @@ def test_a_tuned_model_takes_its_encoder_and_tokenizer_along(
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("config.json", None, "is it a model of `linker similarity train`"),
+        ("config.json", None, "a folder that `linker similarity train` wrote"),
         ("config.json", "{", "is damaged"),
-        ("config.json", '{"format": "x"}', "this version reads 'linker-similarity-1'"),
+        ("config.json", '{"format": "x"}', "of this version writes linker-similarity-1"),
         ("config.json", '{"format": "linker-similarity-1"}', "does not describe a model"),
         ("model.safetensors", "", "is missing or damaged"),
     ],
