@@ -46,7 +46,9 @@ BACKENDS = {
     "pq": Backend(partial(FaissIndex, kind="pq", exact_below=1000), recall=0.95),
     "ivfpq": Backend(partial(FaissIndex, kind="ivfpq", exact_below=1000), recall=0.9),
 }
-SERVERS = {"elastic-flat": 1.0, "elastic-hnsw": 0.95, "elastic-int8_hnsw": 0.95}  # name and recall
+# Name and recall. Lucene's graph leaves some rows among duplicates unreachable, which ones is a matter of threads and
+# merges: .90 to .995 in different builds of the same rows, and looking at more candidates finds no more.
+SERVERS = {"elastic-flat": 1.0, "elastic-hnsw": 0.85, "elastic-int8_hnsw": 0.85}
 
 
 def certified(dim: int) -> VectorIndex:
