@@ -56,11 +56,10 @@ def sentences(size: int) -> list[str]:
     return [found[i] for i in picked]
 
 
-class Ours:
-    """The embedded index in a folder."""
+class OfIndex:
+    """A text side of this project."""
 
-    def __init__(self, folder: Path) -> None:
-        self._index = Bm25Index("english", folder / "ours")
+    _index: Bm25Index | ElasticText
 
     def build(self, texts: Sequence[str]) -> None:
         for start in range(0, len(texts), BATCH):
@@ -71,6 +70,13 @@ class Ours:
     def search(self, queries: Sequence[str]) -> Answers:
         rows, _ = self._index.search_rows(queries, K)
         return [[r for r in row if r >= 0] for row in rows.tolist()]
+
+
+class Ours(OfIndex):
+    """The embedded index in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._index = Bm25Index("english", folder / "ours")
 
 
 class Tantivy:
@@ -118,23 +124,13 @@ class Bm25s:
         ]
 
 
-class Elastic:
+class Elastic(OfIndex):
     """The Elasticsearch side, one msearch a batch."""
 
     def __init__(self, url: str) -> None:
         self._store = ElasticStore(ElasticSettings((url,), new_name("benchmark")), timeout=600)
         self._store.create()
-        self._index = ElasticText(self._store)
-
-    def build(self, texts: Sequence[str]) -> None:
-        for start in range(0, len(texts), BATCH):
-            part = texts[start : start + BATCH]
-            self._index.add([f"d{i}" for i in range(start, start + len(part))], part)
-        self._index.commit()
-
-    def search(self, queries: Sequence[str]) -> Answers:
-        rows, _ = self._index.search_rows(queries, K)
-        return [[r for r in row if r >= 0] for row in rows.tolist()]
+        self._index: ElasticText = ElasticText(self._store)
 
     def close(self) -> None:
         self._store.drop()

@@ -10,6 +10,7 @@ from pathlib import Path
 import orjson
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_safetensors
+from torch import nn
 
 from linker.encoders.text import MODELS, TextEncoder
 from linker.errors import InputError
@@ -77,19 +78,24 @@ def load(folder: Path) -> TextEncoder:
 
 def load_weights(encoder: TextEncoder, folder: Path) -> None:
     """Read a folder's weights into a model of the same configuration. Raises InputError."""
-    path = folder / WEIGHTS
-    try:
-        with safe_open(path, framework="pt") as file:
-            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a mapping
-            fingerprint = (file.metadata() or {}).get("fingerprint")
-        encoder.module.load_state_dict(state)
-    except (OSError, SafetensorError, RuntimeError) as e:
-        raise InputError(f"{path} is missing, damaged or belongs to another model: {e}") from None
+    fingerprint = load_state(encoder.module, folder / WEIGHTS)
     if fingerprint != encoder.fingerprint:
         raise InputError(
             f"{folder} is damaged: its weights, {CONFIG} and {TOKENIZER} do not belong together; "
             "copy it anew or train again"
         )
+
+
+def load_state(module: nn.Module, path: Path) -> str | None:
+    """Read weights into a module and return the fingerprint in their header. Raises InputError."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a mapping
+            fingerprint: str | None = (file.metadata() or {}).get("fingerprint")
+        module.load_state_dict(state)
+    except (OSError, SafetensorError, RuntimeError) as e:
+        raise InputError(f"{path} is missing, damaged or belongs to another model: {e}") from None
+    return fingerprint
 
 
 def _card(encoder: TextEncoder, name: str, notes: str) -> str:

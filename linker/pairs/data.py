@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,22 +41,16 @@ def read_pairs(path: Path, *, graded: bool = True, top: float = TOP) -> list[Pai
     """
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     pairs, header = [], None
-    try:
-        for number, raw, _ in read_lines(path):
-            if not raw.strip():
+    for number, where, raw in filled_lines(path):
+        line = raw.decode(errors="replace").rstrip("\r\n")
+        if suffix in (".tsv", ".txt"):
+            if header is None:
+                header = line.split("\t")
                 continue
-            where = f"{path}:{number}"
-            line = raw.decode(errors="replace").rstrip("\r\n")
-            if suffix in (".tsv", ".txt"):
-                if header is None:
-                    header = line.split("\t")
-                    continue
-                fields: Any = dict(zip(header, line.split("\t"), strict=False))
-            else:
-                fields = _object(line, where)
-            pairs.append(_pair(fields, where, number, graded, top))
-    except DamagedInputError as e:
-        raise InputError(str(e)) from None
+            fields: Any = dict(zip(header, line.split("\t"), strict=False))
+        else:
+            fields = json_object(line, where)
+        pairs.append(_pair(fields, where, number, graded, top))
     if not pairs:
         raise InputError(f"{path} is empty: it holds no pairs")
     return pairs
@@ -70,7 +64,18 @@ def golds(pairs: Sequence[Pair]) -> list[float]:
     return [pair.gold for pair in pairs if pair.gold is not None]
 
 
-def _object(line: str, where: str) -> dict[str, Any]:
+def filled_lines(path: Path) -> Iterator[tuple[int, str, bytes]]:
+    """Yield number, FILE:LINE and content of each line that is not blank, unpacking gzip. Raises InputError."""
+    try:
+        for number, raw, _ in read_lines(path):
+            if raw.strip():
+                yield number, f"{path}:{number}", raw
+    except DamagedInputError as e:
+        raise InputError(str(e)) from None
+
+
+def json_object(line: str | bytes, where: str) -> dict[str, Any]:
+    """Return the JSON object on a line. Raises InputError naming the place."""
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError as e:

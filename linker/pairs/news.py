@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 
 from linker.errors import InputError
 from linker.evaluation.fields import Floats
-from linker.lines import DamagedInputError, read_lines
+from linker.pairs.data import filled_lines, json_object
 
 SAME, UNRELATED = 1.0, 4.0
 LEAST = 10  # words that each side needs (Singh et al., 2022)
@@ -111,28 +110,18 @@ def read_news(path: Path, *, graded: bool = True) -> list[NewsPair]:
     sides, with a score outside 1–4, or whose id came before.
     """
     pairs: dict[str, NewsPair] = {}
-    try:
-        for number, raw, _ in read_lines(path):
-            if not raw.strip():
-                continue
-            pair = _pair(raw, f"{path}:{number}", number, graded)
-            if pair.id in pairs:
-                raise InputError(f"{path}:{number}: the id {pair.id!r} appears twice: ids must differ")
-            pairs[pair.id] = pair
-    except DamagedInputError as e:
-        raise InputError(str(e)) from None
+    for number, where, raw in filled_lines(path):
+        pair = _pair(raw, where, number, graded)
+        if pair.id in pairs:
+            raise InputError(f"{where}: the id {pair.id!r} appears twice: ids must differ")
+        pairs[pair.id] = pair
     if not pairs:
         raise InputError(f"{path} is empty: it holds no pairs")
     return list(pairs.values())
 
 
 def _pair(raw: bytes, where: str, number: int, graded: bool) -> NewsPair:
-    try:
-        fields = orjson.loads(raw)
-    except orjson.JSONDecodeError as e:
-        raise InputError(f"{where}: not JSON: {e}") from None
-    if not isinstance(fields, dict):
-        raise InputError(f"{where}: a JSON {type(fields).__name__}, not an object")
+    fields = json_object(raw, where)
     id_ = str(fields.get("_id", fields.get("id", number)))
     return NewsPair(id_, _side(fields, 1, where), _side(fields, 2, where), _score(fields, where, graded))
 

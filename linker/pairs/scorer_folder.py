@@ -14,11 +14,11 @@ from typing import Any
 import orjson
 import torch
 import xxhash
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_safetensors
 from torch import nn
 
 from linker.encoders import load_encoder
+from linker.encoders.folder import load_state
 from linker.errors import InputError
 from linker.files import read_settings, write_atomically
 from linker.pairs.backbone import empty_backbone
@@ -79,13 +79,7 @@ def load(folder: Path) -> PairScorer:
     except (KeyError, TypeError, ValueError) as e:
         raise InputError(f"{folder / CONFIG} does not describe a model of this version: {e!r}") from None
     path = folder / WEIGHTS
-    try:
-        with safe_open(path, framework="pt") as file:
-            state = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  # not a mapping
-            found = (file.metadata() or {}).get("fingerprint")
-        scorer.module.load_state_dict(state)
-    except (OSError, SafetensorError, RuntimeError) as e:
-        raise InputError(f"{path} is missing, damaged or belongs to another model: {e}") from None
+    found = load_state(scorer.module, path)
     if found != fingerprint(scorer.module):
         raise InputError(f"{path} is damaged: its weights are not those that were saved; copy it anew")
     scorer.module.eval()
