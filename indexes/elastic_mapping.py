@@ -8,6 +8,7 @@ from indexes.analysis import encodable
 from indexes.interface import Metadata, filter_values
 
 KINDS = ("flat", "hnsw", "int8_hnsw")
+PREFIX = "elastic-"  # of the kinds' names in a manifest, where the vectors live on the server
 FORMAT = 1
 # Twice the server's own, with which recall fell to .86 where many vectors are alike.
 LINKS = {"m": 32, "ef_construction": 200}

@@ -22,14 +22,12 @@ from indexes.collection import read_rows
 from indexes.documents import DocumentStore
 from indexes.elastic import ElasticText, ElasticVectors
 from indexes.elastic_client import ElasticSettings
-from indexes.elastic_mapping import meta_terms
+from indexes.elastic_mapping import PREFIX, meta_terms
 from indexes.elastic_store import ElasticStore
 from indexes.interface import BackendUnavailableError, Matrix, Metadata, RowSearch
 from indexes.manifest import Manifest
 from indexes.rows import Rows
 
-PREFIX = "elastic-"  # of the kinds of vectors that live on the server
-VECTOR_KINDS = ("elastic-flat", "elastic-hnsw", "elastic-int8_hnsw")
 BATCH = 512
 SAMPLE = 1000  # documents that a verification compares
 

@@ -55,7 +55,9 @@ class BuildRecord:
 class Manifest:
     """One generation of an index."""
 
-    vectors: str = "none"  # none | flat | hnsw | ivfpq | elastic-flat | elastic-hnsw | elastic-int8_hnsw
+    vectors: str = (
+        "none"  # none | flat | auto | hnsw | pq | ivfpq | elastic-flat | elastic-hnsw | elastic-int8_hnsw
+    )
     language: str = "english"
     encoder: EncoderRecord | None = None
     generation: int = 0

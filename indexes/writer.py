@@ -21,6 +21,8 @@ from indexes.ann import AUTO, AUTO_EXACT, KINDS
 from indexes.bm25 import Bm25Index
 from indexes.collection import open_vectors, read_rows, text_folder
 from indexes.documents import DocumentStore, copy_segment, write_segment
+from indexes.elastic_mapping import KINDS as SERVER_KINDS
+from indexes.elastic_mapping import PREFIX
 from indexes.exact import normalised
 from indexes.interface import BadDocumentError, BadVectorError, Document, IndexesError, Matrix, check_vectors
 from indexes.manifest import BuildRecord, FileRecord, Manifest, Segment
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
 
 MERGED_ROWS = 1 << 16  # segments beyond this are left alone
 BATCH = 1024  # documents read at once when all texts are indexed again
-ON_SERVER = ("elastic-flat", "elastic-hnsw", "elastic-int8_hnsw")  # where the BM25 side is on Elasticsearch
 COMMITTED = tuple(f for f in storage.FOLDERS if f != storage.SCRATCH)
 
 
@@ -70,7 +71,8 @@ class Writer:
         The files of `encoder_folder` are copied in, so that the index can move to another machine.
         """
         Analysis(manifest.language)  # raises for an unknown one before anything is written
-        kinds = ("flat", AUTO, *KINDS, *(ON_SERVER if manifest.elastic else ()))
+        on_server = [PREFIX + kind for kind in SERVER_KINDS] if manifest.elastic else []
+        kinds = ("flat", AUTO, *KINDS, *on_server)
         if manifest.vectors not in ("none", *kinds):
             raise IndexesError(f"unknown kind of vectors {manifest.vectors!r}: choose {', '.join(kinds)}")
         with storage.disk_errors(f"creating {directory}"):
