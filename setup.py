@@ -1,11 +1,16 @@
-"""The one part that is compiled, and optional: without a C compiler the installation goes on and FAISS scans."""
+"""The parts that are compiled, and optional: without a C compiler the installation goes on, with FAISS and numpy."""
 
 from setuptools import Extension, setup
 
 setup(
     ext_modules=[
         Extension(
-            "indexes._scan", ["indexes/scan.c"], extra_compile_args=["-O3"], libraries=["m"], optional=True
+            f"indexes._{name}",
+            [f"indexes/{name}.c"],
+            extra_compile_args=["-O3"],
+            libraries=["m"],
+            optional=True,
         )
+        for name in ("scan", "postings")
     ]
 )

@@ -1,7 +1,7 @@
 """What does a search by the engine cost, beside the libraries below it? Queries a CPU-second and peak memory.
 
 `python -m benchmarks.search [--work FOLDER]` → benchmarks/results/search.json. Target: the engine costs at most
-1.15 times the CPU time of tantivy and faiss called directly. Both sides search the same files in one process, in
+1.15 times the CPU time of tantivy and faiss called directly. Both sides search the same data in one process, in
 turn, batch by batch; the ratio is the median of several rounds; both end in ids. FAISS uses one thread.
 
 BM25: articles. Dense, hybrid: sentences with mean word vectors. FAISS is called at its best for the batch (matrix
@@ -27,7 +27,6 @@ from benchmarks import direct, index_build
 from benchmarks.common import in_child, parse_work_options, record
 from benchmarks.meanvectors import mean_vectors
 from benchmarks.passages import SEED, Data, Precomputed, first, prepare, statements
-from indexes.collection import text_folder
 from indexes.interface import Matrix
 from linker.engine import Engine
 
@@ -40,14 +39,10 @@ def open_engine(folder: Path, queries: Sequence[str], vectors: Matrix) -> Engine
     return Engine(folder, encoder=Precomputed(vectors, queries))
 
 
-def open_text(folder: Path, scratch: Path, ids: list[str]) -> direct.DirectText:
-    """Open the engine's own BM25 files by tantivy, in a copy."""
-    from indexes import manifest
-
-    source = text_folder(folder, manifest.load(folder))
-    assert source is not None
-    shutil.copytree(source, scratch, dirs_exist_ok=True)
-    return direct.DirectText(scratch, ids)
+def open_text(corpus: Path, folder: Path) -> direct.DirectText:
+    """Index a corpus by tantivy and open it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    return direct.DirectText(folder, direct.build_tantivy(corpus, folder))
 
 
 def pairs(work: Path, data: Data, queries: list[str], vectors: Matrix) -> dict[str, tuple[Search, Search]]:
@@ -55,9 +50,9 @@ def pairs(work: Path, data: Data, queries: list[str], vectors: Matrix) -> dict[s
     articles = open_engine(work / "articles", queries, vectors)
     flat = open_engine(work / "flat", queries, vectors)
     graph = open_engine(work / "hnsw", queries, vectors)
-    articles_text = open_text(work / "articles", work / "text-articles", articles.collection.rows.ids)
+    articles_text = open_text(data.articles, work / "text-articles")
     ids = flat.collection.rows.ids
-    text = open_text(work / "flat", work / "text-sentences", ids)
+    text = open_text(data.sentences, work / "text-sentences")
     exact = direct.DirectVectors(direct.flat(data.vectors), ids)
     side: Any = graph.collection.hybrid.vectors  # what proposes is FAISS's own graph
     proposer = side._proposer

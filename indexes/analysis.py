@@ -45,7 +45,7 @@ class Analysis:
             raise IndexesError(f"unknown language {language!r}: choose one of {', '.join(LANGUAGES)}")
         self.language = language
         self.analyzer = _analyzer(language, stop_words=False)
-        self._for_queries = _analyzer(language, stop_words=True)
+        self.for_queries = _analyzer(language, stop_words=True)
 
     def prepare(self, text: str) -> str:
         """Return the text as `analyzer` expects it: composed characters, pairs in languages of `BIGRAMS`."""
@@ -58,7 +58,7 @@ class Analysis:
     def query_terms(self, text: str) -> Counter[str]:
         """Return the query's terms and how often each occurs; stop words only if there is nothing else."""
         prepared = encodable(self.prepare(text))
-        return Counter(self._for_queries.analyze(prepared) or self.analyzer.analyze(prepared))
+        return Counter(self.for_queries.analyze(prepared) or self.analyzer.analyze(prepared))
 
 
 def encodable(text: str) -> str:

@@ -90,6 +90,8 @@ class Collection:
 
     def _open_text(self) -> RowSearch:
         folder, language = text_folder(self.directory, self.manifest), self.manifest.language
+        if self.manifest.format == 1:
+            return Bm25Index.rebuilt(self.documents.texts(), self.rows, language)
         return Bm25Index.open(folder, self.rows, language) if folder else Bm25Index(language)
 
     def _open_on_server(self) -> tuple[RowSearch, RowSearch | None]:

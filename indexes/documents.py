@@ -152,6 +152,10 @@ class DocumentStore:
             for start, end in itertools.pairwise(offsets.tolist()):
                 yield orjson.loads(mapped[start:end])["metadata"]
 
+    def texts(self) -> Iterator[str]:
+        """Yield what is indexed of every row, in row order."""
+        return (self[row].full_text for row in range(self.rows))
+
     def vectors(self, dim: int) -> list[Matrix]:
         """Return all vectors, in row order, as at most one block [rows, dim].
 

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from indexes.analysis import Analysis, encodable
-from indexes.bm25 import meta_term
+from indexes.elastic_mapping import meta_term
 from indexes.elastic_store import ElasticStore, as_rows
 from indexes.exact import check_k, normalised, padding
 from indexes.interface import (

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
+
+import xxhash
 
 from indexes.analysis import encodable
 from indexes.interface import Metadata, filter_values
@@ -10,6 +13,7 @@ from indexes.interface import Metadata, filter_values
 KINDS = ("flat", "hnsw", "int8_hnsw")
 PREFIX = "elastic-"  # of the kinds' names in a manifest, where the vectors live on the server
 FORMAT = 1
+LONGEST_VALUE = 200  # characters of a metadata value kept as they are; longer ones by checksum
 # Twice the server's own, with which recall fell to .86 where many vectors are alike.
 LINKS = {"m": 32, "ef_construction": 200}
 
@@ -47,8 +51,14 @@ def mapping(dim: int, kind: str) -> dict[str, Any]:
 
 def meta_terms(metadata: Metadata) -> list[str]:
     """Return the terms under which a document's metadata can be filtered."""
-    from indexes.bm25 import meta_term
-
     return [
         encodable(meta_term(name, one)) for name, value in metadata.items() for one in filter_values(value)
     ]
+
+
+def meta_term(name: str, value: str) -> str:
+    """Return one term for a metadata field and value; what is long or ambiguous enters by its checksum."""
+    term = encodable(f"{name}\x1f{value}")
+    if len(term) <= LONGEST_VALUE and term.count("\x1f") == 1:
+        return term
+    return xxhash.xxh3_128_hexdigest(json.dumps([name, value]).encode())

@@ -13,7 +13,8 @@ import xxhash
 
 from indexes.interface import DamagedError, FormatVersionError, IndexesError
 
-FORMAT = 1
+FORMAT = 2
+READ = (1, 2)  # 1: BM25 was tantivy's; its texts are indexed anew whenever such an index is opened
 NAME = "manifest.json"
 
 
@@ -105,9 +106,9 @@ def load(directory: Path) -> Manifest:
         )
     values = orjson.loads(data)
     del values["xxh3"]
-    if values["format"] != FORMAT:
+    if values["format"] not in READ:
         raise FormatVersionError(
-            f"{path} has format {values['format']}, this version reads {FORMAT}: "
+            f"{path} has format {values['format']}, this version reads {', '.join(map(str, READ))}: "
             "use the linker that wrote it, or rebuild the index"
         )
     return _from_json(values)

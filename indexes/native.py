@@ -1,4 +1,4 @@
-"""The compiled half of the certified scan (scan.c), loaded when it was built and the processor has what it needs."""
+"""The compiled halves of the certified scan (scan.c) and of BM25 (postings.c), loaded where they were built."""
 
 from __future__ import annotations
 
@@ -9,45 +9,80 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
-SWITCH = "LINKER_NATIVE"  # 0 turns it off
-NEEDS = "AVX-512 VNNI"
-VERSION = 2  # as in scan.c
+import numpy as np
+
+SWITCH = "LINKER_NATIVE"  # 0 turns both off
+NEEDS = "AVX-512 VNNI"  # for the scan
+VERSIONS = {"scan": 2, "postings": 1}  # as in the sources
+INSTEAD = {"scan": "FAISS scans", "postings": "numpy adds up"}
 
 
 @functools.cache
 def load() -> Any:
-    """Return the library, or None where it cannot be used; `status` says why."""
-    return _load()[0]
+    """Return the scan's library, or None where it cannot be used; `status` says why."""
+    return _load_scan()[0]
+
+
+@functools.cache
+def load_postings() -> Any:
+    """Return the library of BM25's inner loop, or None where it cannot be used; `postings_status` says why."""
+    return _load("postings")[0]
 
 
 def status() -> str:
     """Say in words whether the compiled scan is used."""
-    return _load()[1]
+    return _load_scan()[1]
 
 
-def _load() -> tuple[Any, str]:
+def postings_status() -> str:
+    """Say in words whether BM25 is scored by the compiled loop."""
+    return _load("postings")[1]
+
+
+def _load_scan() -> tuple[Any, str]:
+    library, said = _load("scan")
+    try:
+        if library is not None and not library.supported():
+            return None, f"the processor lacks {NEEDS}: {INSTEAD['scan']}"
+        if library is not None:
+            library.encode.restype = ctypes.c_double
+            library.scan.restype = ctypes.c_int64
+            said = f"8-bit codes by {NEEDS}"
+    except AttributeError as e:
+        return None, f"the scan cannot be loaded ({e}): {INSTEAD['scan']}"
+    return library, said
+
+
+def _load(name: str) -> tuple[Any, str]:
     if os.environ.get(SWITCH) == "0":
-        return None, f"off ({SWITCH}=0): FAISS scans"
+        return None, f"off ({SWITCH}=0): {INSTEAD[name]}"
     path = next(
-        (p for s in EXTENSION_SUFFIXES if (p := Path(__file__).with_name(f"_scan{s}")).exists()), None
+        (p for s in EXTENSION_SUFFIXES if (p := Path(__file__).with_name(f"_{name}{s}")).exists()), None
     )
     if path is None:
-        return None, "not built (no C compiler at installation?): FAISS scans"
+        return None, f"not built (no C compiler at installation?): {INSTEAD[name]}"
     try:
         library = ctypes.CDLL(str(path))
-        if library.version() != VERSION:
-            return None, f"{path.name} was built from another version: install again; FAISS scans"
-        if not library.supported():
-            return None, f"the processor lacks {NEEDS}: FAISS scans"
-        library.encode.restype = ctypes.c_double
-        library.scan.restype = ctypes.c_int64
+        if library.version() != VERSIONS[name]:
+            return None, f"{path.name} was built from another version: install again; {INSTEAD[name]}"
     except (OSError, AttributeError) as e:
-        return None, f"{path.name} cannot be loaded ({e}): FAISS scans"
-    return library, f"8-bit codes by {NEEDS}"
+        return None, f"{path.name} cannot be loaded ({e}): {INSTEAD[name]}"
+    return library, "compiled"
 
 
 def call(function: Any, *arguments: Any) -> Any:
-    """Call with arrays as pointers and whole numbers as int64. The interpreter's lock is released meanwhile."""
-    return function(
-        *[ctypes.c_int64(a) if isinstance(a, int) else ctypes.c_void_p(a.ctypes.data) for a in arguments]
-    )
+    """Call with arrays as pointers (None: none) and whole numbers as int64, the interpreter's lock released."""
+    return function(*map(_argument, arguments))
+
+
+def pointers(*arguments: Any) -> list[Any]:
+    """Return arguments as `call` makes them, for many calls; the arrays must be kept."""
+    return list(map(_argument, arguments))
+
+
+def _argument(value: Any) -> Any:
+    if isinstance(value, int):
+        return ctypes.c_int64(value)
+    if isinstance(value, np.ndarray):
+        return ctypes.c_void_p(value.__array_interface__["data"][0])
+    return value

@@ -48,7 +48,7 @@ def disk_errors(what: str) -> Iterator[None]:
 
 
 def is_full(directory: Path) -> bool:
-    """Say whether the disk under a directory has less than a mebibyte left (tantivy does not tell why it fails)."""
+    """Say whether the disk under a directory has less than a mebibyte left (FAISS does not tell why it fails)."""
     state = os.statvfs(directory)
     return state.f_bavail * state.f_frsize < 1 << 20
 

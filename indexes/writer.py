@@ -52,8 +52,12 @@ class Writer:
             from indexes.elastic_side import TextWriter
 
             return TextWriter.resume(self.manifest, self.rows)
+        language = self.manifest.language
+        if self.manifest.format == 1:
+            texts = DocumentStore(self.directory, self.manifest.segments).texts()
+            return Bm25Index.rebuilt(texts, self.rows, language, self._scratch)
         folder = text_folder(self.directory, self.manifest)
-        return Bm25Index.resume(folder, self._scratch, self.rows, self.manifest.language)
+        return Bm25Index.resume(folder, self._scratch, self.rows, language)
 
     def _clear(self) -> None:
         self._documents: list[Document] = []
@@ -137,7 +141,7 @@ class Writer:
         ids, texts = [d.id for d in documents], [d.full_text for d in documents]
         metadata = [d.metadata for d in documents]
         if isinstance(self._text, Bm25Index):
-            self._text.add(ids, texts, metadata)
+            self._text.add(ids, texts)
         else:
             self._text.add(ids, texts, metadata, vectors)
 
@@ -192,7 +196,8 @@ class Writer:
         if self._documents or self._quarantine or self._removed:
             raise IndexesError("there are uncommitted changes: commit them before compacting")
         old, name, live = self.manifest, f"{self.manifest.generation + 1:06d}", self.rows.mask()
-        if live is None and len(old.segments) < 2:
+        current = old.format == manifests.FORMAT
+        if live is None and len(old.segments) < 2 and current:
             return old
         left = len(self.rows)
         segments = (Segment(name, left),) if left else ()
@@ -204,7 +209,7 @@ class Writer:
             marked = np.ones(left, dtype=bool) if live is None else live
             files |= copy_segment(self.directory, name, old.segments, self.rows.ids, marked)
         faults.point("compact.copied")
-        if live is not None:
+        if live is not None or not current:
             self._renumber(name, manifest, files)
         return self._replace_manifest(manifest, files)
 
@@ -239,7 +244,7 @@ class Writer:
     def _replace_manifest(self, manifest: Manifest, files: Mapping[str, FileRecord]) -> Manifest:
         """Commit a manifest whose files are written, and sweep those that it leaves out."""
         on_server = {} if isinstance(self._text, Bm25Index) else self._text.store.settings.to_json()
-        manifest = dataclasses.replace(manifest, files=files, elastic=on_server)
+        manifest = dataclasses.replace(manifest, files=files, elastic=on_server, format=manifests.FORMAT)
         storage.sync(self.directory)
         faults.point("commit.prepared")
         storage.replace_manifest(self.directory, manifest)
@@ -259,7 +264,7 @@ class Writer:
             for segment in earlier:
                 _replace(files, f"{storage.SEGMENTS}/{segment}", {})
             files |= write_segment(self.directory, name, self._documents, self._vectors, earlier)
-        if self._documents or self._removed:
+        if self._documents or manifest.format < manifests.FORMAT:
             _replace(files, storage.TEXT, self._write_text(name))
         faults.point("commit.text")
         if self._removed:
@@ -298,7 +303,6 @@ class Writer:
         target.parent.mkdir(exist_ok=True)
         self._text.snapshot(target)
         known = {Path(f).name: r for f, r in self.manifest.files.items() if f.startswith(f"{storage.TEXT}/")}
-        known.pop("meta.json", None)  # the one file that changes under its name
         records = {}
         for path in sorted(target.iterdir()):
             records[f"{storage.TEXT}/{name}/{path.name}"] = known.get(path.name) or storage.record_of(path)

@@ -44,6 +44,7 @@ def examine(elasticsearch: str | None = None) -> dict[str, Any]:
             "model": _cpu_model(),
             "features": _cpu_features(),
             "scan": native.status(),
+            "bm25": native.postings_status(),
         },
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "gpu": _gpus(),
@@ -111,7 +112,7 @@ def render(report: dict[str, Any]) -> str:
     lines.append(
         f"cpu      {cpu['cores']} cores, {cpu['model']}: {' '.join(cpu['features']) or 'no vector features'}"
     )
-    lines.append(f"scan     exact vector search: {cpu['scan']}")
+    lines.append(f"scan     exact vector search: {cpu['scan']}; BM25: {cpu['bm25']}")
     lines.append(f"memory   {report['memory_gib']} GiB")
     gpu = report["gpu"]
     lines.append(f"gpu      faiss sees {gpu['faiss'] or 0}, torch sees {', '.join(gpu['torch'] or []) or 0}")

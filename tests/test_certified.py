@@ -234,6 +234,7 @@ def test_status_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     with monkeypatch.context() as patch:
         patch.setenv(native.SWITCH, "0")
         assert "LINKER_NATIVE=0" in native.status()
+        assert "numpy" in native.postings_status()
     with monkeypatch.context() as patch:
         patch.setattr(native, "__file__", str(tmp_path / "native.py"))
         assert "not built" in native.status()
@@ -252,9 +253,12 @@ def test_status_names_a_processor_without_the_instructions(monkeypatch: pytest.M
         def supported(self) -> int:
             return 0
 
-    for version, said in ((native.VERSION, "lacks AVX-512 VNNI"), (1, "another version: install again")):
+    for version, said in (
+        (native.VERSIONS["scan"], "lacks AVX-512 VNNI"),
+        (1, "another version: install again"),
+    ):
         monkeypatch.setattr(ctypes, "CDLL", lambda _, v=version: Library(v))
-        assert native._load()[0] is None
+        assert native._load_scan()[0] is None
         assert said in native.status()
 
 
@@ -263,7 +267,8 @@ def build(tmp_path: Path, compiler: str) -> subprocess.CompletedProcess[str]:
     pytest.importorskip("setuptools")
     (tmp_path / "indexes").mkdir()
     shutil.copy(ROOT / "setup.py", tmp_path)
-    shutil.copy(ROOT / "indexes" / "scan.c", tmp_path / "indexes")
+    for name in native.VERSIONS:
+        shutil.copy(ROOT / "indexes" / f"{name}.c", tmp_path / "indexes")
     command = [sys.executable, "setup.py", "build_ext", "--inplace"]
     environment = {**os.environ, "CC": compiler}
     return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
@@ -272,14 +277,15 @@ def build(tmp_path: Path, compiler: str) -> subprocess.CompletedProcess[str]:
 def test_a_failed_build_breaks_nothing(tmp_path: Path) -> None:
     done = build(tmp_path, "false")
     assert done.returncode == 0, done.stderr
-    assert not list((tmp_path / "indexes").glob("_scan*"))
+    assert not list((tmp_path / "indexes").glob("_*"))
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_the_build(tmp_path: Path) -> None:
     done = build(tmp_path, "cc")
     assert done.returncode == 0, done.stderr
-    assert len(list((tmp_path / "indexes").glob("_scan*"))) == 1
+    built = sorted(path.name.partition(".")[0] for path in (tmp_path / "indexes").glob("_*"))
+    assert built == sorted(f"_{name}" for name in native.VERSIONS)
 
 
 def test_the_threshold_is_put_back_and_shared() -> None:
@@ -321,4 +327,5 @@ def test_the_doctor_shows_the_scan(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_gpus", lambda: {"faiss": 0, "torch": []})  # imports torch
     report = doctor.examine("http://127.0.0.1:9")
     assert report["cpu"]["scan"] == native.status()
-    assert native.status() in doctor.render(report)
+    assert report["cpu"]["bm25"] == native.postings_status()
+    assert f"{native.status()}; BM25: {native.postings_status()}" in doctor.render(report)

@@ -59,7 +59,7 @@ def test_a_manifest_of_the_future_and_none_at_all(tmp_path: Path) -> None:
     with pytest.raises(IndexesError, match="holds no index"):
         manifests.load(tmp_path)
     storage.replace_manifest(tmp_path, dataclasses.replace(FULL, format=manifests.FORMAT + 1))
-    with pytest.raises(FormatVersionError, match="format 2, this version reads 1"):
+    with pytest.raises(FormatVersionError, match="format 3, this version reads 1, 2"):
         manifests.load(tmp_path)
 
 

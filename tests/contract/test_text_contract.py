@@ -70,7 +70,10 @@ def on_disk(folder: Path) -> Backend:
     def reopen(index: TextIndex) -> TextIndex:
         assert isinstance(index, Bm25Index)
         rows = Rows()
-        rows.restore(list(index._rows.ids), index._rows.dead)
+        known = {
+            id_: METADATA.get(id_, {}) for id_ in index._rows.ids
+        }  # a collection keeps it with the documents
+        rows.restore(list(index._rows.ids), index._rows.dead, [known[id_] for id_ in index._rows.ids])
         index.commit()
         index.snapshot(snapshot := next(names))
         return Bm25Index.resume(snapshot, next(names), rows, "none")

@@ -1,0 +1,98 @@
+/* BM25's inner loop: the best rows of each query by the postings of one segment. indexes/scoring.py says what is
+   computed, and does the same by numpy where this is not built. */
+
+#include <stdint.h>
+#include <string.h>
+
+#define VERSION 1    /* of the functions' arguments, as scoring.py calls them */
+#define BLOCK 4096   /* rows whose sums are held at a time: they fit the first cache */
+#define TABLED 8     /* counts below this have their factor in the table */
+#if defined(__x86_64__) && defined(__GNUC__)
+#define BEST_OF __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define BEST_OF
+#endif
+
+int64_t version(void) { return VERSION; }
+
+/* Let a key into a heap of the k largest, whose root is the least of them. */
+static void replace_least(uint64_t *heap, int64_t k, uint64_t key) {
+    int64_t at = 0;
+    for (int64_t child = 1; child < k; child = 2 * at + 1) {
+        if (child + 1 < k && heap[child + 1] < heap[child]) child++;
+        if (heap[child] >= key) break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = key;
+}
+
+/* The sum that a row must exceed to be worth a look: a little below the least kept, which was rounded to a float. */
+static int32_t bar(const uint64_t *heap) {
+    const uint32_t bits = heap[0] >> 32;
+    float least;
+    memcpy(&least, &bits, sizeof least);
+    return least > 64 ? (int32_t)least - 64 : 0;
+}
+
+/* Offer a block's rows to the heap. A key is the bits of the sum as a float, which order as the floats do, and the
+   complement of the row: of equal scores the lower row is kept. */
+BEST_OF static void collect(const int32_t *sums, int64_t rows, int64_t first, const uint8_t *allowed, int64_t k,
+                            uint64_t *heap) {
+    int32_t least = bar(heap);
+    for (int64_t j = 0; j < rows; j += 64) {
+        int32_t most = 0;
+        for (int l = 0; l < 64; l++) most = sums[j + l] > most ? sums[j + l] : most;
+        if (most <= least) continue;
+        for (int64_t row = j; row < j + 64 && row < rows; row++) {
+            if (sums[row] <= least || (allowed && !allowed[row])) continue;
+            const float sum = (float)sums[row];
+            uint32_t bits;
+            memcpy(&bits, &sum, sizeof bits);
+            const uint64_t key = (uint64_t)bits << 32 | (uint32_t)~(first + row);
+            if (key <= heap[0]) continue;
+            replace_least(heap, k, key);
+            least = bar(heap);
+        }
+    }
+}
+
+/* For each query add up the factors of its terms by row, and keep the k best rows in its heap.
+
+   rows, counts: of all postings; lengths: a byte a row, padded to a whole block; first: the segment's first row, with
+   which allowed (may be absent) begins; norm [256] and factor [TABLED][256]: by length. Query q has the terms
+   first_term[q] to first_term[q + 1], each with a weight; places [3][width]: where a term's postings begin and end, and
+   room for how far they are read. */
+void search(const uint32_t *rows, const uint16_t *counts, const uint8_t *lengths, int64_t documents, int64_t first,
+            const float *norm, const float *factor, const uint8_t *allowed, int64_t queries, const int64_t *first_term,
+            int64_t *places, int64_t width, const float *weight, int64_t k, uint64_t *heap) {
+    int32_t sums[BLOCK];
+    for (int64_t q = 0; q < queries; q++, heap += k) {
+        const int64_t terms = first_term[q + 1] - first_term[q];
+        const int64_t *from = places + first_term[q], *end = from + width;
+        int64_t *at = places + 2 * width + first_term[q];
+        memcpy(at, from, sizeof(*at) * terms);
+        for (;;) {
+            uint32_t next = UINT32_MAX;
+            for (int64_t t = 0; t < terms; t++)
+                if (at[t] < end[t] && rows[at[t]] < next) next = rows[at[t]];
+            if (next >= documents) break;
+            const uint32_t base = next / BLOCK * BLOCK, limit = base + BLOCK;
+            const uint8_t *length = lengths + base;
+            memset(sums, 0, sizeof sums);
+            for (int64_t t = 0; t < terms; t++) {
+                const float w = weight[first_term[q] + t];
+                int64_t p = at[t];
+                for (; p < end[t] && rows[p] < limit; p++) {
+                    const uint32_t row = rows[p] & (BLOCK - 1); /* never outside, whatever the file says */
+                    const uint16_t n = counts[p];
+                    const float f = n < TABLED ? factor[n * 256 + length[row]] : n / (n + norm[length[row]]);
+                    sums[row] += (int32_t)(w * f) + 1;
+                }
+                at[t] = p;
+            }
+            collect(sums, documents - base < BLOCK ? documents - base : BLOCK, first + base,
+                    allowed ? allowed + base : 0, k, heap);
+        }
+    }
+}
