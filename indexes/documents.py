@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import mmap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,11 +16,23 @@ import numpy as np
 import orjson
 
 from indexes import faults
-from indexes.interface import DamagedError, Document, Mask, Matrix, Metadata
+from indexes.interface import BadDocumentError, DamagedError, Document, Mask, Matrix, Metadata
 from indexes.manifest import FileRecord, Segment
 from indexes.storage import SEGMENTS, sync, write_durably
 
 Parts = Iterable[bytes | memoryview]
+
+
+def storable(document: Document) -> Document:
+    """Return the document as it will be read back, so that filters see the same now and later."""
+    try:
+        (document.text + document.title).encode()
+        if not document.metadata:
+            return document
+        metadata = orjson.loads(orjson.dumps(dict(document.metadata), option=orjson.OPT_NON_STR_KEYS))
+    except (TypeError, UnicodeEncodeError) as e:
+        raise BadDocumentError(f"document {document.id!r} cannot be stored: {e}") from None
+    return dataclasses.replace(document, metadata=metadata)
 
 
 def write_segment(

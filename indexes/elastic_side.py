@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from indexes.elastic_client import ElasticSettings
 from indexes.elastic_mapping import PREFIX, meta_terms
 from indexes.elastic_store import ElasticStore
 from indexes.interface import BackendUnavailableError, Matrix, Metadata, RowSearch
-from indexes.manifest import Manifest
+from indexes.manifest import FileRecord, Manifest
 from indexes.rows import Rows
 
 BATCH = 512
@@ -47,7 +47,7 @@ def open_sides(manifest: Manifest, rows: Rows) -> tuple[RowSearch, RowSearch | N
     return Breaker(ElasticText(store, rows, manifest.language)), vectors
 
 
-class TextWriter(ElasticText):
+class ServerText(ElasticText):
     """The side as a writer of the collection uses it."""
 
     def __init__(self, manifest: Manifest, rows: Rows, settings: ElasticSettings | None = None) -> None:
@@ -58,7 +58,7 @@ class TextWriter(ElasticText):
         self._renumbered = settings is not None
 
     @classmethod
-    def resume(cls, manifest: Manifest, rows: Rows) -> TextWriter:
+    def resume(cls, manifest: Manifest, rows: Rows) -> ServerText:
         """Go on from a commit, after removing what an interrupted writer left on the server.
 
         Raises BackendUnavailableError when the server does not answer or has lost documents.
@@ -93,12 +93,24 @@ class TextWriter(ElasticText):
         """Add a batch; the vectors go to the server only if the collection keeps them there."""
         super().add(ids, texts, metadata, vectors if vector_kind(self._manifest)[0] else None)
 
-    def renumbered(self, rows: Rows) -> TextWriter:
+    @property
+    def elastic(self) -> Mapping[str, Any]:
+        """Where the side is."""
+        return self.store.settings.to_json()
+
+    def write(self, name: str, known: Mapping[str, FileRecord]) -> dict[str, FileRecord]:
+        """Wait until the server has all that was added; there are no files."""
+        self.commit()
+        faults.point("text.committed")
+        return {}
+
+    def renumbered(self, rows: Rows) -> ServerText:
         """Start an empty index beside this one, for rows that are numbered anew."""
+        self.close()
         old = self.store.settings
         stem, _, number = old.index.partition(".")
         settings = dataclasses.replace(old, index=f"{stem}.{int(number or 1) + 1}")
-        writer = TextWriter(self._manifest, rows, settings)
+        writer = ServerText(self._manifest, rows, settings)
         writer.store.drop()  # what an interrupted renumbering left
         writer.store.create(*vector_kind(self._manifest))
         return writer

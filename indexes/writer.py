@@ -9,27 +9,22 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
-import orjson
 
-from indexes import faults, storage
+from indexes import faults, storage, text_writer
 from indexes import manifest as manifests
 from indexes.analysis import Analysis
 from indexes.ann import AUTO, AUTO_EXACT, KINDS
-from indexes.bm25 import Bm25Index
-from indexes.collection import open_vectors, read_rows, text_folder
-from indexes.documents import DocumentStore, copy_segment, write_segment
+from indexes.collection import open_vectors, read_rows
+from indexes.documents import DocumentStore, copy_segment, storable, write_segment
 from indexes.elastic_mapping import KINDS as SERVER_KINDS
 from indexes.elastic_mapping import PREFIX
 from indexes.exact import normalised
-from indexes.interface import BadDocumentError, BadVectorError, Document, IndexesError, Matrix, check_vectors
+from indexes.interface import BadVectorError, Document, IndexesError, Matrix, check_vectors
 from indexes.manifest import BuildRecord, FileRecord, Manifest, Segment
 from indexes.rows import Rows
-
-if TYPE_CHECKING:
-    from indexes.elastic_side import TextWriter
 
 MERGED_ROWS = 1 << 16  # segments beyond this are left alone
 BATCH = 1024  # documents read at once when all texts are indexed again
@@ -44,20 +39,8 @@ class Writer:
         storage.sweep(directory, manifest.files)
         self._scratch = directory / storage.SCRATCH
         self.rows = read_rows(directory, manifest, DocumentStore(directory, manifest.segments))
-        self._text = self._resume_text()
+        self._text = text_writer.resume(directory, manifest, self.rows)
         self._clear()
-
-    def _resume_text(self) -> Bm25Index | TextWriter:
-        if self.manifest.elastic:
-            from indexes.elastic_side import TextWriter
-
-            return TextWriter.resume(self.manifest, self.rows)
-        language = self.manifest.language
-        if self.manifest.format == 1:
-            texts = DocumentStore(self.directory, self.manifest.segments).texts()
-            return Bm25Index.rebuilt(texts, self.rows, language, self._scratch)
-        folder = text_folder(self.directory, self.manifest)
-        return Bm25Index.resume(folder, self._scratch, self.rows, language)
 
     def _clear(self) -> None:
         self._documents: list[Document] = []
@@ -124,7 +107,7 @@ class Writer:
 
     def add(self, documents: Sequence[Document], vectors: Matrix | None) -> None:
         """Add a batch, all or nothing; `vectors` [n, dim] exactly when the collection has an encoder."""
-        documents = [_storable(d) for d in documents]
+        documents = [storable(d) for d in documents]
         ids = [d.id for d in documents]
         encoder = self.manifest.encoder
         if (vectors is None) != (encoder is None):
@@ -139,11 +122,7 @@ class Writer:
 
     def _add_text(self, documents: Sequence[Document], vectors: Matrix | None) -> None:
         ids, texts = [d.id for d in documents], [d.full_text for d in documents]
-        metadata = [d.metadata for d in documents]
-        if isinstance(self._text, Bm25Index):
-            self._text.add(ids, texts)
-        else:
-            self._text.add(ids, texts, metadata, vectors)
+        self._text.add(ids, texts, [d.metadata for d in documents], vectors)
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove a batch, all or nothing. Raises UnknownIdError."""
@@ -219,21 +198,14 @@ class Writer:
             _replace(files, folder, {})
         self._restart_text(DocumentStore(self.directory, manifest.segments))
         if manifest.segments:
-            files |= self._write_text(name)
+            files |= self._text.write(name, self.manifest.files)
         if self._has_graph(manifest):
             files |= self._write_graph(name, dataclasses.replace(manifest, files=files))
 
     def _restart_text(self, documents: DocumentStore) -> None:
         """Index the texts of all of `documents` from nothing, and number the rows by it from now on."""
-        old = self._text
-        old.close()
-        shutil.rmtree(self._scratch, ignore_errors=True)
         self.rows = Rows()
-        self._text = (
-            Bm25Index.resume(None, self._scratch, self.rows, self.manifest.language)
-            if isinstance(old, Bm25Index)
-            else old.renumbered(self.rows)
-        )
+        self._text = self._text.renumbered(self.rows)
         encoder = self.manifest.encoder
         blocks = documents.vectors(encoder.dim) if encoder else []
         for start in range(0, documents.rows, BATCH):
@@ -243,14 +215,14 @@ class Writer:
 
     def _replace_manifest(self, manifest: Manifest, files: Mapping[str, FileRecord]) -> Manifest:
         """Commit a manifest whose files are written, and sweep those that it leaves out."""
-        on_server = {} if isinstance(self._text, Bm25Index) else self._text.store.settings.to_json()
-        manifest = dataclasses.replace(manifest, files=files, elastic=on_server, format=manifests.FORMAT)
+        manifest = dataclasses.replace(
+            manifest, files=files, elastic=self._text.elastic, format=manifests.FORMAT
+        )
         storage.sync(self.directory)
         faults.point("commit.prepared")
         storage.replace_manifest(self.directory, manifest)
         self.manifest = manifest
-        if not isinstance(self._text, Bm25Index):
-            self._text.settle()
+        self._text.settle()
         self._clear()
         storage.sweep(self.directory, manifest.files, COMMITTED)
         faults.point("commit.ended")
@@ -265,7 +237,7 @@ class Writer:
                 _replace(files, f"{storage.SEGMENTS}/{segment}", {})
             files |= write_segment(self.directory, name, self._documents, self._vectors, earlier)
         if self._documents or manifest.format < manifests.FORMAT:
-            _replace(files, storage.TEXT, self._write_text(name))
+            _replace(files, storage.TEXT, self._text.write(name, self.manifest.files))
         faults.point("commit.text")
         if self._removed:
             dead = np.ascontiguousarray(self.rows.dead, dtype="<i8")
@@ -293,24 +265,6 @@ class Writer:
         storage.sync(path.parent)
         return {f"{folder}/{name}": record}
 
-    def _write_text(self, name: str) -> dict[str, FileRecord]:
-        """Snapshot the BM25 side; a segment file keeps its name and content, so its checksum is reused."""
-        self._text.commit()
-        faults.point("text.committed")
-        if not isinstance(self._text, Bm25Index):
-            return {}
-        target = self.directory / storage.TEXT / name
-        target.parent.mkdir(exist_ok=True)
-        self._text.snapshot(target)
-        known = {Path(f).name: r for f, r in self.manifest.files.items() if f.startswith(f"{storage.TEXT}/")}
-        records = {}
-        for path in sorted(target.iterdir()):
-            records[f"{storage.TEXT}/{name}/{path.name}"] = known.get(path.name) or storage.record_of(path)
-            storage.sync(path)
-        storage.sync(target)
-        storage.sync(target.parent)
-        return records
-
     def _write_graph(self, name: str, manifest: Manifest) -> dict[str, FileRecord]:
         """Store the approximate index over all vectors, going on from the graph that `manifest` lists, if any."""
         assert manifest.encoder is not None
@@ -324,18 +278,6 @@ class Writer:
         storage.sync(path)
         storage.sync(path.parent)
         return {f"{storage.GRAPH}/{path.name}": storage.record_of(path)}
-
-
-def _storable(document: Document) -> Document:
-    """Return the document as it will be read back, so that filters see the same now and later."""
-    try:
-        (document.text + document.title).encode()
-        if not document.metadata:
-            return document
-        metadata = orjson.loads(orjson.dumps(dict(document.metadata), option=orjson.OPT_NON_STR_KEYS))
-    except (TypeError, UnicodeEncodeError) as e:
-        raise BadDocumentError(f"document {document.id!r} cannot be stored: {e}") from None
-    return dataclasses.replace(document, metadata=metadata)
 
 
 def _split(segments: Sequence[Segment], pending: int) -> tuple[Sequence[Segment], Sequence[Segment]]:
