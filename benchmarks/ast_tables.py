@@ -55,8 +55,8 @@ MODELS: dict[str, tuple[EncoderConfig, TrainingConfig]] = {
         dataclasses.replace(BASE, loss="triplet", margin=0.15, batch_size=128),
     ),
     "cnn": (EncoderConfig(kind="cnn", max_length=LENGTH), LONGER),
-    "gru": (EncoderConfig(kind="gru", max_length=LENGTH), RECURRENT),
-    "bigru": (EncoderConfig(kind="bigru", max_length=LENGTH), RECURRENT),
+    "gru": (EncoderConfig(kind="gru", pooling="mean", max_length=LENGTH), RECURRENT),
+    "bigru": (EncoderConfig(kind="bigru", pooling="mean", max_length=LENGTH), RECURRENT),
     "mean": (EncoderConfig(kind="bag", max_length=LENGTH), BASE),
     "ast, cloze": (EncoderConfig(max_length=LENGTH), CLOZE),
     "mean, cloze": (

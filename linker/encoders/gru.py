@@ -1,4 +1,4 @@
-"""The recurrent baselines: the final state of a gated recurrent unit (Cho et al., 2014), read one way or both.
+"""The recurrent baselines: states of a gated recurrent unit (Cho et al., 2014), read one way or both.
 
 Texts are padded and their last state is gathered: packed sequences are ten times slower on a CPU. The backward
 direction reads each text reversed within its own length, so that padding always comes last and is never read.
@@ -7,7 +7,7 @@ direction reads each text reversed within its own length, so that padding always
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -16,19 +16,26 @@ from torch.nn import functional
 
 @dataclass(frozen=True, slots=True)
 class GruConfig:
-    """`dim` is the word vectors' dimension; `projection` the embedding's, by default `dim`, 0: the bare states."""
+    """`dim` is the word vectors' dimension; `projection` the embedding's, by default `dim`, 0: the bare states.
+
+    `pooling` takes the last state of a text, or the mean of all: which the gradient reaches at once, so that it learns
+    from few links, and in which a long text does not forget how it began.
+    """
 
     bidirectional: ClassVar[bool] = False
     dim: int = 300
     hidden: int = 256  # the state's dimension in each direction
     layers: int = 1
     projection: int | None = None
+    pooling: Literal["last", "mean"] = "last"
 
     def __post_init__(self) -> None:
         if min(self.dim, self.hidden, self.layers) < 1:
             raise ValueError("dim, hidden and layers must be at least 1")
         if self.projection is not None and self.projection < 0:
             raise ValueError("projection must be at least 1, or 0 for none")
+        if self.pooling not in ("last", "mean"):
+            raise ValueError(f"pooling must be 'last' or 'mean', not {self.pooling!r}")
 
     @property
     def output(self) -> int:
@@ -46,10 +53,11 @@ class BiGruConfig(GruConfig):
 
 
 class Gru(nn.Module):
-    """Token ids to one vector a text, not normalised: the last states of all directions, projected."""
+    """Token ids to one vector a text, not normalised: the states of all directions, pooled and projected."""
 
     def __init__(self, config: GruConfig, tokens: int) -> None:
         super().__init__()
+        self.mean = config.pooling == "mean"
         self.embedding = nn.Embedding(tokens, config.dim, padding_idx=0)
         ways = 2 if config.bidirectional else 1
         sizes = [config.dim, *[ways * config.hidden] * (config.layers - 1)]
@@ -73,10 +81,16 @@ class Gru(nn.Module):
             ahead, *back = layer.children()
             inputs = torch.cat([states[0], *(_turned(x, order) for x in states[1:])], dim=-1)
             states = [ahead(inputs)[0], *(gru(_turned(inputs, order))[0] for gru in back)]
-        rows, last = torch.arange(len(ids), device=ids.device), (mask.sum(1) - 1).clamp(min=0)
-        final = torch.cat([x[rows, last] for x in states], dim=-1) * mask.any(1, keepdim=True)
-        vectors: Tensor = self.projection(final)
+        vectors: Tensor = self.projection(torch.cat([self._pooled(x, mask) for x in states], dim=-1))
         return vectors
+
+    def _pooled(self, states: Tensor, mask: Tensor) -> Tensor:
+        """Return one state [B, hidden] for the states [B, L, hidden]; zeros for a text without tokens."""
+        count = mask.sum(1)
+        if self.mean:
+            return (states * mask[..., None]).sum(1) / count.clamp(min=1)[:, None]
+        rows = torch.arange(len(mask), device=mask.device)
+        return states[rows, (count - 1).clamp(min=0)] * mask.any(1, keepdim=True)
 
 
 def _reversal(mask: Tensor) -> Tensor:

@@ -54,6 +54,7 @@ class EncoderConfig:
     filters: int | None = None  # of each width
     dropout: float | None = None  # of a cnn
     hidden: int | None = None  # of a gru or bigru
+    pooling: Literal["last", "mean"] | None = None  # of a gru or bigru: its last state, or the mean of all
     projection: int | None = None  # of all but a star
     max_length: int = 512  # tokens when encoding
 

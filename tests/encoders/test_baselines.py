@@ -22,12 +22,15 @@ CONFIGS: dict[str, CnnConfig | GruConfig] = {
     "gru of two layers": GruConfig(6, hidden=4, layers=2, projection=3),
     "bigru of three layers": BiGruConfig(6, hidden=4, layers=3),
     "bare states": BiGruConfig(6, hidden=4, layers=2, projection=0),
+    "mean states": GruConfig(6, hidden=5, pooling="mean"),
+    "mean states of two ways": BiGruConfig(6, hidden=4, layers=2, pooling="mean"),
 }
 GRADCHECKED: dict[str, CnnConfig | GruConfig] = {
     "cnn": CnnConfig(2, widths=(2, 3), filters=2),
     "gru": GruConfig(3, hidden=2),
     "bigru": BiGruConfig(2, hidden=2),
     "bare states": BiGruConfig(2, hidden=2, layers=2, projection=0),
+    "mean states": BiGruConfig(2, hidden=2, pooling="mean"),
 }
 Model = TextCnn | Gru
 
@@ -78,8 +81,9 @@ def naive_states(model: Gru, config: GruConfig, words: Tensor) -> Tensor:
             suffix = f"_l{number // ways}" + ("_reverse" if number % ways else "")
             for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
                 gru.get_parameter(name + suffix).copy_(part.get_parameter(f"{name}_l0"))
-    final: Tensor = gru(words)[1]  # [layers · ways, hidden]
-    return final[-ways:].flatten()
+    states, final = gru(words)  # [words, ways · hidden] of the last layer, [layers · ways, hidden]
+    pooled: Tensor = states.mean(0) if config.pooling == "mean" else final[-ways:].flatten()
+    return pooled
 
 
 def batch() -> tuple[Tensor, Tensor]:
@@ -165,6 +169,9 @@ def test_what_makes_no_model_is_refused() -> None:
     for wrong in for_cnn:
         with pytest.raises(ValueError, match="at least"):
             CnnConfig(**wrong)
-    for of_gru in ({"dim": 0}, {"hidden": 0}, {"layers": 0}, {"projection": -1}):
+    wrong_grus: list[dict[str, Any]] = [{"dim": 0}, {"hidden": 0}, {"layers": 0}, {"projection": -1}]
+    for of_gru in wrong_grus:
         with pytest.raises(ValueError, match="at least"):
             BiGruConfig(**of_gru)
+    with pytest.raises(ValueError, match="'last' or 'mean'"):
+        GruConfig(pooling="max")  # type: ignore[arg-type]  # from a file
