@@ -242,7 +242,8 @@ def main() -> None:
         results: dict[str, Any] = {}
         if "memory" in options.parts:
             kinds = options.kinds.split(",")
-            results["memory"] = {kind: measure_memory(work, options.documents, kind) for kind in kinds}
+            found = {kind: measure_memory(work, options.documents, kind) for kind in kinds}
+            results["memory"] = earlier().get("memory", {}) | found
         if "kills" in options.parts:
             results["kills"] = measure_kills(Path(temporary), options.random)
     about = {

@@ -70,6 +70,7 @@ INDEX_COMMANDS: tuple[Callable[..., None], ...] = (
     index.add,
     index.delete,
     index.compact,
+    index.drop,
     index.info,
     index.verify,
     tune.tune,

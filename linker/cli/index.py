@@ -1,4 +1,4 @@
-"""`linker index …`: build, add, delete, compact, info, verify."""
+"""`linker index …`: build, add, delete, compact, drop, info, verify."""
 
 from __future__ import annotations
 
@@ -187,6 +187,26 @@ def compact(directory: Index, as_json: AsJson = False) -> None:
         )
     else:
         print(f"{directory}: nothing to compact, {after.documents} documents")
+
+
+def drop(
+    directory: Index,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete an index for good: its files, and what it has on Elasticsearch. Other files in the directory stay."""
+    from indexes import manifest as manifests
+    from indexes.dropping import drop as drop_index
+
+    manifest = manifests.load(directory)
+    where = f" and on {manifest.elastic['index']}" if manifest.elastic else ""
+    if not yes:
+        typer.confirm(f"delete {directory} with {manifest.documents} documents{where}?", abort=True, err=True)
+    dropped = drop_index(directory)
+    if as_json:
+        print_json({"documents": dropped.documents, "generation": dropped.generation})
+    else:
+        print(f"{directory}: deleted, with {dropped.documents} documents{where}")
 
 
 def info(directory: Index, as_json: AsJson = False) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from indexes import manifest as manifests
+from indexes import storage
 from indexes.elastic_client import ElasticSettings
 from indexes.elastic_side import check
 from indexes.elastic_store import ElasticStore, new_name
@@ -34,6 +35,8 @@ def dropped(elastic: str) -> Iterator[list[Path]]:
     directories: list[Path] = []
     yield directories
     for directory in directories:
+        if not (directory / manifests.NAME).exists():  # a test has dropped it
+            continue
         settings = ElasticSettings.from_json(manifests.load(directory).elastic)
         store = ElasticStore(ElasticSettings((elastic,), settings.index), timeout=60)
         store.drop()
@@ -172,6 +175,21 @@ def test_tune_find_info_verify_and_compact(make: Make, tmp_path: Path) -> None:
         BackendUnavailableError, match="no index"
     ):  # its rows are numbered differently: no answer
         engine.search(texts[7].full_text, 1, mode="bm25")
+    store = ElasticStore(ElasticSettings.from_json(manifests.load(engine.directory).elastic), timeout=60)
+    assert store.exists()
+    assert f"on {index}.2" in linker("index", "drop", engine.directory, "--yes").stdout
+    assert not store.exists()
+    assert not store.client.indices.get(index=f"{index}*").body
+    store.close()
+    assert not engine.directory.exists()
+
+
+def test_nothing_is_dropped_when_the_server_is_away(tmp_path: Path) -> None:
+    settings = ElasticSettings(("http://127.0.0.1:9",), "away")
+    (tmp_path / "i").mkdir()
+    storage.replace_manifest(tmp_path / "i", manifests.Manifest(elastic=settings.to_json()))
+    assert "127.0.0.1:9" in linker("index", "drop", tmp_path / "i", "--yes", check=1).stderr
+    assert manifests.load(tmp_path / "i").elastic["index"] == "away"
 
 
 def test_verify_names_what_the_server_lost_and_rebuild_restores_it(make: Make, tmp_path: Path) -> None:
