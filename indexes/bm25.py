@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from array import array
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Self
@@ -51,7 +50,8 @@ class Bm25Index:
         self._segments = segments
         self._scorer: Scorer | None = None
         self._vocabulary, self._query_terms = Vocabulary(self._analysis), QueryTerms(self._analysis)
-        self._tokens, self._lengths = array("i"), array("q")
+        self._tokens: list[int] = []
+        self._lengths: list[int] = []
         self._refusal = ""  # why nothing can be changed
         self._closed = False
         self._lock = threading.Lock()
@@ -150,7 +150,7 @@ class Bm25Index:
     def _flush(self) -> None:
         """Make a segment of what was added, and merge those no larger than it, as a binary counter carries."""
         first = sum(s.documents for s in self._segments)
-        tokens, lengths = np.array(self._tokens), np.array(self._lengths)
+        tokens, lengths = np.array(self._tokens, dtype=np.int32), np.array(self._lengths, dtype=np.int64)
         new = postings.from_tokens(first, tokens, lengths, self._vocabulary.hashes)
         kept, total = len(self._segments), new.size
         while kept and self._segments[kept - 1].size <= min(total, MERGED - total):
@@ -164,7 +164,7 @@ class Bm25Index:
         for old in part[:-1]:
             if old.path is not None and old.path != segment.path:
                 old.path.unlink()  # what has it mapped keeps it; a snapshot has a link of its own
-        self._tokens, self._lengths = array("i"), array("q")
+        self._tokens, self._lengths = [], []
         if self._vocabulary.full():
             self._vocabulary = Vocabulary(self._analysis)
 

@@ -22,7 +22,15 @@ SEPARATED = re.compile(
     "\u2000-\u206f\u20a0-\u20c0\u2190-\u23ff\u3000-\u3004\u3008-\u3020\u30fb\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40"
     "\uff5b-\uff65\U0001f300-\U0001f64f\U0001f680-\U0001f6ff]+"
 )
+ASCII = "".join(
+    c if c.isalnum() else " " for c in map(chr, range(128))
+)  # the same where all is ASCII, four times as fast
 MOST = 500_000  # pieces remembered
+
+
+def pieces(text: str) -> list[str]:
+    """Cut a prepared text where no language continues a word."""
+    return text.translate(ASCII).split() if text.isascii() else SEPARATED.findall(text)
 
 
 def term_hash(term: str) -> int:
@@ -58,7 +66,7 @@ class Vocabulary(dict[str, int]):
 
     def numbers(self, text: str) -> list[int]:
         """Return the numbers of a text's terms, in order."""
-        found = list(map(self.__getitem__, SEPARATED.findall(self._analysis.prepare(text))))
+        found = list(map(self.__getitem__, pieces(self._analysis.prepare(text))))
         if found and min(found) < 0:
             return [n for f in found for n in ((f,) if f >= 0 else self._several[-f - 1])]
         return found
@@ -83,8 +91,7 @@ class QueryTerms:
     def of(self, text: str) -> Counter[int]:
         """Return hashes and how often each occurs; stop words only if there is nothing else."""
         found = [
-            self._seen.get(piece) or self._analyse(piece)
-            for piece in SEPARATED.findall(self._analysis.prepare(text))
+            self._seen.get(piece) or self._analyse(piece) for piece in pieces(self._analysis.prepare(text))
         ]
         wanted = Counter(term for content, _ in found for term in content)
         return wanted or Counter(term for _, everything in found for term in everything)

@@ -18,7 +18,7 @@ from indexes.analysis import BIGRAMS, Analysis
 from indexes.bm25 import Bm25Index
 from indexes.interface import DamagedError, Filter
 from indexes.postings import BLOCK, LENGTHS, Segment
-from indexes.vocabulary import SEPARATED, QueryTerms, Vocabulary, term_hash
+from indexes.vocabulary import ASCII, SEPARATED, QueryTerms, Vocabulary, term_hash
 
 compiled = pytest.mark.skipif(native.load_postings() is None, reason=native.postings_status())
 HASHES = np.array([term_hash(f"t{n}") for n in range(12)], dtype=np.uint64)
@@ -217,6 +217,9 @@ def test_what_separates_pieces_separates_words_in_every_language() -> None:
     separators = [chr(n) for n in range(0x110000) if not 0xD800 <= n < 0xE000 and not SEPARATED.match(chr(n))]
     assert len(separators) > 500
     text = "".join(f"a{c}" for c in separators) + "a"
+    assert [c for c in map(chr, range(128)) if ASCII[ord(c)] == c and c != " "] == [
+        c for c in map(chr, range(128)) if SEPARATED.match(c)
+    ]
     for language in ("english", "tamil", "none", *BIGRAMS):
         analyzer = Analysis(language).analyzer
         assert analyzer.analyze(text) == ["a"] * (len(separators) + 1)
