@@ -38,8 +38,8 @@ BUFFER_BYTES = 1 << 25  # of candidates held at a time, in each thread
 BYTES = 20  # of one candidate: row, value, upper, key
 NO_KEY = np.iinfo(np.uint64).max
 FEW_SCORED = 32  # scoring one row in so many costs as much as FAISS's scan
-# A row that is scored brings 16 pages of its file into memory: one in 64 brings all of it, which counts if it is large.
-TOUCHED, LARGE = 64, 1 << 28
+# A row that is scored brings a quarter of a mebibyte of its file into memory, so one in a few hundred brings all of it.
+TOUCHED, LARGE = 512, 1 << 28
 SERIAL = 1 << 27  # byte products below which a second thread costs more than it brings
 
 
@@ -144,13 +144,14 @@ class ByteScan:
     ) -> None:
         """Make a scan without codes; `threads` says before each search how many threads it may use.
 
-        `release` is called after each block of vectors was coded: as a whole they are not read again soon; and after
-        a search that scored so many of a large file's rows that all of it would stay in memory.
+        `release` is called after each block of vectors was coded: as a whole they are not read again soon; and when so
+        many of a large file's rows were scored since that all of it would stay in memory.
         """
         self._threads, self._release = threads, release
         self._blocks: list[_Block] = []
         self._coded = 0
         self._seen = self._scored = 0  # rows, over all queries so far
+        self._touched = 0  # scored since the last release
         self._lock = threading.Lock()
 
     @property
@@ -195,8 +196,10 @@ class ByteScan:
             keys = pool.best()
             with self._lock:
                 self._scored += pool.scored
-                if pool.scored * TOUCHED > len(vectors) and vectors.nbytes > LARGE:
+                self._touched += pool.scored
+                if self._touched * TOUCHED > len(vectors) and vectors.nbytes > LARGE:
                     self._release()
+                    self._touched = 0
             return keys
 
         self._seen += len(queries) * len(vectors)
