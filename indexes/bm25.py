@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,9 +18,10 @@ from indexes.postings import Segment
 from indexes.rows import Rows
 from indexes.scoring import Scorer
 from indexes.storage import link_or_copy
-from indexes.vocabulary import QueryTerms, Vocabulary
+from indexes.vocabulary import Lengths, Numbers, QueryTerms, Vocabulary
 
 PENDING = 1 << 23  # tokens held before they become a segment
+BATCH = 1024  # documents indexed anew at a time
 MERGED = 1 << 26  # postings; larger segments are left alone
 
 
@@ -50,8 +52,9 @@ class Bm25Index:
         self._segments = segments
         self._scorer: Scorer | None = None
         self._vocabulary, self._query_terms = Vocabulary(self._analysis), QueryTerms(self._analysis)
-        self._tokens: list[int] = []
-        self._lengths: list[int] = []
+        self._tokens: list[Numbers] = []
+        self._lengths: list[Lengths] = []
+        self._pending = 0  # tokens
         self._refusal = ""  # why nothing can be changed
         self._closed = False
         self._lock = threading.Lock()
@@ -97,8 +100,9 @@ class Bm25Index:
         if directory is not None:
             directory.mkdir(parents=True, exist_ok=True)
         index._start(language, directory, [], rows)
-        for text in texts:
-            index._take_in([index._vocabulary.numbers(text)])
+        remaining = iter(texts)
+        while batch := list(itertools.islice(remaining, BATCH)):
+            index._take_in(*index._vocabulary.numbers(batch))
         index.commit()
         index._check_rows()
         return index
@@ -114,15 +118,16 @@ class Bm25Index:
         if len(texts) != len(ids) or (metadata is not None and len(metadata) != len(ids)):
             raise IndexesError(f"{len(ids)} ids, but {len(texts)} texts or another number of metadata")
         # all texts first, and `append` refuses bad ids: nothing must leave half a batch behind
-        numbers = [self._vocabulary.numbers(text) for text in texts]
+        tokens, lengths = self._vocabulary.numbers(texts)
         self._rows.append(ids, metadata)
-        self._take_in(numbers)
+        self._take_in(tokens, lengths)
 
-    def _take_in(self, documents: Iterable[list[int]]) -> None:
-        for numbers in documents:
-            self._tokens.extend(numbers)
-            self._lengths.append(len(numbers))
-        if len(self._tokens) >= PENDING or self._vocabulary.full():
+    def _take_in(self, tokens: Numbers, lengths: Lengths) -> None:
+        if len(lengths):
+            self._tokens.append(tokens)
+            self._lengths.append(lengths)
+            self._pending += len(tokens)
+        if self._pending >= PENDING or self._vocabulary.full():
             self._flush()
 
     def remove(self, ids: Sequence[str]) -> None:
@@ -150,7 +155,7 @@ class Bm25Index:
     def _flush(self) -> None:
         """Make a segment of what was added, and merge those no larger than it, as a binary counter carries."""
         first = sum(s.documents for s in self._segments)
-        tokens, lengths = np.array(self._tokens, dtype=np.int32), np.array(self._lengths, dtype=np.int64)
+        tokens, lengths = np.concatenate(self._tokens), np.concatenate(self._lengths)
         new = postings.from_tokens(first, tokens, lengths, self._vocabulary.hashes)
         kept, total = len(self._segments), new.size
         while kept and self._segments[kept - 1].size <= min(total, MERGED - total):
@@ -164,7 +169,7 @@ class Bm25Index:
         for old in part[:-1]:
             if old.path is not None and old.path != segment.path:
                 old.path.unlink()  # what has it mapped keeps it; a snapshot has a link of its own
-        self._tokens, self._lengths = [], []
+        self._tokens, self._lengths, self._pending = [], [], 0
         if self._vocabulary.full():
             self._vocabulary = Vocabulary(self._analysis)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 SWITCH = "LINKER_NATIVE"  # 0 turns both off
 NEEDS = "AVX-512 VNNI"  # for the scan
-VERSIONS = {"scan": 2, "postings": 1}  # as in the sources
+VERSIONS = {"scan": 2, "postings": 2}  # as in the sources
 INSTEAD = {"scan": "FAISS scans", "postings": "numpy adds up"}
 
 
@@ -25,8 +25,11 @@ def load() -> Any:
 
 @functools.cache
 def load_postings() -> Any:
-    """Return the library of BM25's inner loop, or None where it cannot be used; `postings_status` says why."""
-    return _load("postings")[0]
+    """Return the library of BM25's inner loops, or None where it cannot be used; `postings_status` says why."""
+    library = _load("postings")[0]
+    if library is not None:
+        library.number.restype = ctypes.c_int64
+    return library
 
 
 def status() -> str:

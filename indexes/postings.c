@@ -1,10 +1,11 @@
-/* BM25's inner loop: the best rows of each query by the postings of one segment. indexes/scoring.py says what is
-   computed, and does the same by numpy where this is not built. */
+/* BM25's inner loops: the best rows of each query by the postings of one segment (indexes/scoring.py says what is
+   computed, and does the same by numpy where this is not built), and the pieces of texts by number
+   (indexes/vocabulary.py). */
 
 #include <stdint.h>
 #include <string.h>
 
-#define VERSION 1    /* of the functions' arguments, as scoring.py calls them */
+#define VERSION 2    /* of the functions' arguments, as native.py calls them */
 #define BLOCK 4096   /* rows whose sums are held at a time: they fit the first cache */
 #define TABLED 8     /* counts below this have their factor in the table */
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -94,5 +95,74 @@ void search(const uint32_t *rows, const uint16_t *counts, const uint8_t *lengths
             collect(sums, documents - base < BLOCK ? documents - base : BLOCK, first + base,
                     allowed ? allowed + base : 0, k, heap);
         }
+    }
+}
+
+/* Mix a piece's bytes into 64 bits, never 0: a product of 128 bits folded in two, eight bytes at a time. */
+static uint64_t mixed(const uint8_t *piece, int64_t bytes) {
+    uint64_t state = 0x9e3779b97f4a7c15 ^ (uint64_t)bytes;
+    for (int64_t i = 0; i < bytes; i += 8) {
+        uint64_t part = 0;
+        memcpy(&part, piece + i, bytes - i < 8 ? bytes - i : 8);
+        const unsigned __int128 product = (unsigned __int128)(state ^ part ^ 0xd6e8feb86659fd93) * 0xa0761d6478bd642f;
+        state = (uint64_t)product ^ (uint64_t)(product >> 64);
+    }
+    const unsigned __int128 product = (unsigned __int128)(state ^ 0xe7037ed1a0b428db) * 0x8ebc6af09c88c6e3;
+    return ((uint64_t)product ^ (uint64_t)(product >> 64)) | 1;
+}
+
+/* The bytes of a separator at a place of UTF-8, 0 in a piece: what is no ASCII letter or digit, U+2000 to U+206F, and
+   the no-break space. Other separators join pieces, which are then analysed as one. */
+static int64_t separator(const uint8_t *text, int64_t left) {
+    const uint8_t c = *text;
+    if (c < 128) return !((c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z'));
+    if (c == 0xe2 && left > 2 && (text[1] == 0x80 || (text[1] == 0x81 && text[2] <= 0xaf))) return 3;
+    return c == 0xc2 && left > 1 && text[1] == 0xa0 ? 2 : 0;
+}
+
+/* Look up the pieces of texts, each ended by a byte 255, in a table [slots, a power of two] of hashes and numbers. An
+   unknown piece is listed by place, hash, begin and end. Return how many pieces there are, at most one in two bytes;
+   ends: their number up to the end of each text. */
+int64_t number(const uint8_t *text, int64_t bytes, const uint64_t *hashes, const int32_t *numbers, int64_t slots,
+               int32_t *found, int64_t *ends, int64_t *unknown, int64_t *unknowns) {
+    int64_t pieces = 0, listed = 0;
+    for (int64_t begin = 0; begin < bytes;) {
+        if (text[begin] == 255) {
+            *ends++ = pieces;
+            begin++;
+            continue;
+        }
+        const int64_t skip = separator(text + begin, bytes - begin);
+        if (skip) {
+            begin += skip;
+            continue;
+        }
+        int64_t end = begin + 1;
+        while (end < bytes && text[end] != 255 && !separator(text + end, bytes - end)) end++;
+        const uint64_t hash = mixed(text + begin, end - begin);
+        uint64_t slot = hash >> 8 & (slots - 1);
+        while (hashes[slot] && hashes[slot] != hash) slot = (slot + 1) & (slots - 1);
+        found[pieces] = numbers[slot];
+        if (!hashes[slot]) {
+            const int64_t entry[4] = {pieces, (int64_t)hash, begin, end};
+            memcpy(unknown + 4 * listed++, entry, sizeof entry);
+        }
+        pieces++;
+        begin = end;
+    }
+    *unknowns = listed;
+    return pieces;
+}
+
+/* Enter hashes and their numbers into a table that has room; what is there already stays. */
+void enter(const uint64_t *new_hashes, const int32_t *new_numbers, int64_t count, uint64_t *hashes, int32_t *numbers,
+           int64_t slots) {
+    for (int64_t i = 0; i < count; i++) {
+        if (!new_hashes[i]) continue;
+        uint64_t slot = new_hashes[i] >> 8 & (slots - 1);
+        while (hashes[slot] && hashes[slot] != new_hashes[i]) slot = (slot + 1) & (slots - 1);
+        if (hashes[slot]) continue;
+        hashes[slot] = new_hashes[i];
+        numbers[slot] = new_numbers[i];
     }
 }

@@ -195,19 +195,26 @@ TEXT = st.text(max_size=40) | st.text(
 
 @settings(max_examples=300, deadline=None)
 @given(
-    TEXT, st.sampled_from(["english", "german", "turkish", "arabic", "tamil", "none", "chinese", "korean"])
+    TEXT,
+    st.sampled_from(["english", "german", "turkish", "arabic", "tamil", "none", "chinese", "korean"]),
+    st.booleans(),
 )
-@example("don't—stop… “now”", "english")
-@example("İSTANBUL'da I", "turkish")
-def test_a_text_has_the_terms_that_its_analysis_finds(text: str, language: str) -> None:
+@example("don't—stop… “now”", "english", False)
+@example("İSTANBUL'da I", "turkish", False)
+def test_a_text_has_the_terms_that_its_analysis_finds(text: str, language: str, slow: bool) -> None:
     analysis = Analysis(language)
-    vocabulary = Vocabulary(analysis)
-    numbers = [vocabulary.numbers(text) for _ in range(2)]  # the second time from memory
+    with pytest.MonkeyPatch.context() as patch:
+        if slow:
+            patch.setattr(native, "load_postings", lambda: None)
+        vocabulary = Vocabulary(analysis)
+    tokens, lengths = vocabulary.numbers([text, "", text])
+    assert lengths.tolist() == [lengths[0], 0, len(tokens) - lengths[0]]
+    numbers = [tokens[: lengths[0]], tokens[lengths[0] :], vocabulary.numbers([text])[0]]  # from memory
     expected = [
         term_hash(t)
         for t in analysis.analyzer.analyze(analysis.prepare(text).encode("utf-8", "replace").decode())
     ]
-    assert [[int(vocabulary.hashes[n]) for n in found] for found in numbers] == [expected, expected]
+    assert [[int(vocabulary.hashes[n]) for n in found] for found in numbers] == [expected] * 3
     query = QueryTerms(analysis)
     wanted = Counter({term_hash(t): n for t, n in analysis.query_terms(text).items()})
     assert [query.of(text), query.of(text)] == [wanted, wanted]
@@ -267,3 +274,20 @@ def test_texts_indexed_anew_answer_the_same(tmp_path: Path) -> None:
             assert new.scores.tolist() == old.scores.tolist()
     with pytest.raises(DamagedError, match="3 documents, but there are 4 ids"):
         Bm25Index.rebuilt(texts[:3], index._rows)
+
+
+@pytest.mark.parametrize("part", [1, 50, 1 << 20])
+def test_many_texts_in_parts_and_a_table_that_grows(
+    way: str, monkeypatch: pytest.MonkeyPatch, part: int
+) -> None:
+    monkeypatch.setattr("indexes.vocabulary.PART", part)
+    rng = np.random.default_rng(0)
+    words = [f"{'“é’'[n % 4 :]}w{n}" for n in range(20_000)]
+    texts = [" ".join(words[w] for w in rng.integers(0, len(words), rng.integers(0, 90))) for _ in range(300)]
+    vocabulary, analysis = Vocabulary(Analysis("none")), Analysis("none")
+    for _ in range(2):
+        tokens, lengths = vocabulary.numbers(texts)
+        expected = [[term_hash(t) for t in analysis.analyzer.analyze(text)] for text in texts]
+        assert lengths.tolist() == [len(e) for e in expected]
+        assert vocabulary.hashes[tokens].tolist() == [h for e in expected for h in e]
+    assert [a.tolist() for a in vocabulary.numbers([])] == [[], []]
