@@ -19,6 +19,23 @@ def _linked_pages(results: Any) -> Iterator[str]:
         yield f"| {system} | {' | '.join(_linked(found.get(code)) for code in LANGUAGES)} |"
 
 
+def _bm25(results: Any) -> Iterator[str]:
+    """BM25 beside its rivals: queries and documents a CPU-second."""
+    yield (
+        "**BM25 beside its peers**, the same sentences, queries and terms for all; a CPU-second (Elasticsearch: server "
+        "and client), k = 10, and the share of the ten best that is ours:"
+    )
+    yield ""
+    yield "| sentences | | queries at once | one by one | documents indexed | same ten |"
+    yield "|---|---|---|---|---|---|"
+    for part in results.values():
+        for name, row in part["rivals"].items():
+            speeds = [row[f"{kind}_queries_per_cpu_s"] for kind in ("batch", "single")]
+            cells = [f"{value:,.0f}" for value in (*speeds, row["documents_per_cpu_s"])]
+            who = {"ours": "**linker**"}.get(name, name)
+            yield f"| {part['documents']:,} | {who} | {' | '.join(cells)} | {row['same_ten_as_ours']:.3f} |"
+
+
 def _without_pivot(name: str) -> str:
     """A pivot is another language for each: `pivot de, filter` is `pivot, filter`."""
     kind, comma, rest = name.partition(", ")
@@ -85,6 +102,7 @@ def _short(value: float) -> str:
 
 
 TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
+    "elastic": _bm25,
     "linked_pages": _linked_pages,
     "auto_link": _auto_link,
     "link_scale": _link_scale,

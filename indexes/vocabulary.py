@@ -52,9 +52,8 @@ class Vocabulary:
         self._hashes = array("Q")  # of terms, by number
         self._several: list[list[int]] = []  # terms of pieces that have none or more than one
         self._pieces: dict[str, int] = {}  # piece → its term's number, or −n − 1 for several[n]
-        self._table = (
-            Table() if native.load_postings() is not None else None
-        )  # the same by the pieces' hashes
+        # the same by the pieces' hashes, where that is compiled
+        self._table = Table() if native.load_postings() is not None else None
 
     def numbers(self, texts: Sequence[str]) -> tuple[Numbers, Lengths]:
         """Return the numbers of all texts' terms, in order, and how many each text has."""
@@ -71,7 +70,7 @@ class Vocabulary:
         else:
             cut = [pieces(text) for text in texts]
             ends = np.cumsum([len(c) for c in cut], dtype=np.int64)
-            found = np.fromiter((self._known(p) for c in cut for p in c), dtype=np.int32, count=ends[-1])
+            found = np.array([self._known(p) for c in cut for p in c], dtype=np.int32)
         return self._expanded(found, ends)
 
     def _known(self, piece: str) -> int:
