@@ -20,6 +20,8 @@ from linker.pairs.backbone import Backbone
 from linker.pairs.cross_config import CrossConfig
 from linker.pairs.scorer import BATCH, Golds, GradeHead, PairScorer, Texts
 
+Tokens = dict[str, Tensor]  # ids and masks [B, L]
+
 
 def masked_pool(states: Tensor, mask: Tensor) -> Tensor:
     """Return mean ⊕ max over the places of the mask: [B, L, H] and [B, L] to [B, 2H]; zeros without any place."""
@@ -42,30 +44,33 @@ class CrossBertGru(nn.Module):
         size = 2 * config.hidden + (2 * backbone.dim if config.siamese else 0)
         self.head = GradeHead(size, prior=config.siamese)
 
-    def forward(self, cross: dict[str, Tensor], apart: Sequence[dict[str, Tensor]] = ()) -> Tensor:
-        """Map a batch of pairs, read together and (if siamese) each side alone, to logits [B, 6]."""
+    def forward(self, cross: Tokens, apart: Sequence[tuple[Tokens, list[int]]] = ()) -> Tensor:
+        """Map a batch of pairs, read together and (if siamese) each side alone, to logits [B, 6].
+
+        A side alone is its distinct texts and the row of each pair's text in them.
+        """
         states, _ = self.gru(self._states(cross))
         pooled = masked_pool(states, self._pooled_places(cross))
         if not apart:
             logits: Tensor = self.head(self.dropout(pooled))
             return logits
-        u, v = (self.embedding(side) for side in apart)
+        u, v = (self.embedding(tokens)[rows] for tokens, rows in apart)
         features = torch.cat([pooled, (u - v).abs(), u * v], dim=1)
         corrected: Tensor = self.head(self.dropout(features), (u * v).sum(1))
         return corrected
 
-    def _states(self, tokens: dict[str, Tensor]) -> Tensor:
+    def _states(self, tokens: Tokens) -> Tensor:
         with torch.autocast(tokens["input_ids"].device.type, torch.bfloat16, enabled=self.half_precision):
             states: Tensor = self.bert(**tokens).last_hidden_state
         return states.float()
 
-    def embedding(self, tokens: dict[str, Tensor]) -> Tensor:
+    def embedding(self, tokens: Tokens) -> Tensor:
         """Return the mean of the token states, as sentence-transformers takes it, of length 1."""
         mask = tokens["attention_mask"][..., None].float()
         mean = (self._states(tokens) * mask).sum(1) / mask.sum(1).clamp(min=1)
         return functional.normalize(mean, dim=1)
 
-    def _pooled_places(self, tokens: dict[str, Tensor]) -> Tensor:
+    def _pooled_places(self, tokens: Tokens) -> Tensor:
         """Return the places that count: all but separators and padding; none where there is no word at all."""
         start, separator, padding = self.specials
         ids = tokens["input_ids"]
@@ -96,11 +101,16 @@ class CrossEncoder(PairScorer):
         """Return the logits [B, 6] of one batch, with gradients where torch records them."""
         first, second = [p[0] for p in pairs], [p[1] for p in pairs]
         read, limit = self.backbone.tokens, self.config.max_length
-        apart = [read(side, None, limit) for side in (first, second)] if self.config.siamese else []
+        apart = [self._apart(side) for side in (first, second)] if self.config.siamese else []
         logits: Tensor = self.module(read(first, second, limit), apart)
         if self.config.both_orders and not self.module.training:
             logits = (logits + self.module(read(second, first, limit), apart[::-1])) / 2
         return logits
+
+    def _apart(self, texts: Sequence[str]) -> tuple[Tokens, list[int]]:
+        """Return the distinct texts' tokens and each text's row: a query is read once, not once a candidate."""
+        row = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        return self.backbone.tokens(list(row), None, self.config.max_length), [row[text] for text in texts]
 
     def cosines(self, pairs: Sequence[Texts]) -> Golds:
         """Return the cosines [n] of the sentences read apart by the backbone, mean pooled."""

@@ -16,7 +16,7 @@ from linker.evaluation.correlation import mse
 from linker.pairs import sts
 from linker.pairs.backbone import load_backbone, tiny_bert
 from linker.pairs.cross_config import PRESETS, CrossConfig, StsConfig
-from linker.pairs.cross_encoder import CrossEncoder, masked_pool
+from linker.pairs.cross_encoder import CrossBertGru, CrossEncoder, Tokens, masked_pool
 from linker.pairs.cross_training import loss_of, split_dev, train
 from linker.pairs.frozen import FrozenScorer
 from linker.pairs.scorer import PairScorer, argmax_value, expected_value, hard_labels, soft_labels
@@ -123,6 +123,21 @@ def test_padding_changes_no_prediction(tiny: Path, siamese: bool, both_orders: b
     assert len(np.unique(found.score(TEXTS).round(4))) > 5
     assert found.score(TEXTS) == pytest.approx(expected_value(alone), abs=1e-5)
     assert found.score([]).shape == (0,)
+
+
+def test_a_query_is_read_once_for_all_its_candidates(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = perturbed(scorer(tiny, CrossConfig(hidden=8, siamese=True)))
+    pairs = [(TEXTS[0][0], candidate) for _, candidate in (*TEXTS[:4], TEXTS[2])]
+    alone = np.concatenate([found.score([pair]) for pair in pairs])
+    embedding, read = CrossBertGru.embedding, []
+
+    def counting(module: CrossBertGru, tokens: Tokens) -> torch.Tensor:
+        read.append(len(tokens["input_ids"]))
+        return embedding(module, tokens)
+
+    monkeypatch.setattr(CrossBertGru, "embedding", counting)
+    assert found.score(pairs) == pytest.approx(alone, abs=1e-5)
+    assert read == [1, 4]
 
 
 def test_both_orders_make_the_score_symmetric(tiny: Path) -> None:
