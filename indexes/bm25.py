@@ -64,8 +64,8 @@ class Bm25Index:
         indexed = sum(s.documents for s in self._segments)
         if indexed != len(self._rows.ids):
             raise DamagedError(
-                f"{self._source} holds {indexed} documents, but there are {len(self._rows.ids)} ids: "
-                "rebuild the index"
+                f"{self._source or 'the BM25 index'} holds {indexed} documents, but there are {len(self._rows.ids)} "
+                "ids: rebuild the index"
             )
 
     @classmethod
@@ -95,16 +95,25 @@ class Bm25Index:
     def rebuilt(
         cls, texts: Iterable[str], rows: Rows, language: str = "english", directory: Path | None = None
     ) -> Self:
-        """Index anew the texts of rows that are numbered already, removed ones included."""
+        """Index anew the texts of rows that are numbered already, removed ones included.
+
+        Without a directory it is for reading only.
+        """
         index = cls.__new__(cls)
         if directory is not None:
             directory.mkdir(parents=True, exist_ok=True)
         index._start(language, directory, [], rows)
         remaining = iter(texts)
         while batch := list(itertools.islice(remaining, BATCH)):
+            index._make_room()
             index._take_in(*index._vocabulary.numbers(batch))
-        index.commit()
+        index._flush()
         index._check_rows()
+        if directory is None:
+            index._refusal, index._vocabulary = (
+                "it was indexed anew, for reading only",
+                Vocabulary(index._analysis),
+            )
         return index
 
     def __len__(self) -> int:
@@ -117,18 +126,21 @@ class Bm25Index:
         self._check_writable()
         if len(texts) != len(ids) or (metadata is not None and len(metadata) != len(ids)):
             raise IndexesError(f"{len(ids)} ids, but {len(texts)} texts or another number of metadata")
-        # all texts first, and `append` refuses bad ids: nothing must leave half a batch behind
+        # what can fail first, and `append` refuses bad ids: nothing must leave half a batch behind
+        self._make_room()
         tokens, lengths = self._vocabulary.numbers(texts)
         self._rows.append(ids, metadata)
         self._take_in(tokens, lengths)
+
+    def _make_room(self) -> None:
+        if self._pending >= PENDING or self._vocabulary.full():
+            self._flush()
 
     def _take_in(self, tokens: Numbers, lengths: Lengths) -> None:
         if len(lengths):
             self._tokens.append(tokens)
             self._lengths.append(lengths)
             self._pending += len(tokens)
-        if self._pending >= PENDING or self._vocabulary.full():
-            self._flush()
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove a batch, all or nothing. Raises UnknownIdError."""
@@ -147,13 +159,14 @@ class Bm25Index:
         with self._lock:
             if self._closed:
                 raise IndexesError("the BM25 index is closed")
-            if self._lengths:
-                self._flush()
+            self._flush()
             self._scorer = self._scorer or Scorer(self._segments)
             return self._scorer
 
     def _flush(self) -> None:
         """Make a segment of what was added, and merge those no larger than it, as a binary counter carries."""
+        if not self._lengths:
+            return
         first = sum(s.documents for s in self._segments)
         tokens, lengths = np.concatenate(self._tokens), np.concatenate(self._lengths)
         new = postings.from_tokens(first, tokens, lengths, self._vocabulary.hashes)
@@ -166,21 +179,25 @@ class Bm25Index:
         if self._directory is not None:
             segment = postings.write(segment, self._directory)
         self._segments, self._scorer = [*self._segments[:kept], segment], None
+        self._tokens, self._lengths, self._pending = [], [], 0
         for old in part[:-1]:
             if old.path is not None and old.path != segment.path:
-                old.path.unlink()  # what has it mapped keeps it; a snapshot has a link of its own
-        self._tokens, self._lengths, self._pending = [], [], 0
+                old.path.unlink(
+                    missing_ok=True
+                )  # what has it mapped keeps it; a snapshot has a link of its own
         if self._vocabulary.full():
             self._vocabulary = Vocabulary(self._analysis)
 
     def close(self) -> None:
-        """End the use of the index; changes since the last commit are lost."""
-        self._closed, self._refusal = True, "it is closed"
-        self._segments, self._scorer = [], None
+        """End the use of the index; changes since the last commit may be lost."""
+        with self._lock:
+            self._closed, self._refusal = True, "it is closed"
+            self._segments, self._scorer = [], None
 
     def snapshot(self, target: Path) -> None:
         """Make the new folder `target` an immutable copy of the last commit, of hard links where possible.
 
+        Of what was added since, it may hold what has filled a segment by itself: commit first.
         A file is named by its content's checksum: what an earlier snapshot has under the same name is the same.
         """
         if self._directory is None:

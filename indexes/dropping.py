@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 from pathlib import Path
 
 from indexes import manifest as manifests
@@ -21,6 +23,8 @@ def drop(directory: Path) -> Manifest:
         manifests.load(directory)
         with storage.write_lock(directory):
             manifest = manifests.load(directory)
+            if not os.access(directory, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(directory))
             if manifest.elastic:
                 _drop_on_server(manifest)
             # first of all: without its manifest there is no index, with it but without a file a damaged one

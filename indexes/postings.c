@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define VERSION 2    /* of the functions' arguments, as native.py calls them */
+#define VERSION 3    /* of the functions' arguments, as native.py calls them */
 #define BLOCK 4096   /* rows whose sums are held at a time: they fit the first cache */
 #define TABLED 8     /* counts below this have their factor in the table */
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -29,20 +29,20 @@ static void replace_least(uint64_t *heap, int64_t k, uint64_t key) {
 }
 
 /* The sum that a row must exceed to be worth a look: a little below the least kept, which was rounded to a float. */
-static int32_t bar(const uint64_t *heap) {
+static int64_t bar(const uint64_t *heap) {
     const uint32_t bits = heap[0] >> 32;
     float least;
     memcpy(&least, &bits, sizeof least);
-    return least > 64 ? (int32_t)least - 64 : 0;
+    return (int64_t)(least * (1 - 0x1p-22));
 }
 
 /* Offer a block's rows to the heap. A key is the bits of the sum as a float, which order as the floats do, and the
    complement of the row: of equal scores the lower row is kept. */
-BEST_OF static void collect(const int32_t *sums, int64_t rows, int64_t first, const uint8_t *allowed, int64_t k,
+BEST_OF static void collect(const int64_t *sums, int64_t rows, int64_t first, const uint8_t *allowed, int64_t k,
                             uint64_t *heap) {
-    int32_t least = bar(heap);
+    int64_t least = bar(heap);
     for (int64_t j = 0; j < rows; j += 64) {
-        int32_t most = 0;
+        int64_t most = 0;
         for (int l = 0; l < 64; l++) most = sums[j + l] > most ? sums[j + l] : most;
         if (most <= least) continue;
         for (int64_t row = j; row < j + 64 && row < rows; row++) {
@@ -67,7 +67,7 @@ BEST_OF static void collect(const int32_t *sums, int64_t rows, int64_t first, co
 void search(const uint32_t *rows, const uint16_t *counts, const uint8_t *lengths, int64_t documents, int64_t first,
             const float *norm, const float *factor, const uint8_t *allowed, int64_t queries, const int64_t *first_term,
             int64_t *places, int64_t width, const float *weight, int64_t k, uint64_t *heap) {
-    int32_t sums[BLOCK];
+    int64_t sums[BLOCK];
     for (int64_t q = 0; q < queries; q++, heap += k) {
         const int64_t terms = first_term[q + 1] - first_term[q];
         const int64_t *from = places + first_term[q], *end = from + width;
@@ -78,7 +78,7 @@ void search(const uint32_t *rows, const uint16_t *counts, const uint8_t *lengths
             for (int64_t t = 0; t < terms; t++)
                 if (at[t] < end[t] && rows[at[t]] < next) next = rows[at[t]];
             if (next >= documents) break;
-            const uint32_t base = next / BLOCK * BLOCK, limit = base + BLOCK;
+            const int64_t base = next / BLOCK * BLOCK, limit = base + BLOCK;
             const uint8_t *length = lengths + base;
             memset(sums, 0, sizeof sums);
             for (int64_t t = 0; t < terms; t++) {
@@ -88,7 +88,7 @@ void search(const uint32_t *rows, const uint16_t *counts, const uint8_t *lengths
                     const uint32_t row = rows[p] & (BLOCK - 1); /* never outside, whatever the file says */
                     const uint16_t n = counts[p];
                     const float f = n < TABLED ? factor[n * 256 + length[row]] : n / (n + norm[length[row]]);
-                    sums[row] += (int32_t)(w * f) + 1;
+                    sums[row] += (int64_t)(w * f) + 1;
                 }
                 at[t] = p;
             }
@@ -98,16 +98,17 @@ void search(const uint32_t *rows, const uint16_t *counts, const uint8_t *lengths
     }
 }
 
-/* Mix a piece's bytes into 64 bits, never 0: a product of 128 bits folded in two, eight bytes at a time. */
-static uint64_t mixed(const uint8_t *piece, int64_t bytes) {
-    uint64_t state = 0x9e3779b97f4a7c15 ^ (uint64_t)bytes;
+/* Mix a piece's bytes into 64 bits, never 0: a product of 128 bits folded in two, eight bytes at a time. The seed is
+   secret, so that nobody can write texts whose words collide. */
+static uint64_t mixed(const uint8_t *piece, int64_t bytes, uint64_t seed) {
+    uint64_t state = seed ^ (uint64_t)bytes;
     for (int64_t i = 0; i < bytes; i += 8) {
         uint64_t part = 0;
         memcpy(&part, piece + i, bytes - i < 8 ? bytes - i : 8);
         const unsigned __int128 product = (unsigned __int128)(state ^ part ^ 0xd6e8feb86659fd93) * 0xa0761d6478bd642f;
         state = (uint64_t)product ^ (uint64_t)(product >> 64);
     }
-    const unsigned __int128 product = (unsigned __int128)(state ^ 0xe7037ed1a0b428db) * 0x8ebc6af09c88c6e3;
+    const unsigned __int128 product = (unsigned __int128)(state ^ seed ^ 0xe7037ed1a0b428db) * 0x8ebc6af09c88c6e3;
     return ((uint64_t)product ^ (uint64_t)(product >> 64)) | 1;
 }
 
@@ -124,7 +125,7 @@ static int64_t separator(const uint8_t *text, int64_t left) {
    unknown piece is listed by place, hash, begin and end. Return how many pieces there are, at most one in two bytes;
    ends: their number up to the end of each text. */
 int64_t number(const uint8_t *text, int64_t bytes, const uint64_t *hashes, const int32_t *numbers, int64_t slots,
-               int32_t *found, int64_t *ends, int64_t *unknown, int64_t *unknowns) {
+               int64_t seed, int32_t *found, int64_t *ends, int64_t *unknown, int64_t *unknowns) {
     int64_t pieces = 0, listed = 0;
     for (int64_t begin = 0; begin < bytes;) {
         if (text[begin] == 255) {
@@ -139,7 +140,7 @@ int64_t number(const uint8_t *text, int64_t bytes, const uint64_t *hashes, const
         }
         int64_t end = begin + 1;
         while (end < bytes && text[end] != 255 && !separator(text + end, bytes - end)) end++;
-        const uint64_t hash = mixed(text + begin, end - begin);
+        const uint64_t hash = mixed(text + begin, end - begin, (uint64_t)seed);
         uint64_t slot = hash >> 8 & (slots - 1);
         while (hashes[slot] && hashes[slot] != hash) slot = (slot + 1) & (slots - 1);
         found[pieces] = numbers[slot];

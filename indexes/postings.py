@@ -74,9 +74,9 @@ def from_tokens(first: int, tokens: Array, lengths: Array, hashes: Array) -> Seg
     used = np.zeros(len(hashes), dtype=bool)
     used[tokens] = True
     numbers = np.flatnonzero(used)
-    numbers = numbers[np.argsort(hashes[numbers])]
+    terms, places = np.unique(hashes[numbers], return_inverse=True)
     rank = np.zeros(len(hashes), dtype=np.uint64)
-    rank[numbers] = np.arange(len(numbers), dtype=np.uint64)
+    rank[numbers] = places
     keys = rank[tokens]
     keys <<= np.uint64(32)
     keys |= np.repeat(np.arange(len(lengths), dtype=np.uint64), lengths)
@@ -88,12 +88,12 @@ def from_tokens(first: int, tokens: Array, lengths: Array, hashes: Array) -> Seg
     )
     counts = np.minimum(np.diff(np.append(edges, len(keys))), MOST_COUNT).astype(np.uint16)
     found = keys[edges]
-    starts = np.searchsorted(found >> np.uint64(32), np.arange(len(numbers) + 1))
+    starts = np.searchsorted(found >> np.uint64(32), np.arange(len(terms) + 1, dtype=np.uint64))
     return Segment(
         first,
         len(lengths),
         len(tokens),
-        hashes[numbers],
+        terms,
         starts.astype(np.int64),
         found.astype(np.uint32),  # the lower half
         counts,
@@ -196,7 +196,9 @@ def read(path: Path) -> Segment:
         for name, kind, n, offset in zip(PARTS, kinds, counts, offsets, strict=False)
     }
     segment = Segment(first, documents, tokens, **arrays, path=path)
-    if segment.starts[0] or segment.starts[-1] != postings or (np.diff(segment.starts) < 0).any():
+    starts, terms = segment.starts, segment.terms
+    sorted_ = (starts[1:] >= starts[:-1]).all() and (terms[1:] > terms[:-1]).all()
+    if starts[0] or starts[-1] != postings or not sorted_:
         raise _damaged(path)
     return segment
 

@@ -74,21 +74,20 @@ class Rows:
         self.check_new(ids)
         if metadata is not None and len(metadata) != len(ids):
             raise ValueError(f"{len(ids)} ids but {len(metadata)} metadata")
+        columns = [_terms(values) for values in metadata or ()]  # may fail, and then nothing has changed
         first = len(self.ids)
         self._lookup().update(zip(ids, range(first, first + len(ids)), strict=True))
         self.ids.extend(ids)
-        self._add_columns(metadata or (), first)
+        self._add_columns(columns, first)
         self._masks.clear()
         return first
 
-    def _add_columns(self, metadata: Iterable[Metadata], first: int) -> int:
-        """Note under which field and value each row is found; return the row after the last one."""
+    def _add_columns(self, columns: Iterable[Sequence[tuple[str, str]]], first: int) -> int:
+        """Note under which fields and values each row is found; return the row after the last one."""
         row = first - 1
-        for row, values in enumerate(metadata, start=first):
-            for name, value in values.items():
-                column = self._columns.setdefault(name, {})
-                for text in filter_values(value):
-                    column.setdefault(text, []).append(row)
+        for row, terms in enumerate(columns, start=first):
+            for name, text in terms:
+                self._columns.setdefault(name, {}).setdefault(text, []).append(row)
         return row + 1
 
     def restore(self, ids: list[str], dead: RowArray, metadata: Iterable[Metadata] | None = None) -> None:
@@ -106,7 +105,7 @@ class Rows:
         if self._unread is None:
             return
         # Where an earlier attempt failed midway, what is left is too short, so a filter never answers by half.
-        found = self._add_columns(self._unread, 0)
+        found = self._add_columns(map(_terms, self._unread), 0)
         if found != self._restored:
             raise IndexesError(f"metadata of {found} rows for {self._restored} documents: rebuild the index")
         self._unread = None
@@ -167,3 +166,8 @@ class Rows:
             Hits(tuple([ids[r] for r in row[:n]]), score[:n])
             for row, score, n in zip(rows.tolist(), scores, counts, strict=True)
         ]
+
+
+def _terms(metadata: Metadata) -> list[tuple[str, str]]:
+    """Return the fields and values under which a document is found."""
+    return [(name, text) for name, value in metadata.items() for text in filter_values(value)]

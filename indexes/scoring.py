@@ -2,7 +2,7 @@
 
 score(q, d) = Σ idf(t) · (k1 + 1) · f / (f + k1 (1 − b + b · length / average)), with Lucene's
 idf(t) = ln(1 + (N − n + ½) / (n + ½)); f: count of the term in the row; N: rows, n: those with the term. What is added
-up in a query are whole numbers of 30 bits, so that a sum does not depend on its order: what is equal comes out equal.
+up in a query are whole numbers of 52 bits, so that a sum does not depend on its order: what is equal comes out equal.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ import numpy.typing as npt
 
 from indexes import native
 from indexes.exact import padding
-from indexes.interface import Mask, RowArray, ScoreArray
+from indexes.interface import IndexesError, Mask, RowArray, ScoreArray
 from indexes.postings import LENGTHS, Segment
 
 K1, B = 1.2, 0.75
 TABLED = 8  # counts below this have their factor in a table; as in postings.c
-ONE = float(1 << 30)  # what the weights of a query add up to at most
+ONE = float(1 << 52)  # what the weights of a query add up to at most
 KEYS = 1 << 21  # kept at a time: k of each query
+QUERIES = 1 << 16  # looked up at a time, divided by the segments
+MOST_ROWS = (1 << 32) - (1 << 13)
 LOW = np.uint64(0xFFFFFFFF)
 HIGH = np.uint64(32)
 
@@ -35,6 +37,10 @@ class Scorer:
     def __init__(self, segments: Sequence[Segment]) -> None:
         self._segments = segments
         self._documents = sum(s.documents for s in segments)
+        if self._documents > MOST_ROWS:
+            raise IndexesError(
+                f"{self._documents} rows are more than BM25 can number ({MOST_ROWS}): compact the index"
+            )
         average = sum(s.tokens for s in segments) / max(1, self._documents) or 1.0
         self._norms = (K1 * (1 - B + B * LENGTHS / average)).astype(np.float32)
         counts = np.arange(TABLED, dtype=np.float32)[:, None]
@@ -53,8 +59,12 @@ class Scorer:
         `allowed` [rows] leaves rows out. Equal scores come in row order.
         """
         rows, scores = padding(len(queries), k)
+        if allowed is not None and len(allowed) != self._documents:
+            raise IndexesError(
+                f"there are {self._documents} indexed texts for {len(allowed)} rows: open it again"
+            )
         most = min(k, self._documents)
-        step = max(1, KEYS // max(1, most))
+        step = max(1, min(KEYS // max(1, most), QUERIES // max(1, len(self._segments))))
         for start in range(0, len(queries) if most else 0, step):
             part = slice(start, start + step)
             rows[part, :most], scores[part, :most] = self._best(queries[part], most, allowed)

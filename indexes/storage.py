@@ -123,10 +123,14 @@ def link_or_copy(source: Path, target: Path) -> None:
 @contextlib.contextmanager
 def write_lock(directory: Path) -> Iterator[None]:
     """Hold the index for writing. The lock goes with the process, so a killed writer leaves none behind."""
-    with (directory / LOCK).open("ab") as file:
+    path = directory / LOCK
+    with path.open("ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            # a drop deletes the file: then this is the lock of an index that is no more
+            if not path.exists() or os.fstat(file.fileno()).st_ino != path.stat().st_ino:
+                raise BlockingIOError
+        except (BlockingIOError, FileNotFoundError):
             raise LockedError(
                 f"another process is writing to {directory}: wait until it has ended, or stop it"
             ) from None

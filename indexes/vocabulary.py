@@ -7,6 +7,7 @@ where no language continues a word (SEPARATED), and each piece that was not seen
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from array import array
 from collections import Counter
@@ -17,7 +18,7 @@ import numpy.typing as npt
 import xxhash
 
 from indexes import native
-from indexes.analysis import Analysis, encodable
+from indexes.analysis import LONGEST, Analysis, encodable
 
 # What is between these, no analysis joins: punctuation and symbols that are no letter, mark or number in any script.
 SEPARATED = re.compile(
@@ -26,7 +27,8 @@ SEPARATED = re.compile(
     "\uff5b-\uff65\U0001f300-\U0001f64f\U0001f680-\U0001f6ff]+"
 )
 ASCII = "".join(c if c.isalnum() else " " for c in map(chr, range(128)))  # the same, as a table
-MOST = 500_000  # pieces remembered
+MOST = 500_000  # pieces remembered, and terms
+MOST_OF_QUERIES = 50_000  # pieces
 PART = 1 << 20  # characters looked up at a time
 
 Numbers = npt.NDArray[np.int32]
@@ -51,6 +53,7 @@ class Vocabulary:
         self._number: dict[str, int] = {}  # of a term
         self._hashes = array("Q")  # of terms, by number
         self._several: list[list[int]] = []  # terms of pieces that have none or more than one
+        self._held = 0  # terms in these
         self._pieces: dict[str, int] = {}  # piece → its term's number, or −n − 1 for several[n]
         # the same by the pieces' hashes, where that is compiled
         self._table = Table() if native.load_postings() is not None else None
@@ -84,12 +87,14 @@ class Vocabulary:
         if len(numbers) == 1:
             return numbers[0]
         self._several.append(numbers)
+        self._held += len(numbers)
         return -len(self._several)
 
     def _numbered(self, term: str) -> int:
-        number = self._number.setdefault(term, len(self._number))
-        if number == len(self._hashes):
+        number = self._number.get(term)
+        if number is None:
             self._hashes.append(term_hash(term))
+            number = self._number[term] = len(self._hashes) - 1
         return number
 
     def _expanded(self, found: Numbers, ends: Lengths) -> tuple[Numbers, Lengths]:
@@ -108,12 +113,13 @@ class Vocabulary:
 
     @property
     def hashes(self) -> npt.NDArray[np.uint64]:
-        """The hash of each term by number: a view, in which no term can be added."""
-        return np.frombuffer(self._hashes, dtype=np.uint64)
+        """The hash of each term by number."""
+        return np.array(self._hashes, dtype=np.uint64)
 
     def full(self) -> bool:
         """Say whether so much is remembered that it is time to begin anew."""
-        return max(len(self._pieces), self._table.entries if self._table else 0) > MOST
+        remembered = self._table.entries if self._table else len(self._pieces)
+        return max(remembered, len(self._number), len(self._several) + self._held) > MOST
 
 
 def _parts(texts: Sequence[str]) -> list[Sequence[str]]:
@@ -124,10 +130,11 @@ def _parts(texts: Sequence[str]) -> list[Sequence[str]]:
 
 
 class Table:
-    """The compiled half: numbers of pieces by 64-bit hash, of which two are taken for one with a chance as of terms."""
+    """The compiled half: numbers of pieces by 64-bit hash; that two share one has the chance that terms have."""
 
     def __init__(self) -> None:
         self._library = native.load_postings()
+        self._seed = int.from_bytes(os.urandom(8), "little", signed=True)
         self._resize(1 << 12)
 
     def _resize(self, slots: int) -> None:
@@ -142,7 +149,7 @@ class Table:
         unknown, unknowns = np.empty((most, 4), dtype=np.int64), np.zeros(1, dtype=np.int64)
         count = native.call(
             self._library.number, np.frombuffer(data, dtype=np.uint8), len(data), self._hashes, self._numbers,
-            len(self._hashes), found, ends, unknown, unknowns,
+            len(self._hashes), self._seed, found, ends, unknown, unknowns,
         )  # fmt: skip
         place, hashes, begin, end = unknown[: unknowns[0]].T
         new, first, which = np.unique(hashes, return_index=True, return_inverse=True)
@@ -181,12 +188,13 @@ class QueryTerms:
         return wanted or Counter(term for _, everything in found for term in everything)
 
     def _analyse(self, piece: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        if len(self._seen) > MOST:
+        if len(self._seen) > MOST_OF_QUERIES:
             self._seen.clear()
         word = encodable(piece)
         content, everything = (
             tuple(map(term_hash, analyzer.analyze(word)))
             for analyzer in (self._analysis.for_queries, self._analysis.analyzer)
         )
-        self._seen[piece] = content, everything
+        if len(piece) <= LONGEST:
+            self._seen[piece] = content, everything
         return content, everything

@@ -151,7 +151,7 @@ def test_an_empty_snapshot(tmp_path: Path) -> None:
 
 def test_snapshots_while_merges_run(tmp_path: Path) -> None:
     live = Bm25Index(directory=tmp_path / "live")
-    for i in range(40):  # eight small segments are merged into one, again and again
+    for i in range(40):  # small segments are merged, again and again
         filled(live, i, i + 1).commit()
         live.snapshot(tmp_path / str(i))
     live.close()

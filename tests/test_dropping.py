@@ -1,6 +1,8 @@
 """Deleting an index: all of it, nothing else, and only when it is meant."""
 
+import fcntl
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -46,6 +48,21 @@ def test_what_is_no_index_and_what_is_in_use_is_refused(tmp_path: Path) -> None:
     with storage.write_lock(out), pytest.raises(LockedError, match="another process"):
         dropping.drop(out)
     assert len(Engine(out)) == 2
+
+
+def test_a_lock_that_was_dropped_locks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One waits for the lock of an index while another drops it and a third makes a new one."""
+    (tmp_path / storage.LOCK).touch()
+    flock = fcntl.flock
+
+    def late(file: IO[bytes], how: int) -> None:
+        (tmp_path / storage.LOCK).unlink()
+        (tmp_path / storage.LOCK).touch()
+        flock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with pytest.raises(LockedError), storage.write_lock(tmp_path):
+        pass
 
 
 def test_an_interrupted_drop_leaves_no_damaged_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,7 @@ def test_lengths_are_lucenes() -> None:
     assert (np.diff(LENGTHS) > 0).all()
 
 
+@settings(deadline=None)
 @given(CORPUS)
 def test_postings_are_the_counts_of_each_row(texts: list[list[int]]) -> None:
     segment = segment_of(texts)
@@ -62,6 +63,7 @@ def test_postings_are_the_counts_of_each_row(texts: list[list[int]]) -> None:
     assert len(segment.lengths) % BLOCK == 0
 
 
+@settings(deadline=None)
 @given(CORPUS, st.integers(1, 5), st.integers(1, 40))
 def test_merged_segments_are_those_of_all_texts(texts: list[list[int]], parts: int, chunk: int) -> None:
     edges = np.linspace(0, len(texts), parts + 1).astype(int).tolist()
@@ -291,3 +293,89 @@ def test_many_texts_in_parts_and_a_table_that_grows(
         assert lengths.tolist() == [len(e) for e in expected]
         assert vocabulary.hashes[tokens].tolist() == [h for e in expected for h in e]
     assert [a.tolist() for a in vocabulary.numbers([])] == [[], []]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        dict.fromkeys(range(2000), 1),
+        {0: 10**9} | dict.fromkeys(range(1, 2000), 1),
+    ],
+    ids=["long", "lopsided"],
+)
+def test_scores_are_exact_however_long_and_lopsided_a_query(way: str, query: dict[int, int]) -> None:
+    rng = np.random.default_rng(5)
+    hashes = np.array([term_hash(f"t{n}") for n in range(2000)], dtype=np.uint64)
+    texts = [rng.integers(0 if n == 0 else 1, 2000, 20).tolist() for n in range(300)]
+    tokens = np.array([t for text in texts for t in text], dtype=np.int32)
+    segment = postings.from_tokens(0, tokens, np.full(300, 20), hashes)
+    rows, scores = scoring.Scorer([segment]).best([{int(hashes[t]): n for t, n in query.items()}], 300)
+    expected = dict(ranked(texts, query, 300))
+    found = rows[0][rows[0] >= 0].tolist()
+    assert set(found) == set(expected)
+    assert scores[0][: len(found)] == pytest.approx([expected[row] for row in found], rel=1e-6)
+
+
+def test_terms_of_one_hash_are_one_term() -> None:
+    hashes = np.array([5, 7, 7], dtype=np.uint64)
+    parts = [[[0]], [[1]] * 5 + [[2], [1, 2, 2]]]
+    segments = [
+        postings.from_tokens(
+            first, np.concatenate(texts).astype(np.int32), np.array([len(t) for t in texts]), hashes
+        )
+        for first, texts in zip((0, 1), parts, strict=True)
+    ]
+    found = postings.merged(segments)
+    assert content(found) == {5: [(0, 1)], 7: [*((row, 1) for row in range(1, 7)), (7, 3)]}
+
+
+def test_a_flush_that_fails_leaves_whole_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("indexes.bm25.PENDING", 2)
+    index = Bm25Index("none", tmp_path / "live")
+    index.add(["a"], ["one cat"])
+    with monkeypatch.context() as patch:
+        patch.setattr(postings, "write", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
+        with pytest.raises(OSError, match="full"):
+            index.add(["b"], ["two cats"])
+        with pytest.raises(OSError, match="full"):
+            index.commit()
+    index.add(["b"], ["two cat"])
+    assert index.search(["cat two"], 5)[0].ids == ("b", "a")
+    assert len(index) == 2
+
+
+def test_a_failure_in_between_does_not_shift_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = Bm25Index("none")
+    with pytest.raises(AttributeError):
+        index.add(["a"], ["cat"], [None])  # type: ignore[list-item]  # a caller without a type checker
+    with monkeypatch.context() as patch:
+        patch.setattr("indexes.vocabulary.term_hash", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            index.add(["a"], ["mouse"])
+    index.add(["b"], ["dog mouse bird"])
+    assert [index.search([word], 5)[0].ids for word in ("cat", "dog", "mouse", "bird")] == [
+        (), ("b",), ("b",), ("b",),
+    ]  # fmt: skip
+
+
+def test_a_file_that_is_gone_already_does_not_index_a_batch_twice(tmp_path: Path) -> None:
+    index = Bm25Index("none", tmp_path / "live")
+    index.add(["a"], ["cat"])
+    index.commit()
+    for path in (tmp_path / "live").iterdir():
+        path.unlink()
+    index.add(["b"], ["cat"])
+    index.commit()
+    assert index.search_rows(["cat"], 4)[0].tolist() == [[0, 1, -1, -1]]
+
+
+def test_texts_without_separators_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("indexes.vocabulary.MOST", 100)
+    vocabulary = Vocabulary(Analysis("english"))
+    for n in range(4):
+        assert not vocabulary.full()
+        vocabulary.numbers(["，".join(f"词{n}句{i}" for i in range(30))])
+    assert vocabulary.full()
+    query = QueryTerms(Analysis("english"))
+    query.of("y" * 1000 + " word")
+    assert list(query._seen) == ["word"]
