@@ -1,0 +1,215 @@
+"""Reranking of tweets → claims by a trained cross-encoder, beside the tuned hybrid that found the candidates.
+
+`python -m benchmarks.sts_rerank --work FOLDER train` trains a Cross-BERT-GRU on two thirds of the training links (no
+claim is in both parts) and keeps its scores; `report` chooses depth and weight on the held-out third and the dev links
+together, looks at test, and records benchmarks/results/sts_rerank.json. One thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.common import record, shared_data
+from benchmarks.sts import CONFIG, Floats, about, interval, keep, log
+from indexes.hybrid import Answer
+from indexes.interface import Hits
+from linker.building import BuildOptions, build
+from linker.corpora import Query, read_queries
+from linker.engine import Engine
+from linker.pairs.cross_encoder import CrossEncoder
+from linker.pairs.cross_training import train
+from linker.pairs.data import Pair
+from linker.pairs.scorer_folder import is_saved, load
+from linker.pairs.sts import Recipe, new_scorer
+from linker.reranking import rerank
+
+Qrels = dict[str, dict[str, int]]
+ENCODER = "minilm@256"  # of the claims' index
+DEEPEST = 10
+DEPTHS, WEIGHTS = (3, 5, 10), tuple(round(0.1 * step, 1) for step in range(1, 11))
+NEGATIVES = (
+    6  # of the hybrid's best ten, beside the claim itself twice: one epoch is two of three negatives each
+)
+SETTINGS = replace(CONFIG, loss="soft", epochs=1)
+SPLITS = ("held out", "dev", "test")
+
+
+@dataclass(frozen=True)
+class Found:
+    """A split's queries, their claims, and what the hybrid found for them."""
+
+    queries: list[Query]
+    qrels: Qrels
+    answer: Answer
+
+    @property
+    def texts(self) -> list[str]:
+        return [query.text for query in self.queries]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("part", choices=("train", "report"))
+    parser.add_argument("--work", type=Path, required=True)
+    arguments = parser.parse_args()
+    import torch
+
+    torch.set_num_threads(1)
+    work = arguments.work
+    work.mkdir(parents=True, exist_ok=True)
+    if arguments.part == "train":
+        train_reranker(work)
+        score_candidates(work)
+    else:
+        record("sts_rerank", report(work), seed=0)
+
+
+def train_reranker(work: Path) -> None:
+    """Train on the links that are not held out: a tweet's claim is 5, what the hybrid ranks high beside it 0."""
+    folder = work / "reranker"
+    if is_saved(folder):
+        return
+    engine = index(work)
+    links = search(engine, "train", held_out=False)
+    start = time.process_time()
+    pairs = graded(engine, links)
+    scorer = new_scorer(Recipe(SETTINGS))
+    half_precision(scorer)
+    train(scorer, pairs, [], SETTINGS, log)
+    keep(scorer, folder, {"links": len(links.queries), "pairs": len(pairs)}, start)
+
+
+def graded(engine: Engine, links: Found) -> list[Pair]:
+    """Return each link's claim twice and some of the others that the hybrid ranks high, the higher the likelier."""
+    rng = np.random.default_rng(0)
+    pairs = []
+    for query, hits in zip(links.queries, links.answer.hits, strict=True):
+        right = next(iter(links.qrels[query.id]))
+        wrong = [id_ for id_ in hits.ids[:10] if id_ not in links.qrels[query.id]]
+        odds = 1 / np.sqrt(np.arange(1, len(wrong) + 1))
+        chosen = rng.choice(len(wrong), min(NEGATIVES, len(wrong)), replace=False, p=odds / odds.sum())
+        grades = [(right, 5.0), (right, 5.0), *((wrong[n], 0.0) for n in chosen.tolist())]
+        pairs += [Pair(query.id, query.text, engine.document(id_).full_text, grade) for id_, grade in grades]
+    return pairs
+
+
+def score_candidates(work: Path) -> None:
+    """Keep the reranker's scores of the hybrid's best documents."""
+    path = work / "reranker.json"
+    if path.exists():
+        return
+    engine, scorer = index(work), load(work / "reranker")
+    half_precision(scorer)
+    found: dict[str, dict[str, float]] = {}
+    for split in SPLITS:
+        links = search(engine, split)
+        for text, hits in zip(links.texts, links.answer.hits, strict=True):
+            claims = [engine.document(id_).full_text for id_ in hits.ids[:DEEPEST]]
+            found[text] = dict(zip(claims, scorer.score([(text, c) for c in claims]).tolist(), strict=True))
+        log(f"{split}: {len(links.queries)} queries scored")
+    path.write_text(json.dumps(found), encoding="utf-8")
+
+
+def half_precision(scorer: object) -> None:
+    """Let the backbone's products be in bfloat16, as in training: half the time."""
+    assert isinstance(scorer, CrossEncoder)
+    scorer.module.half_precision = True
+
+
+def index(work: Path) -> Engine:
+    """Return the index of the claims, BM25 and MiniLM, fused as `index tune` chooses on dev."""
+    folder = work / "tweets2claims.index"
+    if not folder.exists():
+        build([shared_data() / "tweets2claims" / "corpus.jsonl.gz"], folder, BuildOptions(encoder=ENCODER))
+        Engine(folder).tune(*judged("dev"))
+    return Engine(folder)
+
+
+def search(engine: Engine, split: str, held_out: bool = True) -> Found:
+    """Return the hybrid's answers for dev, test, the held-out training links, or the training links without them."""
+    queries, qrels = judged("train" if split in ("train", "held out") else split)
+    if split in ("train", "held out"):
+        claims = sorted({id_ for relevant in qrels.values() for id_ in relevant})
+        chosen = set(np.random.default_rng(0).permutation(claims)[: len(claims) // 3].tolist())
+        queries = [q for q in queries if (next(iter(qrels[q.id])) in chosen) == held_out]
+    return Found(queries, qrels, engine.search([q.text for q in queries], 50))
+
+
+def judged(split: str) -> tuple[list[Query], Qrels]:
+    folder = shared_data() / "tweets2claims"
+    qrels: Qrels = {}
+    with (folder / "qrels" / f"{split}.tsv").open(encoding="utf-8") as file:  # dev.tsv says one link twice
+        for line in csv.DictReader(file, delimiter="\t"):
+            qrels.setdefault(line["query-id"], {})[line["corpus-id"]] = int(line["score"])
+    return [q for q in read_queries(folder / "queries.jsonl.gz") if q.id in qrels], qrels
+
+
+class Kept:
+    """Scores that were computed before, as a reranker."""
+
+    def __init__(self, path: Path) -> None:
+        self.scores: dict[str, dict[str, float]] = json.loads(path.read_text())
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> npt.NDArray[np.float32]:
+        return np.array([self.scores[query][text] for query, text in pairs], dtype=np.float32)
+
+
+def report(work: Path) -> dict[str, Any]:
+    """Choose depth and weight on the held-out and dev links; return MRR and success at 1 before and after."""
+    engine, reranker = index(work), Kept(work / "reranker.json")
+    found = {split: search(engine, split) for split in SPLITS}
+
+    def ranks(split: str, depth: int, weight: float) -> Floats:
+        return reciprocal_ranks(engine, found[split], reranker, depth, weight)
+
+    def to_choose_by(choice: tuple[int, float]) -> float:
+        return float(np.concatenate([ranks(split, *choice) for split in ("held out", "dev")]).mean())
+
+    depth, weight = max(((d, w) for d in DEPTHS for w in WEIGHTS), key=to_choose_by)
+    rows: dict[str, Any] = {
+        "settings": asdict(SETTINGS),
+        "training": about(work / "reranker"),
+        "depth": depth,
+        "weight": weight,
+    }
+    for split in SPLITS:
+        before, after = ranks(split, 0, 0.0), ranks(split, depth, weight)
+        rows[split] = {
+            "queries": len(before),
+            "hybrid": [float(before.mean()), float((before == 1).mean())],
+            "reranked": [float(after.mean()), float((after == 1).mean())],
+            "gain in MRR": [float((after - before).mean()), *gain_interval(after - before)],
+            "better, worse": [int((after > before).sum()), int((after < before).sum())],
+            "reranker alone": float(ranks(split, depth, 1.0).mean()),
+        }
+    return rows
+
+
+def gain_interval(gain: Floats) -> list[float]:
+    return interval(lambda rows: float(gain[rows].mean()), len(gain))
+
+
+def reciprocal_ranks(engine: Engine, links: Found, reranker: Kept, depth: int, weight: float) -> Floats:
+    """Return 1 / rank of the first relevant document; below the reranked ones the hybrid's order goes on."""
+    first = replace(links.answer, hits=[Hits(h.ids[:depth], h.scores[:depth]) for h in links.answer.hits])
+    second = rerank(first, links.texts, reranker, engine.document, depth, weight) if depth else first
+    ranks = []
+    for query, best, hits in zip(links.queries, second.hits, links.answer.hits, strict=True):
+        ids = [*best.ids, *hits.ids[depth:]]
+        relevant = links.qrels[query.id]
+        ranks.append(next((1 / rank for rank, id_ in enumerate(ids, 1) if relevant.get(id_, 0) > 0), 0.0))
+    return np.array(ranks)
+
+
+if __name__ == "__main__":
+    main()
