@@ -110,10 +110,8 @@ class Bm25Index:
         index._flush()
         index._check_rows()
         if directory is None:
-            index._refusal, index._vocabulary = (
-                "it was indexed anew, for reading only",
-                Vocabulary(index._analysis),
-            )
+            index._refusal = "it was indexed anew, for reading only"
+            index._vocabulary = Vocabulary(index._analysis)
         return index
 
     def __len__(self) -> int:

@@ -98,7 +98,7 @@ class ServerText(ElasticText):
         """Where the side is."""
         return self.store.settings.to_json()
 
-    def write(self, name: str, known: Mapping[str, FileRecord]) -> dict[str, FileRecord]:
+    def write(self, name: str) -> dict[str, FileRecord]:
         """Wait until the server has all that was added; there are no files."""
         self.commit()
         faults.point("text.committed")

@@ -128,7 +128,7 @@ def write_lock(directory: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # a drop deletes the file: then this is the lock of an index that is no more
-            if not path.exists() or os.fstat(file.fileno()).st_ino != path.stat().st_ino:
+            if os.fstat(file.fileno()).st_ino != path.stat().st_ino:
                 raise BlockingIOError
         except (BlockingIOError, FileNotFoundError):
             raise LockedError(

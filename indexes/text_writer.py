@@ -38,8 +38,8 @@ class TextWriter(Protocol):
         """Remove a batch, all or nothing."""
         ...
 
-    def write(self, name: str, known: Mapping[str, FileRecord]) -> dict[str, FileRecord]:
-        """Make durable what was added; return the side's files in the coming generation. `known`: those now."""
+    def write(self, name: str) -> dict[str, FileRecord]:
+        """Make durable what was added; return the side's files in the coming generation."""
         ...
 
     def settle(self) -> None:
@@ -87,17 +87,16 @@ class EmbeddedText:
         """Remove a batch. Raises UnknownIdError."""
         self._index.remove(ids)
 
-    def write(self, name: str, known: Mapping[str, FileRecord]) -> dict[str, FileRecord]:
-        """Link the postings into `text/name`; a file keeps its name and content, so its checksum is known."""
+    def write(self, name: str) -> dict[str, FileRecord]:
+        """Link the postings into `text/name`; a file's name is its checksum, so none is read again."""
         self._index.commit()
         faults.point("text.committed")
         target = self._directory / storage.TEXT / name
         target.parent.mkdir(exist_ok=True)
         self._index.snapshot(target)
-        earlier = {Path(f).name: r for f, r in known.items() if f.startswith(f"{storage.TEXT}/")}
         records = {}
         for path in sorted(target.iterdir()):
-            records[f"{storage.TEXT}/{name}/{path.name}"] = earlier.get(path.name) or storage.record_of(path)
+            records[f"{storage.TEXT}/{name}/{path.name}"] = FileRecord(path.stat().st_size, path.stem)
             storage.sync(path)
         storage.sync(target)
         storage.sync(target.parent)

@@ -198,7 +198,7 @@ class Writer:
             _replace(files, folder, {})
         self._restart_text(DocumentStore(self.directory, manifest.segments))
         if manifest.segments:
-            files |= self._text.write(name, self.manifest.files)
+            files |= self._text.write(name)
         if self._has_graph(manifest):
             files |= self._write_graph(name, dataclasses.replace(manifest, files=files))
 
@@ -237,7 +237,7 @@ class Writer:
                 _replace(files, f"{storage.SEGMENTS}/{segment}", {})
             files |= write_segment(self.directory, name, self._documents, self._vectors, earlier)
         if self._documents or manifest.format < manifests.FORMAT:
-            _replace(files, storage.TEXT, self._text.write(name, self.manifest.files))
+            _replace(files, storage.TEXT, self._text.write(name))
         faults.point("commit.text")
         if self._removed:
             dead = np.ascontiguousarray(self.rows.dead, dtype="<i8")
