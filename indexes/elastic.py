@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from indexes.analysis import Analysis, encodable
-from indexes.elastic_mapping import meta_term
+from indexes.elastic_mapping import meta_term, stored_vectors
 from indexes.elastic_store import ElasticStore, as_rows
 from indexes.exact import check_k, normalised, padding
 from indexes.interface import (
@@ -139,13 +139,20 @@ def conditions(where: Filter | None) -> list[dict[str, Any]]:
 class ElasticText(_Side):
     """TextIndex and RowSearch over a server: BM25 with k1 = 1.2, b = .75, as the embedded one but for a factor.
 
-    A query of more than LONGEST_QUERY different terms is cut to its most frequent ones. Raises IndexesError for
-    an unknown language, BackendUnavailableError when the server does not answer.
+    `vectors` is the kind that the server keeps of vectors that come with texts, None where it keeps none. A query
+    of more than LONGEST_QUERY different terms is cut to its most frequent ones. Raises IndexesError for an unknown
+    language, BackendUnavailableError when the server does not answer.
     """
 
-    def __init__(self, store: ElasticStore, rows: Rows | None = None, language: str = "english") -> None:
+    def __init__(
+        self,
+        store: ElasticStore,
+        rows: Rows | None = None,
+        language: str = "english",
+        vectors: str | None = "flat",
+    ) -> None:
         super().__init__(store, rows)
-        self._analysis = Analysis(language)
+        self._analysis, self._vectors = Analysis(language), vectors
 
     @classmethod
     def open(cls, store: ElasticStore, language: str = "english") -> Self:
@@ -159,7 +166,7 @@ class ElasticText(_Side):
         metadata: Sequence[Metadata] | None = None,
         vectors: Matrix | None = None,
     ) -> None:
-        """Add a batch, all or nothing, with normalised vectors if the index has some.
+        """Add a batch, all or nothing, with normalised vectors if the index keeps some.
 
         Raises DuplicateIdError, BadIdError. Additions are searched after `commit`, which a search does itself.
         """
@@ -168,7 +175,10 @@ class ElasticText(_Side):
         terms = [self.terms(text) for text in texts]
         first = self._rows.append(ids)
         self._dirty = self._dirty or bool(ids)
-        self.store.put(first, ids, terms, vectors, metadata)
+        fields = None
+        if vectors is not None and self._vectors is not None:
+            fields = stored_vectors(vectors, self._vectors, first)
+        self.store.put(first, ids, terms, fields, metadata)
 
     def terms(self, text: str) -> str:
         """Return what the server stores for a text: its terms, apart by blanks."""
@@ -208,10 +218,10 @@ def _text_query(counts: Counter[str], clauses: list[dict[str, Any]]) -> Query:
 
 
 class ElasticVectors(_Side):
-    """VectorIndex and RowSearch over a server: exact by a script, or HNSW with float32 or int8 vectors.
+    """VectorIndex and RowSearch over a server: exact by a script, or what HNSW with float32 or int8 vectors proposes.
 
     `kind` is "flat", "hnsw" or "int8_hnsw"; an approximate search compares everything up to `exact_below`
-    documents, and where the graph finds too few. `breadth` candidates are looked at in each shard.
+    documents, and where the graph finds too few. Each shard proposes `breadth` documents. Scores are those of "flat".
     """
 
     def __init__(
@@ -239,7 +249,7 @@ class ElasticVectors(_Side):
             raise ValueError(f"{len(ids)} ids but {len(metadata)} metadata")
         first = self._rows.append(ids)
         self._dirty = self._dirty or bool(ids)
-        self.store.put(first, ids, vectors=vectors, metadata=metadata)
+        self.store.put(first, ids, vectors=stored_vectors(vectors, self.kind, first), metadata=metadata)
 
     def search(self, vectors: Matrix, k: int, where: Filter | None = None) -> list[Hits]:
         """Return the best min(k, matching) documents of each query; equal scores come in row order."""
@@ -267,30 +277,29 @@ class ElasticVectors(_Side):
         return rows, scores
 
     def _exact(self, queries: Matrix, k: int, clauses: list[dict[str, Any]]) -> tuple[RowArray, ScoreArray]:
-        condition = {"bool": {"filter": clauses}} if clauses else {"match_all": {}}
-        rows, scores = self._top(
-            [
-                {"script_score": {"query": condition, "script": {"source": DOT, "params": {"q": q.tolist()}}}}
-                for q in queries
-            ],
-            k,
-        )
-        return rows, scores - 1
+        every = {"bool": {"filter": clauses}} if clauses else {"match_all": {}}
+        return self._scored(queries, k, [every] * len(queries))
 
     def _approximate(
         self, queries: Matrix, k: int, clauses: list[dict[str, Any]]
     ) -> tuple[RowArray, ScoreArray]:
         breadth = min(max(self._breadth, 2 * k), WINDOW)
-        options: dict[str, Any] = {"k": max(k, 10), "num_candidates": breadth, "filter": clauses}
-        if self.kind == "int8_hnsw":  # three times as many are scored by their float32 vectors
-            options["rescore_vector"] = {"oversample": 3.0}
-        rows, scores = self._top(
-            [{"knn": {"field": "vector", "query_vector": q.tolist(), **options}} for q in queries], k
+        graph = {"field": "near", "k": breadth, "num_candidates": breadth, "filter": clauses}
+        rows, scores = self._scored(
+            queries, k, [{"knn": {**graph, "query_vector": q.tolist()}} for q in queries]
         )
-        # of an inner product s Lucene makes s + 1, or 1 / (1 − s) below zero
-        scores = np.where(scores < 1, 1 - 1 / np.maximum(scores, np.float32(1e-9)), scores - 1)
-        scores[rows < 0] = -np.inf
         short = np.flatnonzero(rows[:, -1] < 0)
         if len(short):
             rows[short], scores[short] = self._exact(queries[short], k, clauses)
         return rows, scores
+
+    def _scored(self, queries: Matrix, k: int, candidates: Sequence[Query]) -> tuple[RowArray, ScoreArray]:
+        """Return the k best of each query's candidates by their cosine."""
+        rows, scores = self._top(
+            [
+                {"script_score": {"query": among, "script": {"source": DOT, "params": {"q": q.tolist()}}}}
+                for q, among in zip(queries, candidates, strict=True)
+            ],
+            k,
+        )
+        return rows, scores - 1

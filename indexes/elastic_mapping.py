@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import xxhash
 
 from indexes.analysis import encodable
-from indexes.interface import Metadata, filter_values
+from indexes.interface import Matrix, Metadata, filter_values
 
 KINDS = ("flat", "hnsw", "int8_hnsw")
 PREFIX = "elastic-"  # of the kinds' names in a manifest, where the vectors live on the server
-FORMAT = 1
+FORMAT = 2
 LONGEST_VALUE = 200  # characters of a metadata value kept as they are; longer ones by checksum
 # Twice the server's own, with which recall fell to .86 where many vectors are alike.
 LINKS = {"m": 32, "ef_construction": 200}
+APART = 1e-4  # how far a vector is moved before it enters a graph
 
 
 def mapping(dim: int, kind: str) -> dict[str, Any]:
@@ -31,22 +33,31 @@ def mapping(dim: int, kind: str) -> dict[str, Any]:
         "meta": {"type": "keyword"},
     }
     if dim:
-        vector: dict[str, Any] = {"type": "dense_vector", "dims": dim, "element_type": "float"}
-        if kind == "flat":
-            vector["index"] = False
-        else:
-            vector |= {
-                "index": True,
-                "similarity": "max_inner_product",
-                "index_options": {"type": kind, **LINKS},
-            }
-        properties["vector"] = vector
+        vector = {"type": "dense_vector", "dims": dim, "element_type": "float"}
+        properties["vector"] = {**vector, "index": False}
+        if kind != "flat":
+            links = {"type": kind, **LINKS}
+            graph = {"index": True, "similarity": "max_inner_product", "index_options": links}
+            properties["near"] = {**vector, **graph}
     return {
         "dynamic": "strict",
         "_meta": {"linker": {"format": FORMAT, "dim": dim, "vectors": kind if dim else "none"}},
-        "_source": {"excludes": ["vector"]},  # a vector is kept once, not in the document's JSON as well
+        "_source": {"excludes": ["vector", "near"]},  # vectors are not kept in the document's JSON as well
         "properties": properties,
     }
+
+
+def stored_vectors(vectors: Matrix, kind: str, first: int) -> dict[str, Matrix]:
+    """Return the fields for vectors [n, dim] of rows `first` and on: as they are, and for a graph as `near` ones.
+
+    Lucene links a row to nothing that is as near to one of its neighbours as to itself. Equal vectors (retweets, empty
+    texts) would so be linked among themselves only, and a search that enters the graph at one finds nothing else of its
+    segment. So the graph gets vectors that were moved by APART, each its own way; it proposes, `vector` scores.
+    """
+    if kind == "flat":
+        return {"vector": vectors}
+    noise = np.random.default_rng(first).standard_normal(vectors.shape, dtype=np.float32)
+    return {"vector": vectors, "near": vectors + APART * noise / np.linalg.norm(noise, axis=1, keepdims=True)}
 
 
 def meta_terms(metadata: Metadata) -> list[str]:

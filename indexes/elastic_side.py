@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,9 @@ from indexes.collection import read_rows
 from indexes.documents import DocumentStore
 from indexes.elastic import ElasticText, ElasticVectors
 from indexes.elastic_client import ElasticSettings
-from indexes.elastic_mapping import PREFIX, meta_terms
+from indexes.elastic_mapping import PREFIX, meta_terms, stored_vectors
 from indexes.elastic_store import ElasticStore
-from indexes.interface import BackendUnavailableError, Matrix, Metadata, RowSearch
+from indexes.interface import BackendUnavailableError, RowSearch
 from indexes.manifest import FileRecord, Manifest
 from indexes.rows import Rows
 
@@ -51,9 +51,9 @@ class ServerText(ElasticText):
     """The side as a writer of the collection uses it."""
 
     def __init__(self, manifest: Manifest, rows: Rows, settings: ElasticSettings | None = None) -> None:
-        super().__init__(
-            ElasticStore(settings or ElasticSettings.from_json(manifest.elastic)), rows, manifest.language
-        )
+        store = ElasticStore(settings or ElasticSettings.from_json(manifest.elastic))
+        dim, kind = vector_kind(manifest)
+        super().__init__(store, rows, manifest.language, kind if dim else None)
         self._manifest = manifest
         self._renumbered = settings is not None
 
@@ -82,16 +82,6 @@ class ServerText(ElasticText):
                 f"{store.settings.index} holds {found} of {manifest.documents} documents: "
                 "restore them with `linker index rebuild`"
             )
-
-    def add(
-        self,
-        ids: Sequence[str],
-        texts: Sequence[str],
-        metadata: Sequence[Metadata] | None = None,
-        vectors: Matrix | None = None,
-    ) -> None:
-        """Add a batch; the vectors go to the server only if the collection keeps them there."""
-        super().add(ids, texts, metadata, vectors if vector_kind(self._manifest)[0] else None)
 
     @property
     def elastic(self) -> Mapping[str, Any]:
@@ -155,12 +145,12 @@ def rebuild(directory: Path, changes: dict[str, Any]) -> Manifest:
 
 def _fill(store: ElasticStore, manifest: Manifest, documents: DocumentStore, rows: Rows) -> None:
     text = ElasticText(store, rows, manifest.language)
-    dim, _ = vector_kind(manifest)
+    dim, kind = vector_kind(manifest)
     blocks = documents.vectors(dim) if dim else []
     dead = set(rows.dead.tolist())
     vector = itertools.chain.from_iterable(blocks)
     for row in range(manifest.rows):
-        own = np.asarray(next(vector))[None] if dim else None
+        own = stored_vectors(next(vector)[None], kind, row) if dim else None
         if row not in dead:
             document = documents[row]
             store.put(row, [document.id], [text.terms(document.full_text)], own, [document.metadata])

@@ -116,17 +116,15 @@ class ElasticStore:
         first: int,
         ids: Sequence[str],
         terms: Sequence[str] | None = None,
-        vectors: Matrix | None = None,
+        vectors: Mapping[str, Matrix] | None = None,
         metadata: Sequence[Metadata] | None = None,
     ) -> None:
-        """Queue documents of rows `first` and on: terms apart by blanks, normalised vectors, values to filter by."""
-        vectors = None if vectors is None else np.asarray(vectors)  # a mapped file's rows as plain ones
+        """Queue documents of rows `first` and on: terms apart by blanks, vectors by field, values to filter by."""
         for place, id_ in enumerate(ids):
             source: dict[str, Any] = {"row": first + place, "id": id_}
             if terms is not None:
                 source["terms"] = terms[place]
-            if vectors is not None:
-                source["vector"] = vectors[place]
+            source |= {name: np.asarray(block[place]) for name, block in (vectors or {}).items()}
             if metadata is not None and (meta := meta_terms(metadata[place])):
                 source["meta"] = meta
             self.bulk.put(
