@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from indexes import manifest as manifests
-from linker import building, scaleout
+from linker import building, intake, scaleout
 from linker.errors import InputError, LinkerError
 from tests.faults.support import assert_tidy, content
 from tests.helpers import HashEncoder, linker, write_corpus
@@ -135,7 +135,7 @@ def test_workers_killed_from_outside_at_random(
 
 def test_a_reader_that_is_killed_reads_again(corpora: list[Path], tmp_path: Path) -> None:
     encoder, died = HashEncoder(), tmp_path / "died"
-    expected = list(building._texts(corpora, OPTIONS, 100))
+    expected = list(intake._texts(corpora, OPTIONS, 100))
     texts = functools.partial(reading, corpora, died)
     found = list(scaleout.encoded(texts, HashEncoder, encoder))
     assert died.exists()
@@ -143,7 +143,7 @@ def test_a_reader_that_is_killed_reads_again(corpora: list[Path], tmp_path: Path
 
 
 def reading(corpora: Sequence[Path], died: Path) -> Iterator[Sequence[str]]:
-    for number, batch in enumerate(building._texts(corpora, OPTIONS, 100)):
+    for number, batch in enumerate(intake._texts(corpora, OPTIONS, 100)):
         if number == 6 and not died.exists():
             died.touch()
             os.kill(os.getpid(), signal.SIGKILL)

@@ -17,7 +17,7 @@ from indexes import storage
 from indexes.collection import Collection
 from indexes.interface import FormatVersionError, IndexesError, LockedError
 from indexes.writer import Writer
-from linker import building
+from linker import building, intake
 from linker.corpora.identity import identity
 from tests.faults.support import KILLED, Worker, assert_tidy, content
 from tests.faults.test_compaction import add, document, fresh
@@ -163,7 +163,7 @@ def test_a_clock_that_goes_back_decides_nothing(tmp_path: Path, monkeypatch: pyt
     out = tmp_path / "i"
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         encoded = itertools.count()
-        patch.setattr(building._Intake, "_encode", lambda *_: interrupt() if next(encoded) == 4 else None)
+        patch.setattr(intake.Intake, "_encode", lambda *_: interrupt() if next(encoded) == 4 else None)
         building.build([corpus], out, options)
     shake()
     assert 0 < manifests.load(out).documents < 200
