@@ -40,12 +40,11 @@ RESOURCES = ("msrpar", "msrvid", "smteuroparl")
 # Two of six layers frozen, bfloat16 and few epochs keep each training within minutes of one thread.
 CONFIG = replace(PRESETS["recommended"], lr=5e-5, frozen_layers=2, precision="bfloat16", patience=0)
 PLAIN, AUGMENTED = "Cross-BERT-GRU", "Cross-BERT-GRU, back-translated"
-PAPER, POOLED = "Cross-BERT-GRU, preset paper", "Cross-BERT-GRU, all resources"
+PAPER = "Cross-BERT-GRU, preset paper"
 CONFIGS = {
     PLAIN: replace(CONFIG, epochs=3),
     AUGMENTED: replace(CONFIG, epochs=2),  # of up to twice the pairs
     PAPER: replace(PRESETS["paper"], precision="bfloat16"),
-    POOLED: replace(CONFIG, epochs=2),  # of three times the pairs
 }
 DEV = 0.15
 
@@ -88,8 +87,6 @@ def train_one(work: Path, resource: str, system: str, seed: int) -> None:
     if system == AUGMENTED:
         translator = CommandTranslator("apertium -u {source}-{target}")
         rest += augmented(rest, translator, "eng", "spa")
-    if system == POOLED:
-        rest += [pair for other in RESOURCES if other != resource for pair in sts(f"{other}-train")]
     scorer = new_scorer(Recipe(config))
     report = train(scorer, rest, dev, config, log)
     keep(scorer, folder, {"pairs": len(rest), "kept": report.kept, "dev": report.dev}, start)
