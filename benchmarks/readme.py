@@ -10,12 +10,12 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from benchmarks import tables, vector_tables
+from benchmarks import ast_pages, tables, vector_tables
 from benchmarks.common import RESULTS, ROOT
 from benchmarks.similarity_table import news_similarity
 
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-MARKED = re.compile(r"(<!-- results: ([\w ]+) -->\n).*?(<!-- /results -->)", re.DOTALL)
+MARKED = re.compile(r"(<!-- results: ([\w. ]+) -->\n).*?(<!-- /results -->)", re.DOTALL)
 
 
 def render(text: str) -> str:
@@ -29,7 +29,7 @@ def render(text: str) -> str:
 
 
 def _part(name: str, table: Callable[[Any], Iterator[str]]) -> str:
-    path = RESULTS / f"{name}.json"
+    path = RESULTS / f"{name.partition('.')[0]}.json"  # after a dot: another table of the same results
     if not path.exists():
         return ""
     content = json.loads(path.read_text(encoding="utf-8"))
@@ -101,43 +101,13 @@ def _evaluate(results: Any) -> Iterator[str]:
             yield f"| {name.replace('x', ' × ')} | {' | '.join(cells)} |"
 
 
-def _ast(results: Any) -> Iterator[str]:
-    yield (
-        "**Encoders**, on test (± deviation over seeds). All but MiniLM start from the same word vectors; those with "
-        "cloze from vectors that also learned from the documents themselves:"
-    )
-    for data, rows in results.items():
-        yield ""
-        yield f"| {data} | mAP, all pairs | AUC | mRP | MRR alone | MRR with BM25 | Success@1 with BM25 |"
-        yield "|---|---|---|---|---|---|---|"
-        for name, row in rows.items():
-            pairs = [_figure(row.get("tables", {}).get(key)) for key in ("map", "auc", "mrp")]
-            alone = _figure(row.get("dense", row.get("retrieval", {})).get("mrr"))
-            hybrid = [_figure(row.get("hybrid", {}).get(key)) for key in ("mrr", "success_1")]
-            yield f"| {name}{_seeds(row)} | {' | '.join([*pairs, alone, *hybrid])} |"
-
-
-def _seeds(row: Any) -> str:
-    seeds = row.get("seeds")
-    return "" if seeds is None else " (1 seed)" if seeds == 1 else f" ({seeds} seeds)"
-
-
-def _figure(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, dict):
-        spread = "" if value["sd"] is None else f" ± {value['sd']:.3f}".replace("0.", ".")
-        return f"{value['mean']:.3f}{spread}"
-    return f"{value:.3f}"
-
-
 TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "retrieval": _retrieval,
-    "ast_tables": _ast,
     "search": _search,
     "index_build": _build,
     "evaluate": _evaluate,
     "news_similarity": news_similarity,
+    **ast_pages.TABLES,
     **tables.TABLES,
     **vector_tables.TABLES,
 }
