@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from indexes import manifest as manifests
 from indexes.collection import Collection
 from indexes.hybrid import Answer, Mode, OnFailure
-from indexes.interface import BackendUnavailableError, Document, EncoderMismatchError, Filter, Matrix
+from indexes.interface import (
+    BackendUnavailableError,
+    Document,
+    EncoderMismatchError,
+    Filter,
+    IndexesError,
+    Matrix,
+)
 from indexes.manifest import EncoderRecord
 from indexes.storage import ENCODER
 from indexes.vectors import FaissIndex
@@ -99,8 +108,31 @@ class Engine:
         texts = [texts] if isinstance(texts, str) else texts
         where = where if isinstance(where, Filter) or where is None else Filter.parse(where)
         first = max(k, depth) if reranker and k > 0 else k
-        answer = self.collection.hybrid.search(texts, first, embed=self._embed, mode=mode, where=where)
+        answer = self._ask(texts, first, mode, where)
         return rerank(answer, texts, reranker, self.document, k, weight) if reranker else answer
+
+    def _ask(self, texts: Sequence[str], k: int, mode: Mode | None, where: Filter | None) -> Answer:
+        """Ask both sides; if the server's has moved since this was opened, open the directory again, then ask anew."""
+
+        def ask() -> Answer:
+            return self.collection.hybrid.search(texts, k, embed=self._embed, mode=mode, where=where)
+
+        try:
+            answer = ask()
+        except BackendUnavailableError:
+            if not self._moved():
+                raise
+        else:
+            if not answer.degraded or not self._moved():
+                return answer
+        self._open()
+        return ask()
+
+    def _moved(self) -> bool:
+        """Say whether a commit names another index on the server: `compact` makes one, `rebuild --url` moves it."""
+        with contextlib.suppress(IndexesError):
+            return manifests.load(self.directory).elastic != self.collection.manifest.elastic
+        return False
 
     def add(self, documents: Iterable[Document], *, replace: bool = False) -> None:
         """Add documents in one commit, all or nothing; with `replace`, those that are present are replaced.
