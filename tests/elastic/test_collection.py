@@ -172,10 +172,8 @@ def test_tune_find_info_verify_and_compact(make: Make, tmp_path: Path) -> None:
     compacted = Engine(engine.directory, encoder=HashEncoder())
     assert compacted.search(texts[7].full_text, 1).hits[0].ids == (texts[7].id,)
     assert len(compacted) == 78
-    for opened, mode in (
-        (engine, "bm25"),
-        (degrading, "hybrid"),
-    ):  # the rows they know are numbered differently
+    both: tuple[tuple[Engine, Mode], ...] = ((engine, "bm25"), (degrading, "hybrid"))
+    for opened, mode in both:  # the rows that they know are numbered differently
         answer = opened.search(texts[7].full_text, 1, mode=mode)
         assert (answer.hits[0].ids, answer.degraded) == ((texts[7].id,), "")
     store = ElasticStore(ElasticSettings.from_json(manifests.load(engine.directory).elastic), timeout=60)
