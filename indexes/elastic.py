@@ -149,7 +149,7 @@ class ElasticText(_Side):
         store: ElasticStore,
         rows: Rows | None = None,
         language: str = "english",
-        vectors: str | None = "flat",
+        vectors: str | None = None,
     ) -> None:
         super().__init__(store, rows)
         self._analysis, self._vectors = Analysis(language), vectors

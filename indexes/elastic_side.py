@@ -22,9 +22,9 @@ from indexes.collection import read_rows
 from indexes.documents import DocumentStore
 from indexes.elastic import ElasticText, ElasticVectors
 from indexes.elastic_client import ElasticSettings
-from indexes.elastic_mapping import PREFIX, meta_terms, stored_vectors
+from indexes.elastic_mapping import FORMAT, PREFIX, meta_terms, stored_vectors
 from indexes.elastic_store import ElasticStore
-from indexes.interface import BackendUnavailableError, RowSearch
+from indexes.interface import BackendUnavailableError, IndexesError, RowSearch
 from indexes.manifest import FileRecord, Manifest
 from indexes.rows import Rows
 
@@ -37,6 +37,13 @@ def vector_kind(manifest: Manifest) -> tuple[int, str]:
     if manifest.encoder is None or not manifest.vectors.startswith(PREFIX):
         return 0, "flat"
     return manifest.encoder.dim, manifest.vectors.removeprefix(PREFIX)
+
+
+def outdated(store: ElasticStore, manifest: Manifest) -> str:
+    """Say that an earlier version made the index, if it lacks what this one needs: a graph's own vectors."""
+    if vector_kind(manifest)[1] == "flat" or store.format() >= FORMAT:
+        return ""
+    return f"{store.settings.index} was made by an earlier version: fill it anew with `linker index rebuild`"
 
 
 def open_sides(manifest: Manifest, rows: Rows) -> tuple[RowSearch, RowSearch | None]:
@@ -76,6 +83,8 @@ class ServerText(ElasticText):
         if not manifest.rows and not store.exists():
             store.create(*vector_kind(manifest))
         store.drop(numberings=True)
+        if wrong := outdated(store, manifest):
+            raise IndexesError(wrong)
         found = store.clean(manifest.rows, self._rows.dead, manifest.documents)
         if found != manifest.documents:
             raise BackendUnavailableError(
@@ -175,6 +184,8 @@ def _differences(
 ) -> Iterator[str]:
     name = text.store.settings.index
     found = text.store.count()
+    if wrong := outdated(text.store, manifest):
+        yield wrong
     if found != manifest.documents:
         yield f"{name}: {found} documents instead of {manifest.documents}"
     mask = rows.mask()

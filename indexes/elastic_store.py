@@ -252,6 +252,12 @@ class ElasticStore:
         coming._create(coming._target, dim, kind, {})
         return coming
 
+    def format(self) -> int:
+        """Return the format of the mapping, which says what fields the documents have."""
+        with self.errors():
+            (found,) = self.client.indices.get_mapping(index=self._target).body.values()
+        return int(found["mappings"].get("_meta", {}).get("linker", {}).get("format", 1))
+
     def exists(self) -> bool:
         """Say whether there is an index behind the alias."""
         with self.errors():

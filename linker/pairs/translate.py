@@ -134,6 +134,7 @@ class ModelTranslator:
         model, tokenizer = self._load(name)
         codes = {} if name != self._name else _languages(tokenizer)
         forced = _begin(tokenizer, name, codes, source, target) if codes else {}
+        marks = set(codes.values())
         found: list[str] = []
         for start in range(0, len(texts), self._batch_size):
             batch = list(texts[start : start + self._batch_size])
@@ -144,7 +145,7 @@ class ModelTranslator:
                 ids = model.generate(
                     **inputs, **forced, num_beams=self._beams, max_new_tokens=self._max_length
                 )
-            rows = [[i for i in row if i not in codes.values()] for row in ids.tolist()]
+            rows = [[i for i in row if i not in marks] for row in ids.tolist()]
             found.extend(tokenizer.batch_decode(rows, skip_special_tokens=True))
         return found
 

@@ -313,20 +313,23 @@ def test_finds_what_the_exact_index_finds(
         assert_same_order([h.ids for h in got], [h.ids for h in want], exact)
 
 
-def test_copies_hide_no_other_documents(backend: Backend) -> None:
+@pytest.mark.parametrize("noise", [0, 1e-7, 1e-5], ids=["exact", "bits", "near"])
+def test_copies_hide_no_other_documents(backend: Backend, noise: float) -> None:
     """Retweets: 40 % of the rows are one vector, 20 more come a hundred times. Graphs once lost most of the rest."""
     shuffled = np.random.default_rng(5).permutation(ROWS)
     vectors = VECTORS.copy()
     vectors[shuffled[:4800]] = vectors[50]
     for start in range(4800, 6800, 100):
         vectors[shuffled[start : start + 100]] = vectors[shuffled[start]]
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    vectors += (noise * np.random.default_rng(6).standard_normal(vectors.shape)).astype(np.float32)
     index, oracle = backend.make(DIM), ExactIndex(DIM)
     for one in (index, oracle):
         one.add(IDS[:7000], vectors[:7000])
         one.search(QUERIES[:1], 1)  # an approximate index is built here; the rest is added to it later
         one.add(IDS[7000:], vectors[7000:])
     scores, exact = (np.array([h.scores for h in i.search(QUERIES, 10)]) for i in (index, oracle))
-    assert (scores >= exact[:, -1:] - 1e-6).mean() >= min(backend.recall, 0.94)
+    assert (scores >= exact[:, -1:] - max(1e-6, 5 * noise)).mean() >= min(backend.recall, 0.94)
 
 
 def assert_same_order(got: list[tuple[str, ...]], want: list[tuple[str, ...]], scores: ScoreArray) -> None:

@@ -65,7 +65,7 @@ def test_the_death_of_the_master_is_survived_while_building_and_searching(cluste
 
     finished, probe = ElasticStore(settings, timeout=90), new_name("growing")
     finished.create(DIM, "flat")
-    text = ElasticText(finished, language="none")
+    text = ElasticText(finished, language="none", vectors="flat")
     rng = np.random.default_rng(0)
     vectors = rng.standard_normal((COUNT, DIM)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from indexes import manifest as manifests
 from indexes import storage
 from indexes.elastic_client import ElasticSettings
+from indexes.elastic_mapping import mapping
 from indexes.elastic_side import check
 from indexes.elastic_store import ElasticStore, new_name
 from indexes.hybrid import Answer, Mode
@@ -155,6 +157,42 @@ def test_an_open_index_goes_on_beside_a_writer(make: Make, tmp_path: Path) -> No
     assert len(reader.search(QUERIES[0], 50, mode="dense").hits[0]) == 40
 
 
+def in_the_graph(directory: Path) -> int:
+    """Count the documents that have a vector for the graph."""
+    store = ElasticStore(ElasticSettings.from_json(manifests.load(directory).elastic), timeout=60)
+    count = store.client.count(index=store.settings.index, query={"exists": {"field": "near"}})["count"]
+    store.close()
+    return int(count)
+
+
+def test_a_graph_of_an_earlier_version_is_named_and_filled_anew(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def earlier(dim: int, kind: str) -> dict[str, Any]:
+        found = mapping(dim, "flat")
+        options = {"index": True, "similarity": "max_inner_product", "index_options": {"type": kind}}
+        found["properties"]["vector"] |= options
+        return found | {"_meta": {"linker": {"format": 1, "dim": dim, "vectors": kind}}}
+
+    texts = documents(40, folder=tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr("indexes.elastic_store.mapping", earlier)
+        patch.setattr("indexes.elastic_side.FORMAT", 1)
+        patch.setattr("indexes.elastic.stored_vectors", lambda vectors, kind, first: {"vector": vectors})
+        engine = make("elastic-hnsw")
+        engine.add(texts[:30])
+    engine = Engine(engine.directory, encoder=HashEncoder())
+    assert engine.search(texts[7].full_text, 1, mode="dense").hits[0].ids == (texts[7].id,)
+    with pytest.raises(IndexesError, match="earlier version: fill it anew with `linker index rebuild`"):
+        engine.add(texts[30:])
+    verified = linker("index", "verify", engine.directory, check=None)
+    assert verified.returncode
+    assert "linker index rebuild" in verified.stdout + verified.stderr
+    linker("index", "rebuild", engine.directory)
+    engine.add(texts[30:])
+    assert in_the_graph(engine.directory) == len(engine) == 40
+
+
 def test_tune_find_info_verify_and_compact(make: Make, tmp_path: Path) -> None:
     engine = make("elastic-hnsw", shards=2)
     texts = documents(80, folder=tmp_path)
@@ -168,6 +206,7 @@ def test_tune_find_info_verify_and_compact(make: Make, tmp_path: Path) -> None:
     degrading = Engine(engine.directory, encoder=HashEncoder())
     linker("index", "compact", engine.directory)
     assert manifests.load(engine.directory).elastic["index"] == f"{index}.2"
+    assert in_the_graph(engine.directory) == 78
     assert "holds the same documents" in linker("index", "verify", engine.directory).stdout
     compacted = Engine(engine.directory, encoder=HashEncoder())
     assert compacted.search(texts[7].full_text, 1).hits[0].ids == (texts[7].id,)
