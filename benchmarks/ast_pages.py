@@ -20,9 +20,12 @@ def short(results: Any) -> Iterator[str]:
         yield "|---|---|---|---|---|---|---|"
         for name, row in _models(rows):
             pairs = [_figure(row.get("tables", {}).get(key)) for key in ("map", "auc", "mrp")]
-            alone = _figure(_alone(row).get("mrr"))
-            hybrid = [_figure(row.get("hybrid", {}).get(key)) for key in ("mrr", "success_1")]
-            yield f"| {name}{_seeds(row)} | {' | '.join([*pairs, alone, *hybrid])} |"
+            alone, hybrid = _alone(row), row.get("hybrid", {})
+            found = [(alone, "mrr"), (hybrid, "mrr"), (hybrid, "success_1")]
+            cells = [
+                _figure(side.get(key)) + _seeds(side) for side, key in found
+            ]  # of fewer seeds than the row
+            yield f"| {name}{_seeds(row)} | {' | '.join([*pairs, *cells])} |"
 
 
 def whole(results: Any) -> Iterator[str]:
@@ -55,7 +58,7 @@ def _retrieval(rows: Rows) -> Iterator[str]:
         sides = (_alone(row), row.get("hybrid", {}))
         if any(sides):
             cells = [_figure(side.get(key)) for side in sides for key in ("mrr", "success_1", "success_5")]
-            yield f"| {name}{_seeds(_alone(row) if 'seeds' in _alone(row) else row)} | {' | '.join(cells)} |"
+            yield f"| {name}{_seeds({**row, **_alone(row)})} | {' | '.join(cells)} |"
 
 
 def _ablations(rows: Rows) -> Iterator[str]:
