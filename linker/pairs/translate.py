@@ -192,10 +192,8 @@ def _load(name: str) -> tuple[Any, Any]:
 
 def _languages(tokenizer: Any) -> dict[str, int]:
     """Return the tokens of the languages that a tokenizer knows, by code; none where a model has one direction."""
-    known = getattr(
-        tokenizer, "lang_code_to_id", None
-    )  # M2M100's and mBART's own, which their vocabulary leaves out
-    if known:
+    # M2M100's own tokenizer leaves its languages out of its vocabulary.
+    if known := getattr(tokenizer, "lang_code_to_id", None):
         return {code: int(row) for code, row in known.items()}
     vocabulary = tokenizer.get_vocab().items()
     return {token.strip("_"): row for token, row in vocabulary if LANGUAGE_TOKEN.fullmatch(token)}
