@@ -49,11 +49,7 @@ def figures(
             scores[:, rows] = np.maximum(scores[:, rows], asked @ found.T)
         dense[split] = best(scores, DEPTH)
     first = chunks[0][1]
-    one = (
-        {"tables": tables(case, texts[case.linked["test"]], first, np.arange(len(first)))}
-        if len(chunks) == 1
-        else {}
-    )
+    one = {"tables": tables(case, texts[case.linked["test"]], first)} if len(chunks) == 1 else {}
     return one | retrieval(case, dense)
 
 

@@ -38,6 +38,9 @@ class StarConfig:
     )
     layer_norm: bool = False
     leaky_relu: bool = False
+    contrast: float | None = (
+        None  # start the relay at what the mean of vectors does not say yet; see `_Relay`
+    )
     max_weight: float | None = None  # start of a learned weight on the max pool; None: the paper's fixed 1
 
     def __post_init__(self) -> None:
@@ -45,12 +48,14 @@ class StarConfig:
             raise ValueError("dim, heads, head_dim and layers must be at least 1 and window at least 0")
         if not 1 < self.alpha < 2:
             raise ValueError(f"alpha = {self.alpha}: a start strictly between 1 and 2 is needed")
+        if self.contrast is not None and not self.pre_norm:
+            raise ValueError("contrast is a factor of cosines and needs pre_norm = true")
 
 
 PRESETS: dict[str, StarConfig] = {
     "paper": StarConfig(),
     "recommended": StarConfig(
-        heads=4, head_dim=32, residual=True, pre_norm=True, leaky_relu=True, max_weight=0.0
+        heads=4, head_dim=32, residual=True, pre_norm=True, contrast=1.0, max_weight=0.0
     ),
 }
 
@@ -98,7 +103,8 @@ class _Layer(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         words = words if self.config.token_key else None
         ring = self.ring_norm(self._join(ring, self.ring(ring, relay, words, mask)))
-        relay = self.relay_norm(self._join(relay, self.relay(ring, relay, mask)))
+        seen = self.relay(ring, relay, mask)
+        relay = self.relay_norm(self._join(relay, seen) if self.config.contrast is None else seen)
         return ring, relay
 
     def _join(self, old: Tensor, new: Tensor) -> Tensor:
@@ -114,12 +120,12 @@ class _Attention(nn.Module):
     relay's are [B, 1 + L, h], itself first. `linker.encoders.explain` looks through it.
     """
 
-    def __init__(self, config: StarConfig) -> None:
+    def __init__(self, config: StarConfig, head_dim: int | None = None) -> None:
         super().__init__()
         self.tap: Callable[[Tensor, Tensor], Tensor] | None = None
-        self.heads, self.head_dim, self.window = config.heads, config.head_dim, config.window
+        self.heads, self.head_dim, self.window = config.heads, head_dim or config.head_dim, config.window
         self.pre_norm = config.pre_norm
-        inner = config.heads * config.head_dim
+        inner = self.heads * self.head_dim
         self.query = nn.Linear(config.dim, inner)
         self.key = nn.Linear(config.dim, inner, bias=False)
         self.value = nn.Linear(config.dim, inner)
@@ -177,7 +183,29 @@ class _Ring(_Attention):
 
 
 class _Relay(_Attention):
-    """The relay attends to itself and all tokens; the projections move to its side of the products, which is exact."""
+    """The relay attends to itself and all tokens; the projections move to its side of the products, which is exact.
+
+    With a `contrast` κ it starts at entmax(−κ · cosine with the mean), each head over the share of the dimensions that
+    is its own, values passed on as they are: a token counts the less, the more of it the mean says already. κ = 0 is
+    the mean itself.
+    """
+
+    def __init__(self, config: StarConfig) -> None:
+        whole = -(-config.dim // config.heads)  # so that the heads together have every dimension
+        super().__init__(config, None if config.contrast is None else whole)
+        self.contrast = config.contrast
+        if config.contrast is not None:
+            self._start(config.contrast)
+
+    def _start(self, contrast: float) -> None:
+        basis = nn.init.orthogonal_(torch.empty_like(self.key.weight))  # [h·e, d], h·e ≥ d: basisᵀ basis = 1
+        with torch.no_grad():
+            self.key.weight.copy_(basis)
+            self.query.weight.copy_(basis * (-contrast / math.sqrt(self.head_dim)))
+            self.value.weight.copy_(basis)
+            self.out.weight.copy_(basis.T)
+            for projection in (self.query, self.value, self.out):
+                projection.bias.zero_()
 
     def forward(self, ring: Tensor, relay: Tensor, mask: Tensor) -> Tensor:
         seen = torch.cat([relay[:, None], ring], dim=1)  # [B, 1+L, d]
@@ -185,11 +213,22 @@ class _Relay(_Attention):
         query = self._split(self.query(self._seen(relay))) / math.sqrt(self.head_dim)  # [B, h, e]
         probe = torch.einsum("bhe,hed->bhd", query, self._matrices(self.key))
         scores = torch.einsum("bld,bhd->bhl", self._seen(seen), probe)
+        if self.contrast is not None:
+            scores = length_free(scores, inside, self.alpha)
         weights = self._weights(scores, 2, inside)  # [B, 1+L, h]
         mixed = torch.einsum("blh,bld->bhd", weights, seen)
         values = torch.einsum("bhd,hed->bhe", mixed, self._matrices(self.value))
         out: Tensor = self.out(values.flatten(-2) + self.value.bias)  # [B, d]
         return out
+
+
+def length_free(scores: Tensor, inside: Tensor, alpha: Tensor) -> Tensor:
+    """Scale scores [B, h, L] by n^(1 − α), n being the places `inside` [B, 1, L] and α [h] each head's.
+
+    Every key k times over then has 1/k of its weight. Left as they are, entmax keeps fewer the longer a text is, and a
+    model trained on windows meets other weights in whole documents.
+    """
+    return scores * inside.sum(2, keepdim=True) ** (1 - alpha)[:, None]
 
 
 def masked_mean(x: Tensor, mask: Tensor) -> Tensor:

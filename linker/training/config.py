@@ -49,6 +49,7 @@ class EncoderConfig:
     layer_norm: bool | None = None
     pre_norm: bool | None = None
     leaky_relu: bool | None = None
+    contrast: float | None = None
     max_weight: float | None = None
     widths: tuple[int, ...] | None = None  # of a cnn's filters
     filters: int | None = None  # of each width

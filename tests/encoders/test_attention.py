@@ -22,6 +22,7 @@ CONFIGS = {
         SMALL, residual=True, layer_norm=True, leaky_relu=True, max_weight=0.3, window=2
     ),
     "no token key": dataclasses.replace(SMALL, token_key=False),
+    "contrast": dataclasses.replace(SMALL, residual=True, pre_norm=True, contrast=1.0),
 }
 
 

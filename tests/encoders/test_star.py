@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from linker.encoders.bag import BagConfig, BagOfVectors
 from linker.encoders.entmax import entmax
-from linker.encoders.star import PRESETS, StarConfig, StarTransformer
+from linker.encoders.star import PRESETS, StarConfig, StarTransformer, length_free
 
 SMALL = StarConfig(dim=12, heads=3, head_dim=5)
 VARIANTS = {
@@ -22,6 +22,9 @@ VARIANTS = {
     "two layers": dataclasses.replace(SMALL, layers=2),
     "no token key": dataclasses.replace(SMALL, layers=2, token_key=False, window=1),
     "recommended": dataclasses.replace(PRESETS["recommended"], dim=12, heads=3, head_dim=5, layers=2),
+    "contrast, uneven heads": dataclasses.replace(
+        PRESETS["recommended"], dim=12, heads=5, leaky_relu=True, layer_norm=True
+    ),
     "everything": dataclasses.replace(
         SMALL, layers=3, residual=True, layer_norm=True, leaky_relu=True, max_weight=0.3, window=3, alpha=1.8
     ),
@@ -52,23 +55,34 @@ def naive(model: StarTransformer, config: StarConfig, ids: list[int]) -> Tensor:
             own = [words[i]] if config.token_key and number > 0 else []
             new.append(attend(layer.ring, config, ring[i], [*near, relay, *own]))
         ring = [finish(config, layer.ring_norm, h, n) for h, n in zip(ring, new, strict=True)]
-        seen = attend(layer.relay, config, relay, [relay, *ring])
-        relay = finish(config, layer.relay_norm, relay, seen)
+        seen = attend(layer.relay, config, relay, [relay, *ring], config.contrast is not None)
+        kept = (
+            config
+            if config.contrast is None
+            else dataclasses.replace(config, residual=False, leaky_relu=False)
+        )
+        relay = finish(kept, layer.relay_norm, relay, seen)
     top = torch.stack(ring).amax(0) if ring else torch.zeros_like(relay)
     return (relay + top * (1 if model.max_weight is None else model.max_weight)) / 2
 
 
-def attend(module: object, config: StarConfig, query: Tensor, keys: list[Tensor]) -> Tensor:
+def attend(
+    module: Any, config: StarConfig, query: Tensor, keys: list[Tensor], length_free: bool = False
+) -> Tensor:
     """Attend with one query to a list of vectors."""
     heads = []
     looks = [look(config, x) for x in (query, *keys)]
+    size = module.query.out_features // config.heads
     for h in range(config.heads):
-        rows = slice(h * config.head_dim, (h + 1) * config.head_dim)
-        q = module.query.weight[rows] @ looks[0] + module.query.bias[rows]  # type: ignore[attr-defined]  # an attention
-        scores = torch.stack([q @ (module.key.weight[rows] @ k) for k in looks[1:]])  # type: ignore[attr-defined]  # same
-        values = torch.stack([module.value.weight[rows] @ k + module.value.bias[rows] for k in keys])  # type: ignore[attr-defined]  # same
-        heads.append(entmax(scores / math.sqrt(config.head_dim), module.alpha[h]) @ values)  # type: ignore[attr-defined]  # same
-    return module.out(torch.cat(heads))  # type: ignore[attr-defined, no-any-return]  # same
+        rows = slice(h * size, (h + 1) * size)
+        q = module.query.weight[rows] @ looks[0] + module.query.bias[rows]
+        scores = torch.stack([q @ (module.key.weight[rows] @ k) for k in looks[1:]]) / math.sqrt(size)
+        if length_free:
+            scores = scores * len(keys) ** (1 - module.alpha[h])
+        values = torch.stack([module.value.weight[rows] @ k + module.value.bias[rows] for k in keys])
+        heads.append(entmax(scores, module.alpha[h]) @ values)
+    out: Tensor = module.out(torch.cat(heads))
+    return out
 
 
 def look(config: StarConfig, x: Tensor) -> Tensor:
@@ -131,8 +145,9 @@ def test_an_empty_text_and_an_empty_batch_are_finite() -> None:
         )
 
 
-def test_gradcheck_through_every_parameter() -> None:
-    model = build(dataclasses.replace(SMALL, dim=4, heads=2, head_dim=2, layers=2))
+@pytest.mark.parametrize("options", [{"layers": 2}, {"pre_norm": True, "contrast": 1.0}])
+def test_gradcheck_through_every_parameter(options: dict[str, Any]) -> None:
+    model = build(dataclasses.replace(SMALL, dim=4, heads=2, head_dim=2, **options))
     ids = torch.tensor([[2, 3, 4], [5, 0, 0]])
     parameters = dict(model.named_parameters())
 
@@ -198,12 +213,50 @@ def test_encoding_allocates_in_proportion_to_the_length(layers: int, monkeypatch
     assert twice_largest < 2.05 * largest
 
 
-def test_the_recommended_model_starts_as_the_mean_of_vectors() -> None:
-    config = dataclasses.replace(PRESETS["recommended"], dim=12, heads=3, head_dim=5, max_weight=0.0)
+@pytest.mark.parametrize("start", [{"contrast": None}, {"contrast": 0.0}])
+def test_the_model_can_start_as_the_mean_of_vectors(start: dict[str, Any]) -> None:
+    config = dataclasses.replace(PRESETS["recommended"], dim=12, heads=3, head_dim=5, max_weight=0.0, **start)
     star, bag = StarTransformer(config, 20), BagOfVectors(BagConfig(12), 20)
     bag.embedding.load_state_dict(star.embedding.state_dict())
     ids = torch.tensor([[2, 3, 4, 5], [7, 8, 0, 0]])
     assert torch.allclose(star(ids, ids > 0) * 2, bag(ids, ids > 0), atol=1e-6)
+
+
+@pytest.mark.parametrize("contrast", [1.0, 6.0])
+def test_the_relay_starts_at_what_the_mean_does_not_say(contrast: float) -> None:
+    """With one head: weights entmax(−contrast · cosine with the mean · n^(1 − α)), found here by bisection."""
+    torch.manual_seed(0)
+    config = dataclasses.replace(PRESETS["recommended"], dim=12, heads=1, contrast=contrast)
+    model = StarTransformer(config, 20).double()
+    ids = torch.tensor([[2, 3, 4, 5, 3, 9, 11, 2, 2]])
+    words = model.embedding.weight[ids[0]].detach()
+    keys = torch.cat([words.mean(0, keepdim=True), words])
+    looks = torch.stack([look(config, key) for key in keys])
+    scores = -contrast * (looks @ looks[0]) / 12 * len(keys) ** -0.5
+    low, high = scores.max() / 2 - 1, scores.max() / 2
+    for _ in range(100):
+        middle = (low + high) / 2
+        enough = (scores / 2 - middle).clamp(min=0).square().sum() >= 1
+        low, high = (middle, high) if enough else (low, middle)
+    weights = (scores / 2 - low).clamp(min=0).square()
+    assert (weights == 0).any() == (contrast == 6)
+    assert torch.allclose(model(ids, ids > 0)[0] * 2, weights @ keys, atol=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [1.001, 1.3, 1.5, 1.99])
+def test_length_free_scores_give_a_repeated_key_its_share(alpha: float) -> None:
+    g = torch.Generator().manual_seed(1)
+    scores, alphas = torch.randn(2, 1, 7, generator=g, dtype=torch.float64), torch.tensor([alpha]).double()
+    inside = torch.tensor([[[True] * 7], [[True] * 4 + [False] * 3]])
+
+    def weights(times: int) -> Tensor:
+        many, kept = scores.repeat(1, 1, times), inside.repeat(1, 1, times)
+        return entmax(length_free(many, kept, alphas), alphas[:, None], 2, kept)
+
+    once, thrice = weights(1), weights(3)
+    assert (thrice - once.repeat(1, 1, 3) / 3).abs().max() < 1e-9
+    plain = entmax(scores.repeat(1, 1, 3), alphas[:, None], 2, inside.repeat(1, 1, 3))
+    assert alpha < 1.1 or (plain - once.repeat(1, 1, 3) / 3).abs().max() > 1e-3
 
 
 def test_alpha_starts_where_it_is_told_and_stays_inside() -> None:
@@ -212,3 +265,5 @@ def test_alpha_starts_where_it_is_told_and_stays_inside() -> None:
     assert model.alphas()["layers.0.ring"] == pytest.approx([1.2] * 3)
     with pytest.raises(ValueError, match="alpha"):
         StarConfig(alpha=2.0)
+    with pytest.raises(ValueError, match="needs pre_norm"):
+        StarConfig(contrast=1.0)

@@ -25,6 +25,7 @@ TEXTS = ["a b c", "", "d", "unknown words only", "a " * 30, "c b a d e f g"]
 CONFIGS: list[ModelConfig] = [
     StarConfig(dim=8, heads=2, head_dim=4, layers=2),
     StarConfig(dim=8, heads=2, head_dim=4, residual=True, max_weight=0.1),
+    StarConfig(dim=8, heads=3, head_dim=4, residual=True, pre_norm=True, contrast=1.0),
     BagConfig(8),
     BagConfig(8, projection=5),
     CnnConfig(8, widths=(2, 3), filters=6),
