@@ -101,7 +101,7 @@ def train_demo_encoder(out: Path, seed: int = 0) -> Path:
     data = DataConfig(out, out, out, word_vectors="lsa", dim=250, min_count=1)
     tokenizer, vectors = start_vectors(data, joined(pairs), seed)
     model = EncoderConfig(heads=5, head_dim=20, max_weight=0.0)
-    settings = TrainingConfig(temperature=0.1, batch_size=32, epochs=6, lr=1e-3, max_length=128, seed=seed)
+    settings = TrainingConfig(temperature=0.1, batch_size=32, epochs=6, lr=3e-4, max_length=128, seed=seed)
     train(build_encoder(model, tokenizer, vectors, seed), pairs, held_out, settings, out)
     return out
 
