@@ -38,9 +38,7 @@ class StarConfig:
     )
     layer_norm: bool = False
     leaky_relu: bool = False
-    contrast: float | None = (
-        None  # start the relay at what the mean of vectors does not say yet; see `_Relay`
-    )
+    contrast: float | None = None  # the relay starts at what the mean does not say; its heads share out `dim`
     max_weight: float | None = None  # start of a learned weight on the max pool; None: the paper's fixed 1
 
     def __post_init__(self) -> None:
@@ -49,7 +47,9 @@ class StarConfig:
         if not 1 < self.alpha < 2:
             raise ValueError(f"alpha = {self.alpha}: a start strictly between 1 and 2 is needed")
         if self.contrast is not None and not self.pre_norm:
-            raise ValueError("contrast is a factor of cosines and needs pre_norm = true")
+            raise ValueError(
+                "contrast is a factor of cosines: it needs pre_norm = true (the preset paper has neither)"
+            )
 
 
 PRESETS: dict[str, StarConfig] = {
