@@ -49,9 +49,7 @@ class EncoderConfig:
     layer_norm: bool | None = None
     pre_norm: bool | None = None
     leaky_relu: bool | None = None
-    contrast: float | None = (
-        None  # of a star: 0 starts at the mean of vectors, above 0 at what the mean does not say
-    )
+    contrast: float | None = None  # of a star: 0 starts at the mean of vectors
     max_weight: float | None = None
     widths: tuple[int, ...] | None = None  # of a cnn's filters
     filters: int | None = None  # of each width
