@@ -34,9 +34,9 @@ class Case:
     linked: dict[str, list[int]]  # texts of a split, in the order of every ranking
     bm25: dict[str, Ranking]
 
-    def linked_documents(self, *splits: str) -> npt.NDArray[np.int64]:
-        """Return the rows of the splits' linked documents, ascending."""
-        return np.array(sorted({d for split in splits for _, d in self.links[split]}), dtype=np.int64)
+    def linked_documents(self, split: str) -> npt.NDArray[np.int64]:
+        """Return the rows of a split's linked documents, ascending."""
+        return np.array(sorted({d for _, d in self.links[split]}), dtype=np.int64)
 
     def figures(self, split: str, rows: npt.NDArray[np.int64]) -> dict[str, float]:
         """Return MRR and Success@1, @5 of rankings [texts, k]; what is not found counts 0."""

@@ -224,20 +224,18 @@ def report(work: Path) -> dict[str, Any]:
 
 
 def _merged(before: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
-    """Return the rows of both; of a row in both, the one of more seeds, and the new one of as many."""
-    better = {name: row for name, row in found.items() if _seeds(row) >= _seeds(before.get(name, {}))}
-    rows = before | better
+    """Return the rows of both; of a row in both, the one of more seeds, and the new one of as many.
+
+    Nothing tells rows of a model's earlier settings: delete them from the record when the settings change.
+    """
+    seeds = {name: row.get("seeds", 1) for name, row in before.items()}
+    rows = before | {name: row for name, row in found.items() if row.get("seeds", 1) >= seeds.get(name, 1)}
     return {name: rows[name] for name in sorted(rows, key=_place)}
 
 
 def _place(name: str) -> int:
     known = ["BM25", "MiniLM", "MiniLM, best chunk", *MODELS, *(f"{m}, seed 0" for m in ("ast", *ABLATIONS))]
     return known.index(name) if name in known else len(known)
-
-
-def _seeds(row: dict[str, Any]) -> int:
-    seeds: int = row.get("seeds", 1)
-    return seeds
 
 
 def _of_data(folder: Path, data: str) -> dict[str, Any]:
