@@ -11,15 +11,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from indexes.fusion import Fusion, Method, Ranking, fuse
+from indexes.hybrid import Mode
 from linker.errors import InputError
+from linker.evaluation.first_ranks import first_ranks, reciprocal_ranks, successes
 
-Mode: TypeAlias = Literal["hybrid", "dense", "bm25"]
 Values: TypeAlias = npt.NDArray[np.float64]  # [Q], a measure's value for each query
 Found: TypeAlias = npt.NDArray[np.bool_]  # [Q, k], whether the hit at a rank is relevant
 
@@ -29,15 +30,14 @@ WEIGHTS = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1, 0.9)  # of the dense side, th
 
 def reciprocal_rank(found: Found, relevant: Values) -> Values:
     """Return 1 / rank of the first relevant hit, 0 without one."""
-    first: Values = 1.0 / (1.0 + found.argmax(axis=1))
-    return np.where(found.any(axis=1), first, 0.0)
+    return reciprocal_ranks(first_ranks(found))
 
 
 def success_at(cutoff: int) -> Callable[[Found, Values], Values]:
     """Return the measure that is 1 when a relevant hit is among the first `cutoff`."""
 
     def success(found: Found, relevant: Values) -> Values:
-        return np.where(found[:, :cutoff].any(axis=1), 1.0, 0.0)
+        return successes(first_ranks(found), cutoff)
 
     return success
 

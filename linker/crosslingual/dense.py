@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from indexes.exact import normalised
 from linker.crosslingual.candidates import Scores
 from linker.encoders import Encoder
 
@@ -45,9 +46,7 @@ def encode_pages(
             owner = np.repeat(np.arange(begin, begin + len(parts)), [len(part) for part in parts])
             np.add.at(vectors, owner, encoder.encode(flat))
         advance(len(parts))
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    np.divide(vectors, lengths, out=vectors, where=lengths > 0)
-    return vectors
+    return normalised(vectors)
 
 
 def chunks(text: str, size: int = CHUNK) -> list[str]:

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from indexes.exact import normalised
+
 Floats = npt.NDArray[np.float32]
 EXACT = 3000  # linked pages up to which the decomposition goes through their full Gram matrix
 
@@ -22,11 +24,11 @@ class CrossLsi:
 
     def fold_source(self, weights: sp.csr_array) -> Floats:
         """Return source pages (tf-idf rows [n, v_source]) as unit vectors [n, k]; zeros for an empty page."""
-        return _unit(weights @ self.source)
+        return normalised(weights @ self.source)
 
     def fold_target(self, weights: sp.csr_array) -> Floats:
         """Return target pages (tf-idf rows [m, v_target]) as unit vectors [m, k]; zeros for an empty page."""
-        return _unit(weights @ self.target)
+        return normalised(weights @ self.target)
 
 
 def fit_lsi(source: sp.csr_array, target: sp.csr_array, size: int) -> CrossLsi:
@@ -53,8 +55,3 @@ def _largest(matrix: sp.csr_array, size: int) -> npt.NDArray[Any]:
 
     start = np.ones(min(matrix.shape), dtype=np.float32)
     return np.asarray(svds(matrix, k=size, v0=start)[2].T)
-
-
-def _unit(vectors: npt.NDArray[Any]) -> Floats:
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.maximum(norms, 1e-12), dtype=np.float32)

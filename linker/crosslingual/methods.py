@@ -18,7 +18,7 @@ from linker.crosslingual.hapax import HapaxRules, shared_hapaxes
 from linker.crosslingual.induction import induce
 from linker.crosslingual.lexicon import from_pairs, identical
 from linker.crosslingual.pages import Pages
-from linker.crosslingual.pivot import Mode, Pivoted
+from linker.crosslingual.pivot import Pivoted, PivotMode
 from linker.crosslingual.resume import Checkpoint, fingerprint
 from linker.errors import InputError
 from linker.progress import bar
@@ -38,7 +38,7 @@ class Options:
     identity: bool = True
     whole_dictionary: bool = False
     margin: bool | None = None
-    pivot_mode: Mode = "filter"
+    pivot_mode: PivotMode = "filter"
     hapax: HapaxRules = field(default_factory=HapaxRules)
     min_probability: float = 0.0
     self_train: bool = False

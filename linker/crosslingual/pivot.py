@@ -9,7 +9,7 @@ import numpy as np
 
 from linker.crosslingual.candidates import Rows, Scorer, Scores
 
-Mode = Literal["filter", "boost"]
+PivotMode = Literal["filter", "boost"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class Pivoted:
     direct: Scorer
     through: Scorer
     links: Rows
-    mode: Mode = "filter"
+    mode: PivotMode = "filter"
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linker.encoders import Encoder
+from linker.evaluation.correlation import spearman
 
 if TYPE_CHECKING:
     from linker.encoders.star import StarTransformer
@@ -101,9 +102,7 @@ class TextExplanation:
         sizes = np.abs(self.changes)
         if np.ptp(figures) == 0 or np.ptp(sizes) == 0:
             return None
-        from scipy.stats import rankdata
-
-        return float(np.corrcoef(rankdata(figures), rankdata(sizes))[0, 1])
+        return spearman(figures, sizes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON, floats rounded to six places."""

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
+from indexes.exact import normalised
 from indexes.interface import MissingExtraError
 from linker.encoders import Encoder
 from linker.errors import InputError
@@ -112,7 +113,7 @@ class UniversalEncoder:
             for start in range(0, len(rows), batch_size):
                 part = rows[start : start + batch_size]
                 found = np.asarray(self._model.encode([texts[row] for row in part]), dtype=np.float32)
-                vectors[part] = found / np.linalg.norm(found, axis=1, keepdims=True).clip(1e-12)
+                vectors[part] = normalised(found)
                 shown.update(len(part))
         return vectors
 

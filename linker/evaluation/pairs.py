@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from indexes.exact import normalised
 from linker.errors import InputError
 from linker.evaluation.fields import Floats, Ints
 from linker.evaluation.pairs_result import RANKS, PairEvaluation, Reading, Threshold
@@ -96,12 +97,7 @@ def _vectors(values: npt.ArrayLike, what: str, normalise: bool) -> npt.NDArray[n
     finite = np.isfinite(matrix).all(axis=1)
     if not finite.all():
         raise InputError(f"{what}: vector {int(np.argmin(finite))} holds NaN or infinity")
-    if not normalise:
-        return matrix
-    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
-    unit = np.zeros_like(matrix)
-    np.divide(matrix, norms, where=norms > 0, out=unit)
-    return unit
+    return normalised(matrix) if normalise else matrix
 
 
 def _dots(a: npt.NDArray[np.float32], t: npt.NDArray[np.float32], pairs: Links) -> Scores:

@@ -38,6 +38,7 @@ class StsConfig:
     head_lr: float = 1e-3
     weight_decay: float = 0.01
     warmup: float = 0.1  # share of all steps
+    schedule: Literal["linear", "constant"] = "linear"  # of the rate after the warm-up
     epochs: int = 6
     batch_size: int = 16
     patience: int = 3  # epochs without a better dev figure; 0: all epochs
@@ -64,6 +65,7 @@ PRESETS = {
         head_lr=1e-5,
         weight_decay=0.0,
         warmup=0.0,
+        schedule="constant",
         epochs=10,
         batch_size=64,
         patience=0,

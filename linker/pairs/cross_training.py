@@ -32,6 +32,7 @@ from linker.pairs.scorer import (
 )
 from linker.pairs.translate import Translator, back_translate
 from linker.progress import bar
+from linker.training.schedule import learning_rate_scale, parameter_groups, scale_rates
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,13 @@ class _Trainer:
         self.rng = np.random.default_rng(config.seed)
         torch.manual_seed(config.seed)  # dropout
         _freeze(encoder.module, config.frozen_layers)
-        self.optimizer = _optimizer(encoder, config)
+        self.optimizer = torch.optim.AdamW(
+            parameter_groups(
+                encoder.module.named_parameters(),
+                config.weight_decay,
+                lambda name: config.lr if name.startswith(("bert.", "map.")) else config.head_lr,
+            )
+        )
         self.total = config.epochs * -(-len(pairs) // config.batch_size)
         self.step = 0
 
@@ -117,7 +124,10 @@ class _Trainer:
                 self.optimizer.zero_grad(set_to_none=True)
                 torch.autograd.backward(loss)
                 torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
-                self._set_rate()
+                scale_rates(
+                    self.optimizer,
+                    learning_rate_scale(self.step, self.total, config.warmup, config.schedule),
+                )
                 self.optimizer.step()
                 self.step += 1
                 total += loss.item()
@@ -135,15 +145,6 @@ class _Trainer:
         texts = [self.pairs[row].texts for row in rows]
         logits = self.encoder.logits([t[::-1] if turn else t for t, turn in zip(texts, turned, strict=True)])
         return loss_of(logits, self.gold[list(rows)], self.config.loss)
-
-    def _set_rate(self) -> None:
-        """Rise linearly over the warm-up, then fall linearly to 0; with no warm-up the rate stays (the paper's)."""
-        warm = self.config.warmup * self.total
-        scale = (
-            1.0 if not warm else min((self.step + 1) / warm, (self.total - self.step) / (self.total - warm))
-        )
-        for group in self.optimizer.param_groups:
-            group["lr"] = group["base_lr"] * scale
 
 
 def loss_of(logits: Tensor, gold: Golds, loss: Loss) -> Tensor:
@@ -227,19 +228,6 @@ def _batches(pairs: Sequence[Pair], size: int, rng: np.random.Generator) -> list
         near = sorted(order[start : start + 8 * size], key=lambda row: sum(map(len, pairs[row].texts)))
         batches.extend(near[i : i + size] for i in range(0, len(near), size))
     return [batches[i] for i in rng.permutation(len(batches))]
-
-
-def _optimizer(encoder: PairScorer, config: StsConfig) -> torch.optim.Optimizer:
-    """Return AdamW with a rate for the backbone and one for the head; vectors (biases, norms) do not decay."""
-    groups: dict[tuple[float, float], list[torch.nn.Parameter]] = {}
-    for name, parameter in encoder.module.named_parameters():
-        if parameter.requires_grad:
-            rate = config.lr if name.startswith(("bert.", "map.")) else config.head_lr
-            decay = config.weight_decay if parameter.dim() > 1 else 0.0
-            groups.setdefault((rate, decay), []).append(parameter)
-    return torch.optim.AdamW(
-        [{"params": p, "lr": rate, "base_lr": rate, "weight_decay": d} for (rate, d), p in groups.items()]
-    )
 
 
 def _freeze(module: torch.nn.Module, layers: int) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from indexes.exact import normalised
 from linker.encoders import Encoder
 from linker.evaluation.fields import Floats, Ints
 
@@ -101,7 +102,7 @@ class FrozenSiamese:
         """Return float32 [n, d], L2-normalised."""
         moved = self.encoder.encode(texts, batch_size=16, progress=True) + self.shift
         mapped = moved + moved @ self.deviation
-        return np.asarray(mapped / np.linalg.norm(mapped, axis=1, keepdims=True).clip(1e-12), np.float32)
+        return normalised(np.asarray(mapped, np.float32))
 
 
 class TunedSiamese:
@@ -180,13 +181,14 @@ def train_tuned(backbone: Backbone, examples: Examples, config: SiameseConfig) -
     """Train a transformer, which is changed in place, by MSE(cosine, similarity) with AdamW and a linear schedule."""
     import torch
 
+    from linker.training.schedule import learning_rate_scale
+
     siamese = TunedSiamese(backbone, config.max_length)
     learning = _learning(backbone, config.layers)
     optimizer = torch.optim.AdamW(learning, lr=config.lr, weight_decay=0.01)
-    steps = config.epochs * -(-len(examples) // config.batch_size)
-    warm = max(1, round(config.warmup * steps))
+    total = config.epochs * -(-len(examples) // config.batch_size)
     schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min((step + 1) / warm, (steps - step) / max(1, steps - warm))
+        optimizer, lambda step: learning_rate_scale(step, total, config.warmup)
     )
     generator = torch.Generator().manual_seed(config.seed)
     with torch.random.fork_rng(devices=[]):

@@ -27,9 +27,10 @@ from linker.training.checkpoint import Progress, load_checkpoint, save_checkpoin
 from linker.training.config import TrainingConfig
 from linker.training.losses import info_nce, triplet_margin
 from linker.training.miners import mine
-from linker.training.optimizer import Optimizer, learning_rate_scale
+from linker.training.optimizer import Optimizer
 from linker.training.parallel import join
 from linker.training.retrieval import Judge
+from linker.training.schedule import learning_rate_scale
 from linker.training.teacher import Teacher
 from linker.training.vectors import WHOLE
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from linker.training.config import TrainingConfig
+from linker.training.schedule import parameter_groups, scale_rates
 
 
 class Optimizer:
@@ -22,34 +23,33 @@ class Optimizer:
         embedding = module.get_submodule("embedding")
         assert isinstance(embedding, nn.Embedding)
         embedding.sparse = config.sparse
-        dense: dict[tuple[float, float], list[nn.Parameter]] = {}
+        dense: list[tuple[str, nn.Parameter]] = []
         sparse: list[nn.Parameter] = []
         for name, parameter in module.named_parameters():
-            alpha, words = name.endswith("raw_alpha"), name.startswith("embedding.")
-            rate = config.lr * (config.alpha_lr if alpha else config.embedding_lr if words else 1.0)
-            decay = config.weight_decay if parameter.dim() > 1 and not words else 0.0
-            if words and config.sparse:
+            if _is_word_vector(name) and config.sparse:
                 sparse.append(parameter)
             else:
-                dense.setdefault((rate, decay), []).append(parameter)
+                dense.append((name, parameter))
+
+        def rate(name: str) -> float:
+            if name.endswith("raw_alpha"):
+                return config.lr * config.alpha_lr
+            return config.lr * (config.embedding_lr if _is_word_vector(name) else 1.0)
+
         self.parts: list[torch.optim.Optimizer] = []
         if dense:
-            groups = [
-                {"params": p, "lr": rate, "base_lr": rate, "weight_decay": d}
-                for (rate, d), p in dense.items()
-            ]
+            groups = parameter_groups(
+                dense, config.weight_decay, rate, lambda name: not _is_word_vector(name)
+            )
             self.parts.append(torch.optim.AdamW(groups))
         if sparse:
-            rate = config.lr * config.embedding_lr
-            self.parts.append(
-                torch.optim.SparseAdam([{"params": sparse, "lr": rate or 1e-30, "base_lr": rate or 1e-30}])
-            )
+            lr = rate("embedding.weight") or 1e-30
+            self.parts.append(torch.optim.SparseAdam([{"params": sparse, "lr": lr, "base_lr": lr}]))
 
     def set_rate(self, scale: float) -> None:
         """Set every group's learning rate to `scale` times its own."""
         for part in self.parts:
-            for group in part.param_groups:
-                group["lr"] = group["base_lr"] * scale
+            scale_rates(part, scale)
 
     def zero_grad(self) -> None:
         """Forget the gradients."""
@@ -101,7 +101,5 @@ class Optimizer:
                     yield parameter.grad
 
 
-def learning_rate_scale(step: int, total: int, warmup: float) -> float:
-    """Return a rise from 0 to 1 over the share `warmup` of all steps, then a straight fall to 0 at the end."""
-    rise = warmup * total
-    return (step + 1) / (rise + 1) if step < rise else (total - step) / max(total - rise, 1)
+def _is_word_vector(name: str) -> bool:
+    return name.startswith("embedding.")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import chain, islice
 
 import numpy as np
-import numpy.typing as npt
 
 from linker.encoders.text import TextEncoder
+from linker.evaluation.fields import Floats
+from linker.evaluation.first_ranks import reciprocal_ranks, successes
 from linker.training.batches import Pairs
 from linker.training.negatives import mine_negatives
 
-Ranks = npt.NDArray[np.int64]
 DEPTH = 50  # of BM25's ranking that rivals are taken from
 
 
@@ -29,15 +29,15 @@ class Judge:
         """Return MRR and Success@1, @5 of the linked texts among all documents; ties count against."""
         ranks = self.ranks(encoder)
         return {
-            "mrr": float((1 / ranks).mean()),
-            "success_1": float((ranks == 1).mean()),
-            "success_5": float((ranks <= 5).mean()),
+            "mrr": float(reciprocal_ranks(ranks).mean()),
+            "success_1": float(successes(ranks, 1).mean()),
+            "success_5": float(successes(ranks, 5).mean()),
         }
 
-    def ranks(self, encoder: TextEncoder) -> Ranks:
+    def ranks(self, encoder: TextEncoder) -> Floats:
         """Return the rank, from 1, of each linked text's best document, texts in ascending order."""
         texts, documents = (encoder.encode_ids(x) for x in (self._texts, self._documents))
-        ranks = np.empty(len(self._linked), dtype=np.int64)
+        ranks = np.empty(len(self._linked))
         for row, own in enumerate(self._linked.values()):
             scores = documents @ texts[row]
             best = scores[own].max()

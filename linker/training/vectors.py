@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy import linalg, sparse
 from scipy.sparse import linalg as sparse_linalg
 
+from indexes.exact import normalised
 from linker.encoders.bag import sif_scaled
 from linker.tokens import (
     PAD,
@@ -65,7 +66,7 @@ def _sources(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[Tokeniz
 def _with_lsa(matrix: Matrix, ids: Sequence[Sequence[int]], data: DataConfig) -> Matrix:
     """Append the corpus's own latent dimensions to general vectors; each word's length stays the general one's."""
     latent = lsa_vectors(ids, len(matrix), data.lsa_dim)
-    latent /= np.linalg.norm(latent, axis=1, keepdims=True).clip(1e-12)
+    latent = normalised(latent)
     lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
     return np.hstack([matrix, data.lsa_weight * lengths * latent])
 

@@ -24,8 +24,9 @@ from linker.training.batches import Batch, Pairs
 from linker.training.config import TrainingConfig
 from linker.training.loop import train
 from linker.training.negatives import mine_negatives
-from linker.training.optimizer import Optimizer, learning_rate_scale
+from linker.training.optimizer import Optimizer
 from linker.training.retrieval import Judge, dev_sample
+from linker.training.schedule import learning_rate_scale, parameter_groups
 from linker.training.teacher import Teacher
 
 TINY = Path(__file__).with_name("tiny.py")
@@ -266,3 +267,25 @@ def test_learning_rate_rises_and_falls() -> None:
     assert max(scales) == scales[10] == 1
     assert scales[-1] == pytest.approx(1 / 90)
     assert learning_rate_scale(0, 1, 0.0) == 1
+
+
+def test_without_warm_up_the_rate_starts_at_its_height_and_the_schedule_says_whether_it_falls() -> None:
+    assert [learning_rate_scale(step, 4, 0.0) for step in range(4)] == [1, 0.75, 0.5, 0.25]
+    assert [learning_rate_scale(step, 4, 0.0, "constant") for step in range(4)] == [1, 1, 1, 1]
+    assert [learning_rate_scale(step, 4, 0.5, "constant") for step in range(4)] == [1 / 3, 2 / 3, 1, 1]
+
+
+def test_parameters_are_grouped_by_rate_and_decay() -> None:
+    module = torch.nn.ModuleDict({"bert": torch.nn.Linear(2, 2), "head": torch.nn.Linear(2, 2)})
+    module["head"].bias.requires_grad_(False)
+    groups = parameter_groups(
+        module.named_parameters(), 0.1, lambda name: 1.0 if name.startswith("bert.") else 2.0
+    )
+    assert [(g["lr"], g["base_lr"], g["weight_decay"], len(g["params"])) for g in groups] == [
+        (1.0, 1.0, 0.1, 1),
+        (1.0, 1.0, 0.0, 1),  # the bias
+        (2.0, 2.0, 0.1, 1),  # a frozen bias is in no group
+    ]
+    weight = torch.nn.Parameter(torch.ones(2, 2))
+    (free,) = parameter_groups([("x", weight)], 0.1, lambda _: 1.0, decays=lambda name: name != "x")
+    assert free["weight_decay"] == 0.0
