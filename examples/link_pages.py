@@ -1,0 +1,29 @@
+"""Link French pages to English ones with a dictionary. `linker link` does the same from files."""
+
+import tempfile
+from pathlib import Path
+
+from linker.crosslingual.dictionaries import read_dictionary
+from linker.crosslingual.languages import language
+from linker.crosslingual.methods import Task, link
+from linker.crosslingual.pages import Pages
+
+french = Pages(
+    ("f1", "f2", "f3"),
+    ("Le volcan est proche de la ville.", "Le roi a perdu la guerre.", "Le pont traverse le fleuve."),
+    language("fr"),
+)
+english = Pages(
+    ("e1", "e2", "e3"),
+    ("The bridge crosses the river.", "The volcano is close to the city.", "The king lost the war."),
+    language("en"),
+)
+words = "volcan volcano\nville city\nroi king\nguerre war\npont bridge\nfleuve river\nproche close\n"
+
+with tempfile.TemporaryDirectory() as folder:
+    path = Path(folder) / "fr-en.tsv"
+    path.write_text(words.replace(" ", "\t"), encoding="utf-8")
+    links = link(Task(french, english, (read_dictionary(path),)), "dictionary")
+
+for source, targets in zip(french.ids, links.candidates.targets, strict=True):
+    print(source, "→", english.ids[targets[0]])
