@@ -21,15 +21,6 @@ from linker.evaluation.sources import as_qrels
 
 Test = Literal["randomisation", "t"]
 DEFAULT = ("map", "recip_rank", "success.1,5")
-_PAIRED = {
-    "runid",
-    "num_q",
-    "gm_map",
-    "auc",
-    "auc_micro",
-    "auc_judged",
-    "auc_judged_micro",
-}  # not paired by topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +125,7 @@ def compare(
         evaluate(judgements, r, measures, complete=complete, level=level, compat=compat) for r in everything
     ]
     labels = _labels(everything, results)
-    refused = sorted({m.base for m in results[0].measures} & _PAIRED)
+    refused = [m.base for m in results[0].measures if not m.definition.is_paired]
     if refused:
         raise InputError(f"measure {refused[0]!r} cannot be compared topic by topic; choose another")
     base = labels[at]

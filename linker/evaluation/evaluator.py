@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from linker.evaluation import metrics
 from linker.evaluation.fields import Floats
-from linker.evaluation.names import COUNTS, DEFAULT, Measure, parse
+from linker.evaluation.measures import summarise
+from linker.evaluation.names import DEFAULT, Measure, parse
 from linker.evaluation.order import Compat
 from linker.evaluation.ranking import Options, Ranking, extreme, rank, restrict
 from linker.evaluation.result import Evaluation, Interval
@@ -50,15 +50,15 @@ def evaluate(
     Raises InputError on malformed input, unknown measures, and a run none of whose topics is judged.
     """
     wanted = parse(measures)
-    numeric = [m for m in wanted if m.base != "runid"]
+    numeric = [m for m in wanted if m.definition.summary != "name"]
     judgements, answers = as_qrels(qrels), as_run(run)
     whole = rank(judgements, answers, Options(level, judged_only, most, compat))
     ranking = restrict(whole)
-    seen = {m: whole if m.base.startswith("auc") else ranking for m in numeric}
-    columns = {str(m): metrics.values(seen[m], m) for m in numeric}
+    seen = {m: whole if m.definition.is_area else ranking for m in numeric}
+    columns = {str(m): m.values(seen[m]) for m in numeric}
     return Evaluation(
         measures=tuple(wanted),
-        means={str(m): metrics.mean(seen[m], m, columns[str(m)], complete) for m in numeric},
+        means={str(m): summarise(m.definition, seen[m], columns[str(m)], complete) for m in numeric},
         topics=judgements.topics,
         answered=ranking.answered,
         per_topic=columns,
@@ -68,7 +68,9 @@ def evaluate(
         bounds=_bounds(whole, numeric, complete) if ties else {},
         tied=(int(whole.tied.sum()), int(np.count_nonzero(whole.tied))) if ties else None,
         intervals=_intervals(ranking, numeric, columns, complete, intervals) if intervals else {},
-        undefined={m: int(np.isnan(columns[m]).sum()) for m in ("auc", "auc_judged") if m in columns},
+        undefined={
+            str(m): int(np.isnan(columns[str(m)]).sum()) for m in numeric if m.definition.summary == "defined"
+        },
     )
 
 
@@ -77,8 +79,8 @@ def _bounds(whole: Ranking, measures: Sequence[Measure], complete: bool) -> dict
     ends = [extreme(whole, best) for best in (False, True)]
     result = {}
     for m in measures:
-        if m.base not in COUNTS and not m.base.startswith("auc"):
-            low, high = sorted(metrics.mean(r, m, metrics.values(r, m), complete) for r in ends)
+        if m.definition.is_bounded:
+            low, high = sorted(summarise(m.definition, r, m.values(r), complete) for r in ends)
             result[str(m)] = (low, high)
     return result
 
@@ -88,12 +90,14 @@ def _intervals(
 ) -> dict[str, Interval]:
     result = {}
     for m in measures:
-        if m.base in COUNTS or m.base.endswith("_micro"):
+        if not m.definition.is_resampled:
             continue
         column = columns[str(m)]
-        used = column[~np.isnan(column)] if m.base.startswith("auc") else column
-        if not complete and not m.base.startswith("auc"):
-            used = column[ranking.answered]
-        low, high = bootstrap(used, samples=how.samples, confidence=how.confidence, seed=how.seed)
-        result[str(m)] = (math.exp(low), math.exp(high)) if m.base == "gm_map" else (low, high)
+        if m.definition.is_area:
+            column = column[~np.isnan(column)]
+        elif not complete:
+            column = column[ranking.answered]
+        low, high = bootstrap(column, samples=how.samples, confidence=how.confidence, seed=how.seed)
+        logarithms = m.definition.summary == "geometric"
+        result[str(m)] = (math.exp(low), math.exp(high)) if logarithms else (low, high)
     return result

@@ -7,46 +7,14 @@ Definitions: docs/evaluation.md. Every function returns float64 [t], 0 for a top
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
-from linker.evaluation import roc
 from linker.evaluation.fields import Flags, Floats, Ints
-from linker.evaluation.names import COUNTS, Measure
 from linker.evaluation.ranking import Ranking, nth
 
 FLOOR = 0.00001  # gm_map's smallest average precision
 _ELEVEN = tuple(i / 10 for i in range(11))
-
-
-def values(ranking: Ranking, measure: Measure) -> Floats:
-    """Return a measure's value for every topic of the judgements, float64 [t]."""
-    if measure.cutoff is None:
-        return _PLAIN[measure.base](ranking)
-    return _CUTOFF[measure.base](ranking, measure.cutoff)
-
-
-def mean(ranking: Ranking, measure: Measure, per_topic: Floats, complete: bool) -> float:
-    """Return trec_eval's summary: a sum for counts, the geometric mean for gm_map, else the mean.
-
-    `complete` (-c) averages over all judged topics, otherwise over the answered ones. The AUC's mean is over the
-    topics where it is defined.
-    """
-    if measure.base.startswith("auc"):
-        return roc.summary(ranking, measure.base, per_topic)
-    answered = int(np.count_nonzero(ranking.answered))
-    topics = len(ranking.topics) if complete else answered
-    if measure.base == "num_q":
-        return float(topics)
-    if measure.base == "num_rel" and complete:
-        return float(per_topic.sum())
-    total = _sum(per_topic[ranking.answered])
-    if measure.base in COUNTS:
-        return total
-    if measure.base == "gm_map":
-        return math.exp((total + (topics - answered) * math.log(FLOOR)) / topics)
-    return total / topics
 
 
 def num_q(r: Ranking) -> Floats:
@@ -187,8 +155,8 @@ def _sums(r: Ranking, rows: Flags, weights: Floats) -> Floats:
     return np.bincount(r.topic[rows], weights, minlength=len(r.topics)).astype(np.float64)
 
 
-def _sum(numbers: Floats) -> float:
-    """Add one after the other, as a C loop does; np.sum adds pairwise and may differ in the last place."""
+def added(numbers: Floats) -> float:
+    """Return the sum of `numbers` [n], added one by one as a C loop does: np.sum may differ in the last place."""
     return float(np.cumsum(numbers)[-1]) if len(numbers) else 0.0
 
 
@@ -216,34 +184,3 @@ def _discount(rank: Ints) -> Floats:
 def _round_half_up(x: Floats) -> Floats:
     down = np.floor(x)  # floor(x + .5) would err just below a half
     return down + (x - down >= 0.5)
-
-
-_PLAIN: dict[str, Callable[[Ranking], Floats]] = {
-    "num_q": num_q,
-    "num_ret": num_ret,
-    "num_rel": num_rel,
-    "num_rel_ret": num_rel_ret,
-    "map": average_precision,
-    "gm_map": log_average_precision,
-    "Rprec": r_precision,
-    "bpref": bpref,
-    "recip_rank": reciprocal_rank,
-    "11pt_avg": eleven_point_average,
-    "ndcg": ndcg,
-    "set_P": set_precision,
-    "set_recall": set_recall,
-    "set_F": set_f,
-    "auc": roc.auc,
-    "auc_judged": roc.auc_judged,
-    "auc_micro": roc.no_topic_value,
-    "auc_judged_micro": roc.no_topic_value,
-}
-_CUTOFF: dict[str, Callable[[Ranking, float], Floats]] = {
-    "iprec_at_recall": interpolated_precision,
-    "P": precision,
-    "recall": recall,
-    "success": success,
-    "ndcg_cut": ndcg,
-    "unj": unjudged,
-    "recip_rank_cut": reciprocal_rank,
-}

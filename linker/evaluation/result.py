@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linker.evaluation.fields import Flags, Floats
-from linker.evaluation.names import COUNTS, SUMMARY_ONLY, Measure, parse
+from linker.evaluation.names import Measure, parse
 
 Interval = tuple[float, float]
 
@@ -97,7 +97,7 @@ class Evaluation(Mapping[str, float]):
         return "".join(lines)
 
     def _summary_line(self, measure: Measure) -> str:
-        if measure.base == "runid":
+        if measure.definition.summary == "name":
             return _line("runid", "all", self.run_name)
         return _line(str(measure), "all", _shown(measure, self.means[str(measure)]))
 
@@ -114,7 +114,7 @@ class Evaluation(Mapping[str, float]):
             yield _line("tied_topics", "all", str(self.tied[1]))
 
     def _topic_lines(self) -> Iterator[str]:
-        shown = [m for m in self.measures if m.base not in SUMMARY_ONLY]
+        shown = [m for m in self.measures if m.definition.by_topic]
         columns = [(m, str(m), self.per_topic[str(m)].tolist()) for m in shown]
         for at in np.flatnonzero(self.answered).tolist():
             for measure, name, column in columns:
@@ -164,7 +164,7 @@ def _line(name: str, topic: str, value: str) -> str:
 
 
 def _shown(measure: Measure, value: float) -> str:
-    return f"{value:.0f}" if measure.base in COUNTS else f"{value:6.4f}"
+    return f"{value:.0f}" if measure.definition.summary == "count" else f"{value:6.4f}"
 
 
 def _plain(value: float) -> float | None:

@@ -40,12 +40,18 @@ def no_topic_value(r: Ranking) -> Floats:
     return np.full(len(r.topics), np.nan)
 
 
-def summary(r: Ranking, name: str, per_topic: Floats) -> float:
-    """Return the mean over the topics with a value, or for the micro variants the pooled AUC."""
-    if name == "auc_micro":
-        return _pooled(r, r.pool)
-    if name == "auc_judged_micro":
-        return _pooled(r, r.score[r.rel >= 0])
+def auc_micro(r: Ranking) -> float:
+    """Return the AUC over all known documents of all answered topics in one list."""
+    return _pooled(r, r.pool)
+
+
+def auc_judged_micro(r: Ranking) -> float:
+    """Return the AUC over the judged documents of all answered topics in one list."""
+    return _pooled(r, r.score[r.rel >= 0])
+
+
+def mean_of_defined(per_topic: Floats) -> float:
+    """Return the mean over the topics that have a value; NaN where none has."""
     defined = per_topic[~np.isnan(per_topic)]
     return float(np.mean(defined)) if len(defined) else float("nan")
 

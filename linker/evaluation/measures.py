@@ -1,0 +1,125 @@
+"""Every measure in one record: its name, cutoffs, function, and how the values of the topics become one figure.
+
+What is parsed, aggregated, printed, resampled and bounded follows from these records; a new measure is one more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from linker.evaluation import metrics, roc
+from linker.evaluation.fields import Floats
+from linker.evaluation.ranking import Ranking
+
+# How the topics' values become one figure. "count": their sum. "geometric": e to the mean of logarithms. "defined": the
+# mean over the topics that have a value (NaN is none). "pooled": all topics' documents in one list. "name": of the run.
+Summary = Literal["mean", "count", "geometric", "defined", "pooled", "name"]
+RANKS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
+RECALLS = tuple(tenth / 10 for tenth in range(11))
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A measure. `function` takes a Ranking (and a cutoff, where there are `cutoffs`) and returns float64 [topics].
+
+    `cutoffs`: those that the bare name stands for; None where the measure takes none. `with_cutoff`: the measure that
+    this one becomes when a cutoff is given. `aliases`: other spellings, in lower case.
+    """
+
+    name: str
+    function: Callable[..., Floats]
+    cutoffs: tuple[float, ...] | None = None
+    summary: Summary = "mean"
+    aliases: tuple[str, ...] = ()
+    with_cutoff: str = ""
+    by_topic: bool = True  # printed topic by topic
+    of_recall: bool = False  # its cutoffs are recalls, not ranks
+
+    @property
+    def is_area(self) -> bool:
+        """Say whether it is an area under a curve: of whole rankings, in any order of ties, not of every topic."""
+        return self.summary in {"defined", "pooled"}
+
+    @property
+    def is_bounded(self) -> bool:
+        """Say whether the order of tied scores can change it."""
+        return self.summary in {"mean", "geometric"}
+
+    @property
+    def is_resampled(self) -> bool:
+        """Say whether an interval can be had by drawing topics."""
+        return self.summary in {"mean", "geometric", "defined"}
+
+    @property
+    def is_paired(self) -> bool:
+        """Say whether two runs can be compared topic by topic."""
+        return self.summary == "mean" or (self.summary == "count" and self.name != "num_q")
+
+
+def _no_value(*_: Any) -> Floats:
+    raise AssertionError("the run's name has no value by topic")
+
+
+# In the order of trec_eval's own table.
+DEFINITIONS = (
+    Definition("runid", _no_value, summary="name", by_topic=False),
+    Definition("num_q", metrics.num_q, summary="count", by_topic=False),
+    Definition("num_ret", metrics.num_ret, summary="count"),
+    Definition("num_rel", metrics.num_rel, summary="count"),
+    Definition("num_rel_ret", metrics.num_rel_ret, summary="count"),
+    Definition("map", metrics.average_precision, aliases=("ap",)),
+    Definition(
+        "gm_map", metrics.log_average_precision, summary="geometric", aliases=("gmap",), by_topic=False
+    ),
+    Definition("Rprec", metrics.r_precision),
+    Definition("bpref", metrics.bpref),
+    Definition("recip_rank", metrics.reciprocal_rank, aliases=("mrr", "rr"), with_cutoff="recip_rank_cut"),
+    Definition(
+        "iprec_at_recall", metrics.interpolated_precision, RECALLS, aliases=("iprec",), of_recall=True
+    ),
+    Definition("P", metrics.precision, RANKS, aliases=("precision",)),
+    Definition("recall", metrics.recall, RANKS, aliases=("r",)),
+    Definition("11pt_avg", metrics.eleven_point_average),
+    Definition("ndcg", metrics.ndcg, with_cutoff="ndcg_cut"),
+    Definition("ndcg_cut", metrics.ndcg, RANKS),
+    Definition("success", metrics.success, (1, 5, 10), aliases=("hit", "hits", "s")),
+    Definition("set_P", metrics.set_precision),
+    Definition("set_recall", metrics.set_recall),
+    Definition("set_F", metrics.set_f),
+    Definition("unj", metrics.unjudged, (5, 10, 20), aliases=("unjudged",)),
+    Definition("recip_rank_cut", metrics.reciprocal_rank, (10,)),
+    Definition("auc", roc.auc, summary="defined", aliases=("auc-roc", "roc_auc")),
+    Definition("auc_micro", roc.no_topic_value, summary="pooled", by_topic=False),
+    Definition("auc_judged", roc.auc_judged, summary="defined"),
+    Definition("auc_judged_micro", roc.no_topic_value, summary="pooled", by_topic=False),
+)
+BY_NAME = {definition.name: definition for definition in DEFINITIONS}
+POOLED = {"auc_micro": roc.auc_micro, "auc_judged_micro": roc.auc_judged_micro}
+
+
+def summarise(definition: Definition, ranking: Ranking, per_topic: Floats, complete: bool) -> float:
+    """Return trec_eval's summary of a measure's values [topics].
+
+    `complete` (-c) averages over all judged topics, otherwise over the answered ones.
+    """
+    if definition.summary == "pooled":
+        return POOLED[definition.name](ranking)
+    if definition.summary == "defined":
+        return roc.mean_of_defined(per_topic)
+    answered = int(np.count_nonzero(ranking.answered))
+    topics = len(ranking.topics) if complete else answered
+    if definition.name == "num_q":
+        return float(topics)
+    if definition.name == "num_rel" and complete:
+        return float(per_topic.sum())
+    total = metrics.added(per_topic[ranking.answered])
+    if definition.summary == "count":
+        return total
+    if definition.summary == "geometric":
+        return math.exp((total + (topics - answered) * math.log(metrics.FLOOR)) / topics)
+    return total / topics
