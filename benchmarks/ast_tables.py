@@ -24,6 +24,7 @@ from benchmarks.ast_data import Case, Ranking, rank_dense, read_case
 from benchmarks.common import RESULTS, record
 from indexes.fusion import Fusion, fuse
 from linker.encoders import folder as folders
+from linker.encoders.configs import PRESETS, BagConfig, BiGruConfig, CnnConfig, GruConfig
 from linker.evaluation.pairs import evaluate_vectors
 from linker.tokens import load_tokenizer
 from linker.training.config import EncoderConfig, OutputConfig, TrainConfig, TrainingConfig
@@ -48,33 +49,39 @@ LONGER = dataclasses.replace(
 RECURRENT = dataclasses.replace(LONGER, lr=3e-3)  # at 1e-3 a GRU was still at chance after two epochs
 STAR = dataclasses.replace(BASE, lr=1e-4, embedding_lr=0.0, alpha_lr=50.0, epochs=1, batch_size=512)
 CLOZE = dataclasses.replace(STAR, cloze=256, embedding_lr=0.0, batch_size=256, mean_epochs=8)
+
+
+def _star(**changes: Any) -> EncoderConfig:
+    return EncoderConfig(dataclasses.replace(PRESETS["recommended"], **changes), LENGTH)
+
+
 MODELS: dict[str, tuple[EncoderConfig, TrainingConfig]] = {
-    "ast": (EncoderConfig(max_length=LENGTH), STAR),
+    "ast": (_star(), STAR),
     "ast-paper": (
-        EncoderConfig(preset="paper", max_length=LENGTH),
+        EncoderConfig(PRESETS["paper"], LENGTH),
         dataclasses.replace(BASE, loss="triplet", margin=0.15, batch_size=128),
     ),
-    "cnn": (EncoderConfig(kind="cnn", max_length=LENGTH), LONGER),
-    "gru": (EncoderConfig(kind="gru", pooling="mean", max_length=LENGTH), RECURRENT),
-    "bigru": (EncoderConfig(kind="bigru", pooling="mean", max_length=LENGTH), RECURRENT),
-    "mean": (EncoderConfig(kind="bag", max_length=LENGTH), BASE),
-    "ast, cloze": (EncoderConfig(max_length=LENGTH), CLOZE),
+    "cnn": (EncoderConfig(CnnConfig(), LENGTH), LONGER),
+    "gru": (EncoderConfig(GruConfig(pooling="mean"), LENGTH), RECURRENT),
+    "bigru": (EncoderConfig(BiGruConfig(pooling="mean"), LENGTH), RECURRENT),
+    "mean": (EncoderConfig(BagConfig(), LENGTH), BASE),
+    "ast, cloze": (_star(), CLOZE),
     "mean, cloze": (
-        EncoderConfig(kind="bag", max_length=LENGTH),
+        EncoderConfig(BagConfig(), LENGTH),
         dataclasses.replace(BASE, cloze=256, mean_epochs=8),
     ),
 }
 UNTRAINED = "ast, untrained"
 ABLATIONS: dict[str, tuple[EncoderConfig, TrainingConfig]] = {
-    UNTRAINED: (EncoderConfig(max_length=LENGTH), STAR),
-    "ast, from the mean": (EncoderConfig(max_length=LENGTH, contrast=0.0), STAR),
-    "ast, contrast 2": (EncoderConfig(max_length=LENGTH, contrast=2.0), STAR),
-    "ast, LeakyReLU": (EncoderConfig(max_length=LENGTH, leaky_relu=True), STAR),
-    "ast, max pool .1": (EncoderConfig(max_length=LENGTH, max_weight=0.1), STAR),
-    "ast, two layers": (EncoderConfig(max_length=LENGTH, layers=2), STAR),
-    "ast, hard negatives": (EncoderConfig(max_length=LENGTH), dataclasses.replace(STAR, hard_negatives=1)),
+    UNTRAINED: (_star(), STAR),
+    "ast, from the mean": (_star(contrast=0.0), STAR),
+    "ast, contrast 2": (_star(contrast=2.0), STAR),
+    "ast, LeakyReLU": (_star(leaky_relu=True), STAR),
+    "ast, max pool .1": (_star(max_weight=0.1), STAR),
+    "ast, two layers": (_star(layers=2), STAR),
+    "ast, hard negatives": (_star(), dataclasses.replace(STAR, hard_negatives=1)),
     "ast, softmax-like α": (
-        EncoderConfig(max_length=LENGTH, alpha=1.05),
+        _star(alpha=1.05),
         dataclasses.replace(STAR, alpha_lr=0.0),
     ),
 }

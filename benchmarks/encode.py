@@ -15,8 +15,8 @@ import torch
 
 from benchmarks.common import cpu_time, record
 from linker.encoders import Encoder, Precision, load_encoder
-from linker.encoders.star import PRESETS, StarConfig
-from linker.encoders.text import MODELS, ModelConfig, TextEncoder
+from linker.encoders.configs import PRESETS, ModelConfig, StarConfig
+from linker.encoders.text import MODELS, TextEncoder
 from linker.tokens import Vocabulary, WordTokenizer
 
 LENGTHS = (256, 1024, 4096)

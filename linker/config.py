@@ -7,7 +7,7 @@ import difflib
 import tomllib
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -52,23 +52,43 @@ def _override(values: dict[str, Any], text: str) -> None:
     values[name] = value
 
 
+def changed(default: T, values: Mapping[str, Any], where: str, prefix: str, also: Collection[str] = ()) -> T:
+    """Return the dataclass `default` with the `values` of a table, checked and converted.
+
+    `also` are keys of the table that are known but not the dataclass's. Raises ConfigError naming `where` and the key.
+    """
+    converted = _converted(type(default), values, where, prefix, also)
+    try:
+        return dataclasses.replace(default, **converted)  # type: ignore[type-var]  # T is a dataclass by contract
+    except ValueError as e:
+        raise ConfigError(f"{where}: {e}") from None
+
+
 def _build(cls: type[T], values: Mapping[str, Any], where: str, prefix: str) -> T:
-    hints = typing.get_type_hints(cls)
-    fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]  # T is a dataclass by contract
-    for key in values:
-        if key not in fields:
-            near = difflib.get_close_matches(key, fields, n=1)
-            hint = f"did you mean {prefix}{near[0]}?" if near else f"known here: {', '.join(fields)}"
-            raise ConfigError(f"{where}: unknown key {prefix}{key}: {hint}")
-    for name, field in fields.items():
+    if hasattr(cls, "read_table"):  # it chooses its fields by what the table says
+        return typing.cast("T", getattr(cls, "read_table")(values, where, prefix))  # noqa: B009 - for mypy's sake
+    for field in dataclasses.fields(cls):  # type: ignore[arg-type]  # T is a dataclass by contract
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-        if required and name not in values:
-            raise ConfigError(f"{where}: missing key {prefix}{name}")
-    converted = {k: _convert(hints[k], v, where, f"{prefix}{k}") for k, v in values.items()}
+        if required and field.name not in values:
+            raise ConfigError(f"{where}: missing key {prefix}{field.name}")
+    converted = _converted(cls, values, where, prefix)
     try:
         return cls(**converted)
     except ValueError as e:  # a dataclass may refuse in __post_init__
         raise ConfigError(f"{where}: {e}") from None
+
+
+def _converted(
+    cls: type[Any], values: Mapping[str, Any], where: str, prefix: str, also: Collection[str] = ()
+) -> dict[str, Any]:
+    hints = typing.get_type_hints(cls)
+    known = [*also, *(field.name for field in dataclasses.fields(cls))]
+    for key in values:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"did you mean {prefix}{near[0]}?" if near else f"known here: {', '.join(known)}"
+            raise ConfigError(f"{where}: unknown key {prefix}{key}: {hint}")
+    return {k: _convert(hints[k], v, where, f"{prefix}{k}") for k, v in values.items()}
 
 
 def _convert(hint: Any, value: Any, where: str, key: str) -> Any:

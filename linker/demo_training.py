@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import re
 from dataclasses import dataclass
@@ -87,6 +88,7 @@ def train_demo_encoder(out: Path, seed: int = 0) -> Path:
         from linker.training.loop import train
     except ImportError as e:
         raise MissingExtraError(f"training an encoder ({e.name} is missing)", "demo") from None
+    from linker.encoders.configs import PRESETS
     from linker.training.batches import Pairs
     from linker.training.config import DataConfig, EncoderConfig, TrainingConfig
     from linker.training.run import build_encoder, joined
@@ -100,7 +102,7 @@ def train_demo_encoder(out: Path, seed: int = 0) -> Path:
     held_out = Pairs([s.opening for s in dev], documents, [(i, len(known) + i) for i in range(len(dev))])
     data = DataConfig(out, out, out, word_vectors="lsa", dim=250, min_count=1)
     tokenizer, vectors = start_vectors(data, joined(pairs), seed)
-    model = EncoderConfig(heads=5, head_dim=20, max_weight=0.0)
+    model = EncoderConfig(dataclasses.replace(PRESETS["recommended"], heads=5, head_dim=20))
     settings = TrainingConfig(temperature=0.1, batch_size=32, epochs=6, lr=3e-4, max_length=128, seed=seed)
     train(build_encoder(model, tokenizer, vectors, seed), pairs, held_out, settings, out)
     return out

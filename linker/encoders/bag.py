@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 from torch import Tensor, nn
 from torch.nn import functional
 
-
-@dataclass(frozen=True, slots=True)
-class BagConfig:
-    """`dim` is the word vectors' dimension; `projection`, when given, the embedding's."""
-
-    dim: int = 300
-    projection: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.dim < 1 or (self.projection is not None and self.projection < 1):
-            raise ValueError("dim and projection must be at least 1")
-
-    @property
-    def output(self) -> int:
-        """The embedding's dimension."""
-        return self.projection or self.dim
+from linker.encoders.configs import BagConfig
 
 
 class BagOfVectors(nn.Module):

@@ -2,36 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-
-@dataclass(frozen=True, slots=True)
-class CnnConfig:
-    """`dim` is the word vectors' dimension; `projection` is the embedding's, by default `dim`."""
-
-    dim: int = 300
-    widths: tuple[int, ...] = (3, 4, 5)  # tokens that a filter sees
-    filters: int = 100  # of each width
-    dropout: float = 0.0  # share of the filters' answers, in training
-    projection: int | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "widths", tuple(self.widths))  # JSON gives a list
-        if not self.widths or min(self.dim, self.filters, *self.widths) < 1:
-            raise ValueError("dim, filters and widths must be at least 1, with one width or more")
-        if self.projection is not None and self.projection < 1:
-            raise ValueError("projection must be at least 1")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout = {self.dropout}: a share, at least 0 and below 1, is needed")
-
-    @property
-    def output(self) -> int:
-        """The embedding's dimension."""
-        return self.projection or self.dim
+from linker.encoders.configs import CnnConfig
 
 
 class TextCnn(nn.Module):

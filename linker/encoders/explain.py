@@ -177,7 +177,8 @@ def _without_words(encoder: Encoder, text: str) -> tuple[tuple[str, ...], Floats
 
 def _inside(encoder: TextEncoder, text: str) -> tuple[Floats | None, tuple[Attention, ...]]:
     """Return a star's shares [n] and attentions on a text; nothing for another model."""
-    from linker.encoders.star import StarConfig, StarTransformer
+    from linker.encoders.configs import StarConfig
+    from linker.encoders.star import StarTransformer
 
     module, config = encoder.module, encoder.config
     if not (isinstance(module, StarTransformer) and isinstance(config, StarConfig)):

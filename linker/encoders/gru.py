@@ -6,50 +6,11 @@ direction reads each text reversed within its own length, so that padding always
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-
-@dataclass(frozen=True, slots=True)
-class GruConfig:
-    """`dim` is the word vectors' dimension; `projection` the embedding's, by default `dim`, 0: the bare states.
-
-    `pooling` takes the last state of a text, or the mean of all: which the gradient reaches at once, so that it learns
-    from few links, and in which a long text does not forget how it began.
-    """
-
-    bidirectional: ClassVar[bool] = False
-    dim: int = 300
-    hidden: int = 256  # the state's dimension in each direction
-    layers: int = 1
-    projection: int | None = None
-    pooling: Literal["last", "mean"] = "last"
-
-    def __post_init__(self) -> None:
-        if min(self.dim, self.hidden, self.layers) < 1:
-            raise ValueError("dim, hidden and layers must be at least 1")
-        if self.projection is not None and self.projection < 0:
-            raise ValueError("projection must be at least 1, or 0 for none")
-        if self.pooling not in ("last", "mean"):
-            raise ValueError(f"pooling must be 'last' or 'mean', not {self.pooling!r}")
-
-    @property
-    def output(self) -> int:
-        """The embedding's dimension."""
-        states = self.hidden * (2 if self.bidirectional else 1)
-        return states if self.projection == 0 else self.projection or self.dim
-
-
-@dataclass(frozen=True, slots=True)
-class BiGruConfig(GruConfig):
-    """The same in both directions; the default has about as many parameters."""
-
-    bidirectional: ClassVar[bool] = True
-    hidden: int = 160
+from linker.encoders.configs import GruConfig
 
 
 class Gru(nn.Module):

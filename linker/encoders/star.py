@@ -10,54 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from linker.encoders.configs import StarConfig
 from linker.encoders.entmax import entmax
-
-
-@dataclass(frozen=True, slots=True)
-class StarConfig:
-    """The model's hyperparameters; `PRESETS` names two sets. `dim` is the vectors' and the embedding's dimension."""
-
-    dim: int = 300
-    heads: int = 10
-    head_dim: int = 30
-    window: int = 2  # c: tokens on either side
-    layers: int = 1  # T
-    alpha: float = 1.5  # where every head's α starts, between 1 and 2
-    token_key: bool = True  # from the second layer on, a token also attends to its own word vector
-    residual: bool = (
-        False  # add to the input, from a zero-initialised output: training starts at the mean of vectors
-    )
-    pre_norm: bool = (
-        False  # queries and keys see normalised vectors: a mean of many is too short to choose by
-    )
-    layer_norm: bool = False
-    leaky_relu: bool = False
-    contrast: float | None = None  # the relay starts at what the mean does not say; its heads share out `dim`
-    max_weight: float | None = None  # start of a learned weight on the max pool; None: the paper's fixed 1
-
-    def __post_init__(self) -> None:
-        if min(self.dim, self.heads, self.head_dim, self.layers) < 1 or self.window < 0:
-            raise ValueError("dim, heads, head_dim and layers must be at least 1 and window at least 0")
-        if not 1 < self.alpha < 2:
-            raise ValueError(f"alpha = {self.alpha}: a start strictly between 1 and 2 is needed")
-        if self.contrast is not None and not self.pre_norm:
-            raise ValueError(
-                "contrast is a factor of cosines: it needs pre_norm = true (the preset paper has neither)"
-            )
-
-
-PRESETS: dict[str, StarConfig] = {
-    "paper": StarConfig(),
-    "recommended": StarConfig(
-        heads=4, head_dim=32, residual=True, pre_norm=True, contrast=1.0, max_weight=0.0
-    ),
-}
 
 
 class StarTransformer(nn.Module):

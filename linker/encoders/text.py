@@ -19,15 +19,23 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from linker.encoders import Precision
-from linker.encoders.bag import BagConfig, BagOfVectors
-from linker.encoders.cnn import CnnConfig, TextCnn
-from linker.encoders.gru import BiGruConfig, Gru, GruConfig
-from linker.encoders.star import StarConfig, StarTransformer
+from linker.encoders.bag import BagOfVectors
+from linker.encoders.cnn import TextCnn
+from linker.encoders.configs import (
+    BagConfig,
+    BiGruConfig,
+    CnnConfig,
+    GruConfig,
+    ModelConfig,
+    StarConfig,
+    kind_of,
+)
+from linker.encoders.gru import Gru
+from linker.encoders.star import StarTransformer
 from linker.errors import InputError
 from linker.progress import bar
 from linker.tokens import PAD, Tokenizer
 
-ModelConfig = StarConfig | BagConfig | CnnConfig | GruConfig | BiGruConfig
 # One line a model: its name in config.json, its hyperparameters, and what builds it from (config, tokens).
 # Every model maps ids [B, L] and a mask [B, L] to vectors [B, d] and has an `embedding`.
 MODELS: dict[str, tuple[type[ModelConfig], Callable[[Any, int], nn.Module]]] = {
@@ -132,11 +140,6 @@ class TextEncoder:
         device = next(self.module.parameters()).device
         vectors: Tensor = self.module(*(x.to(device) for x in padded(ids)))
         return functional.normalize(vectors.float(), dim=-1)
-
-
-def kind_of(config: ModelConfig) -> str:
-    """Return the name in `MODELS` of the model that a configuration describes."""
-    return next(kind for kind, (settings, _) in MODELS.items() if type(config) is settings)
 
 
 def padded(ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:

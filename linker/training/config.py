@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, Self
 
+from linker.config import changed
+from linker.encoders.configs import KINDS, PRESETS, ModelConfig, kind_of
+from linker.errors import ConfigError
 from linker.training.miners import Miner
 
 
@@ -34,30 +38,47 @@ class DataConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class EncoderConfig:
-    """The model; what is not given is as the preset says. Its dimension is the word vectors'."""
+class _Choice:
+    """What a table `[encoder]` says beside the hyperparameters of its model."""
 
     kind: Literal["star", "bag", "cnn", "gru", "bigru"] = "star"
-    preset: Literal["paper", "recommended"] = "recommended"
-    heads: int | None = None
-    head_dim: int | None = None
-    window: int | None = None
-    layers: int | None = None  # of a star, gru or bigru
-    alpha: float | None = None
-    token_key: bool | None = None
-    residual: bool | None = None
-    layer_norm: bool | None = None
-    pre_norm: bool | None = None
-    leaky_relu: bool | None = None
-    contrast: float | None = None  # of a star: 0 starts at the mean of vectors
-    max_weight: float | None = None
-    widths: tuple[int, ...] | None = None  # of a cnn's filters
-    filters: int | None = None  # of each width
-    dropout: float | None = None  # of a cnn
-    hidden: int | None = None  # of a gru or bigru
-    pooling: Literal["last", "mean"] | None = None  # of a gru or bigru: its last state, or the mean of all
-    projection: int | None = None  # of all but a star
+    preset: Literal["paper", "recommended"] = "recommended"  # of a star
+    max_length: int = 512
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderConfig:
+    """The model. In a file, `kind` and `preset` choose it, and its hyperparameters stand beside them.
+
+    The model's `dim` is that of the word vectors, so a file does not give it.
+    """
+
+    model: ModelConfig = PRESETS["recommended"]
     max_length: int = 512  # tokens when encoding
+
+    @property
+    def kind(self) -> str:
+        """The name of the model."""
+        return kind_of(self.model)
+
+    @classmethod
+    def read_table(cls, values: Mapping[str, Any], where: str, prefix: str) -> Self:
+        """Read the table `[encoder]` of a file. Raises ConfigError naming `where` and the key."""
+        mine = {f.name for f in dataclasses.fields(_Choice)}
+        choice = changed(_Choice(), {k: v for k, v in values.items() if k in mine}, where, prefix)
+        model = PRESETS[choice.preset] if choice.kind == "star" else KINDS[choice.kind]()
+        rest = {key: value for key, value in values.items() if key not in mine}
+        own = {f.name for f in dataclasses.fields(model)}
+        for key in rest:
+            if key == "dim":
+                raise ConfigError(f"{where}: {prefix}dim is that of the word vectors: leave it out")
+            if key not in own and any(
+                key == f.name for kind in KINDS.values() for f in dataclasses.fields(kind)
+            ):
+                raise ConfigError(
+                    f"{where}: {prefix}{key} means nothing to the kind {choice.kind!r}: leave it out"
+                )
+        return cls(changed(model, rest, where, prefix, also=sorted(mine)), choice.max_length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +165,3 @@ class TrainConfig:
     output: OutputConfig
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
-
-
-def given(config: EncoderConfig, names: set[str]) -> dict[str, int | float | bool | tuple[int, ...]]:
-    """Return what the file sets among `names`."""
-    values = dataclasses.asdict(config)
-    return {name: values[name] for name in values if name in names and values[name] is not None}

@@ -11,13 +11,13 @@ import torch
 from indexes.interface import Document
 from linker.corpora import read_corpus, read_queries
 from linker.encoders import folder as folders
-from linker.encoders.star import PRESETS
-from linker.encoders.text import MODELS, ModelConfig, TextEncoder
+from linker.encoders.configs import BagConfig
+from linker.encoders.text import TextEncoder
 from linker.errors import ConfigError, InputError
 from linker.evaluation.trec import read_qrels
 from linker.tokens import Tokenizer
 from linker.training.batches import Pairs
-from linker.training.config import EncoderConfig, TrainConfig, TrainingConfig, given
+from linker.training.config import EncoderConfig, TrainConfig, TrainingConfig
 from linker.training.loop import train
 from linker.training.negatives import mine_negatives
 from linker.training.parallel import World, join, leave
@@ -69,7 +69,9 @@ def learn_as_mean(
 ) -> Matrix:
     """Return the word vectors after `mean_epochs` as a bag; a checkpoint of its own is under training/mean."""
     training = config.training
-    bag = build_encoder(EncoderConfig(kind="bag"), tokenizer, vectors, training.seed)
+    bag = build_encoder(
+        EncoderConfig(BagConfig(), config.encoder.max_length), tokenizer, vectors, training.seed
+    )
     size = min(512, max(32, len(pairs.links) // 16))  # a small corpus needs its steps
     settings = TrainingConfig(
         temperature=0.07, lr=3e-3, max_length=2000, word_dropout=0.3, batch_size=size,
@@ -103,24 +105,14 @@ def joined(pairs: Pairs) -> list[str]:
 def build_encoder(config: EncoderConfig, tokenizer: Tokenizer, vectors: Matrix, seed: int) -> TextEncoder:
     """Build an untrained encoder over word vectors float32 [tokenizer.size, d]; the seed decides its other weights."""
     torch.manual_seed(seed)
-    encoder = TextEncoder.new(_model_config(config, vectors.shape[1]), tokenizer, config.max_length)
+    try:
+        model = dataclasses.replace(config.model, dim=vectors.shape[1])
+    except ValueError as e:
+        raise ConfigError(f"[encoder]: {e}") from None
+    encoder = TextEncoder.new(model, tokenizer, config.max_length)
     with torch.no_grad():
         encoder.module.get_submodule("embedding").get_parameter("weight").copy_(torch.from_numpy(vectors))
     return encoder
-
-
-def _model_config(config: EncoderConfig, dim: int) -> ModelConfig:
-    model: ModelConfig = PRESETS[config.preset] if config.kind == "star" else MODELS[config.kind][0]()
-    names = {field.name for field in dataclasses.fields(model)}
-    for name in given(
-        config, {f.name for f in dataclasses.fields(config)} - {"kind", "preset", "max_length"}
-    ):
-        if name not in names:
-            raise ConfigError(f"encoder.{name} means nothing to the kind {config.kind!r}: leave it out")
-    try:
-        return dataclasses.replace(model, dim=dim, **given(config, names))  # type: ignore[arg-type]  # by field name
-    except ValueError as e:
-        raise ConfigError(f"[encoder]: {e}") from None
 
 
 def read_pairs(config: TrainConfig) -> tuple[Pairs, Pairs | None]:

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from linker.encoders.attention import sparsity, tapped
-from linker.encoders.bag import BagConfig
-from linker.encoders.star import StarConfig, StarTransformer
+from linker.encoders.configs import BagConfig, StarConfig
+from linker.encoders.star import StarTransformer
 from linker.encoders.text import TextEncoder, padded
 from linker.tokens import Vocabulary, WordTokenizer
 

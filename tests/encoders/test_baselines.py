@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from linker.encoders.cnn import CnnConfig, TextCnn
-from linker.encoders.gru import BiGruConfig, Gru, GruConfig
-from linker.encoders.star import StarConfig, StarTransformer
+from linker.encoders.cnn import TextCnn
+from linker.encoders.configs import BiGruConfig, CnnConfig, GruConfig, StarConfig
+from linker.encoders.gru import Gru
+from linker.encoders.star import StarTransformer
 
 LENGTHS = [5, 0, 1, 9, 2]
 CONFIGS: dict[str, CnnConfig | GruConfig] = {

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from linker.encoders import folder as folders
 from linker.encoders.attention import tapped
-from linker.encoders.bag import BagConfig
+from linker.encoders.configs import BagConfig, StarConfig
 from linker.encoders.explain import Attention, explain
-from linker.encoders.star import StarConfig, StarTransformer
+from linker.encoders.star import StarTransformer
 from linker.encoders.text import TextEncoder, padded
 from linker.tokens import Vocabulary, WordTokenizer
 from tests.helpers import HashEncoder, linker

@@ -12,9 +12,10 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from linker.encoders.bag import BagConfig, BagOfVectors
+from linker.encoders.bag import BagOfVectors
+from linker.encoders.configs import PRESETS, BagConfig, StarConfig
 from linker.encoders.entmax import entmax
-from linker.encoders.star import PRESETS, StarConfig, StarTransformer, length_free
+from linker.encoders.star import StarTransformer, length_free
 
 SMALL = StarConfig(dim=12, heads=3, head_dim=5)
 VARIANTS = {

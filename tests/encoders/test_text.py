@@ -13,11 +13,9 @@ import torch
 
 from linker.encoders import Encoder, load_encoder
 from linker.encoders import folder as folders
-from linker.encoders.bag import BagConfig, sif_scaled
-from linker.encoders.cnn import CnnConfig
-from linker.encoders.gru import BiGruConfig, GruConfig
-from linker.encoders.star import StarConfig
-from linker.encoders.text import ModelConfig, TextEncoder
+from linker.encoders.bag import sif_scaled
+from linker.encoders.configs import BagConfig, BiGruConfig, CnnConfig, GruConfig, ModelConfig, StarConfig
+from linker.encoders.text import TextEncoder
 from linker.errors import InputError, LinkerError
 from linker.tokens import Vocabulary, WordTokenizer
 

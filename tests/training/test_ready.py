@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from linker.config import load
+from linker.encoders.configs import PRESETS
 from linker.encoders.star import StarTransformer
 from linker.errors import ConfigError
 from linker.training import ready
@@ -28,7 +29,8 @@ def test_a_ready_file_is_whole_but_for_the_data(name: str) -> None:
     config = load(ready.find(Path(name), DATA), TrainConfig, DATA)
     star = name in ("ast", "ast-paper", "distil")
     assert config.encoder.kind == ("star" if star else name)
-    assert config.encoder.preset == ("paper" if name == "ast-paper" else "recommended")
+    if star:
+        assert config.encoder.model == PRESETS["paper" if name == "ast-paper" else "recommended"]
     assert config.training.teacher == ("minilm" if name == "distil" else None)
     assert config.data.queries == Path("q.jsonl")
     assert linker("train", "--show", name).stdout == ready.text_of(name)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from linker.encoders.star import PRESETS, StarConfig
+from linker.encoders.configs import PRESETS, StarConfig
 from linker.encoders.text import TextEncoder
 from linker.tokens import Vocabulary, WordTokenizer
 from linker.training.batches import Pairs
