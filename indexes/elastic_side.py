@@ -21,7 +21,7 @@ from indexes.breaker import Breaker
 from indexes.collection import read_rows
 from indexes.documents import DocumentStore
 from indexes.elastic import ElasticText, ElasticVectors
-from indexes.elastic_client import ElasticSettings
+from indexes.elastic_client import ElasticSettings, remember
 from indexes.elastic_mapping import FORMAT, PREFIX, meta_terms, stored_vectors
 from indexes.elastic_store import ElasticStore
 from indexes.interface import BackendUnavailableError, IndexesError, RowSearch
@@ -132,7 +132,9 @@ def rebuild(directory: Path, changes: dict[str, Any]) -> Manifest:
     """
     with storage.write_lock(directory):
         manifest = storage.load_checked(directory)
-        settings = dataclasses.replace(ElasticSettings.from_json(manifest.elastic), **changes)
+        settings = dataclasses.replace(
+            ElasticSettings.from_json(manifest.elastic), **changes, named="urls" in changes
+        )
         documents = DocumentStore(directory, manifest.segments)
         rows = read_rows(directory, manifest, documents)
         coming = ElasticStore(settings).next_generation(*vector_kind(manifest))
@@ -142,6 +144,7 @@ def rebuild(directory: Path, changes: dict[str, Any]) -> Manifest:
             if (found := coming.count()) != manifest.documents:
                 raise BackendUnavailableError(f"{found} of {manifest.documents} documents arrived: try again")
             coming.promote()
+            remember(settings)
         finally:
             coming.close()
         if changes:

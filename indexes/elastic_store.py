@@ -56,10 +56,10 @@ class ElasticStore:
     def __init__(
         self, settings: ElasticSettings, timeout: float | None = None, bulk: BulkSettings | None = None
     ) -> None:
-        """Connect; nothing is sent. `timeout` in seconds ends a search. Raises MissingExtraError."""
+        """Connect; nothing is sent. `timeout` (seconds) ends a search. Raises what `connect` does."""
         check_name(settings.index)
         self.settings = settings
-        self.client: Elasticsearch = connect(settings.urls, timeout)
+        self.client: Elasticsearch = connect(settings, timeout)
         self._patient = self.client.options(request_timeout=WRITE_SECONDS)
         self._preference = secrets.token_hex(8)  # the same copies answer this process, so equal stays equal
         self._target = settings.index

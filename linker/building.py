@@ -72,11 +72,13 @@ def _reach(settings: ElasticSettings | None) -> None:
     """Raise BackendUnavailableError, before anything is written, if there is a server and it does not answer."""
     if settings is None:
         return
+    from indexes.elastic_client import remember
     from indexes.elastic_store import ElasticStore
 
     store = ElasticStore(settings)
     try:
         store.exists()
+        remember(settings)
     finally:
         store.close()
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import typer
 
+from indexes import elastic_trust
 from indexes.errors import IndexesError
 from linker.cli import (
     bucc,
@@ -106,6 +107,7 @@ def _version(version: bool = typer.Option(False, "--version", help="Print the ve
 
 def main() -> None:
     """Run the command line; a user's mistake is one line on stderr and exit status 1, wrong usage is 2."""
+    elastic_trust.confirm = elastic.confirm_host
     try:
         app()
     except (LinkerError, IndexesError) as e:

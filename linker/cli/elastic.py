@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -79,6 +80,12 @@ def rebuild(
         print_json({"documents": manifest.documents, "generation": manifest.generation, **manifest.elastic})
     else:
         print(f"{directory}: {manifest.documents} documents on {', '.join(manifest.elastic['urls'])}")
+
+
+def confirm_host(hosts: str) -> bool:
+    """Ask whether credentials may go to a host that only an index names; on a terminal alone."""
+    question = f"the index names {hosts}: send the credentials there?"
+    return sys.stdin.isatty() and sys.stderr.isatty() and typer.confirm(question, err=True)
 
 
 def differences(directory: Path) -> list[str]:
