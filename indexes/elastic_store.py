@@ -18,6 +18,7 @@ import orjson
 
 from indexes.elastic_bulk import Bulk, BulkSettings, Operation, Outcome
 from indexes.elastic_client import (
+    PING_SECONDS,
     WRITE_SECONDS,
     ElasticSettings,
     api_error,
@@ -199,6 +200,14 @@ class ElasticStore:
         if response.get("timed_out") or response.get("_shards", {}).get("failed"):
             raise BackendUnavailableError(f"{self.settings.index} could answer a search only in part")
         return [hit["sort"] for hit in response.get("hits", {}).get("hits", ())]
+
+    def ping(self) -> None:
+        """Return if the index would answer a search. Raises BackendUnavailableError, IndexesError."""
+        with self.errors():
+            self.client.options(max_retries=0, request_timeout=PING_SECONDS).search(
+                index=self.settings.index, size=0, terminate_after=1, track_total_hits=False,
+                allow_partial_search_results=False,
+            )  # fmt: skip
 
     def rows(self, after: int = -1) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield (row, stored fields) of every visible document beyond row `after`, ascending."""

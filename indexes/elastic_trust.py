@@ -33,10 +33,19 @@ def origin(url: str) -> str:
             "put them into LINKER_ELASTIC_USER and LINKER_ELASTIC_PASSWORD"
         )
     parts = ADDRESS.fullmatch(url)
-    if parts is None:
+    if parts is None or not _is_possible(parts[2], parts[3]):
         raise IndexesError(f"cannot use the address {url.partition('?')[0]!r}: write http(s)://HOST:PORT")
     scheme, host, port = (part and part.lower() for part in parts.groups())
     return f"{scheme}://{host}:{int(port or PORTS[scheme])}"
+
+
+def _is_possible(host: str, port: str | None) -> bool:
+    if host.startswith("["):
+        try:
+            ipaddress.IPv6Address(host[1:-1])
+        except ValueError:
+            return False
+    return 0 < int(port or 1) < 1 << 16
 
 
 def path() -> Path:

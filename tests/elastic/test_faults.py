@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from indexes.breaker import Breaker, BreakerSettings
+from indexes.breaker import Breaker
 from indexes.elastic import ElasticText
 from indexes.elastic_bulk import BulkSettings
 from indexes.elastic_client import ElasticSettings
@@ -65,11 +65,7 @@ def engine(node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engin
     filled = Engine(tmp_path / "index", encoder=HashEncoder())
     filled.add(corpus(200))
     monkeypatch.setenv("LINKER_ELASTIC_TIMEOUT", str(TIMEOUT))
-    engine = Engine(tmp_path / "index", encoder=HashEncoder())
-    # trials as often as at first, so that the tests need not wait for a minute's pause to end
-    engine.collection.text = Breaker(breaker(engine).side, BreakerSettings(longest=5.0))
-    engine.collection.hybrid.text = engine.collection.text
-    return engine
+    return Engine(tmp_path / "index", encoder=HashEncoder())
 
 
 def corpus(count: int, prefix: str = "d") -> list[Document]:
@@ -125,6 +121,34 @@ def test_a_server_that_hangs_degrades_the_answer_and_recovers_by_itself(engine: 
         assert sum(refused) > 40  # the server is asked now and then: 50 timeouts would take minutes
         assert time.monotonic() - start < 50 * TIMEOUT
     assert same(recovered(engine), whole)
+    assert not breaker(engine).is_open
+
+
+def test_hybrid_is_back_after_a_few_pings_however_long_the_server_was_away(
+    engine: Engine, node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = engine.search(WORDS, 20)
+    side = breaker(engine).side
+    pinged, back, before = [0], threading.Event(), side.ping
+
+    def ping() -> None:
+        pinged[0] += 1
+        before()
+        back.set()
+
+    monkeypatch.setattr(side, "ping", ping)
+    with stopped(node):
+        engine.search(WORDS, 20)
+        assert engine.search(WORDS, 20).degraded
+        end = time.monotonic() + 300
+        while pinged[0] < 6:  # pauses that double would have reached minutes by then
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        assert not back.is_set()
+        missed = pinged[0]
+    assert back.wait(PATIENCE)
+    assert pinged[0] <= missed + 5
+    assert same(engine.search(WORDS, 20), whole)  # the first search after the ping is the trial, and complete
     assert not breaker(engine).is_open
 
 

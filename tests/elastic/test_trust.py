@@ -213,7 +213,8 @@ def test_loopback_may_be_plain(hosts: Path, host: str) -> None:
     "url",
     ["http://127.0.0.1:9200\\@evil:9200", "http://127.0.0.1:9200@evil:9200", "http://127.0.0.1#@evil",
      "http://127.0.0.1:9200?@evil", "http://127.0.0.1:9200 evil", "http://evil\t:9200", "http://evil\n",
-     "http://evil:9200:9200", "http://ｅvil", "http://evil:٩", "http://[::1]evil", "http://%31", "http:evil", "//evil"],
+     "http://evil:9200:9200", "http://ｅvil", "http://evil:٩", "http://[::1]evil", "http://%31", "http:evil", "//evil",
+     "http://evil:0", "http://evil:65536", "http://[:::]:9200"],
 )  # fmt: skip
 def test_an_address_that_two_readers_may_read_differently_is_refused(url: str) -> None:
     with pytest.raises(IndexesError):
