@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,150}(\.\d+)?")
-DELETED_AT_ONCE = 10_000
+ROWS_AT_ONCE = 10_000
 PASSING = (429, 502, 503, 504)  # what a node says that is busy, or that lost another
 PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # seconds between tries
 
@@ -158,10 +158,14 @@ class ElasticStore:
         items = (next(iter(item.values())) for item in answer.body["items"])
         return [Outcome(i["status"], reason_of(i["error"]) if "error" in i else "") for i in items]
 
-    def count(self) -> int:
-        """Return the number of documents that searches see."""
+    def count(self, query: Mapping[str, Any] | None = None) -> int:
+        """Return the number of documents that searches see, or of those that match a query."""
         with self.errors():
-            return int(self.client.count(index=self._target)["count"])
+            return int(self.client.count(index=self._target, query=query)["count"])
+
+    def count_rows(self, rows: RowArray) -> int:
+        """Return how many of the rows are there."""
+        return sum(self.count(query) for query in _queries(rows))
 
     def msearch(self, bodies: Sequence[Mapping[str, Any]]) -> list[list[list[float]]]:
         """Return the sort values (score, row) of each search's hits; partial answers are refused.
@@ -240,8 +244,8 @@ class ElasticStore:
             self._patient.indices.refresh(index=self._target)
         self._delete_by({"range": {"row": {"gte": rows}}})
         if self.count() != documents:
-            for start in range(0, len(dead), DELETED_AT_ONCE):
-                self._delete_by({"terms": {"row": dead[start : start + DELETED_AT_ONCE].tolist()}})
+            for query in _queries(dead):
+                self._delete_by(query)
         return self.count()
 
     def _delete_by(self, query: Mapping[str, Any]) -> None:
@@ -293,6 +297,12 @@ class ElasticStore:
             names = [n for n in names if bool(kept.fullmatch(n)) != numberings]
             if names:
                 self._patient.indices.delete(index=names, ignore_unavailable=True)
+
+
+def _queries(rows: RowArray) -> Iterator[dict[str, Any]]:
+    """Yield queries for the rows, each for no more than the server takes at once."""
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        yield {"terms": {"row": rows[start : start + ROWS_AT_ONCE].tolist()}}
 
 
 def _body(body: Mapping[str, Any]) -> bytes:
