@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import shutil
 import ssl
 import subprocess
 from collections.abc import Iterator
@@ -35,12 +34,7 @@ def hashed(password: str) -> str:
 @pytest.fixture(scope="module")
 def secured() -> Iterator[tuple[Node, Path]]:
     """A server that wants a password over TLS, and the file with the authority to trust."""
-    try:
-        elastic_server.wanted()
-    except elastic_server.NoServerError as e:
-        pytest.skip(str(e))
-    if shutil.which("openssl") is None:
-        pytest.skip("no openssl to make a certificate with")
+    elastic_server.require()
     with elastic_server.folder() as folder:
         certificate, key = folder / "ca.pem", folder / "key.pem"
         subprocess.run(
