@@ -9,7 +9,7 @@ from collections.abc import Callable
 import typer
 
 from indexes import elastic_trust
-from indexes.errors import IndexesError
+from indexes.errors import IndexesError, MissingExtraError
 from linker.cli import (
     bucc,
     doctor,
@@ -25,7 +25,7 @@ from linker.cli import (
     sts,
     tune,
 )
-from linker.errors import LinkerError
+from linker.errors import EXTRA_OF, LinkerError
 
 app = typer.Typer(
     name="linker",
@@ -112,6 +112,11 @@ def main() -> None:
         app()
     except (LinkerError, IndexesError) as e:
         _fail(str(e))
+    except ModuleNotFoundError as e:
+        extra = EXTRA_OF.get((e.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        _fail(str(MissingExtraError(f"this command ({e.name} is missing)", extra)))
     except BrokenPipeError:  # the reader of our output has enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as e:
