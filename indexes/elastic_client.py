@@ -80,7 +80,7 @@ def connect(settings: ElasticSettings, timeout: float | None = None) -> Elastics
         elastic_trust.check(urls, named=settings.named)
     return Elasticsearch(
         list(dict.fromkeys(urls)),
-        headers={"authorization": authorization} if authorization else None,
+        headers={"authorization": authorization} if authorization else {},
         sniff_on_start=False,
         sniff_before_requests=False,
         sniff_on_node_failure=False,

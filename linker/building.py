@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from indexes import manifest as manifests
-from indexes.elastic_client import ElasticSettings
+from indexes.elastic_client import ElasticSettings, remember
 from indexes.interface import IndexesError
 from indexes.manifest import BuildRecord, EncoderRecord, Manifest
 from indexes.writer import Writer
@@ -72,7 +72,6 @@ def _reach(settings: ElasticSettings | None) -> None:
     """Raise BackendUnavailableError, before anything is written, if there is a server and it does not answer."""
     if settings is None:
         return
-    from indexes.elastic_client import remember
     from indexes.elastic_store import ElasticStore
 
     store = ElasticStore(settings)
