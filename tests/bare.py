@@ -6,10 +6,13 @@ command does its work, or names the extra that it lacks; a traceback is a failur
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
 import subprocess
 import sys
+import traceback
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -47,7 +50,7 @@ RUNS = {
     "link": ("pages.jsonl pages.jsonl --method hapax --source-language en --target-language en", ""),
     "bucc prepare": ("pages.jsonl pages.jsonl", ""),
     "bucc evaluate": ("qrels.txt --runs bm25.run", ""),
-    "train": ("ast", "train"),
+    "train": ("ast --set data.queries=q --set data.documents=d --set data.train=t --out m", "train"),
     "plot": ("model", "plot"),
     "encode": ("minilm texts.txt --out v.npy", "pretrained"),
     "explain": ("model --text a --text b", "train"),
@@ -106,15 +109,18 @@ def write_files() -> None:
 
 
 def run(command: str, arguments: str, extra: str) -> str:
-    """Run a command; return what is wrong with it, or nothing."""
-    program = str(Path(sys.executable).with_name("linker"))
-    done = subprocess.run(
-        [program, *command.split(), *arguments.split()],
-        capture_output=True, text=True, check=False, timeout=120, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-    shown = done.stdout + done.stderr
-    if "Traceback" in shown:
-        return f"a traceback: {shown}"
+    """Run a command in this process; return what is wrong with it, or nothing."""
+    sys.argv = ["linker", *command.split(), *arguments.split()]
+    taken = io.BytesIO()
+    stream = io.TextIOWrapper(taken, encoding="utf-8", write_through=True)
+    try:
+        with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
+            cli.main()
+    except SystemExit:
+        pass
+    except BaseException:
+        return traceback.format_exc()
+    shown = taken.getvalue().decode()
     if extra and install(extra) not in shown:
         return f"it does not name the extra {extra!r}: {shown}"
     return ""
@@ -128,6 +134,9 @@ def main() -> None:
         sys.exit(f"tests/bare.py and the command line differ: {', '.join(sorted(missing))}")
     (block,) = re.findall(r"```python\n(.*?)```", Path(sys.argv[1]).read_text(encoding="utf-8"), re.DOTALL)
     exec(compile(block, "README.md", "exec"), {})
+    subprocess.run(
+        [str(Path(sys.executable).with_name("linker")), "--version"], check=True, stdout=subprocess.DEVNULL
+    )
     write_files()
     runs = [*((c, *rest) for c, rest in RUNS.items()), *MORE]
     wrong = [f"linker {c} {a}: {w}" for c, a, extra in runs if (w := run(c, a, extra))]
