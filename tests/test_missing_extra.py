@@ -11,6 +11,7 @@ import pytest
 
 from indexes.errors import install
 from linker.errors import EXTRA_OF
+from tests import bare
 from tests.helpers import ROOT, linker
 
 COMMANDS = (
@@ -45,6 +46,10 @@ def test_a_command_without_its_library_names_the_extra(tmp_path: Path) -> None:
     for line in lines:
         assert line.startswith("error: this command (")
         assert line.endswith(install("train"))
+
+
+def test_ci_tries_every_command() -> None:
+    assert bare.commands() == set(bare.RUNS), "say in tests/bare.py with which arguments it runs"
 
 
 def test_the_extras_exist() -> None:
