@@ -32,6 +32,7 @@ $(BIN)/uv: requirements/bootstrap.txt
 $(VENV)/.demo $(VENV)/.dev: $(VENV)/.%: requirements/%.txt pyproject.toml setup.py indexes/scan.c indexes/postings.c | $(BIN)/uv
 	@echo "setting up $(VENV) from requirements/$*.txt (about 2.5 GB the first time, most of it PyTorch)" >&2
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip install -q --require-hashes -r requirements/$*.txt
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip uninstall -q linker 2>/dev/null || true # its name until 0.1
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip install -q --no-deps --no-build-isolation -e .
 	@touch $@
 

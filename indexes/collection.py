@@ -15,7 +15,14 @@ from indexes.certified import ExactScan
 from indexes.documents import DocumentStore
 from indexes.fusion import Fusion
 from indexes.hybrid import HybridIndex, OnFailure, SearchSettings, Unavailable
-from indexes.interface import DamagedError, Document, Matrix, MissingExtraError, RowSearch
+from indexes.interface import (
+    BackendUnavailableError,
+    DamagedError,
+    Document,
+    Matrix,
+    MissingExtraError,
+    RowSearch,
+)
 from indexes.manifest import Manifest
 from indexes.rows import Rows
 from indexes.vectors import FaissIndex
@@ -99,7 +106,7 @@ class Collection:
 
         try:
             return open_sides(self.manifest, self.rows)
-        except MissingExtraError as error:
+        except BackendUnavailableError as error:
             side = Unavailable(error)
             return side, side if vector_kind(self.manifest)[0] else None
 

@@ -71,6 +71,10 @@ class _Side:
         self.store.flush()
         self._removed.clear()
 
+    def ping(self) -> None:
+        """Return if the server would answer a search. Raises BackendUnavailableError, IndexesError."""
+        self.store.ping()
+
     def close(self) -> None:
         """Stop threads and close connections."""
         self.store.close()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
+from indexes import elastic_trust
 from indexes.interface import BackendUnavailableError, IndexesError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -19,32 +21,28 @@ if TYPE_CHECKING:
 PREFIX = "LINKER_ELASTIC_"
 SEARCH_SECONDS = 10.0
 WRITE_SECONDS = 60.0
+PING_SECONDS = 1.5
 BUSY = (429, 502, 503, 504)  # the server may answer later
 
 
 @dataclass(frozen=True, slots=True)
 class ElasticSettings:
-    """Where an index lives and how it is laid out; nothing secret. `index` is the alias that is searched."""
+    """Where an index lives and how it is laid out; nothing secret. `index` is the alias that is searched.
+
+    `named` says that the caller gave the addresses: credentials go to those without another question.
+    """
 
     urls: tuple[str, ...]
     index: str
     shards: int = 1
     replicas: int = 0
+    named: bool = field(default=True, compare=False)
 
     def __post_init__(self) -> None:
         if not self.urls:
             raise IndexesError("no address of Elasticsearch: give --url http://HOST:9200")
         for url in self.urls:
-            parts = urlsplit(url)
-            if parts.scheme not in ("http", "https") or not parts.hostname:
-                raise IndexesError(
-                    f"cannot use the address {parts.hostname or url!r}: write http(s)://HOST:PORT"
-                )
-            if parts.username or parts.password:
-                raise IndexesError(
-                    f"the address of {parts.hostname} holds a user or password, which would be stored: "
-                    f"put them into {PREFIX}USER and {PREFIX}PASSWORD"
-                )
+            elastic_trust.origin(url)
         if self.shards < 1 or self.replicas < 0:
             raise IndexesError(f"{self.shards} shards, {self.replicas} replicas: at least 1 and 0 are needed")
 
@@ -59,15 +57,16 @@ class ElasticSettings:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> ElasticSettings:
-        """Read what `to_json` wrote."""
-        return cls(tuple(values["urls"]), values["index"], values["shards"], values["replicas"])
+        """Read what `to_json` wrote into a manifest, which may come from elsewhere: its addresses are not `named`."""
+        return cls(tuple(values["urls"]), values["index"], values["shards"], values["replicas"], named=False)
 
 
-def connect(urls: Sequence[str], timeout: float | None = None) -> Elasticsearch:
+def connect(settings: ElasticSettings, timeout: float | None = None) -> Elasticsearch:
     """Return a client whose searches end after `timeout` seconds (default: LINKER_ELASTIC_TIMEOUT, or 10).
 
     Nothing is sent yet. The time is divided among the addresses, so that a dead node leaves some for the next.
-    Raises MissingExtraError, IndexesError for credentials that cannot be read.
+    Redirects are not followed, and no node brings in another. Raises MissingExtraError, UntrustedHostError when
+    there are credentials that must not go there, IndexesError for credentials that cannot be read.
     """
     try:
         from elasticsearch import Elasticsearch
@@ -76,14 +75,21 @@ def connect(urls: Sequence[str], timeout: float | None = None) -> Elasticsearch:
     for name in ("elasticsearch", "elastic_transport"):
         logging.getLogger(name).addHandler(logging.NullHandler())  # we report failures ourselves
     seconds = _timeout() if timeout is None else timeout
+    urls, authorization = settings.urls, _authorization()
+    if authorization:
+        elastic_trust.check(urls, named=settings.named)
     return Elasticsearch(
-        list(urls),
+        list(dict.fromkeys(urls)),
+        headers={"authorization": authorization} if authorization else {},
+        sniff_on_start=False,
+        sniff_before_requests=False,
+        sniff_on_node_failure=False,
         request_timeout=seconds / len(urls),
         max_retries=max(
             1, len(urls) - 1
         ),  # one address: a connection that was closed while idle is opened anew
         retry_on_timeout=len(urls) > 1,
-        **_credentials(),
+        **_authority(),
     )
 
 
@@ -98,32 +104,48 @@ def _timeout() -> float:
     return seconds
 
 
-def _credentials() -> dict[str, Any]:
-    """Return the client's options for who we are and whom we trust."""
-    options: dict[str, Any] = {}
+def remember(settings: ElasticSettings) -> None:
+    """Trust addresses that the caller named, for later: the next process knows them only from a manifest."""
+    if settings.named and _authorization():
+        elastic_trust.remember(settings.urls)
+
+
+def _authorization() -> str:
+    """Return the header that says who we are; empty without credentials."""
     key, user, password = (_secret(name) for name in ("API_KEY", "USER", "PASSWORD"))
     if key and user:
         raise IndexesError(f"both {PREFIX}API_KEY and {PREFIX}USER are set: use one of them")
+    if not re.fullmatch(r"[!-~]*", key):
+        raise IndexesError(f"{PREFIX}API_KEY holds characters that no API key has: give its encoded form")
+    if ":" in user:
+        raise IndexesError(f"{PREFIX}USER holds a colon, which no user's name may: give the name alone")
     if key:
-        options["api_key"] = key
-    elif user:
-        options["basic_auth"] = (user, password)
-    if authority := os.environ.get(f"{PREFIX}CA"):
-        if not Path(authority).is_file():
-            raise IndexesError(f"{PREFIX}CA names no file: {authority}")
-        options["ca_certs"] = authority
-    return options
+        return f"ApiKey {key}"
+    return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}" if user else ""
+
+
+def _authority() -> dict[str, Any]:
+    """Return the client's option for the certificate authority to trust."""
+    authority = os.environ.get(f"{PREFIX}CA")
+    if not authority:
+        return {}
+    if not Path(authority).is_file():
+        raise IndexesError(f"{PREFIX}CA names no file: {authority}")
+    return {"ca_certs": authority}
 
 
 def _secret(name: str) -> str:
     """Return what the variable, or the file that NAME_FILE names, holds."""
-    file = os.environ.get(f"{PREFIX}{name}_FILE")
-    if not file:
-        return os.environ.get(f"{PREFIX}{name}", "")
+    variable = f"{PREFIX}{name}"
+    file = os.environ.get(f"{variable}_FILE")
     try:
-        return Path(file).read_text(encoding="utf-8").strip()
+        if file:
+            return Path(file).read_text(encoding="utf-8").strip()
+        return os.environb.get(variable.encode(), b"").decode()
     except OSError as e:
-        raise IndexesError(f"cannot read the file that {PREFIX}{name}_FILE names: {e.strerror}") from None
+        raise IndexesError(f"cannot read the file that {variable}_FILE names: {e.strerror}") from None
+    except UnicodeDecodeError:
+        raise IndexesError(f"{variable}, or the file that {variable}_FILE names, is not UTF-8 text") from None
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ import orjson
 
 from indexes.elastic_bulk import Bulk, BulkSettings, Operation, Outcome
 from indexes.elastic_client import (
+    PING_SECONDS,
     WRITE_SECONDS,
     ElasticSettings,
     api_error,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,150}(\.\d+)?")
-DELETED_AT_ONCE = 10_000
+ROWS_AT_ONCE = 10_000
 PASSING = (429, 502, 503, 504)  # what a node says that is busy, or that lost another
 PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # seconds between tries
 
@@ -56,10 +57,10 @@ class ElasticStore:
     def __init__(
         self, settings: ElasticSettings, timeout: float | None = None, bulk: BulkSettings | None = None
     ) -> None:
-        """Connect; nothing is sent. `timeout` in seconds ends a search. Raises MissingExtraError."""
+        """Connect; nothing is sent. `timeout` (seconds) ends a search. Raises what `connect` does."""
         check_name(settings.index)
         self.settings = settings
-        self.client: Elasticsearch = connect(settings.urls, timeout)
+        self.client: Elasticsearch = connect(settings, timeout)
         self._patient = self.client.options(request_timeout=WRITE_SECONDS)
         self._preference = secrets.token_hex(8)  # the same copies answer this process, so equal stays equal
         self._target = settings.index
@@ -157,10 +158,14 @@ class ElasticStore:
         items = (next(iter(item.values())) for item in answer.body["items"])
         return [Outcome(i["status"], reason_of(i["error"]) if "error" in i else "") for i in items]
 
-    def count(self) -> int:
-        """Return the number of documents that searches see."""
+    def count(self, query: Mapping[str, Any] | None = None) -> int:
+        """Return the number of documents that searches see, or of those that match a query."""
         with self.errors():
-            return int(self.client.count(index=self._target)["count"])
+            return int(self.client.count(index=self._target, query=query)["count"])
+
+    def count_rows(self, rows: RowArray) -> int:
+        """Return how many of the rows are there."""
+        return sum(self.count(query) for query in _queries(rows))
 
     def msearch(self, bodies: Sequence[Mapping[str, Any]]) -> list[list[list[float]]]:
         """Return the sort values (score, row) of each search's hits; partial answers are refused.
@@ -200,6 +205,14 @@ class ElasticStore:
             raise BackendUnavailableError(f"{self.settings.index} could answer a search only in part")
         return [hit["sort"] for hit in response.get("hits", {}).get("hits", ())]
 
+    def ping(self) -> None:
+        """Return if the index would answer a search. Raises BackendUnavailableError, IndexesError."""
+        with self.errors():
+            self.client.options(max_retries=0, request_timeout=PING_SECONDS).search(
+                index=self.settings.index, size=0, terminate_after=1, track_total_hits=False,
+                allow_partial_search_results=False,
+            )  # fmt: skip
+
     def rows(self, after: int = -1) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield (row, stored fields) of every visible document beyond row `after`, ascending."""
         while True:
@@ -231,8 +244,8 @@ class ElasticStore:
             self._patient.indices.refresh(index=self._target)
         self._delete_by({"range": {"row": {"gte": rows}}})
         if self.count() != documents:
-            for start in range(0, len(dead), DELETED_AT_ONCE):
-                self._delete_by({"terms": {"row": dead[start : start + DELETED_AT_ONCE].tolist()}})
+            for query in _queries(dead):
+                self._delete_by(query)
         return self.count()
 
     def _delete_by(self, query: Mapping[str, Any]) -> None:
@@ -284,6 +297,12 @@ class ElasticStore:
             names = [n for n in names if bool(kept.fullmatch(n)) != numberings]
             if names:
                 self._patient.indices.delete(index=names, ignore_unavailable=True)
+
+
+def _queries(rows: RowArray) -> Iterator[dict[str, Any]]:
+    """Yield queries for the rows, each for no more than the server takes at once."""
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        yield {"terms": {"row": rows[start : start + ROWS_AT_ONCE].tolist()}}
 
 
 def _body(body: Mapping[str, Any]) -> bytes:

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+DISTRIBUTION = "starlinker"  # its name in a package index; "linker" is another project's there
+
+
+def install(extra: str) -> str:
+    """Return the command that installs an extra of ours."""
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
+
 
 class IndexesError(Exception):
     """Base of every error of this package; its text names what was wrong and the remedy."""
@@ -35,11 +42,15 @@ class BackendUnavailableError(IndexesError):
     """One side of a hybrid cannot answer now; the other side may go on."""
 
 
+class UntrustedHostError(BackendUnavailableError):
+    """Credentials would go to a host that the user has not named, or over a connection that others can read."""
+
+
 class MissingExtraError(BackendUnavailableError):
     """A package of an optional extra is not installed; the text names the extra."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs the extra '{extra}': pip install 'linker[{extra}]'")
+        super().__init__(f"{what} needs the extra '{extra}': {install(extra)}")
 
 
 class LockedError(IndexesError):

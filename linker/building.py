@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from indexes import manifest as manifests
-from indexes.elastic_client import ElasticSettings
+from indexes.elastic_client import ElasticSettings, remember
 from indexes.interface import IndexesError
 from indexes.manifest import BuildRecord, EncoderRecord, Manifest
 from indexes.writer import Writer
@@ -77,6 +77,7 @@ def _reach(settings: ElasticSettings | None) -> None:
     store = ElasticStore(settings)
     try:
         store.exists()
+        remember(settings)
     finally:
         store.close()
 

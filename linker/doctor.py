@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from indexes import native
+from indexes.errors import install
+from linker import __version__
 
 EXTRAS = {
     "cpu": ("faiss-cpu",),
@@ -34,7 +36,7 @@ ELASTICSEARCH = "http://127.0.0.1:9200"
 def examine(elasticsearch: str | None = None) -> dict[str, Any]:
     """Return a report: versions, extras, processor, GPUs, servers; it opens nothing but the named server."""
     return {
-        "linker": importlib.metadata.version("linker"),
+        "linker": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "packages": {p: _version(p) for p in ("numpy", "scipy", "orjson", "tantivy", "typer", "xxhash")},
@@ -119,7 +121,7 @@ def render(report: dict[str, Any]) -> str:
     lines.append("packages " + ", ".join(f"{p} {v or 'MISSING'}" for p, v in report["packages"].items()))
     for extra, packages in report["extras"].items():
         state = ", ".join(f"{p} {v or 'missing'}" for p, v in packages.items())
-        hint = "" if all(packages.values()) else f"  → pip install 'linker[{extra}]'"
+        hint = "" if all(packages.values()) else f"  → {install(extra)}"
         lines.append(f"extra    {extra}: {state}{hint}")
     for server, found in report["servers"].items():
         lines.append(f"server   {server}: {found['url']} {found['state']}")

@@ -2,6 +2,23 @@
 
 from __future__ import annotations
 
+# For each library that is not always there, the extra that brings it.
+EXTRA_OF = {
+    "elasticsearch": "elastic",
+    "faiss": "cpu",
+    "gensim": "vectors",
+    "matplotlib": "plot",
+    "pytorch_metric_learning": "train",
+    "ray": "ray",
+    "safetensors": "train",
+    "sentence_transformers": "pretrained",
+    "sklearn": "entities",
+    "spacy": "entities",
+    "tokenizers": "pretrained",
+    "torch": "train",
+    "transformers": "pretrained",
+}
+
 
 class LinkerError(Exception):
     """Base of every error of this package; its text names what was wrong, where, and the remedy."""

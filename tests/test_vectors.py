@@ -302,7 +302,7 @@ def test_the_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     ann.load_faiss.cache_clear()
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(
-        MissingExtraError, match=r"vector search needs the extra 'cpu': pip install 'linker\[cpu\]'"
+        MissingExtraError, match=r"vector search needs the extra 'cpu': pip install 'starlinker\[cpu\]'"
     ):
         FaissIndex(3)
 

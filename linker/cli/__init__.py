@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import typer
 
-from indexes.errors import IndexesError
+from indexes import elastic_trust
+from indexes.errors import IndexesError, MissingExtraError
 from linker.cli import (
     bucc,
     doctor,
@@ -24,7 +25,7 @@ from linker.cli import (
     sts,
     tune,
 )
-from linker.errors import LinkerError
+from linker.errors import EXTRA_OF, LinkerError
 
 app = typer.Typer(
     name="linker",
@@ -106,10 +107,16 @@ def _version(version: bool = typer.Option(False, "--version", help="Print the ve
 
 def main() -> None:
     """Run the command line; a user's mistake is one line on stderr and exit status 1, wrong usage is 2."""
+    elastic_trust.confirm = elastic.confirm_host
     try:
         app()
     except (LinkerError, IndexesError) as e:
         _fail(str(e))
+    except ModuleNotFoundError as e:
+        extra = EXTRA_OF.get((e.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        _fail(str(MissingExtraError(f"this command ({e.name} is missing)", extra)))
     except BrokenPipeError:  # the reader of our output has enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as e:

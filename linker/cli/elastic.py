@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from linker.cli.common import AsJson, Index, print_json
+from linker.cli.common import AsJson, Index, note, print_json
 
 if TYPE_CHECKING:
     from indexes.elastic_client import ElasticSettings
@@ -81,8 +82,14 @@ def rebuild(
         print(f"{directory}: {manifest.documents} documents on {', '.join(manifest.elastic['urls'])}")
 
 
+def confirm_host(hosts: str) -> bool:
+    """Ask whether credentials may go to a host that only an index names; on a terminal alone."""
+    question = f"the index names {hosts}: send the credentials there?"
+    return sys.stdin.isatty() and sys.stderr.isatty() and typer.confirm(question, err=True)
+
+
 def differences(directory: Path) -> list[str]:
-    """Return one line for each difference between the directory and what Elasticsearch holds of it."""
+    """Return one line for each document that differs on Elasticsearch or is missing there; note the harmless."""
     from indexes import manifest as manifests
 
     manifest = manifests.load(directory)
@@ -90,4 +97,9 @@ def differences(directory: Path) -> list[str]:
         return []
     from indexes.elastic_side import check
 
-    return check(directory, manifest)
+    compared = check(directory, manifest)
+    if compared.damage and manifests.load(directory).generation != manifest.generation:
+        return differences(directory)  # a writer committed meanwhile
+    for line in compared.notes:
+        note(line)
+    return compared.damage

@@ -6,14 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-from linker.errors import InputError, LinkerError
+from indexes.errors import MissingExtraError
+from linker.errors import InputError
 from linker.evaluation.comparison import Comparison
 
 
 def plot_differences(comparison: Comparison, path: Path) -> None:
     """Draw each run's differences from the baseline on the first measure, topics sorted by difference.
 
-    The suffix chooses PNG or SVG. Raises InputError on another suffix or an unwritable path, LinkerError
+    The suffix chooses PNG or SVG. Raises InputError on another suffix or an unwritable path, MissingExtraError
     without matplotlib.
     """
     if path.suffix not in (".png", ".svg"):
@@ -22,7 +23,7 @@ def plot_differences(comparison: Comparison, path: Path) -> None:
         import matplotlib as mpl
         from matplotlib.figure import Figure
     except ImportError:
-        raise LinkerError("a plot needs the extra 'plot': pip install 'linker[plot]'") from None
+        raise MissingExtraError("a plot of differences", "plot") from None
     measure = next(name for _, name in comparison.differences)
     runs = [run for run, name in comparison.differences if name == measure]
     with mpl.rc_context({"svg.hashsalt": "linker", "text.parse_math": False}):

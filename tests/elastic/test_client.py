@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import logging
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,39 +11,7 @@ import pytest
 from indexes.elastic_client import ElasticSettings, connect, reason_of
 from indexes.elastic_store import ElasticStore, check_name, new_name
 from indexes.interface import BackendUnavailableError, IndexesError
-
-
-class Recorder(http.server.BaseHTTPRequestHandler):
-    """Answers everything with `status` and `body`, and keeps the credentials it was shown."""
-
-    status, body, product = 200, b'{"count": 3}', "Elasticsearch"
-    shown: list[str | None]
-
-    def do_GET(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.shown.append(self.headers.get("Authorization"))
-        self.send_response(self.status)
-        self.send_header("Content-Type", "application/vnd.elasticsearch+json;compatible-with=8")
-        self.send_header("X-Elastic-Product", self.product)
-        self.send_header("Content-Length", str(len(self.body)))
-        self.end_headers()
-        self.wfile.write(self.body)
-
-    do_POST = do_GET
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
-
-
-@pytest.fixture
-def server() -> Iterator[tuple[str, type[Recorder]]]:
-    handler = type("Handler", (Recorder,), {"shown": []})
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
-        thread = threading.Thread(target=running.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{running.server_port}", handler
-        running.shutdown()
-        thread.join()
+from tests.elastic.recorder import Recorder
 
 
 def count(url: str) -> int:
@@ -97,7 +62,7 @@ def test_credentials_that_contradict_or_cannot_be_read(monkeypatch: pytest.Monke
         patch.setenv("LINKER_ELASTIC_API_KEY", "k")
         patch.setenv("LINKER_ELASTIC_USER", "me")
         with pytest.raises(IndexesError, match="one of them"):
-            connect(["http://127.0.0.1:9"])
+            connect(ElasticSettings(("http://127.0.0.1:9",), "index"))
     for name, match in (
         ("API_KEY_FILE", "cannot read"),
         ("CA", "names no file"),
@@ -106,7 +71,7 @@ def test_credentials_that_contradict_or_cannot_be_read(monkeypatch: pytest.Monke
         with monkeypatch.context() as patch:
             patch.setenv(f"LINKER_ELASTIC_{name}", "/nowhere")
             with pytest.raises(IndexesError, match=match):
-                connect(["http://127.0.0.1:9"])
+                connect(ElasticSettings(("http://127.0.0.1:9",), "index"))
 
 
 @pytest.mark.parametrize(

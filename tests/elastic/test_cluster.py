@@ -25,10 +25,7 @@ COUNT, DIM, GROWING = 3000, 8, 12_000
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[list[Node]]:
-    try:
-        elastic_server.wanted()
-    except elastic_server.NoServerError as e:
-        pytest.skip(str(e))
+    elastic_server.require()
     with elastic_server.folder() as folder:
         names = [f"node{i}" for i in range(3)]
         ports = elastic_server.free_ports(6)

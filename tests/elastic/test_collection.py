@@ -83,7 +83,7 @@ def assert_same(mine: Answer, theirs: Answer) -> None:
 
 
 def differences(engine: Engine) -> list[str]:
-    return check(engine.directory, manifests.load(engine.directory))
+    return check(engine.directory, manifests.load(engine.directory)).damage
 
 
 @pytest.mark.parametrize("vectors", ["flat", "elastic-flat", "elastic-hnsw", "elastic-int8_hnsw"])
@@ -263,6 +263,25 @@ def test_verify_names_what_the_server_lost_and_rebuild_restores_it(make: Make, t
         assert set(old.ids) == set(new.ids)  # an index that was open all the time follows the alias
     engine.add([Document("new", "brandnew text")])
     assert engine.search("brandnew", mode="bm25").hits[0].ids == ("new",)
+
+
+def test_rows_beside_the_commit_are_a_note_and_no_damage(make: Make, tmp_path: Path) -> None:
+    engine = make("none")
+    texts = documents(30, folder=tmp_path)
+    engine.add(texts)
+    engine.delete([texts[2].id])
+    store = ElasticStore(ElasticSettings.from_json(manifests.load(engine.directory).elastic), timeout=60)
+    store.put(30, ["sent", "but", "not committed"], ["banel", "deras", "kisen"])
+    store.put(2, [texts[2].id], ["banel"])  # removed here; the server has not followed yet
+    store.flush()
+    done = linker("index", "verify", engine.directory)
+    assert "4 rows that are not in the commit" in done.stderr
+    assert "holds the same documents" in done.stdout
+    store.client.delete(index=store.settings.index, id="7", refresh=True)
+    damaged = linker("index", "verify", engine.directory, check=1).stdout
+    assert "28 documents instead of 29" in damaged
+    assert f"{texts[7].id!r} is missing" in damaged
+    store.close()
 
 
 def run_killed(point: str, *arguments: str | Path) -> None:

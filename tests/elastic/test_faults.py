@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from indexes.breaker import Breaker, BreakerSettings
+from indexes.breaker import Breaker
 from indexes.elastic import ElasticText
 from indexes.elastic_bulk import BulkSettings
 from indexes.elastic_client import ElasticSettings
@@ -37,10 +37,7 @@ WORDS = ["banel", "deras", "kisen", "sugal", "nepol", "tapol"]
 @pytest.fixture(scope="module")
 def node() -> Iterator[Node]:
     """A server of this module's own, which its tests may break."""
-    try:
-        elastic_server.wanted()
-    except elastic_server.NoServerError as e:
-        pytest.skip(str(e))
+    elastic_server.require()
     with elastic_server.folder() as folder:
         node = Node(folder / "victim")
         node.start()
@@ -65,11 +62,7 @@ def engine(node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engin
     filled = Engine(tmp_path / "index", encoder=HashEncoder())
     filled.add(corpus(200))
     monkeypatch.setenv("LINKER_ELASTIC_TIMEOUT", str(TIMEOUT))
-    engine = Engine(tmp_path / "index", encoder=HashEncoder())
-    # trials as often as at first, so that the tests need not wait for a minute's pause to end
-    engine.collection.text = Breaker(breaker(engine).side, BreakerSettings(longest=5.0))
-    engine.collection.hybrid.text = engine.collection.text
-    return engine
+    return Engine(tmp_path / "index", encoder=HashEncoder())
 
 
 def corpus(count: int, prefix: str = "d") -> list[Document]:
@@ -128,6 +121,34 @@ def test_a_server_that_hangs_degrades_the_answer_and_recovers_by_itself(engine: 
     assert not breaker(engine).is_open
 
 
+def test_hybrid_is_back_after_a_few_pings_however_long_the_server_was_away(
+    engine: Engine, node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = engine.search(WORDS, 20)
+    side = breaker(engine).side
+    pinged, back, before = [0], threading.Event(), side.ping
+
+    def ping() -> None:
+        pinged[0] += 1
+        before()
+        back.set()
+
+    monkeypatch.setattr(side, "ping", ping)
+    with stopped(node):
+        engine.search(WORDS, 20)
+        assert engine.search(WORDS, 20).degraded
+        end = time.monotonic() + 300
+        while pinged[0] < 6:  # pauses that double would have reached minutes by then
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        assert not back.is_set()
+        missed = pinged[0]
+    assert back.wait(PATIENCE)
+    assert pinged[0] <= missed + 5
+    assert same(engine.search(WORDS, 20), whole)  # the first search after the ping is the trial, and complete
+    assert not breaker(engine).is_open
+
+
 def test_the_policy_fail_raises(engine: Engine, node: Node) -> None:
     strict = Engine(engine.directory, encoder=HashEncoder(), on_failure="fail")
     assert not strict.search(WORDS, 5).degraded
@@ -146,7 +167,7 @@ def test_a_killed_server_degrades_and_comes_back_with_everything(engine: Engine,
     assert same(recovered(engine), whole)
     engine.add([Document("late", "brandnew")])
     assert engine.search("brandnew", 1, mode="bm25").hits[0].ids == ("late",)
-    assert check(engine.directory, engine.collection.manifest) == []
+    assert check(engine.directory, engine.collection.manifest).damage == []
 
 
 def test_searches_under_load_are_right_or_say_what_is_missing(engine: Engine, node: Node) -> None:

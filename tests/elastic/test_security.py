@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import shutil
 import ssl
 import subprocess
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from tests.helpers import linker, write_corpus
 
 pytestmark = pytest.mark.slow
 
-USER, PASSWORD = "keeper", "correct horse battery"
+USER, PASSWORD = "keeper", "correct hörse ⚡"
 
 
 def hashed(password: str) -> str:
@@ -35,12 +34,7 @@ def hashed(password: str) -> str:
 @pytest.fixture(scope="module")
 def secured() -> Iterator[tuple[Node, Path]]:
     """A server that wants a password over TLS, and the file with the authority to trust."""
-    try:
-        elastic_server.wanted()
-    except elastic_server.NoServerError as e:
-        pytest.skip(str(e))
-    if shutil.which("openssl") is None:
-        pytest.skip("no openssl to make a certificate with")
+    elastic_server.require()
     with elastic_server.folder() as folder:
         certificate, key = folder / "ca.pem", folder / "key.pem"
         subprocess.run(
@@ -82,6 +76,7 @@ def test_user_key_and_authority(
     corpus, out = write_corpus(tmp_path / "c.jsonl", 20), tmp_path / "index"
     build = ("index", "build", corpus, "--out", out, "--backend", "elastic", "--url", node.url)
     monkeypatch.setenv("LINKER_ELASTIC_TIMEOUT", "60")
+    monkeypatch.setenv("LINKER_TRUSTED_HOSTS", str(tmp_path / "hosts"))
     assert "does not answer" in linker(*build, check=1).stderr  # an authority nobody knows
     monkeypatch.setenv("LINKER_ELASTIC_CA", str(authority))
     assert "refuses us (401)" in linker(*build, check=1).stderr
@@ -89,10 +84,12 @@ def test_user_key_and_authority(
     monkeypatch.setenv("LINKER_ELASTIC_PASSWORD", "a wrong one")
     assert "refuses us (401)" in linker(*build, check=1).stderr
     assert not out.exists()
+    assert not (tmp_path / "hosts").exists()
     (tmp_path / "password").write_text(PASSWORD + "\n", encoding="utf-8")
     monkeypatch.setenv("LINKER_ELASTIC_PASSWORD_FILE", str(tmp_path / "password"))
     done = [linker(*build), linker("index", "verify", out)]
     settings = ElasticSettings.from_json(manifests.load(out).elastic)
+    assert (tmp_path / "hosts").read_text(encoding="utf-8") == f"{node.url}\n"
 
     stem = settings.index.partition(".")[0]
     key = _key(settings, {"cluster": ["monitor"], "index": [{"names": [f"{stem}*"], "privileges": ["all"]}]})
@@ -109,6 +106,8 @@ def test_user_key_and_authority(
     assert len(done[-1].stdout.splitlines()) == 3
     refused = linker("index", "delete", out, "m1", check=1)
     assert "refuses us (403)" in refused.stderr
+    (tmp_path / "hosts").unlink()
+    assert "no credentials are sent there" in linker("index", "verify", out, check=1).stderr
     for part in done:
         for secret in (PASSWORD, key, reader):
             assert secret not in part.stdout + part.stderr

@@ -167,9 +167,9 @@ def test_missing_libraries_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
         return found(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtraError, match=r"linker\[plot\]"):
+    with pytest.raises(MissingExtraError, match=r"starlinker\[plot\]"):
         plot_metrics(write(tmp_path, [{RING: [1.5]}]))
-    with pytest.raises(MissingExtraError, match=r"linker\[plot\]"):
+    with pytest.raises(MissingExtraError, match=r"starlinker\[plot\]"):
         draw_documents(HashEncoder(), documents(6), tmp_path / "map.svg")
 
 

@@ -1,0 +1,21 @@
+"""The tests' own server: where it is missing they are skipped, and under CI=true they fail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import elastic_server
+
+
+@pytest.mark.parametrize(
+    ("ci", "outcome"), [("true", pytest.fail.Exception), ("", pytest.skip.Exception)], ids=["ci", "here"]
+)
+def test_a_missing_server_cannot_hide_in_ci(
+    ci: str, outcome: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LINKER_ELASTIC_HOME", str(tmp_path))
+    monkeypatch.setenv("CI", ci)
+    with pytest.raises(outcome, match="Elasticsearch is not here"):
+        elastic_server.require()

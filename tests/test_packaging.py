@@ -1,0 +1,73 @@
+"""What is distributed: under one name, and whole."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from indexes.errors import DISTRIBUTION, MissingExtraError, install
+from linker.doctor import EXTRAS
+from tests.helpers import ROOT
+
+EXEMPT = ("CHANGELOG.md", Path(__file__).relative_to(ROOT).as_posix())
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def tracked() -> list[str]:
+    """Return the files of the repository; skip the test where this is none, a source distribution for example."""
+    command = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip("this is no git repository")
+    return [name for name in done.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+def test_the_name_is_one_everywhere() -> None:
+    assert PROJECT["name"] == DISTRIBUTION
+    assert install("train") == f"pip install '{DISTRIBUTION}[train]'"
+    assert install("train") in str(MissingExtraError("training", "train"))
+    for name in tracked():
+        if not name.endswith((".py", ".md", ".toml", ".txt", ".sh")) or name in EXEMPT:
+            continue
+        for number, line in enumerate((ROOT / name).read_text(encoding="utf-8").splitlines(), start=1):
+            wrong = re.search(r"(?<!star)linker\\*\[[a-z]|via linker|pip install '?linker\b", line)
+            assert not wrong, f"{name}:{number}: {line}"
+            spelled = (
+                "pip install" in line
+                and f"{DISTRIBUTION}[" in line
+                and name.startswith(("linker/", "indexes/"))
+            )
+            assert not spelled, f"{name}:{number}: use MissingExtraError or indexes.errors.install"
+
+
+def test_every_extra_exists() -> None:
+    extras = set(PROJECT["optional-dependencies"])
+    assert set(EXTRAS) <= extras
+    for path in [*(ROOT / "linker").rglob("*.py"), *(ROOT / "indexes").rglob("*.py")]:
+        for extra in re.findall(r'MissingExtraError\([^)]*, "(\w+)"\)', path.read_text(encoding="utf-8")):
+            assert extra in extras, f"{path}: {extra}"
+
+
+def test_the_source_distribution_is_the_repository(tmp_path: Path) -> None:
+    names = tracked()
+    for name in names:
+        (tmp_path / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, tmp_path / "tree" / name)
+    build = f"from setuptools import build_meta; build_meta.build_sdist({str(tmp_path)!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", build], cwd=tmp_path / "tree", capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (archive,) = tmp_path.glob("*.tar.gz")
+    assert archive.name == f"{DISTRIBUTION}-{PROJECT['version']}.tar.gz"
+    with tarfile.open(archive) as file:
+        packed = {m.name.partition("/")[2] for m in file if m.isfile()}
+    generated = {name for name in packed if name in ("PKG-INFO", "setup.cfg") or ".egg-info/" in name}
+    assert packed - generated == set(names)
