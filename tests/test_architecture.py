@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 HEAVY = ("torch", "faiss", "transformers", "sentence_transformers", "gensim", "pandas", "matplotlib", "scipy")
 
 # Group of modules → groups it may import (its own is always allowed). Everything may import the base.
-BASE = {"errors", "files", "lines", "progress", "__init__"}
+BASE = {"errors", "files", "lines", "printable", "progress", "__init__"}
 MAY = {
     "base": set[str](),
     "config": set[str](),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from linker.cli.common import AsJson, note, print_json
+from linker.printable import print_for_programs
 
 MEASURES = ("spearman", "pearson", "mse", "spearman_argmax", "pearson_argmax", "mse_argmax")
 Files = Annotated[
@@ -110,7 +110,7 @@ def predict(
         for line in sts.prediction_lines(scorer, sts.read_pairs(path, graded=False), batch_size)
     ]
     if out is None:
-        sys.stdout.writelines(lines)
+        print_for_programs("".join(lines))
         return
     from linker.files import write_atomically
 
