@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -84,6 +85,8 @@ def _from_terminal(engine: Engine, seeds: list[Query]) -> Callable[[Candidate], 
     texts = {s.id: s.text for s in seeds}
     shown = ""
     answers: dict[str, Verdict] = {"y": 1, "n": 0, "u": "undo", "q": "quit"}
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")
 
     def judge(candidate: Candidate) -> Verdict:
         nonlocal shown
@@ -95,11 +98,12 @@ def _from_terminal(engine: Engine, seeds: list[Query]) -> Callable[[Candidate], 
         while True:
             print("relevant? [y/n/u/q] ", end="", file=sys.stderr, flush=True)
             try:
-                line = sys.stdin.readline()
+                line = sys.stdin.readline() if sys.stdin else ""
             except KeyboardInterrupt:
+                note("")
                 return "quit"
             if not line:
-                return "quit"
+                return "no input"
             if (answer := line.strip().lower()[:1]) in answers:
                 return answers[answer]
             note("y: relevant, n: not relevant, u: undo the last one, q: quit")
