@@ -35,7 +35,13 @@ class ElasticSettings:
         if not self.urls:
             raise IndexesError("no address of Elasticsearch: give --url http://HOST:9200")
         for url in self.urls:
-            parts = urlsplit(url)
+            try:
+                parts = urlsplit(url)
+                _ = parts.port
+            except ValueError as e:
+                raise IndexesError(
+                    f"cannot use the address {url!r} ({e}): write http(s)://HOST:PORT"
+                ) from None
             if parts.scheme not in ("http", "https") or not parts.hostname:
                 raise IndexesError(
                     f"cannot use the address {parts.hostname or url!r}: write http(s)://HOST:PORT"

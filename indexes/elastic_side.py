@@ -132,6 +132,8 @@ def rebuild(directory: Path, changes: dict[str, Any]) -> Manifest:
     """
     with storage.write_lock(directory):
         manifest = storage.load_checked(directory)
+        if not manifest.elastic:
+            raise IndexesError(f"{directory} has nothing on Elasticsearch: there is nothing to rebuild")
         settings = dataclasses.replace(ElasticSettings.from_json(manifest.elastic), **changes)
         documents = DocumentStore(directory, manifest.segments)
         rows = read_rows(directory, manifest, documents)

@@ -58,6 +58,11 @@ def read_bytes(path: Path) -> bytes:
         raise InputError(f"cannot read {path}: {e.strerror}") from e
 
 
+def path_text(path: Path) -> str:
+    r"""Return a path as text that JSON can hold: bytes that are no UTF-8 are shown as \xNN."""
+    return os.fsencode(path).decode(errors="backslashreplace")
+
+
 def read_lines(path: Path) -> list[str]:
     """Return the non-empty lines of a text file, stripped."""
     try:

@@ -24,6 +24,7 @@ from indexes.writer import Writer
 from linker.corpora import BadLine, Columns, read_corpus
 from linker.encoders import Encoder, Precision
 from linker.errors import InputError
+from linker.files import path_text
 from linker.progress import bar
 
 T = TypeVar("T")
@@ -187,7 +188,7 @@ def _duplicate(path: Path, number: int, document: Document) -> bytes:
     """Render a document whose id is taken as a quarantine record."""
     return orjson.dumps(
         {
-            "file": str(path),
+            "file": path_text(path),
             "record": number,
             "reason": f"duplicate id {document.id!r}: the first one was kept",
             "raw": orjson.dumps(dataclasses.asdict(document)).decode(),

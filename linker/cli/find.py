@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from linker.cli.common import AsJson, EncoderOption, Index, ModeOption, Where, note, one_line, print_json
+from linker.files import path_text
 
 if TYPE_CHECKING:
     from linker.corpora import Query
@@ -126,7 +127,7 @@ def _write_relevant(engine: Engine, ledger: Ledger, seeds: set[str], out: Path) 
 
 def _print_report(report: FindReport, ledger: Ledger, out: Path | None, as_json: bool) -> None:
     if as_json:
-        print_json(dataclasses.asdict(report) | {"ledger": str(ledger.path)})
+        print_json(dataclasses.asdict(report) | {"ledger": path_text(ledger.path)})
         return
     score = "-" if report.score is None else f"{report.score:.6g}"
     print(f"read {report.read}, relevant {report.relevant}, stopped at score {score}: {report.stopped}")
