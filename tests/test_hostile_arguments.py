@@ -202,3 +202,10 @@ def test_toml_nested_too_deeply_names_its_file(tmp_path: Path) -> None:
 
 def test_doctor_says_which_address_it_cannot_ask() -> None:
     assert "nonnumeric port" in linker("doctor", "--elasticsearch", "http://a:b").stdout
+
+
+@pytest.mark.parametrize("content", [DEEP.encode(), b"\xff\xfe\n", b"[1]\n7\n"])
+def test_damaged_figures_of_a_training_are_no_traceback(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "training").mkdir()
+    (tmp_path / "training" / "metrics.jsonl").write_bytes(content)
+    assert "holds no figures" in linker("plot", tmp_path, check=1).stderr
