@@ -14,6 +14,7 @@ from indexes.writer import Writer
 from linker.corpora.identity import identity
 from linker.encoders import Encoder, load_encoder
 from linker.errors import InputError
+from linker.files import path_text
 from linker.intake import BuildOptions, BuildReport, Intake, interruptible
 
 __all__ = ["BuildOptions", "BuildReport", "add", "build", "create"]
@@ -26,7 +27,7 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
     """
     if options.engine == "ray" and options.encoder == "none":
         raise InputError("--engine ray spreads the encoding: name an --encoder, or leave it out")
-    sources = tuple((str(path), identity(path, options.columns, out)) for path in corpora)
+    sources = tuple((path_text(path), identity(path, options.columns, out)) for path in corpora)
     encoder = _encoder(options)
     wanted = _manifest(options, encoder, BuildRecord(complete=False, position=0, sources=sources))
     if resume and (out / manifests.NAME).exists():

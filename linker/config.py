@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from linker.errors import ConfigError
+from linker.files import open_input
 
 T = TypeVar("T")
 
@@ -23,8 +24,9 @@ def load(path: Path, cls: type[T], overrides: Sequence[str] = ()) -> T:
     Raises ConfigError naming the file and the key.
     """
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
+        with open_input(path) as file:
+            values = _toml(file.read().decode())
+    except (OSError, ValueError) as e:
         raise ConfigError(f"cannot read {path}: {getattr(e, 'strerror', None) or e}") from None
     return build(cls, values, overrides, str(path))
 
@@ -36,15 +38,25 @@ def build(cls: type[T], values: dict[str, Any], overrides: Sequence[str], where:
     return _build(cls, values, where, "")
 
 
+def _toml(text: str) -> dict[str, Any]:
+    """Parse TOML; all its mistakes are ValueErrors, nesting deeper than the parser can follow included."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("its brackets are nested too deeply") from None
+
+
 def _override(values: dict[str, Any], text: str) -> None:
     key, equals, raw = text.partition("=")
     *tables, name = [part.strip() for part in key.split(".")]
     if not equals or not all([*tables, name]):
         raise ConfigError(f"cannot read --set {text!r}: write table.key=value")
     try:
-        value = tomllib.loads(f"value = {raw}")["value"]
+        value = _toml(f"value = {raw}")["value"]
     except tomllib.TOMLDecodeError:
         value = raw.strip()
+    except ValueError as e:
+        raise ConfigError(f"cannot read --set {text[:80]!r}: {e}") from None
     for table in tables:
         values = values.setdefault(table, {})
         if not isinstance(values, dict):

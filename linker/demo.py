@@ -22,6 +22,7 @@ from linker.engine import Engine
 from linker.errors import LinkerError
 from linker.evaluation import evaluate, write_run
 from linker.files import write_atomically
+from linker.printable import guard_output
 
 MEASURES = ("recip_rank", "success_1", "success_5", "map")
 NAMES = {"bm25": "BM25", "dense": "dense (star)", "hybrid": "hybrid"}
@@ -35,6 +36,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("demo-out"), help="folder for everything written")
     parser.add_argument("--retrain", action="store_true", help="train the encoder anew")
     parser.add_argument("--seed", type=int, default=0)
+    guard_output()
     arguments = parser.parse_args()
     try:
         run(arguments.out, arguments.retrain, arguments.seed)

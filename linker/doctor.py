@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import importlib.metadata
 import importlib.util
 import os
@@ -103,7 +104,7 @@ def _answers(url: str) -> dict[str, str]:
             return {"url": url, "state": f"answers ({response.status})"}
     except urllib.error.HTTPError as e:
         return {"url": url, "state": f"answers ({e.code})"}
-    except (OSError, ValueError) as e:
+    except (OSError, ValueError, http.client.HTTPException) as e:
         return {"url": url, "state": f"does not answer ({getattr(e, 'reason', None) or e})"}
 
 

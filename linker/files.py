@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Collection
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +33,40 @@ def write_atomically(path: Path, data: bytes) -> None:
         raise InputError(f"cannot write {path}: {e.strerror}") from e
 
 
+def open_input(path: Path) -> BufferedReader:
+    """Open a file that the user named: a regular one, a pipe (read once) or a terminal.
+
+    Raises InputError for any other device, whose data may never end; OSError as `open` does.
+    """
+    mode = path.stat().st_mode
+    refusal = InputError(f"{path} is a device or socket, not a file: save its data to a file and name that")
+    if stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
+        raise refusal
+    file = path.open("rb")
+    if stat.S_ISCHR(mode) and not file.isatty():
+        file.close()
+        raise refusal
+    return file
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a file that the user named. Raises InputError naming it and the reason."""
+    try:
+        with open_input(path) as file:
+            return file.read()
+    except OSError as e:
+        raise InputError(f"cannot read {path}: {e.strerror}") from e
+
+
+def path_text(path: Path) -> str:
+    r"""Return a path as text that JSON can hold: bytes that are no UTF-8 are shown as \xNN."""
+    return os.fsencode(path).decode(errors="backslashreplace")
+
+
 def read_lines(path: Path) -> list[str]:
     """Return the non-empty lines of a text file, stripped."""
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except OSError as e:
-        raise InputError(f"cannot read {path}: {e.strerror}") from e
+        lines = read_bytes(path).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as e:
         raise InputError(f"{path} is not UTF-8 text (byte {e.start}): convert it first") from e
     return [stripped for line in lines if (stripped := line.strip())]
@@ -51,7 +81,7 @@ def read_settings(path: Path, formats: Collection[str], maker: str) -> dict[str,
         settings = json.loads(path.read_text(encoding="utf-8"))
     except OSError as e:
         raise InputError(f"cannot read {path}: {e.strerror}; name a folder that `{maker}` wrote") from e
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:
         raise InputError(f"{path} is damaged: {e}") from None
     found = settings.get("format") if isinstance(settings, dict) else None
     if found not in formats:

@@ -12,7 +12,11 @@ from linker.corpora import Query
 from linker.engine import Engine
 from linker.review.ledger import Judgement, Ledger
 
-Verdict = int | Literal["undo", "quit"]
+Verdict = int | Literal["undo", "quit", "no input"]
+STOPPED = {
+    "quit": "stopped by the reviewer",
+    "no input": "no input: stdin is closed or at its end; answer on a terminal, or give --judgements",
+}
 DEPTH = 1000  # documents ranked for each seed
 
 
@@ -88,8 +92,8 @@ def find(
             position += 1
             continue
         verdict = judge(candidate)
-        if verdict == "quit":
-            reason = "you quit"
+        if isinstance(verdict, str) and verdict != "undo":
+            reason = STOPPED[verdict]
             break
         if verdict == "undo":
             position = _undo(ledger, ranked, position)

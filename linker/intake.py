@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Literal
+from typing import Literal, TypeVar
 
 import orjson
 
@@ -24,7 +24,10 @@ from indexes.writer import Writer
 from linker.corpora import BadLine, Columns, read_corpus
 from linker.encoders import Encoder, Precision
 from linker.errors import InputError
+from linker.files import path_text
 from linker.progress import bar
+
+T = TypeVar("T")
 
 COMMIT_SECONDS = 60.0
 COMMIT_DOCUMENTS = 20_000
@@ -78,7 +81,7 @@ class Intake:
         self._taken: set[str] = set()  # ids of this run, when they replace what is present
         self._committed_at = time.monotonic()
 
-    def run(self, corpora: Sequence[Path], interrupted: threading.Event) -> BuildReport:
+    def run(self, corpora: Sequence[Path], interrupted: Interruption) -> BuildReport:
         """Take all records; an interrupted build keeps what it has, an interrupted addition keeps nothing."""
         before = self._writer.manifest
         building = not self._build.complete
@@ -90,9 +93,7 @@ class Intake:
             contextlib.closing(self._remote(corpora)) as remote,
         ):
             progress.update(self._build.position if building else 0)
-            while not interrupted.is_set() and (
-                batch := list(itertools.islice(records, self._options.batch_size))
-            ):
+            while not interrupted.is_set() and (batch := interrupted.read(records, self._options.batch_size)):
                 self._take(batch, next(remote, None))
                 progress.update(len(batch))
                 if building:
@@ -187,7 +188,7 @@ def _duplicate(path: Path, number: int, document: Document) -> bytes:
     """Render a document whose id is taken as a quarantine record."""
     return orjson.dumps(
         {
-            "file": str(path),
+            "file": path_text(path),
             "record": number,
             "reason": f"duplicate id {document.id!r}: the first one was kept",
             "raw": orjson.dumps(dataclasses.asdict(document)).decode(),
@@ -195,19 +196,41 @@ def _duplicate(path: Path, number: int, document: Document) -> bytes:
     )
 
 
-@contextlib.contextmanager
-def interruptible() -> Iterator[threading.Event]:
-    """Let the first Ctrl-C ask for an orderly end; the second one interrupts at once."""
-    asked = threading.Event()
+class Interruption(threading.Event):
+    """Is set by the first Ctrl-C, which also ends a read that waits: Python would begin the read again otherwise."""
 
-    def ask(_signal: int, _frame: FrameType | None) -> None:
-        asked.set()
+    def __init__(self) -> None:
+        super().__init__()
+        self._reading = False
+
+    def read(self, records: Iterator[T], count: int) -> list[T]:
+        """Return the next records, at most `count`; none once Ctrl-C came."""
+        try:
+            self._reading = True
+            try:
+                return list(itertools.islice(records, count))
+            finally:
+                self._reading = False
+        except KeyboardInterrupt:
+            return []
+
+    def ask(self, number: int, frame: FrameType | None) -> None:
+        """Handle SIGINT; the next one interrupts at once."""
+        self.set()
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        if self._reading:
+            self._reading = False
+            raise KeyboardInterrupt
 
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[Interruption]:
+    """Let the first Ctrl-C ask for an orderly end; the second one interrupts at once."""
+    asked = Interruption()
     if threading.current_thread() is not threading.main_thread():
         yield asked
         return
-    previous = signal.signal(signal.SIGINT, ask)
+    previous = signal.signal(signal.SIGINT, asked.ask)
     try:
         yield asked
     finally:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from linker.errors import InputError
+from linker.files import open_input
 
 MAX_LINE = 16 << 20  # bytes; what goes beyond is not kept
 BLOCK = 1 << 18
@@ -68,7 +69,7 @@ def _split(path: Path, limit: int) -> Iterator[Line]:
 
 def _blocks(path: Path) -> Iterator[bytes]:
     try:
-        with path.open("rb") as file:
+        with open_input(path) as file:
             first = file.read(BLOCK)
             blocks = itertools.chain([first] if first else [], iter(lambda: file.read(BLOCK), b""))
             if first.startswith(GZIP_MAGIC):

@@ -133,6 +133,8 @@ def test_find_with_judgements_on_a_file_and_on_a_terminal(index: Path, tmp_path:
     first = linker(*hand, stdin="y\nu\nwhat?\nn\nq\n")
     assert first.stdout.startswith("read 1, relevant 0")
     assert "y: relevant" in first.stderr
+    assert first.stdout.endswith("stopped by the reviewer\n")
+    assert "no input: stdin is closed" in linker(*hand, stdin="").stdout
     second = linker(*hand, stdin="y\ny\ny\n")
     assert "relevant 2" in second.stdout
     assert "2 relevant found" in second.stdout

@@ -58,7 +58,7 @@ def test_undo_asks_again_and_quit_keeps_the_rest(tmp_path: Path) -> None:
     report = find(RANKED, judge, ledger, StopRule())
     assert asked == ["d0", "d1", "d2", "d1", "d2", "d3"]
     assert [(j.id, j.relevance) for j in ledger.judgements] == [("d0", 1), ("d1", 0), ("d2", 1)]
-    assert (report.read, report.relevant, report.stopped) == (3, 2, "you quit")
+    assert (report.read, report.relevant, report.stopped) == (3, 2, "stopped by the reviewer")
     assert Ledger(tmp_path / "l").judgements == ledger.judgements
 
 

@@ -26,6 +26,7 @@ from linker.cli import (
     tune,
 )
 from linker.errors import EXTRA_OF, LinkerError
+from linker.printable import guard_output, on_one_line
 
 app = typer.Typer(
     name="linker",
@@ -108,6 +109,7 @@ def _version(version: bool = typer.Option(False, "--version", help="Print the ve
 def main() -> None:
     """Run the command line; a user's mistake is one line on stderr and exit status 1, wrong usage is 2."""
     elastic_trust.confirm = elastic.confirm_host
+    guard_output()
     try:
         app()
     except (LinkerError, IndexesError) as e:
@@ -126,5 +128,5 @@ def main() -> None:
 
 
 def _fail(message: str) -> None:
-    print(f"error: {message}", file=sys.stderr)
+    print(f"error: {on_one_line(message)}", file=sys.stderr)
     sys.exit(1)

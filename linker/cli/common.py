@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import orjson
 import typer
+
+from linker.printable import json_text, print_for_programs
 
 Index = Annotated[Path, typer.Argument(metavar="DIR", help="The index's directory.", show_default=False)]
 ModeOption = Annotated[
@@ -47,9 +48,7 @@ CompileOption = Annotated[
 
 def print_json(value: Any) -> None:
     """Print a value as one line of JSON on stdout."""
-    sys.stdout.write(
-        orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY).decode() + "\n"
-    )
+    print_for_programs(json_text(value) + "\n")
 
 
 def note(message: str) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from linker.cli.common import AsJson, note, print_json
+from linker.printable import print_for_programs
 
 if TYPE_CHECKING:
     from linker.evaluation.comparison import Comparison
@@ -91,10 +91,7 @@ def evaluate(
     if as_json:
         print_json(result.to_dict(per_topic=per_topic))
     else:
-        sys.stdout.buffer.write(
-            result.text(per_topic=per_topic, summary=not no_summary).encode("utf-8", "surrogateescape")
-        )
-        sys.stdout.buffer.flush()
+        print_for_programs(result.text(per_topic=per_topic, summary=not no_summary))
     note(result.coverage())
 
 

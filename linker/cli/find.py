@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from linker.cli.common import AsJson, EncoderOption, Index, ModeOption, Where, note, one_line, print_json
+from linker.files import path_text
 
 if TYPE_CHECKING:
     from linker.corpora import Query
@@ -84,6 +86,8 @@ def _from_terminal(engine: Engine, seeds: list[Query]) -> Callable[[Candidate], 
     texts = {s.id: s.text for s in seeds}
     shown = ""
     answers: dict[str, Verdict] = {"y": 1, "n": 0, "u": "undo", "q": "quit"}
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")
 
     def judge(candidate: Candidate) -> Verdict:
         nonlocal shown
@@ -95,11 +99,12 @@ def _from_terminal(engine: Engine, seeds: list[Query]) -> Callable[[Candidate], 
         while True:
             print("relevant? [y/n/u/q] ", end="", file=sys.stderr, flush=True)
             try:
-                line = sys.stdin.readline()
+                line = sys.stdin.readline() if sys.stdin else ""
             except KeyboardInterrupt:
+                note("")
                 return "quit"
             if not line:
-                return "quit"
+                return "no input"
             if (answer := line.strip().lower()[:1]) in answers:
                 return answers[answer]
             note("y: relevant, n: not relevant, u: undo the last one, q: quit")
@@ -122,7 +127,7 @@ def _write_relevant(engine: Engine, ledger: Ledger, seeds: set[str], out: Path) 
 
 def _print_report(report: FindReport, ledger: Ledger, out: Path | None, as_json: bool) -> None:
     if as_json:
-        print_json(dataclasses.asdict(report) | {"ledger": str(ledger.path)})
+        print_json(dataclasses.asdict(report) | {"ledger": path_text(ledger.path)})
         return
     score = "-" if report.score is None else f"{report.score:.6g}"
     print(f"read {report.read}, relevant {report.relevant}, stopped at score {score}: {report.stopped}")

@@ -19,6 +19,7 @@ from linker.cli.common import (
     print_json,
 )
 from linker.cli.elastic import Backend, IndexName, Replicas, Shards, Urls
+from linker.printable import on_one_line
 
 if TYPE_CHECKING:
     from linker.building import BuildReport
@@ -233,7 +234,7 @@ def info(directory: Index, as_json: AsJson = False) -> None:
         print_json(values)
         return
     for name, value in values.items():
-        print(f"{name:12} {'-' if value is None else value}")
+        print(f"{name:12} {'-' if value is None else on_one_line(str(value))}")
     if not manifest.build.complete:
         note("the build has not ended: go on with `linker index build … --resume`")
 

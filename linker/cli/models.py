@@ -11,6 +11,7 @@ import typer
 from indexes.errors import IndexesError, MissingExtraError
 from linker.cli.common import AsJson, CompileOption, PrecisionOption, note, print_json
 from linker.errors import LinkerError
+from linker.files import path_text
 
 Config = Annotated[
     Path | None,
@@ -71,7 +72,7 @@ def train(
         except (LinkerError, IndexesError) as e:
             note(f"no plots: {e}")  # the model is there all the same
     if as_json:
-        print_json({"model": str(model)})
+        print_json({"model": path_text(model)})
     else:
         print(model)
 

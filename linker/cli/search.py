@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from linker.cli.common import AsJson, EncoderOption, Index, ModeOption, Where, note, one_line, print_json
+from linker.printable import print_for_programs
 
 if TYPE_CHECKING:
     from indexes.hybrid import Answer
@@ -118,7 +118,7 @@ def _write_run(ids: list[str], answer: Answer, name: str, out: Path | None, as_j
     from linker.evaluation.trec import run_lines, write_run
 
     if out is None:
-        sys.stdout.writelines(run_lines(run, name))
+        print_for_programs("".join(run_lines(run, name)))
         return
     write_run(out, run, name)
     how = f"mode {answer.mode}{', reranked' if answer.reranked else ''}"

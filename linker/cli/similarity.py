@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from linker.cli.common import AsJson, note, print_json
+from linker.printable import print_for_programs
 
 if TYPE_CHECKING:
     from indexes.interface import TextIndex
@@ -185,7 +186,7 @@ def predict(
     every = read_news(pairs, graded=False)
     text = predictions_text(every, loaded.predict(_kept(every)))
     if out is None:
-        print(text, end="")
+        print_for_programs(text)
     else:
         write_atomically(out, text.encode())
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from linker.cli.common import AsJson, note, print_json
+from linker.files import path_text
+from linker.printable import print_for_programs
 
 MEASURES = ("spearman", "pearson", "mse", "spearman_argmax", "pearson_argmax", "mse_argmax")
 Files = Annotated[
@@ -75,7 +76,8 @@ def train(
     resources = {path: sts.read_pairs(path, top=top) for path in files}
     if folds:
         rows = {
-            str(path): sts.cross_validate(recipe, pairs, folds, note) for path, pairs in resources.items()
+            path_text(path): sts.cross_validate(recipe, pairs, folds, note)
+            for path, pairs in resources.items()
         }
         _print_rows(rows, as_json)
         return
@@ -87,7 +89,7 @@ def train(
         pairs, held = sts.split_dev(pairs, dev_share, config.seed)
     report = sts.train_and_save(recipe, pairs, held, out, note)
     if as_json:
-        print_json({"model": str(out), "pairs": len(pairs), "kept": report.kept, "dev": report.dev})
+        print_json({"model": path_text(out), "pairs": len(pairs), "kept": report.kept, "dev": report.dev})
     else:
         print(out)
 
@@ -110,7 +112,7 @@ def predict(
         for line in sts.prediction_lines(scorer, sts.read_pairs(path, graded=False), batch_size)
     ]
     if out is None:
-        sys.stdout.writelines(lines)
+        print_for_programs("".join(lines))
         return
     from linker.files import write_atomically
 
@@ -132,7 +134,7 @@ def evaluate(
     rows = {}
     for path in files:
         pairs = sts.read_pairs(path, top=top)
-        rows[str(path)] = {"pairs": len(pairs), **sts.figures(pairs, scorer, batch_size)}
+        rows[path_text(path)] = {"pairs": len(pairs), **sts.figures(pairs, scorer, batch_size)}
     _print_rows(rows, as_json)
 
 

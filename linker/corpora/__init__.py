@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import stat
 import urllib.parse
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -142,7 +143,14 @@ def _walk(folder: Path) -> Iterator[tuple[Path, Kind]]:
             kind = _kind(name)
             beir = kind in ("jsonl", "tsv") and name.startswith("queries.")
             if kind and not beir and not name.startswith("."):
-                yield Path(where, name), kind
+                yield _regular(Path(where, name)), kind
+
+
+def _regular(file: Path) -> Path:
+    """Return a file found in a folder; raise InputError for a pipe or device, which could keep a build waiting."""
+    if stat.S_ISREG(file.stat().st_mode):
+        return file
+    raise InputError(f"{file} is not a regular file: take it out of the folder, or save its data to a file")
 
 
 def _kind(name: str) -> Kind | None:

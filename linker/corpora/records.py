@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from indexes.interface import BadIdError, Document, check_id
+from linker.files import path_text
 
 KEPT = 1 << 16  # bytes of a bad line that are kept
 MAX_REASON = 400  # characters
@@ -60,7 +60,7 @@ class BadLine:
         Bytes that are not UTF-8 are shown as \xNN in `raw`, and then `raw_base64` holds the exact bytes.
         """
         record = {
-            "file": os.fsencode(self.path).decode(errors="backslashreplace"),
+            "file": path_text(self.path),
             "line": self.line,
             "reason": self.reason,
             "raw": self.raw.decode(errors="backslashreplace"),

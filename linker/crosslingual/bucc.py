@@ -15,6 +15,7 @@ from indexes.interface import Document
 from linker.corpora import BadLine, read_corpus
 from linker.errors import InputError
 from linker.files import read_lines, write_atomically
+from linker.printable import spreadsheet_cell
 
 FULL_STOP = {"zh": "。", "ja": "。", "hi": "।", "bn": "।"}
 LINK_FIELDS = ("langlinks", "links")
@@ -201,7 +202,7 @@ def _write(
         links = sorted(f"{ids[0][row]} 0 {ids[1][row]} 1" for row in rows)
         _write_lines(out / "qrels" / f"{languages[0]}.{half}.txt", (link.encode() for link in links))
     key = sorted((ids[side][row], kept[row][0][side]) for row in range(n) for side in (0, 1))
-    _write_lines(out / "key.tsv", (f"{id_}\t{page}".encode() for id_, page in key))
+    _write_lines(out / "key.tsv", (f"{id_}\t{spreadsheet_cell(page)}".encode() for id_, page in key))
     return len(halves["train"]), len(halves["test"])
 
 

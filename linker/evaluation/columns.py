@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import os
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 from linker.errors import InputError
 from linker.evaluation.entries import Source
 from linker.evaluation.fields import PAD, Bytes, Fields, Ints, padded
+from linker.files import open_input
 
 PathLike = str | os.PathLike[str]
 
@@ -27,18 +29,18 @@ def load(path: PathLike) -> Bytes:
     """Return a file's text, ending in a newline, without a byte order mark, and `PAD` zero bytes either side."""
     try:
         if str(path).endswith(".gz"):
-            with gzip.open(path, "rb") as packed:
+            with open_input(Path(path)) as raw, gzip.open(raw) as packed:
                 text = packed.read()
         else:
             return _checked(_load_plain(path), path)
-    except (OSError, EOFError) as error:
-        raise InputError(f"cannot read {path}: {error}") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
     return _checked(padded(text if text.endswith(b"\n") else text + b"\n"), path)
 
 
 def _load_plain(path: PathLike) -> Bytes:
     """Read without a second copy of the text."""
-    with Path(path).open("rb") as file:
+    with open_input(Path(path)) as file:
         size = os.fstat(file.fileno()).st_size
         buffer = np.zeros(size + 2 * PAD + 1, np.uint8)
         read = file.readinto(buffer.data[PAD : PAD + size])

@@ -84,6 +84,6 @@ def _cutoff(definition: Definition, text: str, name: str) -> float:
         if 0 <= value <= 1:
             return value
         raise InputError(f"cutoff {text} of {name!r}: a recall lies between 0 and 1")
-    if value < 1 or value != int(value):
+    if value < 1 or not value.is_integer():
         raise InputError(f"cutoff {text} of {name!r}: a rank is a positive integer")
     return value

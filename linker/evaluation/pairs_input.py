@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import os
+import stat
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from linker.errors import InputError
-from linker.files import read_lines
+from linker.files import open_input, read_bytes, read_lines
 
 Side = tuple[int, Path | None]  # how many vectors, and the file of their ids
 
@@ -16,7 +19,13 @@ Side = tuple[int, Path | None]  # how many vectors, and the file of their ids
 def read_vectors(path: Path) -> npt.NDArray[np.float32]:
     """Read a `.npy` matrix [n, d] as float32, mapped into memory where it already is. Raises InputError."""
     try:
-        matrix = np.load(path, mmap_mode="r", allow_pickle=False)
+        with open_input(path) as file:  # refuses what np.load would wait for
+            regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            matrix = np.load(
+                path if regular else io.BytesIO(file.read()),
+                mmap_mode="r" if regular else None,
+                allow_pickle=False,
+            )
     except (OSError, ValueError, EOFError) as error:
         raise InputError(f"cannot read {path} as a .npy matrix: {error}") from error
     if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or matrix.dtype.kind not in "fiu":
@@ -31,9 +40,9 @@ def read_links(path: Path, articles: Side, tweets: Side) -> npt.NDArray[np.int64
     """
     numbers = [_numbers(side, what) for side, what in ((articles, "article"), (tweets, "tweet"))]
     try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {path}: {error}") from error
+        lines = read_bytes(path).decode("utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text (byte {error.start}): convert it first") from None
     links = []
     for line, text in enumerate(lines, 1):
         cells = text.split()

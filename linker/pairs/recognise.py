@@ -14,6 +14,7 @@ import xxhash
 
 from indexes.interface import MissingExtraError
 from linker.errors import InputError
+from linker.files import read_bytes
 from linker.pairs.entities import Mention
 from linker.pairs.news import Article
 from linker.progress import bar
@@ -158,7 +159,7 @@ class MentionCache:
 
     def _read(self, path: Path) -> None:
         try:
-            data = path.read_bytes()
+            data = read_bytes(path)
             whole = data.rfind(b"\n") + 1
             for line in data[:whole].splitlines():
                 self._take(line)

@@ -17,6 +17,7 @@ from linker.evaluation.fields import Floats
 from linker.files import read_lines
 from linker.pairs.news import SAME, UNRELATED, NewsPair, targets
 from linker.pairs.similarity import Predictions
+from linker.printable import spreadsheet_cell
 
 SCORE = "score"  # the column that counts down from 4 (unrelated) to 1; all others count up
 FEWEST = 4  # pairs of a language pair below which no correlation is shown
@@ -90,7 +91,10 @@ def predictions_text(pairs: Sequence[NewsPair], predictions: Predictions) -> str
         id_: "\t".join(f"{column[row]:.6f}" for column in values) for row, id_ in enumerate(predictions.ids)
     }
     empty = "\t" * (len(names) - 1)
-    lines = ["\t".join(["id", *names]), *(f"{pair.id}\t{rows.get(pair.id, empty)}" for pair in pairs)]
+    lines = [
+        "\t".join(["id", *names]),
+        *(f"{spreadsheet_cell(pair.id)}\t{rows.get(pair.id, empty)}" for pair in pairs),
+    ]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -108,13 +112,14 @@ def read_predictions(path: Path, pairs: Sequence[NewsPair]) -> dict[str, Floats]
         id_, *fields = line.split("\t")
         if any(field.strip() for field in fields):
             rows[id_] = _numbers(fields, len(names), f"{path}:{number}")
-    missing = [pair.id for pair in pairs if pair.id not in rows]
+    cells = [pair.id if pair.id in rows else spreadsheet_cell(pair.id) for pair in pairs]
+    missing = [pair.id for pair, cell in zip(pairs, cells, strict=True) if cell not in rows]
     if missing:
         raise InputError(
             f"{path} has no prediction for the pair {missing[0]!r} (and {len(missing) - 1} others): "
             "predict these pairs, or evaluate on those that have one"
         )
-    table = np.array([rows[pair.id] for pair in pairs], np.float64)
+    table = np.array([rows[cell] for cell in cells], np.float64)
     columns = dict(zip(names, table.T, strict=True))
     columns[SCORE] = (UNRELATED - columns[SCORE]) / (UNRELATED - SAME)
     return columns

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 import torch
 
 from linker.config import build
@@ -24,6 +23,7 @@ from linker.pairs.frozen import FrozenScorer
 from linker.pairs.scorer import PairScorer, argmax_value, expected_value
 from linker.pairs.scorer_folder import load, save
 from linker.pairs.translate import load_translator
+from linker.printable import json_text
 
 __all__ = ["Recipe", "configure", "cross_validate", "figures", "load", "prediction_lines", "read_pairs", "save",
            "split_dev", "train_and_save"]  # fmt: skip
@@ -91,7 +91,7 @@ def prediction_lines(scorer: PairScorer, pairs: Sequence[Pair], batch_size: int)
     )
     for pair, score, grade, probabilities in rows:
         line = {"id": pair.id, "score": round(score, 6), "grade": grade}
-        yield orjson.dumps(line | {"probabilities": [round(p, 6) for p in probabilities]}).decode() + "\n"
+        yield json_text(line | {"probabilities": [round(p, 6) for p in probabilities]}) + "\n"
 
 
 def cross_validate(recipe: Recipe, pairs: Sequence[Pair], folds: int, log: Log) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import orjson
 
 from linker.errors import InputError
+from linker.files import read_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Ledger:
             self._read()
 
     def _read(self) -> None:
-        data = self.path.read_bytes()
+        data = read_bytes(self.path)
         *lines, tail = data.split(b"\n")
         for number, line in enumerate(lines, start=1):
             if not self._take(line):

@@ -121,7 +121,11 @@ class _Trainer:
     def restore(self) -> None:
         """Go on from the checkpoint; figures logged after it are dropped, for they will come again."""
         self.progress = load_checkpoint(self.checkpoint, self.encoder.module, self.optimizer, self.setting)
-        lines = self.metrics.read_text(encoding="utf-8").splitlines() if self.metrics.exists() else []
+        lines = (
+            self.metrics.read_text(encoding="utf-8", errors="replace").splitlines()
+            if self.metrics.exists()
+            else []
+        )
         kept = [line for line in lines if _step_of(line) <= self.progress.step]
         if self.world.first:
             write_atomically(self.metrics, "".join(f"{line}\n" for line in kept).encode())
@@ -269,5 +273,5 @@ def _setting(encoder: TextEncoder, data: list[Any], config: TrainingConfig) -> s
 def _step_of(line: str) -> int:
     try:
         return int(json.loads(line)["step"])
-    except (ValueError, KeyError):  # the last line of a killed run
+    except (ValueError, KeyError, TypeError, RecursionError):  # the last line of a killed run
         return 1 << 60

@@ -16,7 +16,7 @@ import numpy as np
 
 from indexes.interface import MissingExtraError
 from linker.errors import InputError
-from linker.files import write_atomically
+from linker.files import open_input, write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,7 +49,8 @@ def read_metrics(model: Path) -> Metrics:
     """
     path = model / METRICS
     try:
-        text = path.read_text(encoding="utf-8")
+        with open_input(path) as file:
+            text = file.read().decode(errors="replace")
     except OSError as e:
         raise InputError(
             f"cannot read {path}: {e.strerror}; `linker train` writes it into its model"
@@ -196,6 +197,6 @@ def _write(figure: Figure, path: Path) -> Path:
 def _parsed(line: str) -> dict[str, Any]:
     try:
         values = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return values if isinstance(values, dict) and "epoch" in values else {}

@@ -14,7 +14,15 @@ from linker.pairs.backbone import tiny_bert
 from linker.pairs.news import NewsPair, targets
 from linker.pairs.recognise import Recogniser
 from linker.pairs.siamese import FrozenSiamese, RememberingEncoder, Siamese
-from linker.pairs.similarity import NewsSimilarity, feature_names, out_of_fold, siamese_trainer, split, train
+from linker.pairs.similarity import (
+    NewsSimilarity,
+    Predictions,
+    feature_names,
+    out_of_fold,
+    siamese_trainer,
+    split,
+    train,
+)
 from linker.pairs.similarity_config import PRESETS, SimilarityConfig, configure
 from linker.pairs.similarity_folder import load, save
 from linker.pairs.similarity_report import agree, predictions_text, read_predictions, systems_of
@@ -232,6 +240,20 @@ def test_a_bad_file_of_predictions_is_named(tmp_path: Path, content: str, messag
     path.write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=message):
         read_predictions(path, TEST[:1])
+
+
+def test_an_id_is_no_formula_to_a_spreadsheet_and_is_found_again(tmp_path: Path) -> None:
+    pairs = [
+        dataclasses.replace(pair, id=id_) for pair, id_ in zip(TEST, ("=1+1", "-2", "x\ty"), strict=False)
+    ]
+    made = Predictions(tuple(pair.id for pair in pairs), np.array([1.0, 2.0, 4.0]), {})
+    text = predictions_text(pairs, made)
+    assert [line.split("\t")[0] for line in text.splitlines()] == ["id", "'=1+1", "'-2", "x y"]
+    path = tmp_path / "p.tsv"
+    path.write_text(text, encoding="utf-8")
+    assert read_predictions(path, pairs)["score"] == pytest.approx([1, 2 / 3, 0])
+    path.write_text(text.replace("'", ""), encoding="utf-8")  # as an earlier version wrote them
+    assert read_predictions(path, pairs)["score"] == pytest.approx([1, 2 / 3, 0])
 
 
 def test_a_frozen_model_keeps_its_backbones_vectors_out_of_its_folder(

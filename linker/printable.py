@@ -1,0 +1,96 @@
+"""Text that is safe to show: no character of a document moves the cursor, hides or reorders what stands beside it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from typing import Any, TextIO, cast
+
+import orjson
+
+BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks, embeddings, overrides and isolates
+SEPARATORS = "\u2028\u2029"
+_UNSAFE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{BIDI}{SEPARATORS}\ud800-\udfff]")
+_UNSAFE_IN_JSON = re.compile(f"[\x7f-\x9f{BIDI}{SEPARATORS}]")  # orjson has escaped the others
+_BREAKS = re.compile(r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_PICTURES = 0x2400  # ␀, which the pictures of the other control characters follow
+_DELETE, _PICTURE_OF_DELETE = "\x7f", "\u2421"
+
+
+def printable(text: str) -> str:
+    """Return a text in which a visible character stands for each one that a terminal would obey.
+
+    ASCII controls but newline and tab become their pictures (ESC is ␛); C1 controls, directional formatting
+    characters, line and paragraph separators and bytes that are no UTF-8 become �. The length stays the same.
+    """
+    return text if text.isascii() and text.isprintable() else _UNSAFE.sub(_visible, text)
+
+
+def _visible(match: re.Match[str]) -> str:
+    if match[0] == _DELETE:
+        return _PICTURE_OF_DELETE
+    return chr(_PICTURES + ord(match[0])) if match[0] < " " else "\ufffd"
+
+
+def on_one_line(text: str) -> str:
+    """Return a printable text in which one blank stands for each run of line breaks and tabs."""
+    return printable(_BREAKS.sub(" ", text))
+
+
+def json_text(value: Any) -> str:
+    """Return a value as one line of JSON, without its newline; what a terminal would obey is escaped as \\uXXXX."""
+    data = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY)
+    return _UNSAFE_IN_JSON.sub(lambda m: f"\\u{ord(m[0]):04x}", data.decode())
+
+
+def spreadsheet_cell(text: str) -> str:
+    """Return a text as a cell of TSV that a spreadsheet shows and never computes: ' goes before = + - @."""
+    flat = on_one_line(text)
+    return f"'{flat}" if text.startswith(_FORMULA) or flat.startswith(_FORMULA) else flat
+
+
+class PrintableStream:
+    """A text stream that passes on only what is printable; everything else is the stream's own."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """`stream` is what the text is written to in the end."""
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write the text as `printable` shows it; return its length."""
+        return self._stream.write(printable(text))
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write the texts one after the other."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def guard_output() -> None:
+    """Let everything that this process prints, tracebacks and other libraries' warnings too, be printable."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if not isinstance(stream, PrintableStream):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")  # a terminal that is not UTF-8 gets an escape
+            setattr(sys, name, cast(TextIO, PrintableStream(stream)))
+
+
+def unguarded(stream: TextIO | PrintableStream) -> TextIO:
+    """Return the stream below, for what must move the cursor itself, as a progress bar does."""
+    return stream._stream if isinstance(stream, PrintableStream) else stream
+
+
+def print_for_programs(text: str) -> None:
+    """Print a result in a format for programs: exact, as UTF-8, into a pipe or file; printable on a terminal."""
+    if sys.stdout.isatty():
+        sys.stdout.write(text)
+        return
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
+    sys.stdout.buffer.flush()
