@@ -66,6 +66,12 @@ def mapping_of(array: Any) -> mmap.mmap | None:
     return array if isinstance(array, mmap.mmap) else None
 
 
+def give_back(mapped: mmap.mmap) -> None:
+    """Let the kernel take back the pages of a mapped file; what is read again is mapped again."""
+    if hasattr(mapped, "madvise"):
+        mapped.madvise(mmap.MADV_DONTNEED)
+
+
 def check_length(mapped: mmap.mmap | None, what: object) -> None:
     """Raise DamagedError if a mapped file is shorter now than it was: touching what is gone ends the process."""
     if mapped is not None and mapped.size() < len(mapped):
