@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import collections
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
@@ -45,7 +45,7 @@ def _check_unique(directory: Path, ids: Sequence[str], dead: RowArray) -> None:
     if (hashes[1:] != hashes[:-1]).all():
         return
     gone = set(dead.tolist())
-    counts = Counter(id_ for row, id_ in enumerate(ids) if row not in gone)
+    counts = collections.Counter(id_ for row, id_ in enumerate(ids) if row not in gone)
     if repeated := [id_ for id_, count in counts.items() if count > 1]:
         raise DamagedError(f"{directory} holds {name_some(repeated)} more than once: {REMEDY}")
 
@@ -161,3 +161,13 @@ class Collection:
     def document(self, id_: str) -> Document:
         """Return a live document. Raises UnknownIdError."""
         return self.documents[int(self.rows.locate([id_])[0])]
+
+
+def contradictions(directory: Path) -> list[str]:
+    """Open an index whose checksums are right and read all its documents; return what is damaged all the same."""
+    try:
+        collection = Collection.open(directory)
+        collections.deque(collection.documents.texts(), maxlen=0)
+    except DamagedError as e:
+        return [str(e)]
+    return []

@@ -39,9 +39,10 @@ def open_inside(directory: Path, name: str) -> Iterator[BinaryIO]:
         raise
     finally:
         os.close(at)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _not_a_file(directory / name)
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise _not_a_file(directory / name)
         yield file
 
 
