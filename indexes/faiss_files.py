@@ -10,18 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from indexes.interface import DamagedError, IndexesError, Mask, MissingExtraError
+from indexes.errors import importing
+from indexes.interface import DamagedError, IndexesError, Mask
 
 
 @functools.cache
 def load_faiss() -> Any:
     """Import faiss on first use. Raises MissingExtraError."""
-    try:
+    with importing("vector search", "cpu"):
         import faiss
-    except ModuleNotFoundError as e:
-        if e.name != "faiss":
-            raise
-        raise MissingExtraError("vector search", "cpu") from e
     return faiss
 
 
