@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import random
@@ -60,9 +61,10 @@ def named(sound: Path) -> Iterator[tuple[str, Change]]:
     settings = json.loads((sound / "config.json").read_bytes())
     for keys in _places(settings):
         for value in HUGE:
+            change = functools.partial(_set, keys=keys, value=value)
             yield (
                 f"{'.'.join(keys)} = {value!r}"[:60],
-                lambda folder, k=keys, v=value: _set(folder / "config.json", k, v),
+                lambda folder, change=change: change(folder / "config.json"),
             )
 
 
