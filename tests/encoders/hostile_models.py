@@ -46,34 +46,29 @@ def named(sound: Path) -> Iterator[tuple[str, Change]]:
     for path in sorted(
         p.relative_to(sound) for p in sound.rglob("*") if p.suffix in (".json", ".safetensors")
     ):
-        for kind in (_to_device, _to_pipe, _to_folder, _to_deep, _to_large, _to_nothing, _to_half):
-            yield f"{path}{kind.__name__}", lambda folder, path=path, kind=kind: kind(folder / path)
-        if path.suffix == ".safetensors":
-            for reshape in (
-                _longer_header,
-                _other_shape,
-                _other_type,
-                _another_tensor,
-                _fewer_tensors,
-                _not_a_number,
-            ):
-                yield f"{path}{reshape.__name__}", lambda folder, path=path, kind=reshape: kind(folder / path)
+        weights = path.suffix == ".safetensors"
+        for change in (*REPLACEMENTS, *(HEADERS if weights else ())):
+            yield f"{path}{change.__name__}", _at(path, change)
     settings = json.loads((sound / "config.json").read_bytes())
     for keys in _places(settings):
         for value in HUGE:
-            change = functools.partial(_set, keys=keys, value=value)
-            yield (
-                f"{'.'.join(keys)} = {value!r}"[:60],
-                lambda folder, change=change: change(folder / "config.json"),
-            )
+            change_one = functools.partial(_set, keys=keys, value=value)
+            yield f"{'.'.join(keys)} = {value!r}"[:60], _at(Path("config.json"), change_one)
 
 
 def at_random(sound: Path, count: int, seed: int) -> Iterator[tuple[str, Change]]:
-    """Yield changes of a few bytes at places of chance."""
+    """Yield changes of a few random bytes."""
     files = sorted(p.relative_to(sound) for p in sound.rglob("*") if p.is_file())
     for number in range(count):
         rng = random.Random(f"{seed} {number}")
-        yield f"random {number}", lambda folder, rng=rng: _alter(folder / rng.choice(files), rng)
+        yield f"random {number}", _at(rng.choice(files), functools.partial(_alter, rng=rng))
+
+
+def _at(path: Path, change: Change) -> Change:
+    def changed(folder: Path) -> None:
+        change(folder / path)
+
+    return changed
 
 
 def _outcome(folder: Path, load: Callable[[Path], str], expected: str) -> str:
@@ -187,3 +182,7 @@ def _alter(path: Path, rng: random.Random) -> None:
     for _ in range(rng.choice([1, 1, 1, 4, 16])):
         content[rng.randrange(len(content))] = rng.randrange(256)
     path.write_bytes(content)
+
+
+REPLACEMENTS = (_to_device, _to_pipe, _to_folder, _to_deep, _to_large, _to_nothing, _to_half)
+HEADERS = (_longer_header, _other_shape, _other_type, _another_tensor, _fewer_tensors, _not_a_number)
