@@ -1,6 +1,6 @@
 """Model folders from elsewhere that mean harm, and what became of each; a benchmark may ask for more of them.
 
-`attack` changes a copy of a sound folder in every named way and in `random` ways of chance, and counts the outcomes:
+`attack` changes a copy of a sound folder in every named way and in some random ways, and counts the outcomes:
 "refused" (an error that names the remedy), "same" (the very model that was saved), anything else is a fault.
 """
 
