@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from indexes import elastic_trust
-from indexes.interface import BackendUnavailableError, IndexesError, MissingExtraError
+from indexes.errors import importing
+from indexes.interface import BackendUnavailableError, IndexesError
 
 if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
@@ -68,10 +69,8 @@ def connect(settings: ElasticSettings, timeout: float | None = None) -> Elastics
     Redirects are not followed, and no node brings in another. Raises MissingExtraError, UntrustedHostError when
     there are credentials that must not go there, IndexesError for credentials that cannot be read.
     """
-    try:
+    with importing("the Elasticsearch backend", "elastic"):
         from elasticsearch import Elasticsearch
-    except ImportError:
-        raise MissingExtraError("the Elasticsearch backend", "elastic") from None
     for name in ("elasticsearch", "elastic_transport"):
         logging.getLogger(name).addHandler(logging.NullHandler())  # we report failures ourselves
     seconds = _timeout() if timeout is None else timeout

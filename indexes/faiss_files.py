@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from indexes.errors import importing
 from indexes.faiss_checks import File, WrongError
-from indexes.interface import DamagedError, IndexesError, Mask, MissingExtraError
+from indexes.interface import DamagedError, IndexesError, Mask
 from indexes.reading import REMEDY, give_back, map_file
 
 Check = Callable[
@@ -22,12 +23,8 @@ Check = Callable[
 @functools.cache
 def load_faiss() -> Any:
     """Import faiss on first use. Raises MissingExtraError."""
-    try:
+    with importing("vector search", "cpu"):
         import faiss
-    except ModuleNotFoundError as e:
-        if e.name != "faiss":
-            raise
-        raise MissingExtraError("vector search", "cpu") from e
     return faiss
 
 

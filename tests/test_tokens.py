@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indexes.interface import MissingExtraError
+from indexes.errors import BackendUnavailableError, MissingExtraError, importing
 from linker.errors import InputError
 from linker.tokens import (
     PAD,
@@ -180,12 +180,30 @@ def test_word_pieces_need_padding_at_zero() -> None:
 
 
 def test_missing_extras_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for module in ("tokenizers", "gensim.models", "safetensors"):
+    for module in ("tokenizers", "gensim", "gensim.models", "safetensors"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtraError, match="'pretrained'"):
         PieceTokenizer("{}")
     with pytest.raises(MissingExtraError, match="'vectors'"):
         train_word_vectors(TEXTS)
+
+
+def test_a_package_that_is_there_but_cannot_be_loaded_is_no_missing_extra() -> None:
+    failures = [
+        ModuleNotFoundError("No module named 'numpy._C'", name="numpy._C"),
+        ImportError("libtorch_cpu.so: failed to map segment from shared object"),
+        MemoryError(),
+        OSError(12, "Cannot allocate memory"),
+    ]
+    for failure in failures:
+        with (
+            pytest.raises(BackendUnavailableError, match="memory is short") as caught,
+            importing("x", "train"),
+        ):
+            raise failure
+        assert not isinstance(caught.value, MissingExtraError)
+    with pytest.raises(MissingExtraError, match="'train'"), importing("x", "train"):
+        import no_such_package  # type: ignore[import-not-found]  # noqa: F401  # that is the point
 
 
 # --- word vectors -----------------------------------------------------------------------------------------------

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from linker.encoders.weights import opened
 from linker.errors import InputError
 from linker.files import write_atomically
 from linker.training.optimizer import Optimizer
@@ -47,20 +47,25 @@ def save_checkpoint(
 def load_checkpoint(path: Path, module: nn.Module, optimizer: Optimizer, setting: str) -> Progress:
     """Put a checkpoint's state into a model and its optimizer. Raises InputError when it is damaged or another's."""
     try:
-        with safe_open(path, framework="pt") as file:
+        with opened(path, "pt") as file:
             header = json.loads((file.metadata() or {}).get("linker", "{}"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a mapping
-    except (OSError, ValueError, SafetensorError) as e:
-        raise InputError(f"{path} is damaged: {e}; train anew without --resume") from None
+        if not isinstance(header, dict):
+            raise ValueError("its header is no object")
+    except (InputError, ValueError, RecursionError) as e:
+        raise InputError(f"{path} is damaged: {e}; train again without --resume") from None
     if header.get("setting") != setting:
         raise InputError(
-            f"{path} was written by a training with other data or settings: give the same ones to go on, or train anew "
-            f"without --resume ({_difference(header.get('setting', ''), setting)})"
+            f"{path} was written by a training with other data or settings: give the same ones to go on, or train "
+            f"again without --resume ({_difference(header.get('setting', ''), setting)})"
         )
-    module.load_state_dict(_within(tensors, "model."))
-    optimizer.load(_within(tensors, "optimizer."))
-    torch.set_rng_state(tensors[RANDOM])
-    return Progress(**header["progress"])
+    try:
+        module.load_state_dict(_within(tensors, "model."))
+        optimizer.load(_within(tensors, "optimizer."))
+        torch.set_rng_state(tensors[RANDOM])
+        return Progress(**header["progress"])
+    except (LookupError, TypeError, ValueError, RuntimeError) as e:
+        raise InputError(f"{path} is damaged: {e}; train again without --resume") from None
 
 
 def _within(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
