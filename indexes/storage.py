@@ -62,6 +62,15 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder unless it is there, with those that contain it; afterwards the way to it is on the disk."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in (folder.resolve(), *missing):
+        with contextlib.suppress(PermissionError):  # one may enter a folder that one may not open
+            sync(path.parent)
+
+
 def write_durably(path: Path, parts: Iterable[bytes | memoryview]) -> FileRecord:
     """Write a new file, flush it to the disk and return its size and checksum."""
     digest, size = xxhash.xxh3_128(), 0

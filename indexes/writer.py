@@ -63,7 +63,7 @@ class Writer:
         if manifest.vectors not in ("none", *kinds):
             raise IndexesError(f"unknown kind of vectors {manifest.vectors!r}: choose {', '.join(kinds)}")
         with storage.disk_errors(f"creating {directory}"):
-            directory.mkdir(parents=True, exist_ok=True)
+            storage.make_folder(directory)
             storage.check_vacant(directory)
             with storage.write_lock(directory):
                 storage.check_vacant(directory)  # another creation may have ended meanwhile

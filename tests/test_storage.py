@@ -1,6 +1,7 @@
 import dataclasses
 import itertools
 import multiprocessing
+import os
 from pathlib import Path
 
 import numpy as np
@@ -167,6 +168,25 @@ def test_large_segments_are_left_alone() -> None:
     segments = [Segment("a", MERGED_ROWS), Segment("b", MERGED_ROWS // 2)]
     assert _split(segments, MERGED_ROWS)[1] == []
     assert _split(segments, MERGED_ROWS // 2)[1] == segments[1:]
+
+
+def test_the_way_to_a_new_folder_is_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[str] = []
+
+    def fsync(descriptor: int) -> None:
+        flushed.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    storage.make_folder(tmp_path / "a" / "b" / "c")
+    assert {str(tmp_path), str(tmp_path / "a"), str(tmp_path / "a" / "b")} <= set(flushed)
+    flushed.clear()
+    (tmp_path / "link").symlink_to(tmp_path / "a" / "b")
+    storage.make_folder(tmp_path / "link")  # it may have been made by one who died before flushing it
+    assert flushed == [str(tmp_path / "a")]
+    monkeypatch.chdir(tmp_path / "a")
+    flushed.clear()
+    storage.make_folder(Path("x/y"))
+    assert set(flushed) == {str(tmp_path / "a"), str(tmp_path / "a" / "x")}
 
 
 def test_disk_errors_say_what_to_do(tmp_path: Path) -> None:
