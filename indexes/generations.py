@@ -50,7 +50,12 @@ def kept(directory: Path, manifest: Manifest) -> dict[int, Manifest]:
     folder, found = directory / storage.GENERATIONS, {}
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     for name in sorted(name for name in names if re.fullmatch(r"[0-9]{6,}\.json", name)):
-        older = manifests.load(directory, f"{storage.GENERATIONS}/{name}")
+        try:
+            older = manifests.load(directory, f"{storage.GENERATIONS}/{name}")
+        except IndexesError:
+            if (folder / name).exists():
+                raise
+            continue  # a writer gave it up meanwhile
         if f"{older.generation:06d}.json" != name:
             raise DamagedError(f"{folder / name} is generation {older.generation}: delete it to give it up")
         if older.generation < manifest.generation:  # else its commit never came

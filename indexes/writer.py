@@ -105,7 +105,7 @@ class Writer:
         finally:
             with contextlib.suppress(IndexesError):  # the commit stands; only its scratch copy is given up
                 writer._text.close()
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, IndexesError):
                 ownership.sweep(directory, (), [storage.SCRATCH])
 
     def add(self, documents: Sequence[Document], vectors: Matrix | None) -> None:
