@@ -33,7 +33,6 @@ class Writer:
 
     def __init__(self, directory: Path, manifest: Manifest) -> None:
         self.directory, self.manifest = directory, manifest
-        ownership.refuse_links(directory)
         generations.sweep(directory, manifest)
         self.rows = read_rows(directory, manifest, DocumentStore(directory, manifest.segments))
         self._text = text_writer.resume(directory, manifest, self.rows)
@@ -89,9 +88,9 @@ class Writer:
         if keep:
             generations.refuse_server(manifest, "older generations cannot be kept")
         with storage.disk_errors(f"writing to {directory}"), storage.write_lock(directory):
+            ownership.refuse_links(directory)
             manifest = storage.load_checked(directory)
             if keep is not None:
-                ownership.refuse_links(directory)
                 generations.set_limit(directory, keep)
             with cls._session(directory, manifest) as writer:
                 yield writer
