@@ -102,9 +102,7 @@ def _open_all(
     directory: Path, manifest: Manifest, stack: contextlib.ExitStack
 ) -> Mapping[str, IO[bytes]] | None:
     _check_names(str(directory), manifest)
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < len(manifest.files) + 64 <= hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (len(manifest.files) + 64, hard))
+    _allow_open_files(len(manifest.files) + 64)
     files: dict[str, IO[bytes]] = {}
     with contextlib.ExitStack() as opened:
         for name in sorted(manifest.files):
@@ -115,6 +113,14 @@ def _open_all(
             files[name] = opened.enter_context(os.fdopen(descriptor, "rb"))
         stack.enter_context(opened.pop_all())
     return files
+
+
+def _allow_open_files(count: int) -> None:
+    """Raise the process's own limit of open files, as far as it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = resource.RLIM_INFINITY
+    if soft != unlimited and soft < count and (hard == unlimited or count <= hard):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
 
 
 def _check_names(source: str, manifest: Manifest) -> None:
