@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from indexes.codes import IvfPq, PqScan, Settings
+from indexes.faiss_checks import hnsw
 from indexes.faiss_files import bitmap, damaged, load_faiss, read, write
 from indexes.interface import Mask, Matrix, RowArray
 from indexes.manifest import FileRecord
@@ -129,17 +130,7 @@ class Hnsw:
 
     def load(self, path: Path, flat: Any) -> int:
         """Read the graph and hang it on the vectors in `flat`."""
-        faiss = load_faiss()
-        index = read(path, faiss.IndexHNSWFlat, flat)
-        neighbours = faiss.vector_to_array(index.hnsw.neighbors)
-        ends = faiss.vector_to_array(index.hnsw.offsets)
-        if (
-            not -1 <= index.hnsw.entry_point < index.ntotal
-            or len(ends) != index.ntotal + 1
-            or ends[-1] != len(neighbours)
-            or (neighbours >= index.ntotal).any()
-        ):
-            raise damaged(path, "its links point outside the index")
+        index = read(path, hnsw, flat)
         _attach(index, flat)
         self._index = index
         return int(index.ntotal)

@@ -6,6 +6,7 @@ IVF-PQ: Jégou et al., "Product quantization for nearest neighbor search", TPAMI
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from indexes.faiss_files import bitmap, damaged, load_faiss, read, write
+from indexes import faiss_checks
+from indexes.faiss_files import bitmap, load_faiss, read, write
 from indexes.interface import Mask, Matrix, RowArray
 from indexes.manifest import FileRecord
 
@@ -109,13 +111,9 @@ class IvfPq:
 
     def load(self, path: Path, flat: Any) -> int:
         """Read centroids and codes."""
-        faiss = load_faiss()
-        index = read(path, faiss.IndexIVFPQ, flat, dim=flat.d + -flat.d % self.DIMENSIONS_PER_BYTE)
-        lists = index.invlists
-        sizes = [lists.list_size(i) for i in range(index.nlist)]
-        ids = [faiss.rev_swig_ptr(lists.get_ids(i), n) for i, n in enumerate(sizes) if n]
-        if sum(sizes) != index.ntotal or any(((part < 0) | (part >= index.ntotal)).any() for part in ids):
-            raise damaged(path, "its codes belong to rows outside the index")
+        dim = flat.d + -flat.d % self.DIMENSIONS_PER_BYTE
+        check = functools.partial(faiss_checks.ivfpq, subspaces=dim // self.DIMENSIONS_PER_BYTE)
+        index = read(path, check, flat, dim)
         self._index = index
         return int(index.ntotal)
 
@@ -183,8 +181,7 @@ class PqScan:
     def load(self, path: Path, flat: Any) -> int:
         """Read centroids and codes."""
         dim = flat.d + -flat.d % self.DIMENSIONS_PER_CODE
-        index = read(path, load_faiss().IndexPQFastScan, flat, dim=dim)
-        if index.codes.size() * 2 < index.ntotal * (dim // self.DIMENSIONS_PER_CODE):
-            raise damaged(path, "it lacks codes")
+        check = functools.partial(faiss_checks.fast_scan, subspaces=dim // self.DIMENSIONS_PER_CODE)
+        index = read(path, check, flat, dim)
         self._index, self._trained_on = index, int(index.ntotal)
         return int(index.ntotal)

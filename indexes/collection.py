@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
@@ -15,21 +16,56 @@ from indexes.certified import ExactScan
 from indexes.documents import DocumentStore
 from indexes.fusion import Fusion
 from indexes.hybrid import HybridIndex, OnFailure, SearchSettings, Unavailable
-from indexes.interface import DamagedError, Document, Matrix, MissingExtraError, RowSearch
+from indexes.interface import DamagedError, Document, Matrix, MissingExtraError, RowArray, RowSearch
 from indexes.manifest import Manifest
-from indexes.rows import Rows
+from indexes.reading import REMEDY, give_back, mapping_of
+from indexes.rows import Rows, name_some
 from indexes.vectors import FaissIndex
 
+CHECKED = 1 << 22  # floats looked at together: 16 MiB
 MakeScan = Callable[[], ExactScan | None]
 
 
 def read_rows(directory: Path, manifest: Manifest, documents: DocumentStore) -> Rows:
-    """Return the generation's ids, removed rows and (read when a filter asks) metadata."""
-    name = manifest.only_file(storage.DELETED)
+    """Return the generation's ids, removed rows and (read when a filter asks) metadata. Raises DamagedError."""
+    name, ids = manifest.only_file(storage.DELETED), documents.ids()
     dead = np.fromfile(directory / name, dtype="<i8") if name else np.empty(0, dtype=np.int64)
+    if len(dead) and (dead[0] < 0 or dead[-1] >= len(ids) or (dead[1:] <= dead[:-1]).any()):
+        raise DamagedError(f"{directory / str(name)} does not list rows of this index, ascending: {REMEDY}")
+    _check_unique(directory, ids, dead)
     rows = Rows()
-    rows.restore(documents.ids(), dead, documents.metadata())
+    rows.restore(ids, dead, documents.metadata())
     return rows
+
+
+def _check_unique(directory: Path, ids: Sequence[str], dead: RowArray) -> None:
+    """Raise DamagedError if two live rows have one id; by hashes, since a set of all ids takes much memory."""
+    hashes = np.fromiter(map(hash, ids), dtype=np.int64, count=len(ids))
+    hashes = np.sort(np.delete(hashes, dead))
+    if (hashes[1:] != hashes[:-1]).all():
+        return
+    gone = set(dead.tolist())
+    counts = collections.Counter(id_ for row, id_ in enumerate(ids) if row not in gone)
+    if repeated := [id_ for id_, count in counts.items() if count > 1]:
+        raise DamagedError(f"{directory} holds {name_some(repeated)} more than once: {REMEDY}")
+
+
+def check_unit(directory: Path, blocks: Sequence[Matrix]) -> None:
+    """Raise DamagedError unless every vector of the blocks [n, dim] is of length 1, or 0: finite, above all.
+
+    Pages of a mapped file are given back as it is read.
+    """
+    for block in blocks:
+        mapped, step = mapping_of(block), max(1, CHECKED // block.shape[1])
+        for start in range(0, len(block), step):
+            part = block[start : start + step]
+            squares = np.einsum("ij,ij->i", part, part)
+            wrong = ~((np.abs(squares - 1) < 1e-2) | (squares == 0))  # also where it is NaN
+            if wrong.any():
+                row = start + int(np.argmax(wrong))
+                raise DamagedError(f"{directory}: the vector of row {row} is not of length 1: {REMEDY}")
+            if mapped is not None:
+                give_back(mapped)
 
 
 def text_folder(directory: Path, manifest: Manifest) -> Path | None:
@@ -47,6 +83,7 @@ def open_vectors(
     scan: MakeScan | None = None,
 ) -> FaissIndex:
     """Return the vector side over normalised vectors in blocks [n, dim], with its stored graph if there is one."""
+    check_unit(directory, blocks)
     index = FaissIndex(dim, manifest.vectors, settings=manifest.search.get("vectors"), scan=scan)
     index.restore(rows, *blocks)
     if graph := manifest.only_file(storage.GRAPH):
@@ -124,3 +161,13 @@ class Collection:
     def document(self, id_: str) -> Document:
         """Return a live document. Raises UnknownIdError."""
         return self.documents[int(self.rows.locate([id_])[0])]
+
+
+def contradictions(directory: Path) -> list[str]:
+    """Open an index whose checksums are right and read all its documents; return what is damaged all the same."""
+    try:
+        collection = Collection.open(directory)
+        collections.deque(collection.documents.texts(), maxlen=0)
+    except DamagedError as e:
+        return [str(e)]
+    return []

@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
-import mmap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -16,8 +16,10 @@ import numpy as np
 import orjson
 
 from indexes import faults
+from indexes.document_checks import read_document, read_ids, read_offsets
 from indexes.interface import BadDocumentError, DamagedError, Document, Mask, Matrix, Metadata
 from indexes.manifest import FileRecord, Segment
+from indexes.reading import REMEDY, check_length, map_file
 from indexes.storage import SEGMENTS, sync, write_durably
 
 Parts = Iterable[bytes | memoryview]
@@ -73,7 +75,7 @@ def copy_segment(
     lengths = np.concatenate([np.diff(o)[part] for o, part in zip(offsets, parts, strict=True)])
     content: dict[str, Parts] = {
         "documents.jsonl": (
-            memoryview(_map(f / "documents.jsonl"))[o[a] : o[b]] for f, o, runs in kept for a, b in runs
+            memoryview(map_file(f / "documents.jsonl"))[o[a] : o[b]] for f, o, runs in kept for a, b in runs
         ),
         "offsets.i64": [np.concatenate([[0], np.cumsum(lengths)]).astype("<i8").data],
         "ids.txt": ["\n".join(itertools.compress(ids, live.tolist())).encode()],
@@ -142,32 +144,50 @@ def _ids(earlier: Sequence[Path], ids: Sequence[str]) -> Iterator[bytes]:
 
 
 class DocumentStore:
-    """Reads documents by row; the files are mapped, so only what is read takes memory."""
+    """Reads documents by row; the files are mapped, so only what is read takes memory.
+
+    Opening checks ids and offsets; a document is checked when it is read. Raises DamagedError.
+    """
 
     def __init__(self, directory: Path, segments: Sequence[Segment]) -> None:
         self._folders = [directory / SEGMENTS / s.name for s in segments]
         self._firsts = np.cumsum([0, *(s.rows for s in segments)])
-        self._offsets = [np.fromfile(f / "offsets.i64", dtype="<i8") for f in self._folders]
-        self._maps = [_map(f / "documents.jsonl") for f in self._folders]
+        self._maps = [map_file(f / "documents.jsonl") for f in self._folders]
+        self._offsets = [
+            read_offsets(f / "offsets.i64", s.rows, len(mapped))
+            for f, s, mapped in zip(self._folders, segments, self._maps, strict=True)
+        ]
 
     @property
     def rows(self) -> int:
         """Number of documents, removed ones included."""
         return int(self._firsts[-1])
 
+    @functools.cached_property
+    def _ids(self) -> list[str]:
+        counts = np.diff(self._firsts).tolist()
+        parts = [read_ids(f / "ids.txt", count) for f, count in zip(self._folders, counts, strict=True)]
+        return parts[0] if len(parts) == 1 else list(itertools.chain.from_iterable(parts))
+
     def ids(self) -> list[str]:
         """Return all ids in row order, removed ones included."""
-        return [i for f in self._folders for i in (f / "ids.txt").read_text(encoding="utf-8").split("\n")]
+        return self._ids
+
+    def _all(self) -> Iterator[Document]:
+        ends = zip(self._firsts.tolist(), self._folders, self._maps, self._offsets, strict=False)
+        for first, folder, mapped, offsets in ends:
+            path, ids = folder / "documents.jsonl", self._ids[first : first + len(offsets) - 1]
+            for id_, (start, end) in zip(ids, itertools.pairwise(offsets.tolist()), strict=True):
+                check_length(mapped, path)
+                yield read_document(mapped[start:end], id_, path)
 
     def metadata(self) -> Iterator[Metadata]:
         """Yield every row's metadata, in row order."""
-        for mapped, offsets in zip(self._maps, self._offsets, strict=True):
-            for start, end in itertools.pairwise(offsets.tolist()):
-                yield orjson.loads(mapped[start:end])["metadata"]
+        return (document.metadata for document in self._all())
 
     def texts(self) -> Iterator[str]:
         """Yield what is indexed of every row, in row order."""
-        return (self[row].full_text for row in range(self.rows))
+        return (document.full_text for document in self._all())
 
     def vectors(self, dim: int) -> list[Matrix]:
         """Return all vectors, in row order, as at most one block [rows, dim].
@@ -181,19 +201,16 @@ class DocumentStore:
             path, part = folder / "vectors.f32", joined[first:end]
             with path.open("rb") as file:
                 if file.readinto(part.data) != part.nbytes:
-                    raise DamagedError(f"{path} is too short: restore it from a backup, or rebuild the index")
+                    raise DamagedError(f"{path} is too short: {REMEDY}")
         return [joined]
 
     def __getitem__(self, row: int) -> Document:
         segment = int(np.searchsorted(self._firsts, row, side="right")) - 1
         start, end = self._offsets[segment][row - self._firsts[segment] :][:2].tolist()
-        return Document(**orjson.loads(self._maps[segment][start:end]))
+        path, mapped = self._folders[segment] / "documents.jsonl", self._maps[segment]
+        check_length(mapped, path)
+        return read_document(mapped[start:end], self._ids[row], path)
 
 
 def _vectors(folder: Path) -> Matrix:
     return np.memmap(folder / "vectors.f32", dtype="<f4", mode="r")
-
-
-def _map(path: Path) -> mmap.mmap:
-    with path.open("rb") as file:
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from indexes.faiss_checks import File, WrongError
 from indexes.interface import DamagedError, IndexesError, Mask, MissingExtraError
 from indexes.manifest import FileRecord
+from indexes.reading import REMEDY, give_back, map_file
 from indexes.storage import DurableFile
 
 BUFFER = 1 << 20  # bytes that FAISS hands over at once
+Check = Callable[
+    [File, int, int], None
+]  # of a file by the dimension and number of the vectors; raises WrongError
 
 
 @functools.cache
@@ -48,17 +53,17 @@ def write(index: Any, path: Path, flags: int) -> FileRecord:
         raise IndexesError(f"writing {path} failed: {_reason(e)}") from e
 
 
-def read(path: Path, kind: Any, flat: Any, dim: int | None = None) -> Any:
-    """Read an index of a kind that belongs to the vectors in `flat`. Raises DamagedError."""
+def read(path: Path, check: Check, flat: Any, dim: int | None = None) -> Any:
+    """Read an index over the vectors in `flat`, after `check` has looked at its bytes. Raises DamagedError."""
     faiss = load_faiss()
     try:
-        with _no_vector_above(path.stat().st_size):
-            index = faiss.read_index(str(path), faiss.IO_FLAG_SKIP_PRECOMPUTE_TABLE)  # a table for L2 alone
-    except (OSError, RuntimeError, MemoryError) as e:
+        data = map_file(path)
+        check(File(data), dim or flat.d, flat.ntotal)
+        give_back(data)
+        with _no_vector_above(len(data)):
+            return faiss.read_index(str(path), faiss.IO_FLAG_SKIP_PRECOMPUTE_TABLE)  # a table for L2 alone
+    except (OSError, RuntimeError, MemoryError, WrongError) as e:
         raise damaged(path, _reason(e)) from e
-    if not isinstance(index, kind) or index.d != (dim or flat.d) or index.ntotal > flat.ntotal:
-        raise damaged(path, "it belongs to another index")
-    return index
 
 
 @contextlib.contextmanager
@@ -83,4 +88,4 @@ def _reason(error: Exception) -> str:
 
 def damaged(path: Path, why: str) -> DamagedError:
     """Return the error that names a file that is not what it should be, and the remedy."""
-    return DamagedError(f"{path} cannot be used: {why}; restore it from a backup, or rebuild the index")
+    return DamagedError(f"{path} cannot be used: {why}; {REMEDY}")

@@ -9,6 +9,7 @@ import numpy as np
 
 from indexes.ann import load_faiss
 from indexes.interface import Matrix
+from indexes.reading import give_back, mapping_of
 
 COPIED = 1 << 14  # rows copied at a time
 
@@ -43,8 +44,11 @@ def own(flat: Any) -> None:
 
 def release(flat: Any) -> None:
     """Let the kernel take back the pages of a mapped file that was lent; what is read again is mapped again."""
-    base: Any = next(iter(getattr(flat, "referenced_objects", None) or ()), None)
-    while isinstance(base, np.ndarray):
-        base = base.base
-    if isinstance(base, mmap.mmap) and hasattr(base, "madvise"):
-        base.madvise(mmap.MADV_DONTNEED)
+    mapped = lent_file(flat)
+    if mapped is not None:
+        give_back(mapped)
+
+
+def lent_file(flat: Any) -> mmap.mmap | None:
+    """Return the mapped file whose block was lent to the index, if one was."""
+    return mapping_of(next(iter(getattr(flat, "referenced_objects", None) or ()), None))

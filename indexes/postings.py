@@ -8,7 +8,6 @@ A row's length is a byte, as in Lucene: exact below 40, then the next lower of 2
 from __future__ import annotations
 
 import itertools
-import mmap
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import numpy.typing as npt
 import xxhash
 
 from indexes.interface import DamagedError, IndexesError
+from indexes.reading import check_length, give_back, map_file, mapping_of
 
 SUFFIX = ".postings"
 NAME = re.compile(rf"[0-9a-f]{{32}}\{SUFFIX}")
@@ -27,6 +27,7 @@ BLOCK = 4096  # rows; as in postings.c, which reads lengths by whole blocks
 MAGIC = b"postings"
 HEAD = 64  # bytes
 MOST_COUNT = 65_535
+MOST_TOKENS = 1 << 48  # in a segment whose counts were cut
 CHUNK = 1 << 22  # postings copied at a time by a merge
 
 Array = npt.NDArray[Any]
@@ -179,10 +180,9 @@ def _little(segment: Segment, name: str) -> memoryview:
 
 
 def read(path: Path) -> Segment:
-    """Map a segment's file. Raises DamagedError; of the content, only what a search could trip over is checked."""
-    with path.open("rb") as file:
-        size = path.stat().st_size
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+    """Map a segment's file and check it, content included. Raises DamagedError."""
+    data = map_file(path)
+    size = len(data)
     if size < HEAD or data[: len(MAGIC)] != MAGIC:
         raise _damaged(path)
     first, documents, tokens, terms, postings = np.frombuffer(data, "<u8", 5, len(MAGIC)).tolist()
@@ -198,11 +198,37 @@ def read(path: Path) -> Segment:
         for name, kind, n, offset in zip(PARTS, kinds, counts, offsets, strict=False)
     }
     segment = Segment(first, documents, tokens, **arrays, path=path)
-    starts, terms = segment.starts, segment.terms
-    sorted_ = (starts[1:] >= starts[:-1]).all() and (terms[1:] > terms[:-1]).all()
-    if starts[0] or starts[-1] != postings or not sorted_:
+    if not (_ordered(segment) and _counted(segment)):
         raise _damaged(path)
+    give_back(data)
     return segment
+
+
+def _ordered(segment: Segment) -> bool:
+    """Say whether terms ascend, their postings follow each other, and the rows of each ascend and exist."""
+    starts, terms, rows = segment.starts, segment.terms, segment.rows
+    ends = starts[0] == 0 and starts[-1] == segment.size
+    if not ends or (starts[1:] <= starts[:-1]).any() or (terms[1:] <= terms[:-1]).any():
+        return False
+    for begin in range(0, segment.size, CHUNK):
+        part = rows[begin : begin + CHUNK + 1]  # with the next part's first
+        low, high = np.searchsorted(starts, [begin + 1, begin + len(part)]).tolist()
+        later = part[1:] > part[:-1]
+        later[starts[low:high] - begin - 1] = True  # a term's first row follows another term's
+        if not later.all() or part.max() >= segment.documents:
+            return False
+    return True
+
+
+def _counted(segment: Segment) -> bool:
+    """Say whether every posting counts at least 1, and all together as many tokens as the head says."""
+    counted, most = 0, 0
+    for begin in range(0, segment.size, CHUNK):
+        part = segment.counts[begin : begin + CHUNK]
+        if not part.all():
+            return False
+        counted, most = counted + int(part.sum(dtype=np.int64)), max(most, int(part.max()))
+    return counted == segment.tokens or (most == MOST_COUNT and counted < segment.tokens <= MOST_TOKENS)
 
 
 def read_folder(folder: Path) -> list[Segment]:
@@ -217,6 +243,12 @@ def read_folder(folder: Path) -> list[Segment]:
             )
         row += segment.documents
     return segments
+
+
+def check_lengths(segments: Sequence[Segment]) -> None:
+    """Raise DamagedError if the file of a segment is shorter now than it was when it was mapped."""
+    for segment in segments:
+        check_length(mapping_of(segment.lengths), segment.path)
 
 
 def _damaged(path: Path) -> IndexesError:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from indexes import native
 from indexes.exact import padding
 from indexes.interface import IndexesError, Mask, RowArray, ScoreArray
-from indexes.postings import LENGTHS, Segment
+from indexes.postings import LENGTHS, Segment, check_lengths
 
 K1, B = 1.2, 0.75
 TABLED = 8  # counts below this have their factor in a table; as in postings.c
@@ -58,6 +58,7 @@ class Scorer:
 
         `allowed` [rows] leaves rows out. Equal scores come in row order.
         """
+        check_lengths(self._segments)
         rows, scores = padding(len(queries), k)
         if allowed is not None and len(allowed) != self._documents:
             raise IndexesError(

@@ -14,7 +14,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, BinaryIO, Self
 
 import xxhash
 
@@ -22,6 +22,7 @@ from indexes import faults
 from indexes import manifest as manifests
 from indexes.interface import DamagedError, IndexesError, LockedError
 from indexes.manifest import FileRecord, Manifest
+from indexes.reading import open_inside
 
 SEGMENTS, DELETED, TEXT, GRAPH, QUARANTINE, ENCODER, SCRATCH, GENERATIONS = (
     "segments", "deleted", "text", "graph", "quarantine", "encoder", "scratch", "generations",
@@ -111,11 +112,15 @@ def write_durably(path: Path, parts: Iterable[bytes | memoryview]) -> FileRecord
 
 def record_of(path: Path) -> FileRecord:
     """Return the size and checksum of a file as it is on the disk."""
-    digest, size = xxhash.xxh3_128(), 0
     with path.open("rb") as file:
-        while block := file.read(1 << 22):
-            digest.update(block)
-            size += len(block)
+        return _record_of(file)
+
+
+def _record_of(file: BinaryIO) -> FileRecord:
+    digest, size = xxhash.xxh3_128(), 0
+    while block := file.read(1 << 22):
+        digest.update(block)
+        size += len(block)
     return FileRecord(size, digest.hexdigest())
 
 
@@ -177,19 +182,24 @@ def damage(directory: Path, manifest: Manifest) -> list[str]:
     return [
         line
         for name, record in sorted(manifest.files.items())
-        if (line := _damage_of(directory / name, record))
+        if (line := _damage_of(directory, name, record))
     ]
 
 
-def _damage_of(path: Path, expected: FileRecord) -> str | None:
+def _damage_of(directory: Path, name: str, expected: FileRecord) -> str | None:
+    path = directory / name
     try:
-        found = record_of(path)
+        with open_inside(directory, name) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size != expected.bytes:  # before a byte is read
+                return f"{path}: {size} bytes instead of {expected.bytes}"
+            found = _record_of(file)
     except FileNotFoundError:
         return f"{path}: missing"
     except OSError as e:
         return f"{path}: cannot be read ({e.strerror})"
-    if found.bytes != expected.bytes:
-        return f"{path}: {found.bytes} bytes instead of {expected.bytes}"
+    except DamagedError:
+        return f"{path}: not a regular file of the index's own, but a link, a device, a pipe or a folder"
     return None if found == expected else f"{path}: content differs from its checksum"
 
 

@@ -33,7 +33,8 @@ from indexes.interface import (
     check_vectors,
 )
 from indexes.manifest import FileRecord
-from indexes.mapped import lend, own, release
+from indexes.mapped import lend, lent_file, own, release
+from indexes.reading import check_length
 from indexes.rows import Rows
 
 EXACT_BELOW = 10_000  # rows that are not worth approximating
@@ -165,6 +166,7 @@ class FaissIndex:
     ) -> tuple[RowArray, ScoreArray]:
         """Return rows and scores, both [n, k], filled with −1 and −inf."""
         check_k(k)
+        check_length(lent_file(self._flat), "the file of the vectors")
         queries = normalised(check_vectors(queries, self.dim))
         mask = self._rows.mask(where)
         allowed = self._flat.ntotal if mask is None else int(np.count_nonzero(mask))

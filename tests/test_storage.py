@@ -26,8 +26,18 @@ FULL = Manifest(
     segments=(Segment("000001", 4), Segment("000003", 2)),
     build=BuildRecord(False, 7, (("ä.jsonl", "123"),)),
     search={"mode": "hybrid", "fusion": {"method": "rrf", "weights": [0.5, 0.5], "k": 60}},
-    files={"segments/000001/ids.txt": FileRecord(3, "a" * 32)},
-)
+    files={
+        **{
+            f"segments/{name}/{file}": FileRecord(size, "a" * 32)
+            for name, rows in (("000001", 4), ("000003", 2))
+            for file, size in (
+                ("ids.txt", 3), ("documents.jsonl", 99), ("offsets.i64", 8 * rows + 8), ("vectors.f32", 32 * rows),
+            )
+        },
+        "deleted/000003.i64": FileRecord(8, "b" * 32),
+        f"text/000003/{'c' * 32}.postings": FileRecord(64, "c" * 32),
+    },
+)  # fmt: skip
 
 
 def test_manifest_round_trip(tmp_path: Path) -> None:
@@ -35,7 +45,7 @@ def test_manifest_round_trip(tmp_path: Path) -> None:
         storage.replace_manifest(tmp_path, manifest)
         assert manifests.load(tmp_path) == manifest
     assert FULL.rows == 6
-    assert FULL.only_file("segments") == "segments/000001/ids.txt"
+    assert FULL.only_file("deleted") == "deleted/000003.i64"
     assert FULL.only_file("graph") is None
 
 
@@ -87,21 +97,22 @@ def test_one_writer_and_no_stale_lock_after_a_kill(tmp_path: Path) -> None:
 
 def test_damage_names_missing_short_and_altered_files(tmp_path: Path) -> None:
     records = {}
-    for name in ("a", "b", "c", "d"):
+    (tmp_path / "quarantine").mkdir()
+    for name in (f"quarantine/00000{n}.jsonl" for n in range(4)):
         records[name] = storage.write_durably(tmp_path / name, [b"hello ", b"world"])
         assert records[name] == storage.record_of(tmp_path / name)
     manifest = Manifest(files=records)
     assert storage.damage(tmp_path, manifest) == []
-    (tmp_path / "a").unlink()
-    (tmp_path / "b").write_bytes(b"hello")
-    (tmp_path / "c").write_bytes(b"hello worle")
+    (tmp_path / "quarantine/000000.jsonl").unlink()
+    (tmp_path / "quarantine/000001.jsonl").write_bytes(b"hello")
+    (tmp_path / "quarantine/000002.jsonl").write_bytes(b"hello worle")
     lines = storage.damage(tmp_path, manifest)
     assert len(lines) == 3
-    assert "a: missing" in lines[0]
-    assert "b: 5 bytes instead of 11" in lines[1]
-    assert "c: content differs" in lines[2]
+    assert "000000.jsonl: missing" in lines[0]
+    assert "000001.jsonl: 5 bytes instead of 11" in lines[1]
+    assert "000002.jsonl: content differs" in lines[2]
     storage.replace_manifest(tmp_path, manifest)
-    with pytest.raises(DamagedError, match="a: missing"):
+    with pytest.raises(DamagedError, match=r"000000\.jsonl: missing"):
         storage.load_checked(tmp_path)
 
 

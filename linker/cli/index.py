@@ -246,8 +246,9 @@ def info(directory: Index, as_json: AsJson = False) -> None:
 
 
 def verify(directory: Index, as_json: AsJson = False) -> None:
-    """Check every file of an index against its checksum; name what is damaged (exit status 1)."""
+    """Check every file of an index against its checksum and the others; name what is damaged (exit status 1)."""
     from indexes import generations, storage
+    from indexes.collection import contradictions
 
     manifest = generations.with_kept(directory)
     while lines := storage.damage(directory, manifest):
@@ -255,7 +256,7 @@ def verify(directory: Index, as_json: AsJson = False) -> None:
         if newer.generation == manifest.generation:
             break
         manifest = newer  # a writer committed meanwhile
-    lines = lines or elastic.differences(directory)
+    lines = lines or contradictions(directory) or elastic.differences(directory)
     if as_json:
         print_json({"files": len(manifest.files), "damaged": lines})
     else:
