@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -17,7 +17,9 @@ from indexes.codes import IvfPq, PqScan, Settings
 from indexes.faiss_checks import hnsw
 from indexes.faiss_files import bitmap, damaged, load_faiss, read, write
 from indexes.interface import Mask, Matrix, RowArray
-from indexes.manifest import FileRecord
+
+if TYPE_CHECKING:
+    from indexes.manifest import FileRecord
 
 __all__ = [
     "AUTO", "AUTO_EXACT", "KINDS", "Hnsw", "IvfPq", "PqScan", "Proposer", "Settings", "bitmap", "kind_by_size",

@@ -11,14 +11,16 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from indexes import faiss_checks
 from indexes.faiss_files import bitmap, load_faiss, read, write
 from indexes.interface import Mask, Matrix, RowArray
-from indexes.manifest import FileRecord
+
+if TYPE_CHECKING:
+    from indexes.manifest import FileRecord
 
 SEED = 1234
 Settings = Mapping[str, float]

@@ -6,15 +6,16 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from indexes.faiss_checks import File, WrongError
 from indexes.interface import DamagedError, IndexesError, Mask, MissingExtraError
-from indexes.manifest import FileRecord
 from indexes.reading import REMEDY, give_back, map_file
-from indexes.storage import DurableFile
+
+if TYPE_CHECKING:
+    from indexes.manifest import FileRecord
 
 BUFFER = 1 << 20  # bytes that FAISS hands over at once
 Check = Callable[
@@ -44,6 +45,8 @@ def write(index: Any, path: Path, flags: int) -> FileRecord:
 
     FAISS hands over its bytes: where it writes a file itself, it only prints that the last ones found no room.
     """
+    from indexes.storage import DurableFile  # which needs the manifest, and that the kinds of structures
+
     faiss = load_faiss()
     try:
         with DurableFile(path) as file:
