@@ -9,6 +9,7 @@ import pytest
 from indexes import generations, storage
 from indexes import manifest as manifests
 from indexes.collection import Collection
+from indexes.elastic_client import ElasticSettings
 from indexes.interface import DamagedError, IndexesError
 from indexes.writer import Writer
 from tests.faults.support import KILLED, Worker, content
@@ -118,7 +119,7 @@ def test_unfinished_builds_are_not_kept(tmp_path: Path) -> None:
 
 
 def test_nothing_is_kept_of_what_lies_on_a_server(tmp_path: Path) -> None:
-    server = manifests.Manifest(elastic={"index": "news"})
+    server = manifests.Manifest(elastic=ElasticSettings(("http://localhost:1",), "news").to_json())
     with (
         pytest.raises(IndexesError, match="Elasticsearch \\(news\\)"),
         Writer.create(tmp_path / "i", server, keep=1),
