@@ -152,7 +152,7 @@ def test_files_of_others_stay_when_a_killed_build_is_swept(tmp_path: Path) -> No
 
 def model(folder: Path) -> Path:
     (folder / "training").mkdir(parents=True)
-    for name in ("config.json", "weights", "a name\n with a line"):
+    for name in ("config.json", "weights", "vocab.txt"):
         (folder / name).write_text(name, encoding="utf-8")
     return folder
 
@@ -174,13 +174,13 @@ def test_only_what_was_copied_of_an_encoder_is_deleted(
         with pytest.raises(KeyboardInterrupt):
             with_encoder(out, folder)
     place = out / "encoder" / "0123456789abcdef"
-    assert {p.name for p in place.iterdir()} == {"config.json", "weights", "a name\n with a line"}
+    assert {p.name for p in place.iterdir()} == {"config.json", "weights", "vocab.txt"}
     (place / "mine").write_text("mine", encoding="utf-8")
     with (out / "lock").open("ab") as file:
         file.write(b'\n"encoder/../../m/conf')  # a writer died here
     with_encoder(out, folder)
     assert storage.load_checked(out).files.keys() == {
-        f"encoder/0123456789abcdef/{name}" for name in ("config.json", "weights", "a name\n with a line")
+        f"encoder/0123456789abcdef/{name}" for name in ("config.json", "weights", "vocab.txt")
     }
     dropping.drop(out)
     assert content(out) == {"encoder/0123456789abcdef/mine": b"mine"}
