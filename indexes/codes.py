@@ -11,13 +11,16 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from indexes import faiss_checks
 from indexes.faiss_files import bitmap, load_faiss, read, write
 from indexes.interface import Mask, Matrix, RowArray
+
+if TYPE_CHECKING:
+    from indexes.manifest import FileRecord
 
 SEED = 1234
 Settings = Mapping[str, float]
@@ -104,9 +107,9 @@ class IvfPq:
         rows: RowArray = self._index.search(self._padded(queries), self._fetched(fetch), params=parameters)[1]
         return rows
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path) -> FileRecord:
         """Write centroids and codes."""
-        write(self._index, path, 0)
+        return write(self._index, path, 0)
 
     def load(self, path: Path, flat: Any) -> int:
         """Read centroids and codes."""
@@ -173,9 +176,9 @@ class PqScan:
             rows = np.where((rows >= 0) & mask[rows], rows, -1)
         return rows
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path) -> FileRecord:
         """Write centroids and codes."""
-        write(self._index, path, 0)
+        return write(self._index, path, 0)
 
     def load(self, path: Path, flat: Any) -> int:
         """Read centroids and codes."""

@@ -6,7 +6,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from indexes.faiss_checks import File, WrongError
 from indexes.interface import DamagedError, IndexesError, Mask
 from indexes.reading import REMEDY, give_back, map_file
 
+if TYPE_CHECKING:
+    from indexes.manifest import FileRecord
+
+BUFFER = 1 << 20  # bytes that FAISS hands over at once
 Check = Callable[
     [File, int, int], None
 ]  # of a file by the dimension and number of the vectors; raises WrongError
@@ -33,10 +37,18 @@ def bitmap(mask: Mask) -> Any:
     return load_faiss().IDSelectorBitmap(np.packbits(mask, bitorder="little"))
 
 
-def write(index: Any, path: Path, flags: int) -> None:
-    """Write a FAISS index. Raises IndexesError."""
+def write(index: Any, path: Path, flags: int) -> FileRecord:
+    """Write a FAISS index durably and return its record. Raises IndexesError, OSError.
+
+    FAISS hands over its bytes: where it writes a file itself, it only prints that the last ones found no room.
+    """
+    from indexes.storage import DurableFile  # which needs the manifest, and that the kinds of structures
+
+    faiss = load_faiss()
     try:
-        load_faiss().write_index(index, str(path), flags)
+        with DurableFile(path) as file:
+            faiss.write_index(index, faiss.PyCallbackIOWriter(file.write, BUFFER), flags)
+        return file.record
     except RuntimeError as e:
         raise IndexesError(f"writing {path} failed: {_reason(e)}") from e
 

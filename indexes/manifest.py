@@ -100,14 +100,16 @@ def _checked(body: bytes) -> bytes:
     return b'{"xxh3": "%s",' % xxhash.xxh3_128_hexdigest(body).encode() + body
 
 
-def load(directory: Path) -> Manifest:
-    """Read and check `directory`'s manifest. Raises IndexesError, DamagedError, FormatVersionError.
+def load(directory: Path, name: str = NAME) -> Manifest:
+    """Read and check `directory`'s manifest, or one kept under another name.
+
+    Raises IndexesError, DamagedError, FormatVersionError.
 
     The checksum finds accidents. As whoever writes a manifest can write its checksum too, nothing in it is believed:
     see manifest_checks.py.
     """
-    path = directory / NAME
-    data = _read(directory)
+    path = directory / name
+    data = _read(directory, name)
     body = data.partition(b",")[2]
     if data != _checked(body):
         raise DamagedError(f"{path} is damaged (its checksum does not match): {REMEDY}")
@@ -127,10 +129,10 @@ def load(directory: Path) -> Manifest:
     return manifest
 
 
-def _read(directory: Path) -> bytes:
-    path = directory / NAME
+def _read(directory: Path, name: str) -> bytes:
+    path = directory / name
     try:
-        with open_inside(directory, NAME) as file:
+        with open_inside(directory, name) as file:
             data = file.read(MOST_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         raise IndexesError(f"{directory} holds no index: build one with `linker index build`") from None

@@ -8,6 +8,7 @@ A row's length is a byte, as in Lucene: exact below 40, then the next lower of 2
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from indexes.interface import DamagedError, IndexesError
 from indexes.reading import check_length, give_back, map_file, mapping_of
 
 SUFFIX = ".postings"
+NAME = re.compile(rf"[0-9a-f]{{32}}\{SUFFIX}")
 BLOCK = 4096  # rows; as in postings.c, which reads lengths by whole blocks
 MAGIC = b"postings"
 HEAD = 64  # bytes
@@ -231,7 +233,7 @@ def _counted(segment: Segment) -> bool:
 
 def read_folder(folder: Path) -> list[Segment]:
     """Return a folder's segments in row order. Raises DamagedError, FileNotFoundError without the folder."""
-    names = [p for p in folder.iterdir() if p.suffix == SUFFIX]
+    names = [p for p in folder.iterdir() if NAME.fullmatch(p.name)]
     segments = sorted((read(p) for p in names), key=lambda s: s.first)
     row = 0
     for segment in segments:

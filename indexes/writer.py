@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import errno
-import os
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from indexes import faults, storage, text_writer
+from indexes import faults, generations, ownership, storage, text_writer
 from indexes import manifest as manifests
 from indexes.analysis import Analysis
 from indexes.ann import AUTO, AUTO_EXACT, KINDS
@@ -36,8 +33,7 @@ class Writer:
 
     def __init__(self, directory: Path, manifest: Manifest) -> None:
         self.directory, self.manifest = directory, manifest
-        storage.sweep(directory, manifest.files)
-        self._scratch = directory / storage.SCRATCH
+        generations.sweep(directory, manifest)
         self.rows = read_rows(directory, manifest, DocumentStore(directory, manifest.segments))
         self._text = text_writer.resume(directory, manifest, self.rows)
         self._clear()
@@ -51,44 +47,53 @@ class Writer:
     @classmethod
     @contextlib.contextmanager
     def create(
-        cls, directory: Path, manifest: Manifest, encoder_folder: Path | None = None
+        cls, directory: Path, manifest: Manifest, encoder_folder: Path | None = None, keep: int | None = None
     ) -> Iterator[Self]:
         """Start a collection in a directory that is absent, empty, or left by a creation that was killed.
 
-        The files of `encoder_folder` are copied in, so that the index can move to another machine.
+        The files of `encoder_folder` are copied in, so that the index can move to another machine. `keep` is how
+        many older generations stay there beside the last one.
         """
+        if keep:
+            generations.refuse_server(manifest, "older generations cannot be kept")
         Analysis(manifest.language)  # raises for an unknown one before anything is written
         on_server = [PREFIX + kind for kind in SERVER_KINDS] if manifest.elastic else []
         kinds = ("flat", AUTO, *KINDS, *on_server)
         if manifest.vectors not in ("none", *kinds):
             raise IndexesError(f"unknown kind of vectors {manifest.vectors!r}: choose {', '.join(kinds)}")
         with storage.disk_errors(f"creating {directory}"):
-            directory.mkdir(parents=True, exist_ok=True)
-            storage.check_vacant(directory)
-            with storage.write_lock(directory):
-                storage.check_vacant(directory)  # another creation may have ended meanwhile
-                storage.sweep(directory, {})
+            name, copied = "", []
+            if encoder_folder and manifest.encoder:
+                name = f"{storage.ENCODER}/{manifest.encoder.fingerprint[:16]}"
+                copied = [f"{name}/{path.name}" for path in storage.own_files(encoder_folder)]
+            with ownership.claim(directory, copied):
                 if encoder_folder and manifest.encoder:
-                    name = f"{storage.ENCODER}/{manifest.encoder.fingerprint[:16]}"
                     files = storage.copy_folder(directory, name, encoder_folder)
                     encoder = dataclasses.replace(manifest.encoder, name=name)
                     manifest = dataclasses.replace(manifest, encoder=encoder, files=files)
                 faults.point("create.prepared")
+                generations.set_limit(directory, keep or 0)
                 storage.replace_manifest(directory, manifest)
                 with cls._session(directory, manifest) as writer:
                     yield writer
 
     @classmethod
     @contextlib.contextmanager
-    def open(cls, directory: Path) -> Iterator[Self]:
-        """Open the last committed generation for writing on. Raises LockedError, DamagedError."""
-        manifests.load(directory)
-        with (
-            storage.disk_errors(f"writing to {directory}"),
-            storage.write_lock(directory),
-            cls._session(directory, storage.load_checked(directory)) as writer,
-        ):
-            yield writer
+    def open(cls, directory: Path, keep: int | None = None) -> Iterator[Self]:
+        """Open the last committed generation for writing on. Raises LockedError, DamagedError.
+
+        `keep` is how many older generations stay there beside the last one, from now on; None: as before.
+        """
+        manifest = manifests.load(directory)
+        if keep:
+            generations.refuse_server(manifest, "older generations cannot be kept")
+        with storage.disk_errors(f"writing to {directory}"), storage.write_lock(directory):
+            ownership.refuse_links(directory)
+            manifest = storage.load_checked(directory)
+            if keep is not None:
+                generations.set_limit(directory, keep)
+            with cls._session(directory, manifest) as writer:
+                yield writer
 
     @classmethod
     @contextlib.contextmanager
@@ -96,14 +101,11 @@ class Writer:
         writer = cls(directory, manifest)
         try:
             yield writer
-        except IndexesError as error:
-            if not isinstance(error.__cause__, OSError) and storage.is_full(directory):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(directory)) from error
-            raise
         finally:
             with contextlib.suppress(IndexesError):  # the commit stands; only its scratch copy is given up
                 writer._text.close()
-            shutil.rmtree(writer._scratch, ignore_errors=True)
+            with contextlib.suppress(OSError, IndexesError):
+                ownership.sweep(directory, (), [storage.SCRATCH])
 
     def add(self, documents: Sequence[Document], vectors: Matrix | None) -> None:
         """Add a batch, all or nothing; `vectors` [n, dim] exactly when the collection has an encoder."""
@@ -220,11 +222,12 @@ class Writer:
         )
         storage.sync(self.directory)
         faults.point("commit.prepared")
+        generations.retain(self.directory, self.manifest)
         storage.replace_manifest(self.directory, manifest)
         self.manifest = manifest
         self._text.settle()
         self._clear()
-        storage.sweep(self.directory, manifest.files, COMMITTED)
+        generations.sweep(self.directory, manifest, COMMITTED)
         faults.point("commit.ended")
         return manifest
 
@@ -272,12 +275,10 @@ class Writer:
         blocks = DocumentStore(self.directory, manifest.segments).vectors(dim)
         path = self.directory / storage.GRAPH / f"{name}.faiss"
         path.parent.mkdir(exist_ok=True)
-        if not open_vectors(self.directory, manifest, self.rows, blocks, dim).save_graph(path):
-            return {}
+        record = open_vectors(self.directory, manifest, self.rows, blocks, dim).save_graph(path)
         faults.point("graph.written")
-        storage.sync(path)
         storage.sync(path.parent)
-        return {f"{storage.GRAPH}/{path.name}": storage.record_of(path)}
+        return {f"{storage.GRAPH}/{path.name}": record} if record else {}
 
 
 def _split(segments: Sequence[Segment], pending: int) -> tuple[Sequence[Segment], Sequence[Segment]]:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import orjson
 
+from indexes import manifest as manifests
+from indexes.dropping import drop
 from indexes.hybrid import MODES
 from indexes.interface import IndexesError
 from linker.building import BuildOptions, build
@@ -73,12 +75,10 @@ def _links(stories: Sequence[Story], source: str, target: str) -> Links:
 
 def _index(out: Path, name: str, texts: Mapping[str, str], model: Path) -> Engine:
     """Write a corpus as JSONL and index it anew, as `linker index build` would."""
-    import shutil
-
     corpus, folder = out / f"{name}.jsonl", out / f"{name}.index"
     write_atomically(corpus, b"".join(orjson.dumps({"id": i, "text": t}) + b"\n" for i, t in texts.items()))
-    if folder.exists():
-        shutil.rmtree(folder)
+    if (folder / manifests.NAME).exists():
+        drop(folder)
     build([corpus], folder, BuildOptions(encoder=str(model)))
     return Engine(folder, encoder=load_encoder(model))
 

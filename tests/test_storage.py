@@ -1,6 +1,7 @@
 import dataclasses
 import itertools
 import multiprocessing
+import os
 from pathlib import Path
 
 import numpy as np
@@ -94,17 +95,6 @@ def test_one_writer_and_no_stale_lock_after_a_kill(tmp_path: Path) -> None:
         assert (tmp_path / storage.LOCK).read_bytes() == b""
 
 
-def test_sweep_keeps_what_is_listed_and_touches_nothing_else(tmp_path: Path) -> None:
-    for name in ("segments/1/a", "segments/2/b", "scratch/x", "notes.txt", "manifest.json.tmp"):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"x")
-    storage.sweep(tmp_path, {"segments/1/a": FileRecord(1, "")})
-    left = sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file())
-    assert left == ["notes.txt", "segments/1/a"]
-    assert not (tmp_path / "scratch").exists()
-
-
 def test_damage_names_missing_short_and_altered_files(tmp_path: Path) -> None:
     records = {}
     (tmp_path / "quarantine").mkdir()
@@ -178,6 +168,25 @@ def test_large_segments_are_left_alone() -> None:
     segments = [Segment("a", MERGED_ROWS), Segment("b", MERGED_ROWS // 2)]
     assert _split(segments, MERGED_ROWS)[1] == []
     assert _split(segments, MERGED_ROWS // 2)[1] == segments[1:]
+
+
+def test_the_way_to_a_new_folder_is_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[str] = []
+
+    def fsync(descriptor: int) -> None:
+        flushed.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    storage.make_folder(tmp_path / "a" / "b" / "c")
+    assert {str(tmp_path), str(tmp_path / "a"), str(tmp_path / "a" / "b")} <= set(flushed)
+    flushed.clear()
+    (tmp_path / "link").symlink_to(tmp_path / "a" / "b")
+    storage.make_folder(tmp_path / "link")  # it may have been made by one who died before flushing it
+    assert flushed == [str(tmp_path / "a")]
+    monkeypatch.chdir(tmp_path / "a")
+    flushed.clear()
+    storage.make_folder(Path("x/y"))
+    assert set(flushed) == {str(tmp_path / "a"), str(tmp_path / "a" / "x")}
 
 
 def test_disk_errors_say_what_to_do(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import typer
 from indexes import elastic_trust
 from indexes.errors import IndexesError, MissingExtraError
 from linker.cli import (
+    backup,
     bucc,
     doctor,
     elastic,
@@ -75,6 +76,9 @@ INDEX_COMMANDS: tuple[Callable[..., None], ...] = (
     index.drop,
     index.info,
     index.verify,
+    backup.backup,
+    backup.restore,
+    backup.checkout,
     tune.tune,
     elastic.rebuild,
 )
