@@ -35,7 +35,7 @@ class Flushes:
     def _flush(self, real: Any) -> Any:
         def flush(file: Any) -> None:
             descriptor = file if isinstance(file, int) else file.fileno()
-            path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+            path = Path(f"/proc/self/fd/{descriptor}").readlink()
             self.state[path] = _state(os.fstat(descriptor))
             self.named.update(path.iterdir() if path.is_dir() else ())
             self.events.append(str(path))

@@ -227,11 +227,15 @@ def test_cloze_takes_half_of_a_short_document_and_none_of_an_empty_one(
     documents = ["w1 w2 w3 w4 w5 w6 w7 w8", "w11 w12 w13 w14 w15", "w21", ""]
     data = Pairs(["w1", "w2"], documents, [(0, 1), (1, 0)])
     training = trainer(data, tmp_path, cloze=4, cloze_window=30)
-    asked: list[Any] = []
+    asked: list[list[list[int]]] = []
     encode = training._vectors
-    monkeypatch.setattr(
-        training, "_vectors", lambda ids: (asked.append([list(text) for text in ids]), encode(ids))[1]
-    )
+
+    def listen(ids: Any) -> torch.Tensor:
+        asked.append([list(text) for text in ids])
+        vectors: torch.Tensor = encode(ids)
+        return vectors
+
+    monkeypatch.setattr(training, "_vectors", listen)
     loss = training._cloze(np.random.default_rng(0))
     windows, rests = asked
     assert sorted((len(window), len(rest)) for window, rest in zip(windows, rests, strict=True)) == [
