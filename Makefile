@@ -1,4 +1,4 @@
-# Two commands for users: `make demo` and `make test`. Everything they need is set up in .venv on the first run.
+# Two commands for users: `make demo` and `make test`; for developers also `make mutants`. Everything they need is set up in .venv on the first run.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -6,12 +6,16 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint format requirements clean
+.PHONY: demo test mutants lint format requirements clean
 demo: $(VENV)/.demo
 	@$(BIN)/python -m linker.demo
 
 test: lint
 	@$(BIN)/python -m pytest
+
+# Every mutant of tests/mutants/lists against the tests that guard its line; JOBS=2 for two at once.
+mutants: $(VENV)/.dev
+	@$(BIN)/python -m tests.mutants.run --jobs $(or $(JOBS),1)
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .

@@ -115,9 +115,10 @@ class TorchScan:
         steps = HALF * 1.01 + (queries.shape[1] + 16) * SINGLE
         shared = ((lost + length * steps) * self._longest * (1 + 1e-6)).float()[:, None] + 1e-7
         for number, (_, coarse, errors) in enumerate(self._blocks):
-            # On a processor, where this is for tests, the product of float16 is made in float32.
+            # On a processor, where this is for tests, the product is added up in float32 by hand.
             on_gpu = self.device.type != "cpu"
-            value = (rounded @ coarse.T).float() if on_gpu else rounded.float() @ coarse.float().T
+            value = rounded @ coarse.T if on_gpu else (rounded.float() @ coarse.float().T).half()
+            value = value.float()
             bound = length.float()[:, None] * errors * (1 + 1e-6) + shared
             if allowed is not None:
                 value[:, ~allowed[number * BLOCK :][: len(errors)]] = float("-inf")

@@ -59,6 +59,39 @@ def test_near_duplicates(device: str, spread: float, k: int) -> None:
     assert_exact(TorchScan(device), cluster(3000, 40, spread), cluster(20, 40, 0.1, seed=2), k)
 
 
+UNIT = 2.0**-10  # of float16 between 1 and 2
+
+
+def coarse(rows: Matrix, queries: Matrix) -> Matrix:
+    """Return products as a GPU makes them: of float16, added up in float32 and rounded to float16 once."""
+    return (
+        queries.astype(np.float16).astype(np.float32) @ rows.astype(np.float16).astype(np.float32).T
+    ).astype(np.float16)
+
+
+def test_the_bound_covers_the_rounding_of_the_product(device: str) -> None:
+    """The rows' own rounding is small beside the gap that rounding the product opens between them."""
+    rows = np.array([[1 + 0.4 * UNIT, UNIT / 2], [1, UNIT / 2 + 0.51 * UNIT / 2**11]], dtype=np.float32)
+    queries = np.ones((1, 2), dtype=np.float32)
+    first, second = coarse(rows, queries)[0].astype(np.float64)
+    errors = np.linalg.norm(rows - rows.astype(np.float16), axis=1) * np.sqrt(2)
+    assert first + errors[0] < second - errors[1]  # without the product's rounding the better row is lost
+    assert_exact(TorchScan(device), rows, queries, 1)
+
+
+def test_the_bound_covers_the_rounding_of_the_rows(device: str) -> None:
+    """Both rows lie between two values of float16 in nearly all dimensions; the better one is rounded down."""
+    rows = np.ones((2, 49), dtype=np.float32)
+    rows[0, :48] += np.float32(0.499 * UNIT)
+    rows[1, :40] += np.float32(0.501 * UNIT)
+    rows[:, 48] = 15.5 * UNIT, 9 * UNIT
+    queries = np.ones((1, 49), dtype=np.float32)
+    first, second = coarse(rows, queries)[0].astype(np.float64)
+    product = 2.0**-11 * 1.05 * 7 * np.linalg.norm(rows, axis=1).max()
+    assert first + product < second - product  # without the rows' errors the better row is lost
+    assert_exact(TorchScan(device), rows, queries, 1)
+
+
 def test_masks_and_growth(device: str) -> None:
     scan, rows, queries = TorchScan(device), cluster(2000, 24, 1.0), cluster(9, 24, 1.0, seed=2)
     for size in (600, 601, 2000):

@@ -38,7 +38,9 @@ def identity(path: Path, columns: Columns | None, out: Path) -> str:
 def _check_outside(path: Path, out: Path) -> None:
     """Raise InputError if a path leads into the index's directory, whose files come and go with the index."""
     if path.resolve().is_relative_to(out.resolve()):
-        raise InputError(f"the corpus {path} lies inside {out}, where the index goes: put the index elsewhere")
+        raise InputError(
+            f"the corpus {path} lies inside {out}, where the index goes: put the index elsewhere"
+        )
 
 
 def _check_usable(path: Path, columns: Columns | None) -> None:

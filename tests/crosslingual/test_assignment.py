@@ -54,6 +54,9 @@ def test_max_and_intersect() -> None:
     assert intersect(forward, backward).tolist() == [0, -1, -1]
     # Forward bests 00 (.9), 10 (.85), 21 (.4); backward bests 00, 01 (.8), 22 (.35): 10 and 01 find their sides used.
     assert maximum(forward, backward, SOURCES, TARGETS).tolist() == [0, -1, 1]
+    scores = [[0.9, 0.2], [0.85, 0.5]]  # the second source's best is taken; the second target's best is free
+    forward, backward = candidates(scores), candidates(np.transpose(scores).tolist())
+    assert maximum(forward, backward, SOURCES[:2], TARGETS[:2]).tolist() == [0, 1]
 
 
 @settings(max_examples=50, deadline=None)
@@ -77,6 +80,24 @@ def test_gold_on_the_diagonal_with_no_evidence_is_at_chance() -> None:
     assert (greedy(empty, *names) == -1).all()
     tied = greedy(nearest(Given(np.ones((n, n)).tolist()), *names, depth=n).candidates, *names)
     assert (tied == np.arange(n)).sum() <= 6  # expected: 1
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6))
+def test_ties_go_by_a_hash_not_by_the_order_of_pages_or_the_seventh_decimal(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    plain = rng.integers(1, 3, (7, 7)) / 2
+    scores = plain + rng.uniform(0, 4e-7, (7, 7))
+    sources, targets = [f"s{i}" for i in range(7)], [f"t{i}" for i in range(7)]
+
+    def matched(scores: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> dict[str, str]:
+        names = [sources[i] for i in rows], [targets[i] for i in columns]
+        found = nearest(Given(scores[np.ix_(rows, columns)].tolist()), *names, depth=7).candidates
+        return {names[0][i]: names[1][j] for i, j in enumerate(greedy(found, *names).tolist())}
+
+    expected = matched(plain, np.arange(7), np.arange(7))
+    assert matched(plain, rng.permutation(7), rng.permutation(7)) == expected
+    assert matched(scores, np.arange(7), np.arange(7)) == expected
 
 
 def test_a_hub_does_not_swallow_everything() -> None:

@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linker.crosslingual.candidates import Candidates, Neighbours, Progress, Scores, nearest, score_pairs
+from linker.crosslingual.candidates import (
+    Candidates,
+    Neighbours,
+    Progress,
+    Scores,
+    hashes,
+    nearest,
+    rank,
+    score_pairs,
+)
 from linker.crosslingual.resume import Checkpoint, fingerprint
 from linker.errors import InputError
 from tests.crosslingual.tiny import Given, numbered
@@ -46,6 +55,20 @@ def test_equals_brute_force(scores: np.ndarray, depth: int, block: int) -> None:
         )
     backward = np.sort(positive, axis=0)[::-1][:2].sum(axis=0) / min(2, n)
     assert found.backward == pytest.approx(backward)
+
+
+def test_pairs_without_anything_in_common_are_not_ranked() -> None:
+    rows, columns, scores = np.array([0, 0, 0]), np.array([0, 1, 2]), np.array([0.0, -1.0, 0.5], np.float32)
+    found = rank(rows, columns, scores, 1, 3, hashes(["s"]), hashes(ids(3, "t")))
+    assert found.targets.tolist() == [[2, -1, -1]]
+
+
+def test_what_ties_with_the_last_place_to_six_decimals_takes_part() -> None:
+    scores = 0.5 + np.random.default_rng(0).uniform(0, 4e-7, (1, 40)).astype(np.float32)
+    assert (
+        run(scores, depth=3).candidates.targets.tolist()
+        == run(scores, depth=40).candidates.cut(3).targets.tolist()
+    )
 
 
 @settings(max_examples=30, deadline=None)

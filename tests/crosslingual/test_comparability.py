@@ -94,6 +94,14 @@ def test_cosine_splits_mass_over_translations() -> None:
     assert cosines[1] == pytest.approx([0, *expected, 0])
 
 
+def test_a_word_of_two_translations_counts_as_much_as_a_word_of_one() -> None:
+    source, target = numbered(["chat maison"], "f"), numbered(["cat", "house", "home", "other"], "e")
+    words = Lexicon({("chat", "cat"): 1.0, ("maison", "house"): 1.0, ("maison", "home"): 1.0})
+    relation = words.relation(source.terms, target.terms)
+    cosines = translated_cosine(source.terms, target.terms, relation).block(0, 1)[0]
+    assert cosines == pytest.approx(np.array([1, 0.5, 0.5, 0]) / np.sqrt(1.5))  # all idf are equal
+
+
 def test_identical_strings_match_as_far_as_both_stems_reach() -> None:
     source, target = (
         numbered(["KOMUT linux librarycall ısı"], "t", "tr"),

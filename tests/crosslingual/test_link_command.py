@@ -13,6 +13,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
+from linker.crosslingual.bucc import prepare
 from linker.crosslingual.candidates import Scores
 from linker.crosslingual.dense import chunks, encode_pages
 from linker.crosslingual.methods import METHODS, Task, link, read_links
@@ -111,6 +112,27 @@ def test_every_command_of_the_page_works(raw: Path) -> None:
     rows = {line.split()[1]: line.split()[2:] for line in done.stdout.splitlines() if line.startswith("fr  ")}
     assert set(rows) == {"hapax", "words", "words+links", "auto"}
     assert rows["words"][2] == "1.000"
+
+
+def test_pairs_are_kept_between_the_quartiles_of_the_ratio_of_lengths(tmp_path: Path) -> None:
+    """Of nine pairs whose source is 1, 2, … 9 times as long, those from 3 to 7 stay, the bounds included."""
+    for code, lengths, other in (("fr", range(10, 100, 10), "en"), ("en", [10] * 9, "fr")):
+        pages = (
+            {"_id": f"{code}{i}", "text": f"Start. {'x' * length}", "langlinks": {other: f"{other}{i}"}}
+            for i, length in enumerate(lengths, start=1)
+        )
+        (tmp_path / f"{code}.jsonl").write_text("".join(json.dumps(page) + "\n" for page in pages))
+    out = tmp_path / "out"
+    report = prepare(tmp_path / "fr.jsonl", tmp_path / "en.jsonl", out, ("fr", "en"))
+    assert report.ratio == (3.0, 7.0)
+    assert report.kept == 5
+    key = {
+        page: id_ for id_, page in (line.split("\t") for line in (out / "key.tsv").read_text().splitlines())
+    }
+    assert set(key) == {f"{code}{i}" for code in ("fr", "en") for i in range(3, 8)}
+    places = [[key[f"{code}{i}"][2:] for i in range(3, 8)] for code in ("fr", "en")]
+    assert sorted(places[0]) == sorted(places[1]) != places[0]  # ids say nothing of the pages' order
+    assert places[0] != places[1]
 
 
 def test_preparing_twice_gives_the_same_and_another_seed_another_split(raw: Path) -> None:

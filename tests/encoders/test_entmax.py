@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import entmax as reference
 import pytest
 import torch
 from torch import Tensor
 
-from linker.encoders.entmax import entmax
+from linker.encoders.entmax import _exp_remainder, entmax
 
 ALPHAS = (1.0001, 1.001, 1.01, 1.2, 1.5, 1.8, 1.9999, 2.0)
 
@@ -159,3 +162,11 @@ def test_half_precision_is_computed_in_float32() -> None:
     assert p.dtype == torch.bfloat16
     assert torch.equal(p, entmax(z.float(), 1.01).bfloat16())
     assert torch.isfinite(entmax(torch.tensor([60000.0, -60000.0], dtype=torch.float16), 1.5)).all()
+
+
+@pytest.mark.parametrize("t", [0.0, 1e-12, 1e-6, 0.01, 0.1, 0.29, 0.31, 1.0, 5.0])
+def test_the_remainder_of_the_exponential_is_exact_near_zero(t: float) -> None:
+    exact = sum(Fraction(t) ** n / math.factorial(n + 2) for n in range(40))  # (eᵗ − 1 − t)/t²
+    assert _exp_remainder(torch.tensor([t], dtype=torch.float64)).item() == pytest.approx(
+        float(exact), rel=1e-12
+    )

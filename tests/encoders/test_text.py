@@ -13,9 +13,9 @@ import torch
 
 from linker.encoders import Encoder, load_encoder
 from linker.encoders import folder as folders
-from linker.encoders.bag import sif_scaled
+from linker.encoders.bag import BagOfVectors, sif_scaled
 from linker.encoders.configs import BagConfig, BiGruConfig, CnnConfig, GruConfig, ModelConfig, StarConfig
-from linker.encoders.text import TextEncoder
+from linker.encoders.text import TextEncoder, padded
 from linker.errors import InputError, LinkerError
 from linker.tokens import Vocabulary, WordTokenizer
 
@@ -174,3 +174,20 @@ def test_a_newer_format_and_an_unknown_kind_are_refused(tmp_path: Path) -> None:
 def test_sif_scaling_worked() -> None:
     scaled = sif_scaled(np.ones((3, 2), np.float32), np.array([0, 1, 999], np.int64), a=1e-3)
     assert scaled[:, 0] == pytest.approx([1, 1e-3 / (1e-3 + 1e-3), 1e-3 / (1e-3 + 0.999)])
+
+
+def test_a_bag_is_the_mean_of_its_words() -> None:
+    bag = BagOfVectors(BagConfig(4), 9)
+    ids, mask = padded([[3, 5, 5], [7]])
+    words = bag.embedding.weight
+    torch.testing.assert_close(bag(ids, mask), torch.stack([(words[3] + 2 * words[5]) / 3, words[7]]))
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_encoding_drops_nothing_and_leaves_the_mode_as_it_was(training: bool) -> None:
+    encoder = build(CnnConfig(8, widths=(2,), filters=4, dropout=0.5))
+    encoder.module.eval()
+    expected = encoder.encode(["a b c", "b c"])
+    encoder.module.train(training)
+    np.testing.assert_array_equal(encoder.encode(["a b c", "b c"]), expected)
+    assert encoder.module.training == training

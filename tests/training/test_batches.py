@@ -36,15 +36,27 @@ def test_batches_hold_every_link_once_and_no_row_twice(
     assert set(chosen) <= seen
 
 
-def test_the_order_depends_on_seed_and_epoch_alone() -> None:
+@pytest.mark.parametrize("hard", [0, 1])
+def test_the_order_depends_on_seed_and_epoch_alone(hard: int) -> None:
     chosen = [(i, j) for i in range(10) for j in range(3)]
 
     def order(seed: int, epoch: int) -> list[list[int]]:
-        return [b.documents.tolist() for b in Batches(pairs(chosen), 7, seed, 1).epoch(epoch)]
+        return [b.documents.tolist() for b in Batches(pairs(chosen), 7, seed, hard).epoch(epoch)]
 
     assert order(1, 2) == order(1, 2)
     assert order(1, 2) != order(1, 3)
     assert order(1, 2) != order(2, 2)
+
+
+@pytest.mark.parametrize("hard", [0, 1, 2, 9])
+def test_each_text_brings_as_many_hard_negatives_as_asked_for(hard: int) -> None:
+    negatives = [list(range(6 + 4 * text, 10 + 4 * text)) for text in range(6)]
+    data = Pairs(["t"] * 6, ["d"] * 30, [(i, i) for i in range(6)], negatives)
+    (batch,) = Batches(data, 6, seed=1, hard_negatives=hard).epoch(0)
+    assert batch.documents.tolist()[:6] == list(range(6))
+    for own in negatives:
+        assert len(set(own) & set(batch.documents.tolist())) == min(hard, 4)
+    assert not batch.positives[:, 6:].any()
 
 
 def test_bad_links_are_named() -> None:

@@ -216,11 +216,40 @@ def test_documents_teach_themselves(tmp_path: Path) -> None:
     assert scores[1] > scores[0]
 
 
-def test_cloze_takes_half_of_a_short_document_and_none_of_an_empty_one(tmp_path: Path) -> None:
-    config = dataclasses.replace(tiny.CONFIG, epochs=1, cloze=4, cloze_window=30)
-    train(tiny.encoder(), tiny.pairs(1), None, config, tmp_path / "short")
-    empty = Pairs(["w1", "w2"], ["", "w1"], [(0, 1), (1, 0)])
-    train(tiny.encoder(), empty, None, config, tmp_path / "empty")
+def trainer(data: Pairs, out: Path, **change: Any) -> Any:
+    """Return a training that has not begun; without word dropout, so that its batches can be worked out."""
+    config = dataclasses.replace(tiny.CONFIG, word_dropout=0.0, **change)
+    return loop._Trainer(tiny.encoder(), data, None, config, out, None)
+
+
+def test_cloze_takes_half_of_a_short_document_and_none_of_an_empty_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents = ["w1 w2 w3 w4 w5 w6 w7 w8", "w11 w12 w13 w14 w15", "w21", ""]
+    data = Pairs(["w1", "w2"], documents, [(0, 1), (1, 0)])
+    training = trainer(data, tmp_path, cloze=4, cloze_window=30)
+    asked: list[list[list[int]]] = []
+    encode = training._vectors
+
+    def listen(ids: Any) -> torch.Tensor:
+        asked.append([list(text) for text in ids])
+        vectors: torch.Tensor = encode(ids)
+        return vectors
+
+    monkeypatch.setattr(training, "_vectors", listen)
+    loss = training._cloze(np.random.default_rng(0))
+    windows, rests = asked
+    assert sorted((len(window), len(rest)) for window, rest in zip(windows, rests, strict=True)) == [
+        (2, 3),
+        (4, 4),
+    ]
+    whole = {tuple(sorted(training.documents[row])) for row in (0, 1)}
+    assert {tuple(sorted(w + r)) for w, r in zip(windows, rests, strict=True)} == whole
+    assert all(np.diff(window).tolist() == [1] * (len(window) - 1) for window in windows)  # neighbours
+    assert loss.item() > 0
+    empty = trainer(Pairs(["w1"], ["", "w1"], [(0, 1)]), tmp_path, cloze=4)
+    assert empty.long == []
+    train(empty.encoder, Pairs(["w1"], ["", "w1"], [(0, 1)]), None, empty.config, tmp_path / "m")
 
 
 def test_dev_is_judged_against_rivals() -> None:
@@ -248,9 +277,47 @@ def test_negatives_are_bm25s_best_that_nothing_links() -> None:
 
 def test_hard_negatives_join_the_batch(tmp_path: Path) -> None:
     given = dataclasses.replace(tiny.pairs(1), negatives=[[(i + 1) % 40] for i in range(40)])
-    one = dataclasses.replace(tiny.CONFIG, epochs=1, hard_negatives=1)
-    report = train(tiny.encoder(), given, None, one, tmp_path / "m")
-    assert report.best == -1
+    with_them, without = (trainer(given, tmp_path, hard_negatives=hard) for hard in (1, 0))
+    for batch, plain in zip(with_them.batches.epoch(0), without.batches.epoch(0), strict=True):
+        texts, documents = batch.texts.tolist(), batch.documents.tolist()
+        assert texts == plain.texts.tolist() == plain.documents.tolist()
+        assert set(documents) == {*texts, *((text + 1) % 40 for text in texts)}
+        links = {(texts[i], documents[j]) for i, j in zip(*batch.positives.nonzero(), strict=True)}
+        assert links == {(text, text) for text in texts}
+        rng = np.random.default_rng(0)
+        assert with_them._loss(batch, rng) > without._loss(plain, rng)  # more documents to be confused with
+
+
+@pytest.mark.parametrize("margin", [0.05, 0.4])
+def test_the_triplet_loss_is_that_of_the_margin_and_the_miner_asked_for(
+    tmp_path: Path, margin: float
+) -> None:
+    losses = []
+    for miner in ("all", "multi-similarity"):
+        training = trainer(tiny.pairs(1), tmp_path, loss="triplet", miner=miner, margin=margin)
+        batch = training.batches.epoch(0)[0]
+        vectors = [
+            training.encoder.vectors([ids[row] for row in rows]).detach().numpy().astype(np.float64)
+            for ids, rows in ((training.texts, batch.texts), (training.documents, batch.documents))
+        ]
+        expected = slow_triplet_loss(vectors[0] @ vectors[1].T, batch.positives, miner, margin)
+        losses.append(training._loss(batch, np.random.default_rng(0)).item())
+        assert losses[-1] == pytest.approx(expected, abs=1e-5)
+    assert losses[0] != pytest.approx(losses[1], abs=1e-3)
+
+
+def slow_triplet_loss(
+    cosines: np.ndarray[Any, Any], linked: np.ndarray[Any, Any], miner: str, margin: float
+) -> float:
+    """Return the mean over triplets of unit vectors, whose squared distance is 2 − 2 cos, one triplet at a time."""
+    found = []
+    for row, positives in zip(cosines, linked, strict=True):
+        for near in row[positives]:
+            for far in row[~positives]:
+                hard = near - 0.1 < row[~positives].max() and far + 0.1 > row[positives].min()
+                if hard or miner == "all":
+                    found.append(max(0.0, 2 * far - 2 * near + margin))
+    return float(np.mean(found))
 
 
 def test_a_loss_that_is_no_number_stops_with_a_remedy(tmp_path: Path) -> None:

@@ -1,0 +1,119 @@
+"""Nothing counts before it is on the disk: every file is flushed after its last write, and the folders that name it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from indexes import faults, storage
+from indexes import manifest as manifests
+from indexes.interface import Document
+from indexes.manifest import EncoderRecord, Manifest
+from indexes.writer import Writer
+from linker.review.ledger import Judgement, Ledger
+from tests.helpers import HashEncoder
+
+ENCODER = HashEncoder()
+State = tuple[int, int]  # size and time of the last write
+
+
+class Flushes:
+    """What each file and folder was when it was last flushed, and every flush and fault point in order."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.state: dict[Path, State] = {}
+        self.named: set[Path] = set()  # what flushed folders held
+        self.events: list[str] = []
+        self.commits = 0
+        for name in ("fsync", "fdatasync"):
+            patch.setattr(os, name, self._flush(getattr(os, name)))
+        patch.setattr(faults, "point", self._point)
+
+    def _flush(self, real: Any) -> Any:
+        def flush(file: Any) -> None:
+            descriptor = file if isinstance(file, int) else file.fileno()
+            path = Path(f"/proc/self/fd/{descriptor}").readlink()
+            self.state[path] = _state(os.fstat(descriptor))
+            self.named.update(path.iterdir() if path.is_dir() else ())
+            self.events.append(str(path))
+            real(descriptor)
+
+        return flush
+
+    def _point(self, name: str) -> None:
+        self.events.append(name)
+
+    def covers(self, path: Path) -> bool:
+        """Say whether a file has not changed since it was flushed."""
+        return self.state.get(path) == _state(path.stat())
+
+
+def _state(status: os.stat_result) -> State:
+    return status.st_size, status.st_mtime_ns
+
+
+@pytest.fixture
+def flushes(monkeypatch: pytest.MonkeyPatch) -> Flushes:
+    return Flushes(monkeypatch)
+
+
+@pytest.mark.parametrize("size", [1, 5000, 3 << 20])  # below and beyond the buffer
+def test_a_durable_write_is_flushed_whole(tmp_path: Path, flushes: Flushes, size: int) -> None:
+    path = tmp_path / "file"
+    record = storage.write_durably(path, [b"x" * (size // 2), b"y" * (size - size // 2)])
+    assert record.bytes == size
+    assert flushes.covers(path)
+    assert flushes.state[path][0] == size
+
+
+def test_a_judgement_is_flushed_before_it_counts(tmp_path: Path, flushes: Flushes) -> None:
+    path = tmp_path / "judgements.jsonl"
+    ledger = Ledger(path)
+    ledger.add(Judgement("s", "d", 1, 0.5))
+    assert flushes.covers(path)
+    ledger.undo()
+    assert flushes.covers(path)
+
+
+@pytest.mark.parametrize("vectors", ["flat", "hnsw"])
+def test_all_that_a_manifest_lists_is_flushed_before_it_is_in_place(
+    tmp_path: Path, flushes: Flushes, monkeypatch: pytest.MonkeyPatch, vectors: str
+) -> None:
+    out = tmp_path / "index"
+
+    def check(name: str) -> None:
+        flushes.events.append(name)
+        if name == "manifest.written":
+            assert flushes.covers(out / f"{manifests.NAME}.tmp")
+        if name == "manifest.replaced":
+            flushes.commits += 1
+            for file in manifests.load(out).files:
+                assert flushes.covers(out / file), f"{file} is not flushed"
+                for entry in (Path(file), *Path(file).parents[:-1]):
+                    assert out / entry in flushes.named, f"the folder that names {entry} is not flushed"
+
+    monkeypatch.setattr(faults, "point", check)
+    manifest = Manifest(vectors=vectors, encoder=EncoderRecord("hash", ENCODER.fingerprint, ENCODER.dim))
+    with Writer.create(out, manifest) as writer:
+        add(writer, range(5))
+        writer.quarantine(b"{}")
+        writer.commit(manifests.BuildRecord(complete=True))
+        add(writer, range(5, 12))
+        writer.remove(["d2"])
+        writer.commit()
+    with Writer.open(out) as writer:
+        writer.remove(["d7"])
+        writer.commit()
+        writer.compact()
+    assert flushes.commits == 5
+    for place, event in enumerate(flushes.events):
+        if event == "manifest.replaced":  # the rename itself is flushed before anything else happens
+            assert flushes.events[place + 1] == str(out)
+
+
+def add(writer: Writer, numbers: range) -> None:
+    documents = [Document(f"d{i}", f"word{i} of text number{i % 3}") for i in numbers]
+    writer.add(documents, ENCODER.encode([document.text for document in documents]))
