@@ -16,6 +16,7 @@ import numpy as np
 from indexes.codes import IvfPq, PqScan, Settings
 from indexes.faiss_files import bitmap, damaged, load_faiss, read, write
 from indexes.interface import Mask, Matrix, RowArray
+from indexes.manifest import FileRecord
 
 __all__ = [
     "AUTO", "AUTO_EXACT", "KINDS", "Hnsw", "IvfPq", "PqScan", "Proposer", "Settings", "bitmap", "kind_by_size",
@@ -46,8 +47,8 @@ class Proposer(Protocol):
         """Return likely rows [n_queries, fetch or more], filled with −1; only rows that `mask` allows."""
         ...
 
-    def save(self, path: Path) -> None:
-        """Write everything but the raw vectors to a file."""
+    def save(self, path: Path) -> FileRecord:
+        """Write everything but the raw vectors to a new file, durably; return its record."""
         ...
 
     def load(self, path: Path, flat: Any) -> int:
@@ -122,9 +123,9 @@ class Hnsw:
         rows: RowArray = self._index.search(queries, fetch, params=parameters)[1]
         return rows
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path) -> FileRecord:
         """Write the graph alone."""
-        write(self._index, path, load_faiss().IO_FLAG_SKIP_STORAGE)
+        return write(self._index, path, load_faiss().IO_FLAG_SKIP_STORAGE)
 
     def load(self, path: Path, flat: Any) -> int:
         """Read the graph and hang it on the vectors in `flat`."""

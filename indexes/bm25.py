@@ -193,14 +193,14 @@ class Bm25Index:
             self._segments, self._scorer = [], None
 
     def snapshot(self, target: Path) -> None:
-        """Make the new folder `target` an immutable copy of the last commit, of hard links where possible.
+        """Make the folder `target` an immutable copy of the last commit, of hard links where possible.
 
         Of what was added since, it may hold what has filled a segment by itself: commit first.
         A file is named by its content's checksum: what an earlier snapshot has under the same name is the same.
         """
         if self._directory is None:
             raise IndexesError("only an index that lives in a folder has snapshots: give it a directory")
-        target.mkdir()
+        target.mkdir(exist_ok=True)
         for segment in self._segments:
             _link(segment, target)
             faults.point("text.linked")

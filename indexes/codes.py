@@ -16,6 +16,7 @@ import numpy as np
 
 from indexes.faiss_files import bitmap, damaged, load_faiss, read, write
 from indexes.interface import Mask, Matrix, RowArray
+from indexes.manifest import FileRecord
 
 SEED = 1234
 Settings = Mapping[str, float]
@@ -102,9 +103,9 @@ class IvfPq:
         rows: RowArray = self._index.search(self._padded(queries), self._fetched(fetch), params=parameters)[1]
         return rows
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path) -> FileRecord:
         """Write centroids and codes."""
-        write(self._index, path, 0)
+        return write(self._index, path, 0)
 
     def load(self, path: Path, flat: Any) -> int:
         """Read centroids and codes."""
@@ -175,9 +176,9 @@ class PqScan:
             rows = np.where((rows >= 0) & mask[rows], rows, -1)
         return rows
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path) -> FileRecord:
         """Write centroids and codes."""
-        write(self._index, path, 0)
+        return write(self._index, path, 0)
 
     def load(self, path: Path, flat: Any) -> int:
         """Read centroids and codes."""

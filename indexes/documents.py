@@ -93,7 +93,7 @@ def _runs(live: Mask) -> Iterator[tuple[int, int]]:
 
 def _write_folder(directory: Path, name: str, content: Mapping[str, Parts]) -> dict[str, FileRecord]:
     folder = directory / SEGMENTS / name
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     records = {}
     for file, parts in content.items():
         faults.point("segment.file")

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from indexes import manifest as manifests
-from indexes import storage
+from indexes import ownership, storage
 from indexes.manifest import Manifest
 
 
@@ -27,10 +27,13 @@ def drop(directory: Path) -> Manifest:
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(directory))
             if manifest.elastic:
                 _drop_on_server(manifest)
+            ownership.refuse_links(directory)
+            # should the deletion end half-way, these are still known as ours
+            ownership.mark(directory, [name for name in manifest.files if ownership.is_encoder_file(name)])
             # first of all: without its manifest there is no index, with it but without a file a damaged one
             (directory / manifests.NAME).unlink()
             storage.sync(directory)
-            storage.sweep(directory, {})
+            ownership.sweep(directory, ())
             (directory / storage.LOCK).unlink()
         with contextlib.suppress(OSError):  # not empty
             directory.rmdir()

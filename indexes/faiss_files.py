@@ -11,6 +11,10 @@ from typing import Any
 import numpy as np
 
 from indexes.interface import DamagedError, IndexesError, Mask, MissingExtraError
+from indexes.manifest import FileRecord
+from indexes.storage import DurableFile
+
+BUFFER = 1 << 20  # bytes that FAISS hands over at once
 
 
 @functools.cache
@@ -30,10 +34,16 @@ def bitmap(mask: Mask) -> Any:
     return load_faiss().IDSelectorBitmap(np.packbits(mask, bitorder="little"))
 
 
-def write(index: Any, path: Path, flags: int) -> None:
-    """Write a FAISS index. Raises IndexesError."""
+def write(index: Any, path: Path, flags: int) -> FileRecord:
+    """Write a FAISS index durably and return its record. Raises IndexesError, OSError.
+
+    FAISS hands over its bytes: where it writes a file itself, it only prints that the last ones found no room.
+    """
+    faiss = load_faiss()
     try:
-        load_faiss().write_index(index, str(path), flags)
+        with DurableFile(path) as file:
+            faiss.write_index(index, faiss.PyCallbackIOWriter(file.write, BUFFER), flags)
+        return file.record
     except RuntimeError as e:
         raise IndexesError(f"writing {path} failed: {_reason(e)}") from e
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import mmap
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ import xxhash
 from indexes.interface import DamagedError, IndexesError
 
 SUFFIX = ".postings"
+NAME = re.compile(rf"[0-9a-f]{{32}}\{SUFFIX}")
 BLOCK = 4096  # rows; as in postings.c, which reads lengths by whole blocks
 MAGIC = b"postings"
 HEAD = 64  # bytes
@@ -205,7 +207,7 @@ def read(path: Path) -> Segment:
 
 def read_folder(folder: Path) -> list[Segment]:
     """Return a folder's segments in row order. Raises DamagedError, FileNotFoundError without the folder."""
-    names = [p for p in folder.iterdir() if p.suffix == SUFFIX]
+    names = [p for p in folder.iterdir() if NAME.fullmatch(p.name)]
     segments = sorted((read(p) for p in names), key=lambda s: s.first)
     row = 0
     for segment in segments:

@@ -12,8 +12,9 @@ import errno
 import fcntl
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import IO, Self
 
 import xxhash
 
@@ -22,10 +23,10 @@ from indexes import manifest as manifests
 from indexes.interface import DamagedError, IndexesError, LockedError
 from indexes.manifest import FileRecord, Manifest
 
-SEGMENTS, DELETED, TEXT, GRAPH, QUARANTINE, ENCODER, SCRATCH = (
-    "segments", "deleted", "text", "graph", "quarantine", "encoder", "scratch",
+SEGMENTS, DELETED, TEXT, GRAPH, QUARANTINE, ENCODER, SCRATCH, GENERATIONS = (
+    "segments", "deleted", "text", "graph", "quarantine", "encoder", "scratch", "generations",
 )  # fmt: skip
-FOLDERS = (SEGMENTS, DELETED, TEXT, GRAPH, QUARANTINE, ENCODER, SCRATCH)
+FOLDERS = (SEGMENTS, DELETED, TEXT, GRAPH, QUARANTINE, ENCODER, SCRATCH, GENERATIONS)
 LOCK = "lock"
 
 
@@ -38,6 +39,7 @@ def disk_errors(what: str) -> Iterator[None]:
         remedy = {
             errno.ENOSPC: "free some space and go on with --resume",
             errno.EDQUOT: "free some space and go on with --resume",
+            errno.EFBIG: "files may not become that large here: raise the limit (`ulimit -f`)",
             errno.EROFS: "the file system is read-only: choose another directory",
             errno.EACCES: "check the permissions of the directory",
         }.get(e.errno or 0, "check the directory and try again")
@@ -45,12 +47,6 @@ def disk_errors(what: str) -> Iterator[None]:
         raise IndexesError(
             f"{what} failed: {e.strerror or e}{where}; what was committed before is intact: {remedy}"
         ) from e
-
-
-def is_full(directory: Path) -> bool:
-    """Say whether the disk under a directory has less than a mebibyte left (FAISS does not tell why it fails)."""
-    state = os.statvfs(directory)
-    return state.f_bavail * state.f_frsize < 1 << 20
 
 
 def sync(path: Path) -> None:
@@ -71,18 +67,46 @@ def make_folder(folder: Path) -> None:
             sync(path.parent)
 
 
+class DurableFile:
+    """A new file that is on the disk, whole, when its `with` block has ended; `record` tells what was written.
+
+    Size and checksum are of what was handed to `write`, so that a later check finds whatever became of it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Create the file, which must not be there. Raises OSError."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        self._file = os.fdopen(os.open(path, flags, 0o666), "wb", buffering=1 << 20)
+        self._digest, self._size = xxhash.xxh3_128(), 0
+
+    def write(self, part: bytes | memoryview) -> None:
+        """Append bytes. Raises OSError."""
+        self._file.write(part)
+        self._digest.update(part)
+        self._size += len(part) if isinstance(part, bytes) else part.nbytes
+
+    @property
+    def record(self) -> FileRecord:
+        """Size and checksum of what was written."""
+        return FileRecord(self._size, self._digest.hexdigest())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with self._file as file:
+            if kind is None:
+                faults.point("file.unflushed")
+                file.flush()
+                os.fsync(file.fileno())
+
+
 def write_durably(path: Path, parts: Iterable[bytes | memoryview]) -> FileRecord:
     """Write a new file, flush it to the disk and return its size and checksum."""
-    digest, size = xxhash.xxh3_128(), 0
-    with path.open("wb", buffering=1 << 20) as file:
+    with DurableFile(path) as file:
         for part in parts:
             file.write(part)
-            digest.update(part)
-            size += len(part) if isinstance(part, bytes) else part.nbytes
-        faults.point("file.unflushed")
-        file.flush()
-        os.fsync(file.fileno())
-    return FileRecord(size, digest.hexdigest())
+    return file.record
 
 
 def record_of(path: Path) -> FileRecord:
@@ -98,25 +122,12 @@ def record_of(path: Path) -> FileRecord:
 def replace_manifest(directory: Path, manifest: Manifest) -> None:
     """Commit: put the manifest in place, atomically and durably."""
     temporary = directory / f"{manifests.NAME}.tmp"
+    temporary.unlink(missing_ok=True)
     write_durably(temporary, [manifests.dump(manifest)])
     faults.point("manifest.written")
     temporary.replace(directory / manifests.NAME)
     faults.point("manifest.replaced")
     sync(directory)
-
-
-def sweep(directory: Path, files: Mapping[str, FileRecord], folders: Iterable[str] = FOLDERS) -> None:
-    """Delete what the committed generation does not list; call only while holding the lock."""
-    (directory / f"{manifests.NAME}.tmp").unlink(missing_ok=True)
-    for folder in folders:
-        for root, _, names in os.walk(directory / folder, topdown=False):
-            for name in names:
-                path = Path(root, name)
-                if path.relative_to(directory).as_posix() not in files:
-                    path.unlink(missing_ok=True)
-                    faults.point("sweep.deleted")
-            with contextlib.suppress(OSError):  # not empty: it holds listed files
-                Path(root).rmdir()
 
 
 def link_or_copy(source: Path, target: Path) -> None:
@@ -129,11 +140,21 @@ def link_or_copy(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
 
 
+def open_lock(directory: Path, flags: int = 0) -> IO[bytes]:
+    """Open the lock's file itself for reading and writing. Raises IndexesError where it is a link or no file."""
+    path = directory / LOCK
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise IndexesError(
+            f"{path} is not a file of linker's: move it elsewhere, or choose another directory"
+        )
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_NOFOLLOW | flags, 0o666), "r+b")
+
+
 @contextlib.contextmanager
 def write_lock(directory: Path) -> Iterator[None]:
     """Hold the index for writing. The lock goes with the process, so a killed writer leaves none behind."""
     path = directory / LOCK
-    with path.open("ab") as file:
+    with open_lock(directory, os.O_CREAT) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # a drop deletes the file: then this is the lock of an index that is no more
@@ -181,26 +202,19 @@ def load_checked(directory: Path) -> Manifest:
     return manifest
 
 
-def check_vacant(directory: Path) -> None:
-    """Raise IndexesError unless a new index may be made here: nothing but a killed creation's leftovers."""
-    known = {*FOLDERS, LOCK, f"{manifests.NAME}.tmp"}
-    foreign = sorted(p.name for p in directory.iterdir() if p.name not in known)
-    if manifests.NAME in foreign:
-        raise IndexesError(
-            f"{directory} already holds an index: add to it with `linker index add`, "
-            "go on with an interrupted build by --resume, or choose another directory"
-        )
-    if foreign:
-        raise IndexesError(f"{directory} is not empty (it holds {foreign[0]!r}): choose another directory")
+def own_files(folder: Path) -> list[Path]:
+    """Return a model folder's own files, sorted; what lies in its subfolders is the training's state."""
+    return sorted(path for path in folder.iterdir() if path.is_file())
 
 
 def copy_folder(directory: Path, name: str, folder: Path) -> dict[str, FileRecord]:
     """Copy a folder's own files durably into the new folder `name` of the index; return their records."""
     target = directory / name
-    target.mkdir(parents=True)
-    files = {}
-    for path in sorted(p for p in folder.iterdir() if p.is_file()):  # a subfolder holds the training's state
-        files[f"{name}/{path.name}"] = write_durably(target / path.name, [path.read_bytes()])
+    target.mkdir(parents=True, exist_ok=True)
+    files = {
+        f"{name}/{path.name}": write_durably(target / path.name, [path.read_bytes()])
+        for path in own_files(folder)
+    }
     for made in (target, target.parent, directory):
         sync(made)
     return files

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from indexes import faults, storage
+from indexes import faults, ownership, storage
 from indexes.bm25 import Bm25Index
 from indexes.collection import text_folder
 from indexes.documents import DocumentStore
 from indexes.interface import Matrix, Metadata
 from indexes.manifest import FileRecord, Manifest
+from indexes.postings import NAME
 from indexes.rows import Rows
 
 
@@ -95,7 +95,7 @@ class EmbeddedText:
         target.parent.mkdir(exist_ok=True)
         self._index.snapshot(target)
         records = {}
-        for path in sorted(target.iterdir()):
+        for path in sorted(p for p in target.iterdir() if NAME.fullmatch(p.name)):
             records[f"{storage.TEXT}/{name}/{path.name}"] = FileRecord(path.stat().st_size, path.stem)
             storage.sync(path)
         storage.sync(target)
@@ -109,7 +109,7 @@ class EmbeddedText:
         """Start anew in an empty scratch folder."""
         self.close()
         scratch = self._directory / storage.SCRATCH
-        shutil.rmtree(scratch, ignore_errors=True)
+        ownership.sweep(self._directory, (), [storage.SCRATCH])
         index = Bm25Index.resume(None, scratch, rows, self._language)
         return type(self)(self._directory, self._language, index)
 

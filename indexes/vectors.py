@@ -32,6 +32,7 @@ from indexes.interface import (
     ScoreArray,
     check_vectors,
 )
+from indexes.manifest import FileRecord
 from indexes.mapped import lend, own, release
 from indexes.rows import Rows
 
@@ -141,13 +142,10 @@ class FaissIndex:
         self.build()
         return self._proposer
 
-    def save_graph(self, path: Path) -> bool:
-        """Write what took long to build, without the vectors; say whether there was anything to write."""
+    def save_graph(self, path: Path) -> FileRecord | None:
+        """Write what took long to build, without the vectors, durably; return its record, if there was anything."""
         self.build()
-        if self._proposer is None:
-            return False
-        self._proposer.save(path)
-        return True
+        return self._proposer.save(path) if self._proposer else None
 
     def load_graph(self, path: Path) -> None:
         """Read what `save_graph` wrote, after `restore`; it may lack the last rows. Raises DamagedError."""

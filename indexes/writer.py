@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import errno
-import os
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from indexes import faults, storage, text_writer
+from indexes import faults, ownership, storage, text_writer
 from indexes import manifest as manifests
 from indexes.analysis import Analysis
 from indexes.ann import AUTO, AUTO_EXACT, KINDS
@@ -36,8 +33,8 @@ class Writer:
 
     def __init__(self, directory: Path, manifest: Manifest) -> None:
         self.directory, self.manifest = directory, manifest
-        storage.sweep(directory, manifest.files)
-        self._scratch = directory / storage.SCRATCH
+        ownership.refuse_links(directory)
+        ownership.sweep(directory, manifest.files)
         self.rows = read_rows(directory, manifest, DocumentStore(directory, manifest.segments))
         self._text = text_writer.resume(directory, manifest, self.rows)
         self._clear()
@@ -63,13 +60,12 @@ class Writer:
         if manifest.vectors not in ("none", *kinds):
             raise IndexesError(f"unknown kind of vectors {manifest.vectors!r}: choose {', '.join(kinds)}")
         with storage.disk_errors(f"creating {directory}"):
-            storage.make_folder(directory)
-            storage.check_vacant(directory)
-            with storage.write_lock(directory):
-                storage.check_vacant(directory)  # another creation may have ended meanwhile
-                storage.sweep(directory, {})
+            name, copied = "", []
+            if encoder_folder and manifest.encoder:
+                name = f"{storage.ENCODER}/{manifest.encoder.fingerprint[:16]}"
+                copied = [f"{name}/{path.name}" for path in storage.own_files(encoder_folder)]
+            with ownership.claim(directory, copied):
                 if encoder_folder and manifest.encoder:
-                    name = f"{storage.ENCODER}/{manifest.encoder.fingerprint[:16]}"
                     files = storage.copy_folder(directory, name, encoder_folder)
                     encoder = dataclasses.replace(manifest.encoder, name=name)
                     manifest = dataclasses.replace(manifest, encoder=encoder, files=files)
@@ -96,14 +92,11 @@ class Writer:
         writer = cls(directory, manifest)
         try:
             yield writer
-        except IndexesError as error:
-            if not isinstance(error.__cause__, OSError) and storage.is_full(directory):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(directory)) from error
-            raise
         finally:
             with contextlib.suppress(IndexesError):  # the commit stands; only its scratch copy is given up
                 writer._text.close()
-            shutil.rmtree(writer._scratch, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                ownership.sweep(directory, (), [storage.SCRATCH])
 
     def add(self, documents: Sequence[Document], vectors: Matrix | None) -> None:
         """Add a batch, all or nothing; `vectors` [n, dim] exactly when the collection has an encoder."""
@@ -224,7 +217,7 @@ class Writer:
         self.manifest = manifest
         self._text.settle()
         self._clear()
-        storage.sweep(self.directory, manifest.files, COMMITTED)
+        ownership.sweep(self.directory, manifest.files, COMMITTED)
         faults.point("commit.ended")
         return manifest
 
@@ -272,12 +265,10 @@ class Writer:
         blocks = DocumentStore(self.directory, manifest.segments).vectors(dim)
         path = self.directory / storage.GRAPH / f"{name}.faiss"
         path.parent.mkdir(exist_ok=True)
-        if not open_vectors(self.directory, manifest, self.rows, blocks, dim).save_graph(path):
-            return {}
+        record = open_vectors(self.directory, manifest, self.rows, blocks, dim).save_graph(path)
         faults.point("graph.written")
-        storage.sync(path)
         storage.sync(path.parent)
-        return {f"{storage.GRAPH}/{path.name}": storage.record_of(path)}
+        return {f"{storage.GRAPH}/{path.name}": record} if record else {}
 
 
 def _split(segments: Sequence[Segment], pending: int) -> tuple[Sequence[Segment], Sequence[Segment]]:

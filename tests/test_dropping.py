@@ -6,7 +6,7 @@ from typing import IO
 
 import pytest
 
-from indexes import dropping, storage
+from indexes import dropping, ownership, storage
 from indexes import manifest as manifests
 from indexes.interface import Document, IndexesError, LockedError
 from linker.building import create
@@ -68,7 +68,7 @@ def test_a_lock_that_was_dropped_locks_nothing(tmp_path: Path, monkeypatch: pyte
 def test_an_interrupted_drop_leaves_no_damaged_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = filled(tmp_path / "i")
     with monkeypatch.context() as patch:
-        patch.setattr(storage, "sweep", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(ownership, "sweep", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             dropping.drop(out)
     with pytest.raises(IndexesError, match="holds no index"):

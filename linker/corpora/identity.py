@@ -25,10 +25,20 @@ def identity(path: Path, columns: Columns | None, out: Path) -> str:
         )
     if path.is_dir() and out.resolve().is_relative_to(path.resolve()):
         raise InputError(f"{out} lies inside the corpus {path}: put the index elsewhere")
+    _check_outside(path, out)
     _check_usable(path, columns)
     files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
+    for link in files:
+        if link.is_symlink():
+            _check_outside(link, out)
     states = [(p.relative_to(path).as_posix(), storage.record_of(p)) for p in files]
     return xxhash.xxh3_128_hexdigest(repr((states, columns)).encode())
+
+
+def _check_outside(path: Path, out: Path) -> None:
+    """Raise InputError if a path leads into the index's directory, whose files come and go with the index."""
+    if path.resolve().is_relative_to(out.resolve()):
+        raise InputError(f"the corpus {path} lies inside {out}, where the index goes: put the index elsewhere")
 
 
 def _check_usable(path: Path, columns: Columns | None) -> None:
