@@ -12,7 +12,10 @@ from linker.errors import InputError
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that a crash leaves the old one or the new one; pipes and devices are written directly."""
+    """Write a file so that a crash leaves the old one or the new one, and afterwards the new one is on the disk.
+
+    Pipes and devices are written directly.
+    """
     path = path.resolve()  # a link stays one; /dev/stdout becomes what it stands for
     try:
         if path.exists() and not path.is_file():
@@ -25,10 +28,20 @@ def write_atomically(path: Path, data: bytes) -> None:
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
+            sync_folder(path.parent)
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as e:
         raise InputError(f"cannot write {path}: {e.strerror}") from e
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the names in a folder to the disk: until then a power loss may undo a creation or a renaming."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def read_lines(path: Path) -> list[str]:

@@ -19,6 +19,7 @@ from indexes.dropping import drop
 from indexes.vectors import FaissIndex
 from indexes.writer import Writer
 from linker import building
+from linker.evaluation.trec import write_run
 from linker.files import write_atomically
 from linker.review.ledger import Judgement, Ledger
 from tests.faults.support import assert_tidy, content
@@ -281,8 +282,13 @@ def _write_files(box: Path) -> None:
 
 
 def _read_files(box: Path) -> object:
-    found = {p.name: p.read_bytes() for p in box.glob("[!.]*.json")}
+    found = {p.name: p.read_bytes() for p in box.glob("[!.]*")}
     return sorted((name, _hash(data)) for name, data in found.items())
+
+
+def _write_run(box: Path) -> None:
+    ids, scores = [f"d{n}" for n in range(200)], [1 - n / 200 for n in range(200)]
+    write_run(box / "run.trec.gz", [(f"q{n}", ids, scores) for n in range(3)])
 
 
 def _judge(box: Path) -> None:
@@ -302,7 +308,16 @@ def _read_ledger(box: Path) -> object:
 
 FILES = {
     "write files atomically": Change(
-        lambda box: write_atomically(box / "old.json", b"{}"), _write_files, _read_files, frozenset(["old.json", "new.json"])
+        lambda box: write_atomically(box / "old.json", b"{}"),
+        _write_files,
+        _read_files,
+        frozenset(["old.json", "new.json"]),
+    ),
+    "write a run": Change(
+        lambda box: write_atomically(box / "run.trec.gz", b"{}"),
+        _write_run,
+        _read_files,
+        frozenset(["run.trec.gz"]),
     ),
     "judge": Change(_nothing, _judge, _read_ledger),
 }

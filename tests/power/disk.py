@@ -21,6 +21,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import xxhash
 
@@ -32,7 +33,7 @@ NEVER = 1 << 62
 
 @dataclass(frozen=True)
 class Write:
-    """Data that went into a file; `size` counts them from `offset`, also where they were a truncation (no data)."""
+    """Data that went into a file, from `offset` on."""
 
     inode: int
     offset: int
@@ -132,9 +133,7 @@ class History:
 
     def unflushed(self, cut: int) -> list[int]:
         """Return the places of the calls before `cut` that need not be on the disk."""
-        return [
-            p for p in range(cut) if self._flushed[p] >= cut and not isinstance(self.ops[p], Sync | Mark)
-        ]
+        return [p for p in range(cut) if self._flushed[p] >= cut and not isinstance(self.ops[p], Sync | Mark)]
 
     def whole(self, cut: int) -> Tree:
         """Return the tree that the calls before `cut` made, as every program sees it until the power goes."""
@@ -168,8 +167,7 @@ class History:
         chosen: Choice,
         tree: Tree,
     ) -> None:
-        names = folders.get(folder) or self.start.folders.get(folder, {})
-        for name, inode in (folders[folder] if folder in folders else names).items():
+        for name, inode in folders.get(folder, self.start.folders[folder]).items():
             path = above + name
             if inode in self.start.folders:
                 tree[path] = None
@@ -211,7 +209,9 @@ class History:
         return state.digest()
 
     def _digest(self, content: bytes) -> bytes:
-        if (found := self._digests.get(id(content))) is None:  # `_contents` keeps it: no other takes its place
+        if (
+            found := self._digests.get(id(content))
+        ) is None:  # `_contents` keeps it: no other takes its place
             found = self._digests[id(content)] = xxhash.xxh3_128_digest(content)
         return found
 
@@ -226,27 +226,23 @@ class History:
             data = {p for p in open_ if not isinstance(self.ops[p], Entries)}
             always += [Variant(cut, name, choose) for name, choose in _corners(data)]
             sampled += [Variant(cut, name, choose) for name, choose in self._others(open_, data)]
-            sampled += [self._random(cut, f"{seed} {cut} {n}") for n in range(subsets if len(open_) > 1 else 0)]
+            sampled += [
+                self._random(cut, f"{seed} {cut} {n}") for n in range(subsets if len(open_) > 1 else 0)
+            ]
         return always, sampled
 
     def _others(
         self, open_: Sequence[int], data: set[int]
     ) -> Iterator[tuple[str, Callable[[Sequence[int]], Choice]]]:
         for place in open_:
-            yield f"without {place}", lambda some, p=place: dict.fromkeys(set(some) - {p}, WHOLE)
-            yield f"{place} alone", lambda _, p=place: {p: WHOLE}
+            yield f"without {place}", partial(_all_but, place)
+            yield f"{place} alone", partial(_alone, place)
             if place not in data:
-                yield (
-                    f"journal to {place}, all data",
-                    lambda some, p=place: {q: WHOLE for q in some if q <= p or q in data},
-                )
-                yield (
-                    f"journal to {place}, no data",
-                    lambda some, p=place: {q: WHOLE for q in some if q <= p and q not in data},
-                )
+                yield f"journal to {place}, all data", partial(_journal, place, set(open_) - data, data)
+                yield f"journal to {place}, no data", partial(_journal, place, set(open_) - data, set())
         for place in sorted(data)[-TORN:]:
-            for torn in _tears(self.ops[place]):
-                yield f"{place} torn", lambda some, p=place, t=torn: dict.fromkeys(some, WHOLE) | {p: t}
+            for kept in _tears(self.ops[place]):
+                yield f"{place} torn, {kept}", partial(_torn, place, kept)
 
     def _random(self, cut: int, seed: str) -> Variant:
         return Variant(cut, f"subset {seed}", lambda some: self._subset(some, random.Random(seed)))
@@ -262,6 +258,23 @@ class History:
 
 def _everything(open_: Sequence[int]) -> Choice:
     return dict.fromkeys(open_, WHOLE)
+
+
+def _all_but(place: int, open_: Sequence[int]) -> Choice:
+    return dict.fromkeys([p for p in open_ if p != place], WHOLE)
+
+
+def _alone(place: int, _: Sequence[int]) -> Choice:
+    return {place: WHOLE}
+
+
+def _journal(last: int, entries: set[int], data: set[int], open_: Sequence[int]) -> Choice:
+    """Keep the changes of entries up to the last, and the data."""
+    return {p: WHOLE for p in open_ if (p in entries and p <= last) or p in data}
+
+
+def _torn(place: int, kept: Kept, open_: Sequence[int]) -> Choice:
+    return dict.fromkeys(open_, WHOLE) | {place: kept}
 
 
 def _corners(data: set[int]) -> Iterator[tuple[str, Callable[[Sequence[int]], Choice]]]:

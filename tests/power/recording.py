@@ -30,7 +30,9 @@ def shim() -> Path:
     if not compiler or sys.platform != "linux":
         raise NoCompilerError("recording system calls needs Linux and a C compiler (cc)")
     library = Path(tempfile.mkdtemp(prefix="power-")) / "shim.so"
-    subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", library, SHIM, "-ldl", "-lpthread"], check=True)
+    subprocess.run(
+        [compiler, "-O1", "-shared", "-fPIC", "-o", library, SHIM, "-ldl", "-lpthread"], check=True
+    )
     return library
 
 
@@ -53,7 +55,9 @@ def record(jobs: Sequence[str], work: Path) -> dict[str, History]:
     """
     environment = {**os.environ, "LD_PRELOAD": str(shim()), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "tests.power.record_changes", work, *jobs]
-    done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return {job: history(work, job) for job in jobs}
 
