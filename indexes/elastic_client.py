@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from indexes.interface import BackendUnavailableError, IndexesError, MissingExtraError
+from indexes.errors import importing
+from indexes.interface import BackendUnavailableError, IndexesError
 
 if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
@@ -69,10 +70,8 @@ def connect(urls: Sequence[str], timeout: float | None = None) -> Elasticsearch:
     Nothing is sent yet. The time is divided among the addresses, so that a dead node leaves some for the next.
     Raises MissingExtraError, IndexesError for credentials that cannot be read.
     """
-    try:
+    with importing("the Elasticsearch backend", "elastic"):
         from elasticsearch import Elasticsearch
-    except ImportError:
-        raise MissingExtraError("the Elasticsearch backend", "elastic") from None
     for name in ("elasticsearch", "elastic_transport"):
         logging.getLogger(name).addHandler(logging.NullHandler())  # we report failures ourselves
     seconds = _timeout() if timeout is None else timeout

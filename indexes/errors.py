@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
+from collections.abc import Iterator
+
 
 class IndexesError(Exception):
     """Base of every error of this package; its text names what was wrong and the remedy."""
@@ -56,3 +60,25 @@ class FormatVersionError(IndexesError):
 
 class EncoderMismatchError(IndexesError):
     """The query's encoder is not the one the index was built with."""
+
+
+@contextlib.contextmanager
+def importing(what: str, extra: str) -> Iterator[None]:
+    """Say why an import inside fails: its package is not installed, and `extra` brings it; or it cannot be loaded.
+
+    `what` is what needs it. Raises MissingExtraError, and BackendUnavailableError where memory is short or the
+    installation is damaged, which another `pip install` would not mend.
+    """
+    try:
+        yield
+    except (ImportError, MemoryError, OSError) as e:
+        if isinstance(e, ModuleNotFoundError) and not _is_installed(e.name):
+            raise MissingExtraError(what, extra) from None
+        raise BackendUnavailableError(
+            f"{what}: a package that is installed cannot be loaded ({str(e) or type(e).__name__}): memory is short "
+            "(see `ulimit -v`) or the installation is damaged"
+        ) from e
+
+
+def _is_installed(module: str | None) -> bool:
+    return importlib.util.find_spec((module or "").partition(".")[0] or "builtins") is not None

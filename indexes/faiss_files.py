@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from indexes.interface import DamagedError, IndexesError, Mask, MissingExtraError
+from indexes.errors import importing
+from indexes.interface import DamagedError, IndexesError, Mask
 from indexes.manifest import FileRecord
 from indexes.storage import DurableFile
 
@@ -20,12 +21,8 @@ BUFFER = 1 << 20  # bytes that FAISS hands over at once
 @functools.cache
 def load_faiss() -> Any:
     """Import faiss on first use. Raises MissingExtraError."""
-    try:
+    with importing("vector search", "cpu"):
         import faiss
-    except ModuleNotFoundError as e:
-        if e.name != "faiss":
-            raise
-        raise MissingExtraError("vector search", "cpu") from e
     return faiss
 
 

@@ -74,6 +74,8 @@ def _build(cls: type[T], values: Mapping[str, Any], where: str, prefix: str) -> 
 def _convert(hint: Any, value: Any, where: str, key: str) -> Any:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
+        if value is None and type(None) in arguments:  # TOML has no null, JSON does
+            return None
         return _first_that_fits([a for a in arguments if a is not type(None)], value, where, key)
     if dataclasses.is_dataclass(hint) and isinstance(hint, type) and isinstance(value, dict):
         return _build(hint, value, where, f"{key}.")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from indexes.interface import MissingExtraError
+from indexes.errors import MissingExtraError, importing
 
 FILES = ("lee_background.cor", "lee.cor")
 DEV = 60  # background stories kept for early stopping
@@ -83,10 +83,8 @@ def train_demo_encoder(out: Path, seed: int = 0) -> Path:
     collection as it is to be indexed, so the rests of the test stories are among their texts; the opening sentences of
     the test stories, which are the queries, are never seen. Raises MissingExtraError.
     """
-    try:
+    with importing("training an encoder", "demo"):
         from linker.training.loop import train
-    except ImportError as e:
-        raise MissingExtraError(f"training an encoder ({e.name} is missing)", "demo") from None
     from linker.training.batches import Pairs
     from linker.training.config import DataConfig, EncoderConfig, TrainingConfig
     from linker.training.run import build_encoder, joined

@@ -22,7 +22,7 @@ from indexes.manifest import EncoderRecord
 from indexes.storage import ENCODER
 from indexes.vectors import FaissIndex
 from indexes.writer import Writer
-from linker.encoders import Encoder, load_encoder
+from linker.encoders import Encoder, load_encoder, load_own
 from linker.errors import LinkerError
 from linker.reranking import DEPTH, Reranker, rerank
 from linker.torch_scan import gpu_scan
@@ -41,7 +41,7 @@ def open_encoder(directory: Path, record: EncoderRecord, given: Encoder | None =
     Raises EncoderMismatchError, LinkerError. The check hashes the whole model: do it once.
     """
     own = record.name.startswith(f"{ENCODER}/")
-    encoder = given or load_encoder(str(directory / record.name) if own else record.name)
+    encoder = given or (load_own(directory, record.name) if own else load_encoder(record.name, fetch=False))
     found = encoder.fingerprint
     if found != record.fingerprint:
         raise EncoderMismatchError(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection
+import stat
 from pathlib import Path
 from typing import Any
 
 from linker.errors import InputError
+
+MAX_JSON, MAX_TOKENIZER = 16 << 20, 256 << 20  # bytes of a file of settings, and of a tokenizer
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -44,6 +46,32 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def read_regular(path: Path, limit: int) -> bytes:
+    """Return the content of a regular file of at most `limit` bytes; a pipe or device is never waited for.
+
+    Raises InputError for anything else, OSError where the file cannot be read.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        state = os.fstat(descriptor)
+        if not stat.S_ISREG(state.st_mode):
+            raise InputError(f"{path} is not a regular file: replace it by the file that belongs there")
+        if state.st_size > limit:
+            raise InputError(
+                f"{path} has {state.st_size:,} bytes, more than the {limit:,} allowed for such a file"
+            )
+        return file.read(limit)
+
+
+def read_json(path: Path, limit: int = MAX_JSON) -> Any:
+    """Return the value in a JSON file of at most `limit` bytes. Raises InputError, OSError like `read_regular`."""
+    content = read_regular(path, limit)
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as e:  # RecursionError: thousands of nested brackets
+        raise InputError(f"{path} is damaged: {e}") from None
+
+
 def read_lines(path: Path) -> list[str]:
     """Return the non-empty lines of a text file, stripped."""
     try:
@@ -53,22 +81,3 @@ def read_lines(path: Path) -> list[str]:
     except UnicodeDecodeError as e:
         raise InputError(f"{path} is not UTF-8 text (byte {e.start}): convert it first") from e
     return [stripped for line in lines if (stripped := line.strip())]
-
-
-def read_settings(path: Path, formats: Collection[str], maker: str) -> dict[str, Any]:
-    """Read a model's settings, whose "format" must be one of `formats`; `maker` is the command that writes such models.
-
-    Raises InputError where the file is missing, damaged or of another format.
-    """
-    try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as e:
-        raise InputError(f"cannot read {path}: {e.strerror}; name a folder that `{maker}` wrote") from e
-    except ValueError as e:
-        raise InputError(f"{path} is damaged: {e}") from None
-    found = settings.get("format") if isinstance(settings, dict) else None
-    if found not in formats:
-        raise InputError(
-            f"{path} has the format {found!r}; `{maker}` of this version writes {', '.join(formats)}"
-        )
-    return dict(settings)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
+from indexes.errors import importing
 from indexes.fusion import Fusion, fuse_hits
-from indexes.interface import Document, Hits, IndexesError, MissingExtraError, ScoreArray
+from indexes.interface import Document, Hits, IndexesError, ScoreArray
 
 if TYPE_CHECKING:
     from indexes.hybrid import Answer
@@ -55,10 +56,8 @@ def rerank(
 
 def load_reranker(folder: str | Path) -> Reranker:
     """Load a scorer that `linker sts train` wrote. Raises InputError when there is none, MissingExtraError."""
-    try:
+    with importing("reranking", "pretrained"):
         from linker.pairs.scorer_folder import load
-    except ImportError as e:
-        raise MissingExtraError(f"reranking ({e.name} is missing)", "pretrained") from None
     return load(Path(folder))
 
 

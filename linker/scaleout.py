@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from indexes.interface import Matrix, MissingExtraError
+from indexes.errors import importing
+from indexes.interface import Matrix
 from linker.encoders import Encoder
 from linker.errors import LinkerError
 
@@ -58,13 +59,9 @@ def _import() -> Any:
     if not os.environ.get("RAY_ADDRESS"):  # else Ray replaces 127.0.0.1 by an address that others can reach
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else its own workings reach the user's terminal
-    try:
+    with importing("--engine ray", "ray"):
         import ray
         import ray.data
-    except ModuleNotFoundError as e:
-        if e.name != "ray":
-            raise
-        raise MissingExtraError("--engine ray", "ray") from None
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module="ray.data")  # of fewer batches than workers
     return ray

@@ -168,7 +168,7 @@ def test_without_faiss_the_index_still_answers_by_bm25(
 
 
 def test_an_encoder_that_cannot_be_loaded_degrades(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(name: str) -> None:
+    def refuse(name: str, **_: object) -> None:
         raise LinkerError(f"no model {name}")
 
     monkeypatch.setattr("linker.engine.load_encoder", refuse)

@@ -180,7 +180,7 @@ def test_word_pieces_need_padding_at_zero() -> None:
 
 
 def test_missing_extras_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for module in ("tokenizers", "gensim.models", "safetensors"):
+    for module in ("tokenizers", "gensim", "gensim.models", "safetensors"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtraError, match="'pretrained'"):
         PieceTokenizer("{}")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from indexes.errors import IndexesError, MissingExtraError
+from indexes.errors import IndexesError, importing
 from linker.cli.common import AsJson, CompileOption, PrecisionOption, note, print_json
 from linker.errors import LinkerError
 
@@ -55,11 +55,9 @@ def train(
 
     settings = [*(overrides or []), *([f'output.path="{out}"'] if out else [])]
     path = ready.find(config, settings)
-    try:
+    with importing("training", "train"):
         from linker.training.config import TrainConfig
         from linker.training.run import run
-    except ModuleNotFoundError as e:
-        raise MissingExtraError(f"training ({e.name} is missing)", "train") from None
 
     configuration = load(path, TrainConfig, settings)
     model = run(configuration, resume=resume)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
-from indexes.interface import MissingExtraError
+from indexes.errors import importing
 
 STEMS = {"fr": 7, "de": 8, "ru": 6, "tr": 6}  # characters that are kept, chosen on training pages
 DEFAULT_STEM = 7
@@ -86,19 +86,15 @@ def _word() -> re.Pattern[str]:
 
 @cache
 def _segmenter() -> Callable[[str], list[str]]:
-    try:
+    with importing("Chinese (rjieba cuts it into words)", "crosslingual"):
         from rjieba import cut_for_search
-    except ImportError:
-        raise MissingExtraError("Chinese (rjieba cuts it into words)", "crosslingual") from None
     return cut_for_search
 
 
 @cache
 def _converter(kind: str) -> Callable[[str], str]:
-    try:
+    with importing("Chinese (OpenCC makes its characters simplified)", "crosslingual"):
         from opencc import OpenCC
-    except ImportError:
-        raise MissingExtraError("Chinese (OpenCC makes its characters simplified)", "crosslingual") from None
     convert: Callable[[str], str] = OpenCC(kind).convert
     return convert
 

@@ -2,75 +2,75 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
 from pathlib import Path
+from typing import Any
 
 import orjson
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save as to_safetensors
-from torch import nn
+import torch
 
-from linker.encoders.text import MODELS, TextEncoder
+from linker.encoders.model_folder import (
+    CARD,
+    CONFIG,
+    MAX_TOKENS,
+    TOKENIZER,
+    WEIGHTS,
+    card,
+    configured,
+    format_of,
+    read_settings,
+    replacing,
+    within,
+    write_part,
+)
+from linker.encoders.text import MODELS, ModelConfig, TextEncoder
+from linker.encoders.weights import check_shapes, load_state, shapes_of, to_bytes
 from linker.errors import InputError
-from linker.files import read_settings, write_atomically
+from linker.files import write_atomically
 from linker.tokens import load_tokenizer
 
 FORMAT = "linker-encoder-1"
-WEIGHTS, CONFIG, TOKENIZER, CARD = "model.safetensors", "config.json", "tokenizer.json", "README.md"
 
 
 def save(encoder: TextEncoder, folder: Path, notes: str = "") -> None:
-    """Write a model; `notes` go into its card. A new folder appears whole; in an old one the weights come last.
+    """Write a model, which replaces an earlier one whole; `notes` go into its card.
 
-    The weights' header holds the fingerprint of all parts, so that a half-replaced or altered folder is found out.
+    The weights' header holds the fingerprint of all parts, so that an altered folder is found out.
+    Raises InputError when the folder holds anything but an encoder.
     """
-    fresh = not folder.exists()
-    target = folder.with_name(f".{folder.name}.{os.getpid()}.tmp") if fresh else folder
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        encoder.tokenizer.save(target / TOKENIZER)
+    with replacing(folder, [FORMAT], "encoder of `linker train`") as new:
         settings = {"format": FORMAT, **encoder.describe()}
-        write_atomically(target / CONFIG, orjson.dumps(settings, option=orjson.OPT_INDENT_2))
-        write_atomically(target / CARD, _card(encoder, folder.name, notes).encode())
-        save_weights(encoder, target)
-        if fresh:
-            target.rename(folder)
-    except OSError as e:
-        raise InputError(f"cannot write the model {folder}: {e.strerror}") from e
-    finally:
-        if fresh:
-            shutil.rmtree(target, ignore_errors=True)
+        write_part(new / TOKENIZER, encoder.tokenizer.to_bytes())
+        write_part(new / CONFIG, orjson.dumps(settings, option=orjson.OPT_INDENT_2))
+        write_part(new / CARD, _card(encoder, folder.name, notes))
+        write_part(new / WEIGHTS, _weights(encoder))
 
 
 def save_weights(encoder: TextEncoder, folder: Path) -> None:
     """Replace only the weights of a saved model, in one step."""
-    state = {name: value.detach().cpu().contiguous() for name, value in encoder.module.state_dict().items()}
-    write_atomically(folder / WEIGHTS, to_safetensors(state, {"fingerprint": encoder.fingerprint}))
+    write_atomically(folder / WEIGHTS, _weights(encoder))
 
 
 def is_saved(folder: Path) -> bool:
-    """Say whether a folder holds a model of this format, by its config.json."""
-    try:
-        settings = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(settings, dict) and str(settings.get("format", "")).startswith("linker-encoder-")
+    """Say whether a folder holds an encoder of this or another version, by its config.json."""
+    return format_of(folder).startswith("linker-encoder-")
 
 
 def load(folder: Path) -> TextEncoder:
-    """Read a model written by `save`. Raises InputError naming the file that is missing, damaged or too new."""
-    settings = read_settings(folder / CONFIG, [FORMAT], "linker train")
-    try:
-        config_class = MODELS[settings["kind"]][0]
-        config = config_class(**settings["model"])
-        max_length = int(settings["max_length"])
-    except (KeyError, TypeError, ValueError) as e:
-        raise InputError(f"{folder / CONFIG} does not describe a model of this version: {e!r}") from None
-    if not (folder / TOKENIZER).is_file():
-        raise InputError(f"{folder / TOKENIZER} is missing: the model cannot be read without it")
-    encoder = TextEncoder.new(config, load_tokenizer(folder / TOKENIZER), max_length)
+    """Read a model written by `save`. Raises InputError naming the file that is missing, damaged or too new.
+
+    Nothing is allocated for weights before the file that holds them is known to fit.
+    """
+    settings = read_settings(folder, [FORMAT], "linker train")
+    config, max_length = _config(settings, folder / CONFIG)
+    path = folder / TOKENIZER
+    if not path.is_file():
+        raise InputError(f"{path} is missing: the model cannot be read without it")
+    tokenizer = load_tokenizer(path)
+    if tokenizer.size > MAX_TOKENS:
+        raise InputError(f"{path} numbers {tokenizer.size:,} tokens, more than the {MAX_TOKENS:,} allowed")
+    with torch.device("meta"):
+        check_shapes(folder / WEIGHTS, shapes_of(TextEncoder.new(config, tokenizer, max_length).module))
+    encoder = TextEncoder.new(config, tokenizer, max_length)
     load_weights(encoder, folder)
     encoder.module.eval()
     return encoder
@@ -82,40 +82,32 @@ def load_weights(encoder: TextEncoder, folder: Path) -> None:
     if fingerprint != encoder.fingerprint:
         raise InputError(
             f"{folder} is damaged: its weights, {CONFIG} and {TOKENIZER} do not belong together; "
-            "copy it anew or train again"
+            "copy it again or train again"
         )
 
 
-def load_state(module: nn.Module, path: Path) -> str | None:
-    """Read weights into a module and return the fingerprint in their header. Raises InputError."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a mapping
-            fingerprint: str | None = (file.metadata() or {}).get("fingerprint")
-        module.load_state_dict(state)
-    except (OSError, SafetensorError, RuntimeError) as e:
-        raise InputError(f"{path} is missing, damaged or belongs to another model: {e}") from None
-    return fingerprint
+def _config(settings: dict[str, Any], path: Path) -> tuple[ModelConfig, int]:
+    kind = settings.get("kind")
+    if not isinstance(kind, str) or kind not in MODELS:
+        raise InputError(f"{path} names the kind of model {str(kind)[:80]!r}, not one of {', '.join(MODELS)}")
+    config: ModelConfig = configured(MODELS[kind][0], settings.get("model"), path)
+    return config, within("max_length", settings.get("max_length"), path)
 
 
-def _card(encoder: TextEncoder, name: str, notes: str) -> str:
+def _weights(encoder: TextEncoder) -> bytes:
+    return to_bytes(encoder.module.state_dict(), encoder.fingerprint)
+
+
+def _card(encoder: TextEncoder, name: str, notes: str) -> bytes:
     parameters = sum(p.numel() for p in encoder.module.parameters())
-    rows = "\n".join(f"| {key} | {value} |" for key, value in encoder.describe()["model"].items())
-    return f"""# {name}
-
-A text encoder of kind `{encoder.kind}`: {parameters:,} parameters, vectors of dimension {encoder.dim}, a vocabulary
-of {encoder.tokenizer.size:,} tokens, texts cut after {encoder.max_length} tokens. Cosines of its vectors rank links
-between texts. It knows no other language, kind of text or time than its training data, and repeats their biases.
-
-```python
+    about = f"""A text encoder of kind `{encoder.kind}`: {parameters:,} parameters, vectors of dimension {encoder.dim},
+a vocabulary of {encoder.tokenizer.size:,} tokens, texts cut after {encoder.max_length} tokens. Cosines of its
+vectors rank links between texts. It knows no other language, kind of text or time than its training data, and
+repeats their biases."""
+    code = f"""```python
 from linker.encoders import load_encoder
 
 vectors = load_encoder("{name}").encode(["a text", "another"])  # float32 [2, {encoder.dim}], L2-normalised
-```
-
-| setting | value |
-|---|---|
-{rows}
-
-Fingerprint: `{encoder.fingerprint}`
-{notes and f"{chr(10)}{notes.strip()}{chr(10)}"}"""
+```"""
+    settings = encoder.describe()["model"]
+    return card(name, about, code, settings, notes, f"Fingerprint: `{encoder.fingerprint}`")

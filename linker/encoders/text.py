@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-import xxhash
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -23,6 +22,7 @@ from linker.encoders.bag import BagConfig, BagOfVectors
 from linker.encoders.cnn import CnnConfig, TextCnn
 from linker.encoders.gru import BiGruConfig, Gru, GruConfig
 from linker.encoders.star import StarConfig, StarTransformer
+from linker.encoders.weights import hash_state
 from linker.errors import InputError
 from linker.progress import bar
 from linker.tokens import PAD, Tokenizer
@@ -73,14 +73,9 @@ class TextEncoder:
     @property
     def fingerprint(self) -> str:
         """Hash of the weights, the configuration and the vocabulary."""
-        state = self.module.state_dict()
-        digest = xxhash.xxh3_128(json.dumps(self.describe(), sort_keys=True).encode())
-        digest.update(self.tokenizer.to_bytes())
-        for name in sorted(state):
-            values = state[name].detach().cpu().contiguous()
-            digest.update(f"{name} {values.dtype} {list(values.shape)}".encode())
-            digest.update(values.numpy().tobytes())
-        return f"{self.kind}-{digest.hexdigest()}"
+        described = json.dumps(self.describe(), sort_keys=True).encode()
+        digest = hash_state(self.module.state_dict(), described + self.tokenizer.to_bytes())
+        return f"{self.kind}-{digest}"
 
     def describe(self) -> dict[str, Any]:
         """Return what config.json holds of the model."""

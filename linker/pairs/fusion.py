@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from indexes.interface import MissingExtraError
+from indexes.errors import importing
 from linker.evaluation.fields import Floats
 
 LAYERS = ("hidden", "hidden_bias", "out", "out_bias")
@@ -82,11 +82,9 @@ def fit_fusion(features: Floats, similarities: Floats, config: FusionConfig) -> 
 
 
 def _fit_member(features: Floats, similarities: Floats, config: FusionConfig, seed: int) -> tuple[Any, ...]:
-    try:
+    with importing("training the fusion of features (by scikit-learn)", "entities"):
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.neural_network import MLPClassifier, MLPRegressor
-    except ImportError:
-        raise MissingExtraError("training the fusion of features (scikit-learn)", "entities") from None
     network = (MLPClassifier if config.output == "sigmoid" else MLPRegressor)(
         hidden_layer_sizes=(config.hidden,),
         activation="logistic",

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 import xxhash
 
-from indexes.interface import MissingExtraError
+from indexes.errors import importing
 from linker.errors import InputError
 from linker.pairs.entities import Mention
 from linker.pairs.news import Article
@@ -100,10 +100,8 @@ def load_pipeline(name: str) -> Any:
 
     Raises InputError saying how to get one, or that it finds no entities; MissingExtraError.
     """
-    try:
+    with importing("named entities", "entities"):
         import spacy
-    except ImportError:
-        raise MissingExtraError("named entities", "entities") from None
     try:
         pipeline = spacy.load(_folder(name), exclude=UNUSED)
     except (OSError, ValueError, ImportError, KeyError) as e:

@@ -130,9 +130,9 @@ def siamese_trainer(config: SimilarityConfig, encoder: Encoder | None = None) ->
     return tuned
 
 
-def remembering(backbone: str) -> RememberingEncoder:
-    """Load a frozen backbone that keeps its vectors. Raises LinkerError, MissingExtraError."""
-    return RememberingEncoder(load_encoder(backbone))
+def remembering(backbone: str, *, fetch: bool = True) -> RememberingEncoder:
+    """Load a frozen backbone that keeps its vectors; see `load_encoder`. Raises LinkerError, MissingExtraError."""
+    return RememberingEncoder(load_encoder(backbone, fetch=fetch))
 
 
 def examples(

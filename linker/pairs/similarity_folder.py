@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
-from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_safetensors
 
 from linker.encoders import Encoder
+from linker.encoders.model_folder import (
+    CARD,
+    CONFIG,
+    ENCODER,
+    WEIGHTS,
+    card,
+    configured,
+    read_settings,
+    replacing,
+    write_part,
+)
+from linker.encoders.weights import opened
 from linker.errors import InputError
-from linker.files import read_settings, write_atomically
-from linker.pairs.fusion import Fusion, FusionConfig
+from linker.pairs.fusion import Fusion
 from linker.pairs.overlap import Overlap
 from linker.pairs.recognise import Recogniser
-from linker.pairs.siamese import FrozenSiamese, Siamese, SiameseConfig, TunedSiamese
+from linker.pairs.siamese import FrozenSiamese, Siamese, TunedSiamese
 from linker.pairs.similarity import NewsSimilarity, remembering
 from linker.pairs.similarity_config import SimilarityConfig
 
 FORMAT = "linker-similarity-1"
-WEIGHTS, CONFIG, ENCODER, CARD = "model.safetensors", "config.json", "encoder", "README.md"
 Tensors = dict[str, Any]  # of numpy
 
 
@@ -32,22 +39,15 @@ def save(model: NewsSimilarity, folder: Path, notes: str = "") -> None:
     """Write a model; a new folder appears whole. Raises InputError where there is something already."""
     if folder.exists():
         raise InputError(f"{folder} exists: remove it or name another folder for the model")
-    target = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     settings = {"format": FORMAT, "kinds": model.kinds, "config": dataclasses.asdict(model.config)}
-    try:
-        target.mkdir(parents=True)
+    with replacing(folder, [], "model that may be replaced") as new:
         if isinstance(model.siamese, TunedSiamese):
-            model.siamese.backbone.save(target / ENCODER)
+            model.siamese.backbone.save(new / ENCODER)
         elif isinstance(model.siamese, FrozenSiamese):
             settings["encoder"] = model.siamese.encoder.fingerprint
-        write_atomically(target / WEIGHTS, to_safetensors(_tensors(model)))
-        write_atomically(target / CONFIG, orjson.dumps(settings, option=orjson.OPT_INDENT_2))
-        write_atomically(target / CARD, _card(model, folder.name, notes).encode())
-        target.rename(folder)
-    except OSError as e:
-        raise InputError(f"cannot write the model {folder}: {e.strerror}") from e
-    finally:
-        shutil.rmtree(target, ignore_errors=True)
+        write_part(new / WEIGHTS, to_safetensors(_tensors(model)))
+        write_part(new / CONFIG, orjson.dumps(settings, option=orjson.OPT_INDENT_2))
+        write_part(new / CARD, _card(model, folder.name, notes))
 
 
 def load(
@@ -57,12 +57,9 @@ def load(
 
     Raises InputError naming the file that is missing or damaged, or a backbone that is not the one of the training.
     """
-    settings = read_settings(folder / CONFIG, [FORMAT], "linker similarity train")
-    try:
-        config, kinds = _config(settings["config"]), tuple(settings["kinds"])
-        fingerprint = settings.get("encoder")
-    except (LookupError, TypeError, ValueError) as e:
-        raise InputError(f"{folder / CONFIG} does not describe a model of this version: {e!r}") from None
+    settings = read_settings(folder, [FORMAT], "linker similarity train")
+    config = configured(SimilarityConfig, settings.get("config"), folder / CONFIG)
+    kinds, fingerprint = _texts(settings.get("kinds"), folder / CONFIG), settings.get("encoder")
     tensors = _read(folder / WEIGHTS)
     try:
         fusion = Fusion.of_tensors(_within(tensors, "fusion."), config.fusion.output)
@@ -93,8 +90,8 @@ def _siamese(
     if not config.siamese.frozen:
         from linker.pairs.backbone import load_backbone
 
-        return TunedSiamese(load_backbone(folder / ENCODER), config.siamese.max_length)
-    encoder = given or remembering(config.siamese.backbone)
+        return TunedSiamese(load_backbone(folder / ENCODER, strict=True), config.siamese.max_length)
+    encoder = given or remembering(config.siamese.backbone, fetch=False)
     if encoder.fingerprint != fingerprint:
         raise InputError(
             f"{folder} was trained over {config.siamese.backbone!r}, but that encoder has changed since: "
@@ -103,41 +100,34 @@ def _siamese(
     return FrozenSiamese(encoder, tensors["siamese.shift"], tensors["siamese.deviation"])
 
 
-def _config(values: dict[str, Any]) -> SimilarityConfig:
-    rest = {
-        **values,
-        "siamese": SiameseConfig(**values["siamese"]),
-        "fusion": FusionConfig(**values["fusion"]),
-        "features": tuple(values["features"]),
-        "pipelines": tuple((language, name) for language, name in values["pipelines"]),
-    }
-    return SimilarityConfig(**rest)
+def _texts(value: Any, path: Path) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise InputError(f"{path} does not describe a model of this version: kinds is no list of texts")
+    return tuple(value)
 
 
 def _read(path: Path) -> Tensors:
-    try:
-        with safe_open(path, framework="numpy") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a mapping
-    except (OSError, SafetensorError) as e:
-        raise InputError(f"{path} is missing or damaged: {e}") from None
+    with opened(path) as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a mapping
+    for name, values in tensors.items():
+        if not np.isfinite(values).all():
+            raise InputError(f"{path} is damaged: {name} holds NaN or infinity; copy the model again")
+    return tensors
 
 
 def _within(tensors: Tensors, prefix: str) -> Tensors:
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
-def _card(model: NewsSimilarity, name: str, notes: str) -> str:
+def _card(model: NewsSimilarity, name: str, notes: str) -> bytes:
     config = model.config
     how = "frozen, a linear map of its vectors trained" if config.siamese.frozen else "trained, see encoder/"
     pipelines = ", ".join(f"{language or 'all'}: {ner}" for language, ner in config.pipelines)
-    return f"""# {name}
-
-Scores pairs of news articles from 1 (the same story) to 4 (unrelated): a Siamese encoder over
+    about = f"""Scores pairs of news articles from 1 (the same story) to 4 (unrelated): a Siamese encoder over
 `{config.siamese.backbone}` ({how}) and a fusion of {len(model.names)} features: {", ".join(model.names)}.
 Entities by spaCy ({pipelines}). Trained on pairs in {", ".join(filter(None, model.kinds)) or "languages not recorded"};
-it knows no other kind of text, language or time, and repeats the biases of its training data.
-
-```sh
+it knows no other kind of text, language or time, and repeats the biases of its training data."""
+    code = f"""```sh
 linker similarity predict {name} pairs.jsonl --out scores.tsv
-```
-{notes and f"{chr(10)}{notes.strip()}{chr(10)}"}"""
+```"""
+    return card(name, about, code, {}, notes)

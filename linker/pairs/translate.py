@@ -16,7 +16,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import orjson
 
-from indexes.interface import MissingExtraError
+from indexes.errors import importing
+from linker.encoders.foreign import check_foreign
 from linker.errors import InputError
 from linker.lines import read_lines
 
@@ -170,18 +171,19 @@ def _kept(text: str, back: str) -> str | None:
 
 
 def _load(name: str) -> tuple[Any, Any]:
-    try:
+    with importing(f"the translator {name!r}", "pretrained"):
         from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
         from transformers.utils import logging
-    except ImportError:
-        raise MissingExtraError(f"the translator {name!r}", "pretrained") from None
+    if Path(name).is_dir():
+        check_foreign(Path(name))
     logging.disable_progress_bar()
     for local in (True, False):
         try:
-            tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=local)
-            model = AutoModelForSeq2SeqLM.from_pretrained(name, local_files_only=local, use_safetensors=True)
+            asked = {"local_files_only": local, "trust_remote_code": False}
+            tokenizer = AutoTokenizer.from_pretrained(name, **asked)
+            model = AutoModelForSeq2SeqLM.from_pretrained(name, use_safetensors=True, **asked)
             return model.eval(), tokenizer
-        except (OSError, ValueError, RuntimeError, KeyError, ImportError) as e:
+        except Exception as e:  # a wrong folder makes the library raise almost anything
             failure = (str(e).strip() or repr(e)).splitlines()[0]
     raise InputError(
         f"there is no translator {name!r}: no folder of that name that transformers can read, and it could not be "

@@ -7,6 +7,7 @@ from pathlib import Path
 import orjson
 
 from linker.errors import InputError
+from linker.files import MAX_TOKENIZER, read_regular
 from linker.tokens.pieces import PieceTokenizer
 from linker.tokens.vectors import WordVectors, load_word_vectors, train_word_vectors
 from linker.tokens.words import PAD, UNK, Tokenizer, Vocabulary, WordTokenizer, tokenize
@@ -29,7 +30,7 @@ __all__ = [
 def load_tokenizer(path: Path) -> Tokenizer:
     """Read what a tokenizer saved, or a tokenizer.json of the `tokenizers` library. Raises InputError."""
     try:
-        content = orjson.loads(path.read_bytes())
+        content = orjson.loads(read_regular(path, MAX_TOKENIZER))
     except OSError as e:
         raise InputError(f"cannot read {path}: {e.strerror}") from None
     except orjson.JSONDecodeError as e:

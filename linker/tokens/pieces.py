@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from indexes.interface import MissingExtraError
+from indexes.errors import importing
 from linker.errors import InputError
-from linker.files import write_atomically
+from linker.files import MAX_TOKENIZER, read_regular, write_atomically
 from linker.tokens.words import PAD
 
 if TYPE_CHECKING:
@@ -23,10 +23,8 @@ class PieceTokenizer:
 
     def __init__(self, content: str, source: str = "tokenizer.json") -> None:
         """Read the content of a tokenizer.json; `source` names it in errors. Raises MissingExtraError, InputError."""
-        try:
+        with importing("a tokenizer.json", "pretrained"):
             from tokenizers import Tokenizer
-        except ImportError:
-            raise MissingExtraError("a tokenizer.json", "pretrained") from None
         try:
             self._tokenizer: tokenizers.Tokenizer = Tokenizer.from_str(content)
         except Exception as e:  # the library raises bare Exception
@@ -41,7 +39,7 @@ class PieceTokenizer:
     def load(cls, path: Path) -> Self:
         """Read a tokenizer.json. Raises InputError."""
         try:
-            return cls(path.read_text(encoding="utf-8"), str(path))
+            return cls(read_regular(path, MAX_TOKENIZER).decode(), str(path))
         except (OSError, UnicodeDecodeError) as e:
             raise InputError(f"cannot read {path}: {getattr(e, 'strerror', None) or e}") from None
 

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from indexes.interface import MissingExtraError
+from indexes.errors import importing
 from linker.errors import InputError
 from linker.lines import DamagedInputError, read_lines
 from linker.tokens.pieces import PieceTokenizer
@@ -83,10 +83,8 @@ def train_word_vectors(
 
     Raises MissingExtraError without gensim, InputError when no word occurs `min_count` times.
     """
-    try:
+    with importing("training word vectors", "vectors"):
         from gensim.models import Word2Vec
-    except ImportError:
-        raise MissingExtraError("training word vectors", "vectors") from None
     counts = Counter(token for text in texts for token in tokenize(text))
     vocabulary = Vocabulary.of_counts(counts, min_count, max_size)
     if len(vocabulary) <= UNK + 1:
@@ -184,10 +182,8 @@ def _load_pieces(folder: Path, vocabulary: Vocabulary | None, seed: int) -> Word
 
 def _read_safetensors(path: Path) -> Matrix:
     """Return the one matrix of a file as float32; whole numbers are fractions of their type's largest."""
-    try:
+    with importing("a .safetensors file", "train"):
         from safetensors import SafetensorError, safe_open
-    except ImportError:
-        raise MissingExtraError("a .safetensors file", "train") from None
     try:
         with safe_open(path, framework="numpy") as file:
             names = list(file.keys())

@@ -10,7 +10,8 @@ from xml.sax.saxutils import escape
 import numpy as np
 import numpy.typing as npt
 
-from indexes.interface import Document, MissingExtraError
+from indexes.errors import importing
+from indexes.interface import Document
 from linker.encoders import Encoder
 from linker.errors import InputError
 from linker.files import write_atomically
@@ -41,11 +42,9 @@ def draw_documents(encoder: Encoder, documents: Sequence[Document], path: Path, 
 
 def tsne(vectors: npt.NDArray[np.float32]) -> Points:
     """Return places [n, 2] for vectors [n, d]; always the same, in one thread. Raises MissingExtraError."""
-    try:
+    with importing("a map of documents (by scikit-learn)", "plot"):
         from sklearn.manifold import TSNE
         from threadpoolctl import threadpool_limits
-    except ImportError:
-        raise MissingExtraError("a map of documents (scikit-learn is missing)", "plot") from None
     perplexity = min(30.0, (len(vectors) - 1) / 3)
     with threadpool_limits(1):  # sums in one order
         places = TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(vectors)

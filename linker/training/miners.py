@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from indexes.interface import MissingExtraError
+from indexes.errors import importing
 
 Miner = Literal["multi-similarity", "all"]
 
@@ -35,10 +35,8 @@ def _multi_similarity(
     anchors: Tensor, documents: Tensor, linked: Tensor, epsilon: float
 ) -> tuple[Tensor, Tensor]:
     """Return which links [l] and which documents of each link [l, m] the miner keeps."""
-    try:
+    with importing("mining with multi-similarity", "train"):
         from pytorch_metric_learning.miners import MultiSimilarityMiner
-    except ImportError:
-        raise MissingExtraError("mining with multi-similarity", "train") from None
     labels = torch.arange(len(documents), device=documents.device)
     first, _, second, negative = MultiSimilarityMiner(epsilon)(anchors, linked, documents, labels)
     links = torch.zeros(len(anchors), dtype=torch.bool, device=anchors.device)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from indexes.interface import MissingExtraError
+from indexes.errors import importing
 from linker.errors import InputError
 from linker.files import write_atomically
 
@@ -178,10 +178,8 @@ def _figure(panels: int) -> tuple[Figure, list[Axes]]:
 
 
 def _style() -> Any:
-    try:
+    with importing("plots of a training (by matplotlib)", "plot"):
         import matplotlib as mpl
-    except ImportError:
-        raise MissingExtraError("plots of a training (matplotlib is missing)", "plot") from None
     return mpl.rc_context({"svg.hashsalt": "linker", "svg.fonttype": "none", "text.parse_math": False})
 
 

@@ -41,7 +41,10 @@ def test_pairs_are_joined_by_separators_and_padded_on_the_right(tiny: Path) -> N
 
 def test_a_folder_of_sentence_transformers_is_read_at_its_transformer(tiny: Path, tmp_path: Path) -> None:
     (tmp_path / "0_Transformer").symlink_to(tiny)
-    (tmp_path / "modules.json").write_text(json.dumps([{"path": "0_Transformer"}]), encoding="utf-8")
+    (tmp_path / "modules.json").write_text(
+        json.dumps([{"path": "0_Transformer", "type": "sentence_transformers.models.Transformer"}]),
+        encoding="utf-8",
+    )
     assert load_backbone(tmp_path).dim == 32
 
 
