@@ -125,8 +125,9 @@ def sizes(path: Path, rows: int = 10_000) -> dict[str, float]:
         for kind in KINDS:
             index = FaissIndex(vectors.shape[1], kind, exact_below=1)
             index.add([f"{i}" for i in range(rows)], vectors)
-            index.save_graph(file)
-            found[kind] = round(file.stat().st_size / rows, 1)
+            record = index.save_graph(Path(folder) / kind)
+            assert record
+            found[kind] = round(record.bytes / rows, 1)
         for name, build in PEERS.items():
             build(vectors)[1](str(file))
             found[name] = round(file.stat().st_size / rows - vectors.shape[1] * 4, 1)

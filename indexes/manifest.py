@@ -90,9 +90,12 @@ def dump(manifest: Manifest) -> bytes:
     return b'{"xxh3": "%s",' % xxhash.xxh3_128_hexdigest(body).encode() + body
 
 
-def load(directory: Path) -> Manifest:
-    """Read and check `directory`'s manifest. Raises IndexesError, DamagedError, FormatVersionError."""
-    path = directory / NAME
+def load(directory: Path, name: str = NAME) -> Manifest:
+    """Read and check `directory`'s manifest, or one kept under another name.
+
+    Raises IndexesError, DamagedError, FormatVersionError.
+    """
+    path = directory / name
     try:
         data = path.read_bytes()
     except FileNotFoundError:

@@ -121,13 +121,18 @@ def record_of(path: Path) -> FileRecord:
 
 def replace_manifest(directory: Path, manifest: Manifest) -> None:
     """Commit: put the manifest in place, atomically and durably."""
-    temporary = directory / f"{manifests.NAME}.tmp"
+    replace_file(directory / manifests.NAME, manifests.dump(manifest))
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Put a file in place, or in that of an older one, atomically and durably."""
+    temporary = path.with_name(f"{path.name}.tmp")
     temporary.unlink(missing_ok=True)
-    write_durably(temporary, [manifests.dump(manifest)])
+    write_durably(temporary, [data])
     faults.point("manifest.written")
-    temporary.replace(directory / manifests.NAME)
+    temporary.replace(path)
     faults.point("manifest.replaced")
-    sync(directory)
+    sync(path.parent)
 
 
 def link_or_copy(source: Path, target: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from indexes import faults, ownership, storage, text_writer
+from indexes import faults, generations, ownership, storage, text_writer
 from indexes import manifest as manifests
 from indexes.analysis import Analysis
 from indexes.ann import AUTO, AUTO_EXACT, KINDS
@@ -33,8 +33,7 @@ class Writer:
 
     def __init__(self, directory: Path, manifest: Manifest) -> None:
         self.directory, self.manifest = directory, manifest
-        ownership.refuse_links(directory)
-        ownership.sweep(directory, manifest.files)
+        generations.sweep(directory, manifest)
         self.rows = read_rows(directory, manifest, DocumentStore(directory, manifest.segments))
         self._text = text_writer.resume(directory, manifest, self.rows)
         self._clear()
@@ -48,12 +47,15 @@ class Writer:
     @classmethod
     @contextlib.contextmanager
     def create(
-        cls, directory: Path, manifest: Manifest, encoder_folder: Path | None = None
+        cls, directory: Path, manifest: Manifest, encoder_folder: Path | None = None, keep: int | None = None
     ) -> Iterator[Self]:
         """Start a collection in a directory that is absent, empty, or left by a creation that was killed.
 
-        The files of `encoder_folder` are copied in, so that the index can move to another machine.
+        The files of `encoder_folder` are copied in, so that the index can move to another machine. `keep` is how
+        many older generations stay there beside the last one.
         """
+        if keep:
+            generations.refuse_server(manifest, "older generations cannot be kept")
         Analysis(manifest.language)  # raises for an unknown one before anything is written
         on_server = [PREFIX + kind for kind in SERVER_KINDS] if manifest.elastic else []
         kinds = ("flat", AUTO, *KINDS, *on_server)
@@ -70,21 +72,28 @@ class Writer:
                     encoder = dataclasses.replace(manifest.encoder, name=name)
                     manifest = dataclasses.replace(manifest, encoder=encoder, files=files)
                 faults.point("create.prepared")
+                generations.set_limit(directory, keep or 0)
                 storage.replace_manifest(directory, manifest)
                 with cls._session(directory, manifest) as writer:
                     yield writer
 
     @classmethod
     @contextlib.contextmanager
-    def open(cls, directory: Path) -> Iterator[Self]:
-        """Open the last committed generation for writing on. Raises LockedError, DamagedError."""
-        manifests.load(directory)
-        with (
-            storage.disk_errors(f"writing to {directory}"),
-            storage.write_lock(directory),
-            cls._session(directory, storage.load_checked(directory)) as writer,
-        ):
-            yield writer
+    def open(cls, directory: Path, keep: int | None = None) -> Iterator[Self]:
+        """Open the last committed generation for writing on. Raises LockedError, DamagedError.
+
+        `keep` is how many older generations stay there beside the last one, from now on; None: as before.
+        """
+        manifest = manifests.load(directory)
+        if keep:
+            generations.refuse_server(manifest, "older generations cannot be kept")
+        with storage.disk_errors(f"writing to {directory}"), storage.write_lock(directory):
+            ownership.refuse_links(directory)
+            manifest = storage.load_checked(directory)
+            if keep is not None:
+                generations.set_limit(directory, keep)
+            with cls._session(directory, manifest) as writer:
+                yield writer
 
     @classmethod
     @contextlib.contextmanager
@@ -95,7 +104,7 @@ class Writer:
         finally:
             with contextlib.suppress(IndexesError):  # the commit stands; only its scratch copy is given up
                 writer._text.close()
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, IndexesError):
                 ownership.sweep(directory, (), [storage.SCRATCH])
 
     def add(self, documents: Sequence[Document], vectors: Matrix | None) -> None:
@@ -213,11 +222,12 @@ class Writer:
         )
         storage.sync(self.directory)
         faults.point("commit.prepared")
+        generations.retain(self.directory, self.manifest)
         storage.replace_manifest(self.directory, manifest)
         self.manifest = manifest
         self._text.settle()
         self._clear()
-        ownership.sweep(self.directory, manifest.files, COMMITTED)
+        generations.sweep(self.directory, manifest, COMMITTED)
         faults.point("commit.ended")
         return manifest
 

@@ -34,10 +34,10 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
         _check_same_build(found, wanted, out)
         if found.build.complete:  # it was stopped after its last commit
             return BuildReport(found.documents, 0, 0, found.generation)
-        opened = Writer.open(out)
+        opened = Writer.open(out, options.keep)
     else:
         _reach(options.elastic)
-        opened = Writer.create(out, wanted, _own_model(Path(options.encoder)))
+        opened = Writer.create(out, wanted, _own_model(Path(options.encoder)), options.keep)
     with interruptible() as interrupted, opened as writer:
         return Intake(writer, encoder, options, _loader(options)).run(corpora, interrupted)
 
@@ -92,7 +92,7 @@ def add(
     """Add corpora to a finished index in one commit; ids that are present are replaced, or quarantined."""
     for path in corpora:
         identity(path, options.columns, out)
-    with interruptible() as interrupted, Writer.open(out) as writer:
+    with interruptible() as interrupted, Writer.open(out, options.keep) as writer:
         if not writer.manifest.build.complete:
             raise IndexesError(f"the build of {out} has not ended: go on with `linker index build --resume`")
         return Intake(writer, encoder, options, _loader(options), replace=replace).run(corpora, interrupted)

@@ -45,6 +45,7 @@ class BuildOptions:
     compiled: bool = False
     elastic: ElasticSettings | None = None  # where the BM25 side lives, if not in the directory
     engine: Literal["local", "ray"] = "local"  # where texts are encoded
+    keep: int | None = None  # older generations kept from now on; None: as before
 
 
 @dataclass(frozen=True, slots=True)

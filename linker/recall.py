@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -90,7 +91,9 @@ def write_curve(tuning: RecallTuning, path: Path) -> Path | None:
         axes.plot(tuning.chosen.ms, tuning.chosen.recall, "o", markersize=9, fillstyle="none", label="chosen")
         axes.set(xscale="log", xlabel="CPU ms a query", ylabel=f"recall at {tuning.curve.k}")
         axes.legend()
-        figure.savefig(picture, dpi=150)
+        drawn = io.BytesIO()
+        figure.savefig(drawn, format="png", dpi=150)
+    write_atomically(picture, drawn.getvalue())
     return picture
 
 

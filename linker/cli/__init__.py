@@ -10,6 +10,7 @@ import typer
 
 from indexes.errors import IndexesError
 from linker.cli import (
+    backup,
     bucc,
     doctor,
     elastic,
@@ -73,6 +74,9 @@ INDEX_COMMANDS: tuple[Callable[..., None], ...] = (
     index.drop,
     index.info,
     index.verify,
+    backup.backup,
+    backup.restore,
+    backup.checkout,
     tune.tune,
     elastic.rebuild,
 )

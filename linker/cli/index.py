@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from linker.cli import elastic
+from linker.cli.backup import Keep
 from linker.cli.common import (
     AsJson,
     CompileOption,
@@ -73,6 +74,7 @@ def build(
     id_column: IdColumn = "id",
     text_column: TextColumn = "text",
     title_column: TitleColumn = None,
+    keep: Keep = None,
     as_json: AsJson = False,
 ) -> None:
     """Build an index from corpora."""
@@ -90,6 +92,7 @@ def build(
         compiled,
         elastic=elastic.settings(backend, url, index or out.name, shards, replicas, vectors),
         engine=engine,
+        keep=keep,
     )
     report = building.build(corpus, out, options, resume=resume)
     _report(report, out, as_json)
@@ -109,6 +112,7 @@ def add(
     id_column: IdColumn = "id",
     text_column: TextColumn = "text",
     title_column: TitleColumn = None,
+    keep: Keep = None,
     as_json: AsJson = False,
 ) -> None:
     """Add corpora to an index, in one commit; ids that are present are quarantined unless --replace."""
@@ -121,7 +125,7 @@ def add(
     record = manifests.load(directory).encoder
     given = load_encoder(encoder) if encoder else None
     options = building.BuildOptions(
-        batch_size=batch_size, columns=Columns(id_column, text_column, title_column)
+        batch_size=batch_size, columns=Columns(id_column, text_column, title_column), keep=keep
     )
     model = open_encoder(directory, record, given) if record else None
     report = building.add(corpus, directory, model, options, replace=replace)
@@ -149,6 +153,7 @@ def delete(
         Path | None,
         typer.Option("--ids", metavar="FILE", help="A file with one id a line.", show_default=False),
     ] = None,
+    keep: Keep = None,
     as_json: AsJson = False,
 ) -> None:
     """Delete documents, in one commit; an id that is not present is an error and nothing is deleted."""
@@ -158,7 +163,7 @@ def delete(
     wanted = list(dict.fromkeys([*(ids or []), *(read_lines(ids_file) if ids_file else [])]))
     if not wanted:
         raise typer.BadParameter("name the ids to delete, or a file of them with --ids")
-    with Writer.open(directory) as writer:
+    with Writer.open(directory, keep) as writer:
         writer.remove(wanted)
         manifest = writer.commit()
     if as_json:
@@ -169,11 +174,11 @@ def delete(
         print(f"{directory}: {len(wanted)} documents deleted, {manifest.documents} left")
 
 
-def compact(directory: Index, as_json: AsJson = False) -> None:
+def compact(directory: Index, keep: Keep = None, as_json: AsJson = False) -> None:
     """Drop what removed documents still take: texts, vectors, their share in BM25's statistics; make one segment."""
     from indexes.writer import Writer
 
-    with Writer.open(directory) as writer:
+    with Writer.open(directory, keep) as writer:
         before = writer.manifest
         after = writer.compact()
     dropped = before.rows - after.rows
@@ -211,6 +216,7 @@ def drop(
 
 def info(directory: Index, as_json: AsJson = False) -> None:
     """Describe an index."""
+    from indexes import generations
     from indexes import manifest as manifests
 
     manifest = manifests.load(directory)
@@ -220,6 +226,7 @@ def info(directory: Index, as_json: AsJson = False) -> None:
         "quarantined": manifest.quarantined,
         "complete": manifest.build.complete,
         "generation": manifest.generation,
+        "generations": list(generations.kept(directory, manifest)) or None,
         "language": manifest.language,
         "vectors": manifest.vectors,
         "elastic": dict(manifest.elastic) or None,
@@ -240,12 +247,11 @@ def info(directory: Index, as_json: AsJson = False) -> None:
 
 def verify(directory: Index, as_json: AsJson = False) -> None:
     """Check every file of an index against its checksum; name what is damaged (exit status 1)."""
-    from indexes import manifest as manifests
-    from indexes import storage
+    from indexes import generations, storage
 
-    manifest = manifests.load(directory)
+    manifest = generations.with_kept(directory)
     while lines := storage.damage(directory, manifest):
-        newer = manifests.load(directory)
+        newer = generations.with_kept(directory)
         if newer.generation == manifest.generation:
             break
         manifest = newer  # a writer committed meanwhile

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
 
 from linker.errors import InputError, LinkerError
 from linker.evaluation.comparison import Comparison
+from linker.files import write_atomically
 
 
 def plot_differences(comparison: Comparison, path: Path) -> None:
@@ -33,7 +35,6 @@ def plot_differences(comparison: Comparison, path: Path) -> None:
             axes.axhline(0, color="black", linewidth=0.8)
             axes.set(title=f"{run} − {comparison.baseline}", ylabel=measure, xlabel="topics, by difference")
         metadata = {"Date": None} if path.suffix == ".svg" else {}
-        try:
-            figure.savefig(path, metadata=metadata, dpi=150)
-        except OSError as error:
-            raise InputError(f"cannot write {path}: {error.strerror}") from error
+        picture = io.BytesIO()
+        figure.savefig(picture, format=path.suffix[1:], metadata=metadata, dpi=150)
+    write_atomically(path, picture.getvalue())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +84,20 @@ def test_plots(runs: list[Path], tmp_path: Path, suffix: str) -> None:
     assert path.read_bytes()[:5] == (b"\x89PNG\r" if suffix == ".png" else b"<?xml")
     with pytest.raises(InputError, match=r"\.png or \.svg"):
         plot_differences(compare(QRELS, runs, "map", resampling=Resampling(100)), tmp_path / "plot.pdf")
+
+
+def test_a_picture_that_finds_no_room_leaves_the_old_one(
+    runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = tmp_path / "plot.svg"
+    path.write_text("the old one", encoding="utf-8")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match="No space left"):
+        plot_differences(compare(QRELS, runs, "map", resampling=Resampling(100)), path)
+    assert path.read_text(encoding="utf-8") == "the old one"
 
 
 def test_what_cannot_be_compared(runs: list[Path], tmp_path: Path) -> None:
