@@ -13,7 +13,8 @@ from unittest import mock
 
 import xxhash
 
-from indexes import collection
+from indexes import backup as backups
+from indexes import collection, generations, storage
 from indexes import manifest as manifests
 from indexes.dropping import drop
 from indexes.vectors import FaissIndex
@@ -111,20 +112,65 @@ def _drop(box: Path) -> None:
         drop(box / "index")
 
 
+def _base_that_keeps(box: Path) -> None:
+    _build(box, "index")
+    for ids in (["d1"], ["d2", "d3"], ["d4"]):
+        with Writer.open(box / "index", keep=2) as writer:
+            writer.remove(ids)
+            writer.commit()
+
+
+def _check_out(box: Path) -> None:
+    last = manifests.load(box / "index")
+    generations.checkout(box / "index", max(generations.kept(box / "index", last)))
+
+
+def _back_up(box: Path) -> None:
+    backups.backup(box / "index", box / "above" / "copy")
+
+
+def _archive(box: Path) -> None:
+    backups.backup(box / "index", box / "copy.tar")
+
+
+def _restore(box: Path) -> None:
+    backups.restore(box / "copy.tar", box / "above" / "copy")
+
+
+def _base_and_archive(box: Path) -> None:
+    _base(box)
+    _archive(box)
+
+
+def _read_archive(box: Path) -> object:
+    return _hash((box / "copy.tar").read_bytes()) if (box / "copy.tar").exists() else None
+
+
 def _read_index(name: str, dim: int, box: Path) -> object:
     if not (box / name / manifests.NAME).exists():
         return None
-    return _hash(content(box / name, queries=2, dim=dim))
+    found = _hash(content(box / name, queries=2, dim=dim))
+    kept = generations.with_kept(box / name)
+    if lines := storage.damage(box / name, kept):
+        raise AssertionError(f"a generation that is kept is damaged: {lines}")
+    return found
 
 
 def _hash(value: object) -> str:
     return xxhash.xxh3_128_hexdigest(repr(value).encode())
 
 
+def _reader(name: str, dim: int = 16) -> Callable[[Path], object]:
+    return functools.partial(_read_index, name, dim)
+
+
 def _index(make: Step, prepare: Step = _base, name: str = "index", dim: int = 16) -> Change:
-    read = functools.partial(_read_index, name, dim)
     return Change(
-        _small(prepare), _small(make), read, frozenset([manifests.NAME]), lambda box: assert_tidy(box / name)
+        _small(prepare),
+        _small(make),
+        _reader(name, dim),
+        frozenset([manifests.NAME]),
+        lambda box: assert_tidy(box / name),
     )
 
 
@@ -138,19 +184,29 @@ INDEXES = {
     "delete": _index(_delete),
     "compact": _index(_compact),
     "rebuild": _index(_compact, lambda box: shutil.copytree(GOLDEN, box / "index"), dim=8),  # of format 1
-    "drop": Change(
-        _small(_base), _drop, functools.partial(_read_index, "index", 16), frozenset([manifests.NAME])
+    "drop": Change(_small(_base), _drop, _reader("index"), frozenset([manifests.NAME])),
+    "add, keeping generations": Change(
+        _small(_base_that_keeps), _small(_add), _reader("index"), frozenset([manifests.NAME])
     ),
+    "check out": Change(_small(_base_that_keeps), _check_out, _reader("index"), frozenset([manifests.NAME])),
+    "back up": Change(_small(_base), _back_up, _reader("above/copy"), frozenset(["copy"])),
+    "back up to an archive": Change(_small(_base), _archive, _read_archive, frozenset(["copy.tar"])),
+    "restore": Change(_small(_base_and_archive), _restore, _reader("above/copy"), frozenset(["copy"])),
 }
 
 
 def _read_folder(load: Callable[[Path], object], box: Path) -> object:
-    """Return the files of a model, which must be whole enough to be loaded."""
-    if not (box / "models" / "m").exists():
+    """Return the files of a model, which must be whole enough to be loaded.
+
+    Between two renamings an earlier model lies aside, under the name that the error on loading tells.
+    """
+    folder, aside = box / "models" / "m", box / "models" / ".m.linker-old"
+    folder = folder if folder.exists() or not aside.exists() else aside
+    if not folder.exists():
         return None
-    load(box / "models" / "m")
-    files = sorted(p for p in (box / "models" / "m").rglob("[!.]*") if p.is_file())
-    return _hash([(p.relative_to(box).as_posix(), p.read_bytes()) for p in files])
+    load(folder)
+    files = sorted(p for p in folder.rglob("[!.]*") if p.is_file())
+    return _hash([(p.relative_to(folder).as_posix(), p.read_bytes()) for p in files])
 
 
 def _model(save: Callable[[int, Path], None], load: Callable[[Path], object], *, again: bool) -> Change:

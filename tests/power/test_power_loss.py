@@ -13,8 +13,11 @@ from tests.power.disk import History
 from tests.power.recording import record, require_shim
 
 # How many different states of each change are opened, at least.
-STATES = {"build": 600, "add": 450, "delete": 50, "compact": 350, "rebuild": 400, "drop": 200}
-AGAIN = 12  # of these the change is made again
+STATES = {
+    "build": 600, "add": 450, "delete": 50, "compact": 300, "rebuild": 350, "drop": 200, "back up": 150, "restore": 150,
+    "add, keeping generations": 150, "check out": 15, "back up to an archive": 8,
+}  # fmt: skip
+AGAIN = 12  # of these the change is made again, at most
 MODEL_STATES, FILE_STATES = 60, 200
 # Leaving out these fsyncs must be found.
 MUTANTS = [
@@ -57,7 +60,7 @@ def test_an_index_survives(change: str, recorded: Recorded) -> None:
     found = check(change, *recorded(change), STATES[change], AGAIN)
     assert found.wrong == []
     assert found.states >= STATES[change]
-    assert found.made_again == AGAIN
+    assert found.made_again == min(AGAIN, found.states)
 
 
 @pytest.mark.slow
