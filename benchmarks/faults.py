@@ -230,10 +230,10 @@ class Trial:
         return "killed_and_right" if answer["status"] else "ended_before_the_kill"
 
 
-def measure_power(work: Path, states: int, again: int) -> dict[str, dict[str, int]]:
-    """Open what a power cut may leave of every change, and make the change again on a sample of it."""
+def measure_power(work: Path, changes: Sequence[str], states: int, again: int) -> dict[str, dict[str, int]]:
+    """Open what a power cut may leave of changes, and make each again on a sample of it."""
     results = {}
-    for job, history in record_calls(list(CHANGES), work).items():
+    for job, history in record_calls(changes, work).items():
         verdict = check(job, history, work, states, again)
         results[job] = {
             "calls": len(history.ops),
@@ -260,6 +260,7 @@ def main() -> None:
     parser.add_argument(
         "--again", type=int, default=50, help="of these, after which the change is made again"
     )
+    parser.add_argument("--changes", nargs="*", default=list(CHANGES), help="for the part power; others stay")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         work = options.work or Path(temporary)
@@ -267,12 +268,13 @@ def main() -> None:
         results: dict[str, Any] = {}
         if "memory" in options.parts:
             kinds = options.kinds.split(",")
-            found = {kind: measure_memory(work, options.documents, kind) for kind in kinds}
-            results["memory"] = earlier().get("memory", {}) | found
+            measured = {kind: measure_memory(work, options.documents, kind) for kind in kinds}
+            results["memory"] = earlier().get("memory", {}) | measured
         if "kills" in options.parts:
             results["kills"] = measure_kills(Path(temporary), options.random)
         if "power" in options.parts:
-            results["power"] = measure_power(Path(temporary), options.states, options.again)
+            found = measure_power(Path(temporary), options.changes, options.states, options.again)
+            results["power"] = earlier().get("power", {}) | found
     about = {
         "texts": f"{LENGTH} words of {WORDS}, by Zipf's law",
         "encoder": "a stand-in: normal vectors, seeded by the hash of each text",
