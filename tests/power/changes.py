@@ -120,6 +120,10 @@ def _base_that_keeps(box: Path) -> None:
             writer.commit()
 
 
+def _base_of_format_1(box: Path) -> None:
+    shutil.copytree(GOLDEN, box / "index")
+
+
 def _check_out(box: Path) -> None:
     last = manifests.load(box / "index")
     generations.checkout(box / "index", max(generations.kept(box / "index", last)))
@@ -183,7 +187,7 @@ INDEXES = {
     "add": _index(_add),
     "delete": _index(_delete),
     "compact": _index(_compact),
-    "rebuild": _index(_compact, lambda box: shutil.copytree(GOLDEN, box / "index"), dim=8),  # of format 1
+    "rebuild": _index(_compact, _base_of_format_1, dim=8),
     "drop": Change(_small(_base), _drop, _reader("index"), frozenset([manifests.NAME])),
     "add, keeping generations": Change(
         _small(_base_that_keeps), _small(_add), _reader("index"), frozenset([manifests.NAME])

@@ -54,7 +54,7 @@ def record(jobs: Sequence[str], work: Path) -> dict[str, History]:
     for byte.
     """
     environment = {**os.environ, "LD_PRELOAD": str(shim()), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "tests.power.record_changes", work, *jobs]
+    command = [sys.executable, "-m", "tests.power.record_changes", str(work), *jobs]
     done = subprocess.run(
         command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False
     )
