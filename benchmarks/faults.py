@@ -9,7 +9,8 @@ beside it. The texts are 20 words drawn from 200,000 by Zipf's law; the stand-in
 text's hash.
 
 Then a small index is killed at every fault point of every change and at random moments; each time what is committed
-must be the state before or after, and doing the change again must end as if undisturbed.
+must be the state before or after, and doing the change again must end as if undisturbed. The same is asked of what a
+power cut may leave of each change, of models and small files as well (tests/power/disk.py describes the disk).
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ from benchmarks.common import RESULTS, record
 from indexes import manifest as manifests
 from tests.faults.support import Worker, content
 from tests.helpers import write_corpus as write_documents
+from tests.power.changes import CHANGES
+from tests.power.checking import check
+from tests.power.recording import record as record_calls
 
 SEED, DIM, WORDS, LENGTH = 17, 256, 200_000, 20
 QUERIES = 64
@@ -226,6 +230,21 @@ class Trial:
         return "killed_and_right" if answer["status"] else "ended_before_the_kill"
 
 
+def measure_power(work: Path, changes: Sequence[str], states: int, again: int) -> dict[str, dict[str, int]]:
+    """Open what a power cut may leave of changes, and make each again on a sample of it."""
+    results = {}
+    for job, history in record_calls(changes, work).items():
+        verdict = check(job, history, work, states, again)
+        results[job] = {
+            "calls": len(history.ops),
+            "states": verdict.states,
+            "made_again": verdict.made_again,
+            "wrong": len(verdict.wrong),
+        }
+        print(job, results[job], *verdict.wrong[:3], flush=True)
+    return results
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, help="folder for the corpus, kept (otherwise temporary)")
@@ -233,8 +252,15 @@ def main() -> None:
     parser.add_argument(
         "--kinds", default="flat,auto", help="of vectors; auto is what a build does by itself"
     )
-    parser.add_argument("--parts", default="memory,kills", help="which to run; the other stays as recorded")
+    parser.add_argument(
+        "--parts", default="memory,kills,power", help="which to run; the others stay as recorded"
+    )
     parser.add_argument("--random", type=int, default=25, help="kills of each change at random moments")
+    parser.add_argument("--states", type=int, default=2000, help="of each change, that a power cut may leave")
+    parser.add_argument(
+        "--again", type=int, default=50, help="of these, after which the change is made again"
+    )
+    parser.add_argument("--changes", nargs="*", default=list(CHANGES), help="for the part power; others stay")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         work = options.work or Path(temporary)
@@ -242,10 +268,13 @@ def main() -> None:
         results: dict[str, Any] = {}
         if "memory" in options.parts:
             kinds = options.kinds.split(",")
-            found = {kind: measure_memory(work, options.documents, kind) for kind in kinds}
-            results["memory"] = earlier().get("memory", {}) | found
+            measured = {kind: measure_memory(work, options.documents, kind) for kind in kinds}
+            results["memory"] = earlier().get("memory", {}) | measured
         if "kills" in options.parts:
             results["kills"] = measure_kills(Path(temporary), options.random)
+        if "power" in options.parts:
+            found = measure_power(Path(temporary), options.changes, options.states, options.again)
+            results["power"] = earlier().get("power", {}) | found
     about = {
         "texts": f"{LENGTH} words of {WORDS}, by Zipf's law",
         "encoder": "a stand-in: normal vectors, seeded by the hash of each text",

@@ -85,6 +85,17 @@ def _link_scale(results: Any) -> Iterator[str]:
         )
 
 
+def _power(results: Any) -> Iterator[str]:
+    """States that a power cut may leave, by change."""
+    rows = results.get("power", {})
+    yield "| change | system calls recorded | different states opened | changed again after it | wrong |"
+    yield "|---|---|---|---|---|"
+    for name, r in rows.items():
+        yield f"| {name} | {r['calls']:,} | {r['states']:,} | {r['made_again']:,} | {r['wrong']:,} |"
+    totals = [sum(r[key] for r in rows.values()) for key in ("calls", "states", "made_again", "wrong")]
+    yield f"| all | {' | '.join(f'{total:,}' for total in totals)} |"
+
+
 def _linked(row: Any) -> str:
     return MISSING if row is None else f"{_short(row['mrr'])} / {_short(row['success_1'])}"
 
@@ -106,4 +117,5 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "linked_pages": _linked_pages,
     "auto_link": _auto_link,
     "link_scale": _link_scale,
+    "faults.power": _power,
 }

@@ -140,8 +140,9 @@ def _new_folder(out: Path, manifest: Manifest) -> Iterator[Path]:
     target = out.resolve()
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
         raise IndexesError(f"{out} is there already: name a folder that is not, or an empty one")
+    storage.make_folder(target.parent)
     folder = _beside(target)
-    folder.mkdir(parents=True)
+    folder.mkdir()
     copied = [name for name in manifest.files if ownership.is_encoder_file(name)]
     try:
         with ownership.claim(folder, copied):
@@ -154,7 +155,7 @@ def _new_folder(out: Path, manifest: Manifest) -> Iterator[Path]:
         folder.rename(target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)  # where it keeps this name
-    storage.make_folder(target)
+    storage.sync(target.parent)
 
 
 @contextlib.contextmanager

@@ -15,9 +15,10 @@ MAX_JSON, MAX_TOKENIZER = 16 << 20, 256 << 20  # bytes of a file of settings, an
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that a crash leaves the old one or the new one; pipes and devices are written directly."""
-    from indexes.storage import sync  # loads numpy
+    """Write a file so that a crash leaves the old one or the new one, and afterwards the new one is on the disk.
 
+    Pipes and devices are written directly.
+    """
     path = path.resolve()  # a link stays one; /dev/stdout becomes what it stands for
     try:
         if path.exists() and not path.is_file():
@@ -30,7 +31,7 @@ def write_atomically(path: Path, data: bytes) -> None:
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
-            sync(path.parent)  # else a power loss may undo the renaming
+            sync_folder(path.parent)
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as e:
@@ -65,6 +66,15 @@ def read_bytes(path: Path) -> bytes:
 def path_text(path: Path) -> str:
     r"""Return a path as text that JSON can hold: bytes that are no UTF-8 are shown as \xNN."""
     return os.fsencode(path).decode(errors="backslashreplace")
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the names in a folder to the disk: until then a power loss may undo a creation or a renaming."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def read_regular(path: Path, limit: int) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 import zipfile
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ import xxhash
 from linker.crosslingual.candidates import Candidates, Progress
 from linker.crosslingual.pages import Pages
 from linker.errors import InputError
+from linker.files import write_atomically
 
 EVERY = 60.0  # seconds between two writes
 
@@ -49,20 +51,19 @@ class Checkpoint:
             raise InputError(f"{self.path} is damaged ({e}): remove it to begin anew") from e
 
     def keep(self, progress: Progress) -> None:
-        """Write the state, atomically, if the last time is long enough ago."""
+        """Write the state, atomically, if the last time is long enough ago. Raises InputError."""
         if time.monotonic() - self._written < self.every:
             return
-        temporary = self.path.with_name(self.path.name + ".tmp")
+        buffer = io.BytesIO()
         found = Candidates(progress.found.targets[: progress.done], progress.found.scores[: progress.done])
-        with temporary.open("wb") as file:
-            np.savez(
-                file,
-                fingerprint=np.array(self.fingerprint),
-                targets=found.targets.astype(np.int32),
-                scores=found.scores,
-                best=progress.best,
-            )
-        temporary.replace(self.path)
+        np.savez(
+            buffer,
+            fingerprint=np.array(self.fingerprint),
+            targets=found.targets.astype(np.int32),
+            scores=found.scores,
+            best=progress.best,
+        )
+        write_atomically(self.path, buffer.getvalue())
         self._written = time.monotonic()
 
     def remove(self) -> None:

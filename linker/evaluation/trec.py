@@ -18,6 +18,7 @@ from linker.evaluation.columns import Block, PathLike, line_count, line_end, lin
 from linker.evaluation.decimals import numbers
 from linker.evaluation.entries import Entries, Source
 from linker.evaluation.fields import PAD, Bytes, Fields, Floats, Ints
+from linker.files import sync_folder
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
 _RUN_COLUMNS = "topic Q0 document rank score name"
@@ -105,7 +106,10 @@ def _check_column(text: str, what: str, path: str) -> None:
 
 @contextmanager
 def _replacing(target: Path) -> Iterator[IO[bytes]]:
-    """Open a file that takes its name only when the block ends well; a pipe or device is written directly."""
+    """Open a file that takes its name only when the block ends well and it is on the disk.
+
+    A pipe or device is written directly.
+    """
     target = target.resolve()  # a link stays one; /dev/stdout becomes what it stands for
     direct = target.exists() and not target.is_file()
     path = target if direct else target.with_name(f".{target.name}.{os.getpid()}.tmp")
@@ -116,8 +120,12 @@ def _replacing(target: Path) -> Iterator[IO[bytes]]:
                     yield packed  # type: ignore[misc] # a GzipFile is a binary file to its users
             else:
                 yield raw
+            if not direct:
+                raw.flush()
+                os.fsync(raw.fileno())
         if not direct:
             path.replace(target)
+            sync_folder(target.parent)
     except OSError as error:
         raise InputError(f"cannot write {target}: {error.strerror}") from error
     finally:

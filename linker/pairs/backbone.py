@@ -17,13 +17,14 @@ from indexes.errors import importing
 from linker.encoders.foreign import MODULES, check_allocation, check_foreign
 from linker.encoders.pretrained import MINILM, MINILM_PACKAGE
 from linker.errors import InputError
-from linker.files import read_json
+from linker.files import read_json, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from torch import Tensor
 
+WEIGHTS = "model.safetensors"
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
@@ -59,8 +60,13 @@ class Backbone:
 
     def save(self, folder: Path) -> None:
         """Write config.json, model.safetensors and the tokenizer, so that `load_backbone(folder)` reads them."""
-        self.module.save_pretrained(folder, safe_serialization=True)
+        from safetensors.torch import save as to_safetensors
+
+        # cloned: tied weights, which share memory, are refused; the library's own writer tells of no write that fails
+        state = {name: value.detach().cpu().clone() for name, value in self.module.state_dict().items()}
+        self.module.config.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
+        write_atomically(folder / WEIGHTS, to_safetensors(state, {"format": "pt"}))
 
 
 def load_backbone(name: str | Path, *, strict: bool = False) -> Backbone:

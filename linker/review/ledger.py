@@ -10,7 +10,9 @@ from pathlib import Path
 import orjson
 
 from linker.errors import InputError
-from linker.files import read_bytes
+from linker.files import read_bytes, sync_folder
+
+BEGINNING = b'{"seed":'  # of a ledger's first entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +28,13 @@ class Judgement:
 class Ledger:
     """Judgements in the order they were given; an undo is an entry of its own, nothing is ever rewritten.
 
-    A last line that a crash cut off is dropped; any other unreadable line raises InputError.
+    A last line that a crash or a power loss left incomplete is dropped; any other unreadable line raises InputError.
     """
 
     def __init__(self, path: Path, *, durable: bool = True) -> None:
         """Open or start the file; `durable` flushes every entry to the disk, at some milliseconds each."""
         self.path, self._durable = path, durable
+        self._named = False  # on the disk: its folder was flushed
         self._given: list[Judgement] = []
         if path.exists():
             self._read()
@@ -39,6 +42,8 @@ class Ledger:
     def _read(self) -> None:
         data = read_bytes(self.path)
         *lines, tail = data.split(b"\n")
+        if not tail and lines and b"\0" in lines[-1]:  # its end came to the disk before its beginning
+            tail = lines.pop() + b"\n"
         for number, line in enumerate(lines, start=1):
             if not self._take(line):
                 raise InputError(
@@ -49,7 +54,7 @@ class Ledger:
         if self._take(tail):  # whole, but an editor left the newline out
             with self.path.open("ab") as file:
                 file.write(b"\n")
-        elif lines:
+        elif lines or _is_incomplete(tail):
             os.truncate(self.path, len(data) - len(tail))
         else:
             raise InputError(f"{self.path}:1: not a judgement: name another file with --ledger")
@@ -99,5 +104,13 @@ class Ledger:
                 file.flush()
                 if self._durable:
                     os.fsync(file.fileno())
+            if self._durable and not self._named:
+                sync_folder(self.path.resolve().parent)
+                self._named = True
         except OSError as e:
             raise InputError(f"cannot write the ledger {self.path}: {e.strerror}") from e
+
+
+def _is_incomplete(first: bytes) -> bool:
+    """Say whether a file's first line may be what a crash left of an entry, rather than another file's content."""
+    return b"\0" in first or first.startswith(BEGINNING) or BEGINNING.startswith(first)

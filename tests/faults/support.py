@@ -51,8 +51,8 @@ class Worker:
         return passed
 
 
-def content(out: Path, queries: int = 5) -> dict[str, Any]:
-    """Everything a user can get out of an index."""
+def content(out: Path, queries: int = 5, dim: int = 16) -> dict[str, Any]:
+    """Everything a user can get out of an index of vectors from HashEncoder(dim)."""
     manifest = storage.load_checked(out)
     collection = Collection.open(out)
     rng = random.Random(1)
@@ -60,7 +60,7 @@ def content(out: Path, queries: int = 5) -> dict[str, Any]:
     searched = {
         mode: [
             (hits.ids, hits.scores.tolist())
-            for hits in collection.hybrid.search(texts, 10, embed=HashEncoder().encode, mode=mode).hits
+            for hits in collection.hybrid.search(texts, 10, embed=HashEncoder(dim).encode, mode=mode).hits
         ]
         for mode in ("bm25", "dense", "hybrid")
     }
@@ -73,7 +73,7 @@ def content(out: Path, queries: int = 5) -> dict[str, Any]:
     return {
         "documents": [collection.documents[row] for row in range(len(collection.rows.ids))],
         "removed": collection.rows.dead.tolist(),
-        "vectors": b"".join(block.tobytes() for block in collection.documents.vectors(16)),
+        "vectors": b"".join(block.tobytes() for block in collection.documents.vectors(dim)),
         "searched": searched,
         "quarantine": quarantine,
         "manifest": (manifest.documents, manifest.quarantined, manifest.build, manifest.search),

@@ -1,0 +1,384 @@
+"""The changes that a power cut may interrupt: what lies there before, what is done, and what a user finds after it."""
+
+from __future__ import annotations
+
+import functools
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import xxhash
+
+from indexes import backup as backups
+from indexes import collection, generations, storage
+from indexes import manifest as manifests
+from indexes.dropping import drop
+from indexes.vectors import FaissIndex
+from indexes.writer import Writer
+from linker import building
+from linker.evaluation.trec import write_run
+from linker.files import write_atomically
+from linker.review.ledger import Judgement, Ledger
+from tests.faults.support import assert_tidy, content
+from tests.helpers import WORDS, HashEncoder, write_corpus
+
+if TYPE_CHECKING:
+    from linker.encoders.text import TextEncoder
+    from linker.pairs.cross_encoder import CrossEncoder
+    from linker.pairs.similarity import NewsSimilarity
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "index-v1"
+OPTIONS = building.BuildOptions("hash", "hnsw", batch_size=8, commit_every=24)
+JUDGEMENTS = [Judgement("seed", f"d{n}", n % 2, 1 - n / 10) for n in range(4)]
+Step = Callable[[Path], None]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change of what lies in a folder.
+
+    `make` may be told to do again what was interrupted; then it ends as if nothing had happened. `read` returns all
+    that a user finds, equal for equal states, and None before there is anything; it raises where something is broken.
+    `commits` are the names by which an entry of a folder may commit. `tidy` raises for leftovers after `make`.
+    """
+
+    prepare: Step
+    make: Step
+    read: Callable[[Path], object]
+    commits: frozenset[str] = frozenset()
+    tidy: Step = lambda _: None
+
+
+def acknowledged() -> None:
+    """Called where the user is told that all before is done; the recorder replaces it."""
+
+
+def _small(step: Step) -> Step:
+    """Make a step over small indexes, whose graphs begin at 20 rows, with an encoder that needs no model."""
+
+    @functools.wraps(step)
+    def run(box: Path) -> None:
+        graphs = functools.partial(FaissIndex, exact_below=20)
+        with (
+            mock.patch.object(building, "load_encoder", lambda _name, **_: HashEncoder()),
+            mock.patch.object(collection, "FaissIndex", graphs),
+        ):
+            step(box)
+
+    return run
+
+
+def _given(box: Path, name: str, count: int, **options: Any) -> Path:
+    """Return a corpus beside the folder that is watched, with two records that cannot be used."""
+    path = box.parent / f"{name}.jsonl"
+    if not path.exists():
+        write_corpus(path, count, **options)
+        with path.open("a", encoding="utf-8") as file:
+            file.write('not json\n{"id": "d3", "text": "another text for it"}\n')
+    return path
+
+
+def _build(box: Path, out: str = "above/it/index") -> None:
+    building.build([_given(box, "corpus", 50)], box / out, OPTIONS, resume=True)
+
+
+def _base(box: Path) -> None:
+    _build(box, "index")
+    _delete(box, "d1", "d2")
+
+
+def _add(box: Path) -> None:
+    more = _given(box, "more", 30, seed=1, prefix="m")
+    building.add([more], box / "index", HashEncoder(), OPTIONS, replace=True)
+
+
+def _delete(box: Path, *ids: str) -> None:
+    with Writer.open(box / "index") as writer:
+        writer.remove(ids or ["d5", "d6", "d49"])
+        writer.commit()
+
+
+def _compact(box: Path) -> None:
+    with Writer.open(box / "index") as writer:
+        writer.compact()
+
+
+def _drop(box: Path) -> None:
+    if (box / "index" / manifests.NAME).exists():
+        drop(box / "index")
+
+
+def _base_that_keeps(box: Path) -> None:
+    _build(box, "index")
+    for ids in (["d1"], ["d2", "d3"], ["d4"]):
+        with Writer.open(box / "index", keep=2) as writer:
+            writer.remove(ids)
+            writer.commit()
+
+
+def _base_of_format_1(box: Path) -> None:
+    shutil.copytree(GOLDEN, box / "index")
+
+
+def _check_out(box: Path) -> None:
+    last = manifests.load(box / "index")
+    generations.checkout(box / "index", max(generations.kept(box / "index", last)))
+
+
+def _back_up(box: Path) -> None:
+    backups.backup(box / "index", box / "above" / "copy")
+
+
+def _archive(box: Path) -> None:
+    backups.backup(box / "index", box / "copy.tar")
+
+
+def _restore(box: Path) -> None:
+    backups.restore(box / "copy.tar", box / "above" / "copy")
+
+
+def _base_and_archive(box: Path) -> None:
+    _base(box)
+    _archive(box)
+
+
+def _read_archive(box: Path) -> object:
+    return _hash((box / "copy.tar").read_bytes()) if (box / "copy.tar").exists() else None
+
+
+def _read_index(name: str, dim: int, box: Path) -> object:
+    if not (box / name / manifests.NAME).exists():
+        return None
+    found = _hash(content(box / name, queries=2, dim=dim))
+    kept = generations.with_kept(box / name)
+    if lines := storage.damage(box / name, kept):
+        raise AssertionError(f"a generation that is kept is damaged: {lines}")
+    return found
+
+
+def _hash(value: object) -> str:
+    return xxhash.xxh3_128_hexdigest(repr(value).encode())
+
+
+def _reader(name: str, dim: int = 16) -> Callable[[Path], object]:
+    return functools.partial(_read_index, name, dim)
+
+
+def _index(make: Step, prepare: Step = _base, name: str = "index", dim: int = 16) -> Change:
+    return Change(
+        _small(prepare),
+        _small(make),
+        _reader(name, dim),
+        frozenset([manifests.NAME]),
+        lambda box: assert_tidy(box / name),
+    )
+
+
+def _nothing(_: Path) -> None:
+    """Start from an empty folder."""
+
+
+INDEXES = {
+    "build": _index(_build, _nothing, "above/it/index"),
+    "add": _index(_add),
+    "delete": _index(_delete),
+    "compact": _index(_compact),
+    "rebuild": _index(_compact, _base_of_format_1, dim=8),
+    "drop": Change(_small(_base), _drop, _reader("index"), frozenset([manifests.NAME])),
+    "add, keeping generations": Change(
+        _small(_base_that_keeps), _small(_add), _reader("index"), frozenset([manifests.NAME])
+    ),
+    "check out": Change(_small(_base_that_keeps), _check_out, _reader("index"), frozenset([manifests.NAME])),
+    "back up": Change(_small(_base), _back_up, _reader("above/copy"), frozenset(["copy"])),
+    "back up to an archive": Change(_small(_base), _archive, _read_archive, frozenset(["copy.tar"])),
+    "restore": Change(_small(_base_and_archive), _restore, _reader("above/copy"), frozenset(["copy"])),
+}
+
+
+def _read_folder(load: Callable[[Path], object], box: Path) -> object:
+    """Return the files of a model, which must be whole enough to be loaded.
+
+    Between two renamings an earlier model lies aside, under the name that the error on loading tells.
+    """
+    folder, aside = box / "models" / "m", box / "models" / ".m.linker-old"
+    folder = folder if folder.exists() or not aside.exists() else aside
+    if not folder.exists():
+        return None
+    load(folder)
+    files = sorted(p for p in folder.rglob("[!.]*") if p.is_file())
+    return _hash([(p.relative_to(folder).as_posix(), p.read_bytes()) for p in files])
+
+
+def _model(save: Callable[[int, Path], None], load: Callable[[Path], object], *, again: bool) -> Change:
+    """Return the saving of a model, of which each seed makes another, in a new folder or over an earlier one."""
+
+    def make(box: Path) -> None:
+        save(1, box / "models" / "m")
+
+    def prepare(box: Path) -> None:
+        save(0, box / "models" / "m")
+
+    commits = frozenset(["m", "model.safetensors"])
+    return Change(prepare if again else _nothing, make, functools.partial(_read_folder, load), commits)
+
+
+@functools.cache
+def _encoder(seed: int) -> TextEncoder:
+    import torch
+
+    from linker.encoders.configs import BagConfig
+    from linker.encoders.text import TextEncoder
+    from linker.tokens import Vocabulary, WordTokenizer
+
+    torch.manual_seed(seed)
+    tokens = Vocabulary.of("abcdefg" if seed else "abcdxyz")
+    return TextEncoder.new(BagConfig(8 + seed), WordTokenizer(tokens), max_length=20)
+
+
+def _save_encoder(seed: int, folder: Path) -> None:
+    from linker.encoders.folder import save
+
+    save(_encoder(seed), folder)
+
+
+def _save_weights(seed: int, folder: Path) -> None:
+    """Go on training a model that is saved already."""
+    import torch
+
+    from linker.encoders.folder import save, save_weights
+
+    encoder = _encoder(0)
+    with torch.no_grad():
+        for parameter in encoder.module.parameters():
+            parameter.fill_(seed + 1)
+    if seed:
+        save_weights(encoder, folder)
+    else:
+        save(encoder, folder)
+
+
+def _load_encoder(folder: Path) -> object:
+    from linker.encoders.folder import load
+
+    return load(folder)
+
+
+@functools.cache
+def _scorer(box: Path, seed: int) -> CrossEncoder:
+    import torch
+
+    from linker.pairs.backbone import load_backbone, tiny_bert
+    from linker.pairs.cross_config import CrossConfig
+    from linker.pairs.cross_encoder import CrossEncoder
+
+    torch.manual_seed(seed)
+    tiny = box / "tiny"
+    if not tiny.exists():
+        tiny_bert(tiny, WORDS)
+    return CrossEncoder.new(CrossConfig(hidden=4), load_backbone(tiny))
+
+
+def _save_scorer(seed: int, folder: Path) -> None:
+    from linker.pairs.scorer_folder import save
+
+    save(_scorer(folder.parents[2], seed), folder)
+
+
+def _load_scorer(folder: Path) -> object:
+    from linker.pairs.scorer_folder import load
+
+    return load(folder)
+
+
+@functools.cache
+def _similarity(box: Path) -> NewsSimilarity:
+    import dataclasses
+
+    from linker.pairs.recognise import Recogniser
+    from linker.pairs.siamese import TunedSiamese
+    from linker.pairs.similarity import train
+    from linker.pairs.similarity_config import SimilarityConfig
+    from tests.pairs.news_data import news
+
+    config = SimilarityConfig(features=("encoder",), folds=0)
+    model = train(news(12), config, encoder=HashEncoder(8), recogniser=Recogniser({}))
+    tuned = dataclasses.replace(config.siamese, frozen=False, backbone="tiny", max_length=32)
+    siamese = TunedSiamese(_scorer(box, 0).backbone, 32)
+    return dataclasses.replace(model, config=dataclasses.replace(config, siamese=tuned), siamese=siamese)
+
+
+def _save_similarity(_seed: int, folder: Path) -> None:
+    from linker.pairs.similarity_folder import save
+
+    if not folder.exists():  # one that is there is never replaced
+        save(_similarity(folder.parents[2]), folder)
+
+
+def _load_similarity(folder: Path) -> object:
+    from linker.pairs.recognise import Recogniser
+    from linker.pairs.similarity_folder import load
+
+    return load(folder, recogniser=Recogniser({}))
+
+
+MODELS = {
+    "save an encoder": _model(_save_encoder, _load_encoder, again=False),
+    "replace an encoder": _model(_save_encoder, _load_encoder, again=True),
+    "replace an encoder's weights": _model(_save_weights, _load_encoder, again=True),
+    "save a pair scorer": _model(_save_scorer, _load_scorer, again=False),
+    "replace a pair scorer": _model(_save_scorer, _load_scorer, again=True),
+    "save a similarity model": _model(_save_similarity, _load_similarity, again=False),
+}
+
+
+def _write_files(box: Path) -> None:
+    for name in ("old.json", "new.json"):
+        write_atomically(box / name, json.dumps({"a": list(range(3000))}).encode())
+        acknowledged()
+
+
+def _read_files(box: Path) -> object:
+    found = {p.name: p.read_bytes() for p in box.glob("[!.]*")}
+    return sorted((name, _hash(data)) for name, data in found.items())
+
+
+def _write_run(box: Path) -> None:
+    ids, scores = [f"d{n}" for n in range(200)], [1 - n / 200 for n in range(200)]
+    write_run(box / "run.trec.gz", [(f"q{n}", ids, scores) for n in range(3)])
+
+
+def _judge(box: Path) -> None:
+    ledger = Ledger(box / "ledger.jsonl")
+    for judgement in JUDGEMENTS[len(ledger.judgements) :]:
+        ledger.add(judgement)
+        acknowledged()
+
+
+def _read_ledger(box: Path) -> object:
+    copy = box.with_name("ledger.jsonl")  # opening it mends it
+    copy.unlink(missing_ok=True)
+    if (box / "ledger.jsonl").exists():
+        shutil.copyfile(box / "ledger.jsonl", copy)
+    return Ledger(copy).judgements
+
+
+FILES = {
+    "write files atomically": Change(
+        lambda box: write_atomically(box / "old.json", b"{}"),
+        _write_files,
+        _read_files,
+        frozenset(["old.json", "new.json"]),
+    ),
+    "write a run": Change(
+        lambda box: write_atomically(box / "run.trec.gz", b"{}"),
+        _write_run,
+        _read_files,
+        frozenset(["run.trec.gz"]),
+    ),
+    "judge": Change(_nothing, _judge, _read_ledger),
+}
+CHANGES = INDEXES | MODELS | FILES
