@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import os
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,7 @@ def load(path: PathLike) -> Bytes:
                 text = packed.read()
         else:
             return _checked(_load_plain(path), path)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"cannot read {path}: {error}") from error
     return _checked(padded(text if text.endswith(b"\n") else text + b"\n"), path)
 

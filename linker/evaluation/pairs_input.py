@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tokenize
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ def read_vectors(path: Path) -> npt.NDArray[np.float32]:
     """Read a `.npy` matrix [n, d] as float32, mapped into memory where it already is. Raises InputError."""
     try:
         matrix = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, SyntaxError, tokenize.TokenError) as error:  # a header is Python's
         raise InputError(f"cannot read {path} as a .npy matrix: {error}") from error
     if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or matrix.dtype.kind not in "fiu":
         raise InputError(f"{path}: expected a .npy matrix of numbers [n, d]")

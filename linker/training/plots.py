@@ -38,8 +38,11 @@ class Metrics:
         """Return the epochs [t] at which `key` ("alpha", "sparsity") was judged, and its values [t, heads] by name."""
         lines = [line for line in self.judgements if line.get(key)]
         names = list(lines[0][key]) if lines else []
-        values = {name: np.array([line[key][name] for line in lines], dtype=np.float64) for name in names}
-        return [float(line["epoch"]) for line in lines], values
+        try:
+            values = {name: np.array([line[key][name] for line in lines], dtype=np.float64) for name in names}
+            return [float(line["epoch"]) for line in lines], values
+        except (TypeError, ValueError, LookupError, OverflowError) as e:
+            raise InputError(f"{METRICS}: a judgement's {key} is not numbers by name: {e}") from None
 
 
 def read_metrics(model: Path) -> Metrics:
@@ -49,7 +52,7 @@ def read_metrics(model: Path) -> Metrics:
     """
     path = model / METRICS
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as e:
         raise InputError(
             f"cannot read {path}: {e.strerror}; `linker train` writes it into its model"
@@ -196,6 +199,6 @@ def _write(figure: Figure, path: Path) -> Path:
 def _parsed(line: str) -> dict[str, Any]:
     try:
         values = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return values if isinstance(values, dict) and "epoch" in values else {}
