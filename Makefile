@@ -6,12 +6,19 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint format requirements clean
+.PHONY: demo test fuzz lint format requirements clean
 demo: $(VENV)/.demo
 	@$(BIN)/python -m linker.demo
 
 test: lint
 	@$(BIN)/python -m pytest
+
+# Every target for SECONDS, then the C parts under ASan and UBSan; inputs that fail are kept in tests/fuzz/crashes.
+SECONDS ?= 60
+SEED ?= 0
+fuzz: $(VENV)/.dev
+	@status=0; $(BIN)/python -m tests.fuzz --seconds $(SECONDS) --seed $(SEED) || status=1; \
+	  $(BIN)/python -m tests.fuzz --sanitized --seconds $(SECONDS) --seed $(SEED) || status=1; exit $$status
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.fuzz import engine, sanitized
+from tests.fuzz.engine import Target
 from tests.fuzz.targets import TARGETS
 
 
@@ -35,14 +36,19 @@ def main() -> int:
     if options.sanitized:
         tallies = sanitized.fuzz(options.target, options.seed, options.cases, options.seconds)
     else:
-        tallies = (
-            engine.fuzz(TARGETS[n], options.seed, options.cases, options.seconds).to_json() for n in names
-        )
+        tallies = (_tally(TARGETS[n], options) for n in names)
     failed = False
     for tally in tallies:
         failed |= bool(tally["failures"])
         print(json.dumps(tally) if options.json else _told(tally), flush=True)
     return int(failed)
+
+
+def _tally(target: Target, options: argparse.Namespace) -> dict[str, object]:
+    cases = options.cases
+    if cases is None and not options.seconds:
+        cases = int(target.cases * options.factor)
+    return engine.fuzz(target, options.seed, cases, options.seconds).to_json()
 
 
 def _told(tally: dict[str, object]) -> str:

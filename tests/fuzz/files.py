@@ -33,3 +33,10 @@ def file_target(
 
 def encoded(seeds: Sequence[str | bytes]) -> list[bytes]:
     return [s.encode() if isinstance(s, str) else s for s in seeds]
+
+
+def nearest(data: bytes, originals: Sequence[bytes]) -> int:
+    """Return which of the files a case was probably made of, by its length; a file as it was is always its own."""
+    if data in originals:
+        return originals.index(data)
+    return min(range(len(originals)), key=lambda n: abs(len(originals[n]) - len(data)))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.fuzz.engine import Run, Target
+from tests.fuzz.files import nearest
 
 VOCABULARY = "abcdefg"
 TORCH = ("linker.encoders.folder", "linker.training.checkpoint")
@@ -17,9 +18,8 @@ def folder_target(name: str, file: str, cases: int) -> Target:
     def prepare(work: Path) -> tuple[Sequence[bytes], Run]:
         import torch
 
-        from linker.encoders import load_encoder
         from linker.encoders.bag import BagConfig
-        from linker.encoders.folder import save
+        from linker.encoders.folder import load, save
         from linker.encoders.gru import GruConfig
         from linker.encoders.star import StarConfig
         from linker.encoders.text import ModelConfig, TextEncoder
@@ -38,10 +38,10 @@ def folder_target(name: str, file: str, cases: int) -> Target:
         sound = [(folder / file).read_bytes() for folder in folders]
 
         def run(data: bytes) -> None:
-            folder = folders[len(data) % len(folders)]
+            folder = folders[nearest(data, sound)]
             (folder / file).write_bytes(data)
             try:
-                vectors = load_encoder(folder).encode(["a b", "", "x"])
+                vectors = load(folder).encode(["a b", "", "x"])
                 assert vectors.shape[0] == 3
             finally:
                 for place, content in zip(folders, sound, strict=True):

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,14 +49,18 @@ def _runtime() -> Path:
     return Path(asked.stdout.strip())
 
 
-def copy_tree(target: Path) -> None:
-    """Copy the packages and the fuzzer, with the C parts compiled anew under the sanitizers."""
+def copy_tree(target: Path, replaced: Mapping[str, str] | None = None) -> None:
+    """Copy the packages and the fuzzer; compile the C parts, pieces of their text replaced, under the sanitizers."""
     for package in ("indexes", "linker", "tests"):
         ignored = shutil.ignore_patterns("*.so", "__pycache__", "crashes")
         shutil.copytree(ROOT / package, target / package, ignore=ignored)
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     for part in PARTS:
         source, library = target / "indexes" / f"{part}.c", target / "indexes" / f"_{part}{suffix}"
+        text = source.read_text(encoding="utf-8")
+        for old, new in (replaced or {}).items():
+            text = text.replace(old, new)
+        source.write_text(text, encoding="utf-8")
         subprocess.run(["gcc", *FLAGS, "-o", str(library), str(source), "-lm"], check=True)
 
 

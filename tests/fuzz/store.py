@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from indexes.collection import Collection
 from indexes.interface import Filter
 from indexes.writer import Writer
 from tests.fuzz.engine import Run, Target
+from tests.fuzz.files import nearest
 from tests.helpers import ROOT, HashEncoder
 
 GOLDEN = max((ROOT / "tests" / "golden").glob("index-v?"))
@@ -74,20 +74,20 @@ def manifest_target(name: str, do: Callable[[Path], None], cases: int) -> Target
 def part_target(
     name: str, pattern: str, do: Callable[[Path], None] = use, cases: int = 400, compiled: bool = False
 ) -> Target:
-    """Alter one of the files of this pattern, which it is being told by the content."""
+    """Alter one of the files of this pattern, of which there must be one."""
 
     def prepare(work: Path) -> tuple[Sequence[bytes], Run]:
         names = sorted(p.relative_to(GOLDEN).as_posix() for p in GOLDEN.glob(pattern))
-        assert names, pattern
+        originals = [(GOLDEN / place).read_bytes() for place in names]
 
         def run(data: bytes) -> None:
-            place = names[hashlib.sha256(data).digest()[0] % len(names)]
+            place = names[nearest(data, originals)]
             with _copy(work) as copy:
                 (copy / place).write_bytes(data)
                 _record(copy, place)
                 do(copy)
 
-        return [(GOLDEN / place).read_bytes() for place in names], run
+        return originals, run
 
     return Target(name, prepare, (b"d3", b'"metadata"', b'"id"', b"\n"), compiled, cases)
 
