@@ -23,6 +23,7 @@ def main() -> int:
     )
     parser.add_argument("--seconds", type=float, help="for each target, instead of a number of cases")
     parser.add_argument("--cases", type=int, help="for each target [default: its own number, as in CI]")
+    parser.add_argument("--factor", type=float, default=1, help="of each target's own number of cases")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--input", type=Path, help="run the one target on this file alone, and show a traceback"
