@@ -9,7 +9,8 @@ beside it. The texts are 20 words drawn from 200,000 by Zipf's law; the stand-in
 text's hash.
 
 Then a small index is killed at every fault point of every change and at random moments; each time what is committed
-must be the state before or after, and doing the change again must end as if undisturbed.
+must be the state before or after, and doing the change again must end as if undisturbed. The part `fuzz` counts the
+mutated inputs that tests/fuzz feeds to all that reads others' files, and those that were neither taken nor refused.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ import xxhash
 from benchmarks.common import RESULTS, record
 from indexes import manifest as manifests
 from tests.faults.support import Worker, content
+from tests.fuzz import process as fuzzing
 from tests.helpers import write_corpus as write_documents
 
 SEED, DIM, WORDS, LENGTH = 17, 256, 200_000, 20
@@ -233,8 +235,13 @@ def main() -> None:
     parser.add_argument(
         "--kinds", default="flat,auto", help="of vectors; auto is what a build does by itself"
     )
-    parser.add_argument("--parts", default="memory,kills", help="which to run; the other stays as recorded")
+    parser.add_argument(
+        "--parts",
+        default="memory,kills",
+        help="of memory, kills and fuzz; the others stay as recorded",
+    )
     parser.add_argument("--random", type=int, default=25, help="kills of each change at random moments")
+    parser.add_argument("--fuzz-seconds", type=float, default=60, help="for each target of the part fuzz")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         work = options.work or Path(temporary)
@@ -244,6 +251,8 @@ def main() -> None:
             kinds = options.kinds.split(",")
             found = {kind: measure_memory(work, options.documents, kind) for kind in kinds}
             results["memory"] = earlier().get("memory", {}) | found
+        if "fuzz" in options.parts:
+            results["fuzz"] = fuzzing.counts("--seconds", str(options.fuzz_seconds))
         if "kills" in options.parts:
             results["kills"] = measure_kills(Path(temporary), options.random)
     about = {

@@ -6,6 +6,7 @@ assertion of the target's, a signal, more than `SECONDS` or `MEMORY` for one inp
 
 from __future__ import annotations
 
+import faulthandler
 import importlib
 import json
 import mmap
@@ -161,6 +162,7 @@ def _in_child(work: Path, do: Callable[[], None]) -> int:
 
 def _cases(target: Target, seed: int, most: int, until: float, shared: _Shared, work: Path) -> None:
     warnings.simplefilter("ignore")
+    faulthandler.disable()  # a death is reported by the parent
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     mock.patch("os.fsync").start()  # the disk's part is tested elsewhere, and takes most of the time
     seeds, run = target.prepare(work)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -17,18 +15,10 @@ from indexes.errors import DamagedError
 from tests.fuzz import engine, sanitized
 from tests.fuzz.engine import Run, Target
 from tests.fuzz.mutations import LONGEST, Material, mutated
+from tests.fuzz.process import tallies
 from tests.fuzz.targets import PARTS, TARGETS
 
 FACTOR = float(os.environ.get("LINKER_FUZZ_FACTOR", "1"))  # of each target's number of cases
-
-
-def tallies(*arguments: str) -> dict[str, dict[str, object]]:
-    """Run the fuzzer in a process of its own: it forks, which one with other tests' threads must not."""
-    command = [sys.executable, "-m", "tests.fuzz", "--json", *arguments]
-    done = subprocess.run(command, cwd=engine.HERE.parents[1], capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 1), done.stderr
-    lines = map(json.loads, done.stdout.splitlines())
-    return {tally["target"]: tally for tally in lines}
 
 
 def assert_no_failure(found: dict[str, dict[str, object]]) -> None:
