@@ -193,6 +193,7 @@ def test_metrics_that_are_no_numbers_or_no_text_are_refused_or_passed_over(tmp_p
     path = tmp_path / "training/metrics.jsonl"
     path.write_bytes(path.read_bytes() + b'{"epoch": 9, "x": "\xff')
     assert read_metrics(model).series("alpha")[0] == [0.0]
-    path.write_text('{"epoch": 1, "alpha": {"a": "x"}}\n', encoding="utf-8")
-    with pytest.raises(InputError, match=r"metrics\.jsonl: a judgement's alpha"):
-        read_metrics(model).series("alpha")
+    for alpha in ('{"a": "x"}', "1.5"):
+        path.write_text(f'{{"epoch": 1, "alpha": {alpha}}}\n', encoding="utf-8")
+        with pytest.raises(InputError, match=r"metrics\.jsonl: a judgement's alpha"):
+            read_metrics(model).series("alpha")
