@@ -1,4 +1,5 @@
-# Two commands for users: `make demo` and `make test`; for developers also `make mutants`. Everything they need is set up in .venv on the first run.
+# Two commands for users: `make demo` and `make test`; for developers also `make mutants` and `make fuzz`.
+# Everything they need is set up in .venv on the first run.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -6,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test mutants lint format requirements clean
+.PHONY: demo test mutants fuzz lint format requirements clean
 demo: $(VENV)/.demo
 	@$(BIN)/python -m linker.demo
 
@@ -16,6 +17,13 @@ test: lint
 # Every mutant of tests/mutants/lists against the tests that guard its line; JOBS=2 for two at once.
 mutants: $(VENV)/.dev
 	@$(BIN)/python -m tests.mutants.run --jobs $(or $(JOBS),1)
+
+# Every target for SECONDS, then the C parts under ASan and UBSan; inputs that fail are kept in tests/fuzz/crashes.
+SECONDS ?= 60
+SEED ?= 0
+fuzz: $(VENV)/.dev
+	@status=0; $(BIN)/python -m tests.fuzz --seconds $(SECONDS) --seed $(SEED) || status=1; \
+	  $(BIN)/python -m tests.fuzz --sanitized --seconds $(SECONDS) --seed $(SEED) || status=1; exit $$status
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .

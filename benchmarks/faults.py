@@ -10,7 +10,7 @@ text's hash.
 
 Then a small index is killed at every fault point of every change and at random moments; each time what is committed
 must be the state before or after, and doing the change again must end as if undisturbed. The same is asked of what a
-power cut may leave of each change, of models and small files as well (tests/power/disk.py describes the disk).
+power cut may leave of each change, of models and small files as well (tests/power/disk.py describes the disk). The part `fuzz` counts the mutated inputs that tests/fuzz feeds to all that reads others' files, and those that were neither taken nor refused.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ import xxhash
 from benchmarks.common import RESULTS, record
 from indexes import manifest as manifests
 from tests.faults.support import Worker, content
+from tests.fuzz import process as fuzzing
 from tests.helpers import write_corpus as write_documents
 from tests.power.changes import CHANGES
 from tests.power.checking import check
@@ -260,6 +261,7 @@ def main() -> None:
     parser.add_argument(
         "--again", type=int, default=50, help="of these, after which the change is made again"
     )
+    parser.add_argument("--fuzz-seconds", type=float, default=60, help="for each target of the part fuzz")
     parser.add_argument("--changes", nargs="*", default=list(CHANGES), help="for the part power; others stay")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
@@ -272,6 +274,8 @@ def main() -> None:
             results["memory"] = earlier().get("memory", {}) | measured
         if "kills" in options.parts:
             results["kills"] = measure_kills(Path(temporary), options.random)
+        if "fuzz" in options.parts:
+            results["fuzz"] = fuzzing.counts("--seconds", str(options.fuzz_seconds))
         if "power" in options.parts:
             found = measure_power(Path(temporary), options.changes, options.states, options.again)
             results["power"] = earlier().get("power", {}) | found

@@ -120,7 +120,10 @@ def _convert(hint: Any, value: Any, where: str, key: str) -> Any:
     if hint is Path and isinstance(value, str):
         return Path(value)
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise ConfigError(f"{where}: {key} has too many digits for a number") from None
     if isinstance(hint, type) and type(value) is hint:
         return value
     expected = getattr(hint, "__name__", None) or str(hint)

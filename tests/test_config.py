@@ -67,3 +67,9 @@ def test_mistakes_are_named_with_the_file(
 def test_missing_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="No such file"):
         load(tmp_path / "none.toml", Outer)
+
+
+def test_a_number_beyond_all_floats_names_its_key(tmp_path: Path) -> None:
+    path = write(tmp_path, f'data = "a"\n[encoder]\nlr = 1{"0" * 400}\n')
+    with pytest.raises(ConfigError, match=r"encoder\.lr has too many digits"):
+        load(path, Outer)

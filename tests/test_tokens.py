@@ -179,6 +179,12 @@ def test_word_pieces_need_padding_at_zero() -> None:
         PieceTokenizer(pieces_json(["[UNK]", "[PAD]", "[CLS]", "[SEP]", "cat"]))
 
 
+def test_word_pieces_without_the_unknown_token_name_their_file() -> None:
+    pieces = PieceTokenizer(pieces_json(["[PAD]", "[CLS]", "[SEP]", "cat"]), "x/tokenizer.json")
+    with pytest.raises(InputError, match=r"x/tokenizer\.json cannot encode"):
+        pieces.encode_batch(["dog"], 9)
+
+
 def test_missing_extras_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for module in ("tokenizers", "gensim", "gensim.models", "safetensors"):
         monkeypatch.setitem(sys.modules, module, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import time
 import zipfile
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +17,17 @@ from linker.crosslingual.pages import Pages
 from linker.errors import InputError
 from linker.files import write_atomically
 
+# what numpy and zipfile raise where a file is not as it was written
+DAMAGE = (
+    OSError,
+    ValueError,
+    KeyError,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 EVERY = 60.0  # seconds between two writes
 
 
@@ -47,7 +59,7 @@ class Checkpoint:
                 progress.found.scores[:done] = kept["scores"]
                 progress.best[:] = kept["best"]
                 progress.done = done
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as e:
+        except DAMAGE as e:
             raise InputError(f"{self.path} is damaged ({e}): remove it to begin anew") from e
 
     def keep(self, progress: Progress) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import stat
+import tokenize
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ def read_vectors(path: Path) -> npt.NDArray[np.float32]:
                 mmap_mode="r" if regular else None,
                 allow_pickle=False,
             )
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, SyntaxError, tokenize.TokenError) as error:  # a header is Python's
         raise InputError(f"cannot read {path} as a .npy matrix: {error}") from error
     if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or matrix.dtype.kind not in "fiu":
         raise InputError(f"{path}: expected a .npy matrix of numbers [n, d]")

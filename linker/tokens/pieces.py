@@ -29,6 +29,7 @@ class PieceTokenizer:
             self._tokenizer: tokenizers.Tokenizer = Tokenizer.from_str(content)
         except Exception as e:  # the library raises bare Exception
             raise InputError(f"{source} is not a tokenizer.json: {e}") from None
+        self._source = source
         if not any(self._tokenizer.token_to_id(name) == PAD for name in PAD_NAMES):
             raise InputError(f"{source}: its padding token ({' or '.join(PAD_NAMES)}) must have the id 0")
         self._tokenizer.encode_special_tokens = True  # "[PAD]" in a text is a word like others
@@ -57,7 +58,12 @@ class PieceTokenizer:
     def encode_batch(self, texts: Sequence[str], max_length: int) -> list[list[int]]:
         """Return the first `max_length` ids of each text."""
         plain = [text.encode(errors="replace").decode() for text in texts]  # it refuses lone surrogates
-        encoded = self._tokenizer.encode_batch_fast(plain, add_special_tokens=False)
+        try:
+            encoded = self._tokenizer.encode_batch_fast(plain, add_special_tokens=False)
+        except (
+            Exception
+        ) as e:  # the library raises bare Exception, for a vocabulary that lacks its unknown token
+            raise InputError(f"{self._source} cannot encode texts: {e}") from None
         return [e.ids[:max_length] for e in encoded]
 
     def tokens(self, text: str, max_length: int) -> list[str]:

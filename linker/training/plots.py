@@ -37,9 +37,12 @@ class Metrics:
     def series(self, key: str) -> tuple[list[float], dict[str, np.ndarray[Any, np.dtype[np.float64]]]]:
         """Return the epochs [t] at which `key` ("alpha", "sparsity") was judged, and its values [t, heads] by name."""
         lines = [line for line in self.judgements if line.get(key)]
-        names = list(lines[0][key]) if lines else []
-        values = {name: np.array([line[key][name] for line in lines], dtype=np.float64) for name in names}
-        return [float(line["epoch"]) for line in lines], values
+        try:
+            names = list(lines[0][key]) if lines else []
+            values = {name: np.array([line[key][name] for line in lines], dtype=np.float64) for name in names}
+            return [float(line["epoch"]) for line in lines], values
+        except (TypeError, ValueError, LookupError, OverflowError) as e:
+            raise InputError(f"{METRICS}: a judgement's {key} is not numbers by name: {e}") from None
 
 
 def read_metrics(model: Path) -> Metrics:

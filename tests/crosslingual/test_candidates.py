@@ -1,5 +1,6 @@
 """The pass over all pairs: against brute force, whatever the blocks, workers and order of input; and resumed."""
 
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -164,6 +165,20 @@ def test_a_pass_of_another_task_is_refused(tmp_path: Path) -> None:
         Checkpoint(path, "x", resume=True).restore(state)
     Checkpoint(path, "y").restore(state)  # not asked to resume: it will be written over
     assert state.done == 1
+
+
+def test_a_kept_pass_packed_in_an_unknown_way_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.part"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("fingerprint.npy", b"x")
+    data = path.read_bytes()
+    central = data.index(b"PK\x01\x02")
+    path.write_bytes(data[: central + 10] + b"\x63\0" + data[central + 12 :])  # the method of compression
+    state = Progress(
+        Candidates(np.zeros((1, 1), np.int64), np.zeros((1, 1), np.float32)), np.zeros((1, 1), np.float32)
+    )
+    with pytest.raises(InputError, match="is damaged"):
+        Checkpoint(path, "x", resume=True).restore(state)
 
 
 def test_fingerprint_sees_texts_and_their_borders() -> None:

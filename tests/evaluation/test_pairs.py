@@ -151,3 +151,11 @@ def test_files(tmp_path: Path) -> None:
     np.save(tmp_path / "flat.npy", np.eye(2)[0])
     with pytest.raises(InputError, match=r"\[n, d\]"):
         read_vectors(tmp_path / "flat.npy")
+
+
+def test_a_matrix_whose_header_is_cut_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", np.eye(2))
+    data = (tmp_path / "v.npy").read_bytes()
+    (tmp_path / "v.npy").write_bytes(data.replace(b"}", b" "))
+    with pytest.raises(InputError, match=r"npy matrix"):
+        read_vectors(tmp_path / "v.npy")

@@ -285,3 +285,11 @@ def test_hash_collisions_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(Fields, "hashes", lambda self: np.zeros(len(self), np.uint64))
     collided = evaluate(qrels, run, "map bpref ndcg")
     assert dict(collided) == dict(expected)
+
+
+def test_gzip_data_altered_in_the_middle_name_the_file(tmp_path: Path) -> None:
+    data = bytearray(gzip.compress(b"q1 0 d1 1\nq1 0 d2 0\nq2 0 d3 1\n" * 9, mtime=0))
+    data[14:18] = b"\xff\xff\xff\xff"
+    (tmp_path / "x.gz").write_bytes(data)
+    with pytest.raises(InputError, match=r"cannot read .*x\.gz"):
+        read_qrels(tmp_path / "x.gz")

@@ -186,3 +186,14 @@ def test_the_command(tmp_path: Path) -> None:
     assert done[-1] == str(out / "documents.svg")
     assert len(list(out.iterdir())) == 5
     assert "metrics.jsonl" in linker("plot", tmp_path, check=1).stderr
+
+
+def test_metrics_that_are_no_numbers_or_no_text_are_refused_or_passed_over(tmp_path: Path) -> None:
+    model = write(tmp_path, [{RING: [1.5, 1.5], RELAY: [1.5, 1.5]}])
+    path = tmp_path / "training/metrics.jsonl"
+    path.write_bytes(path.read_bytes() + b'{"epoch": 9, "x": "\xff')
+    assert read_metrics(model).series("alpha")[0] == [0.0]
+    for alpha in ('{"a": "x"}', "1.5"):
+        path.write_text(f'{{"epoch": 1, "alpha": {alpha}}}\n', encoding="utf-8")
+        with pytest.raises(InputError, match=r"metrics\.jsonl: a judgement's alpha"):
+            read_metrics(model).series("alpha")

@@ -1,0 +1,153 @@
+"""What the compiled parts are handed: postings, texts and vectors; numpy or Python must answer alike."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from indexes import certified, postings
+from indexes.analysis import Analysis
+from indexes.certified import ByteScan
+from indexes.exact import normalised
+from indexes.scoring import Scorer
+from indexes.vocabulary import Vocabulary
+from tests.fuzz.engine import Run, Target
+
+K = 5
+
+
+def search_postings(work: Path) -> tuple[Sequence[bytes], Run]:
+    """Rank the rows of a segment that passed its checks, compiled and by numpy."""
+    folder = work / "text"
+    folder.mkdir()
+    path = folder / f"x{postings.SUFFIX}"
+
+    def run(data: bytes) -> None:
+        path.write_bytes(data)
+        segments = [_in_memory(segment) for segment in postings.read_folder(folder)]
+        terms = [int(t) for segment in segments for t in segment.terms[:40]]
+        queries = [
+            dict.fromkeys(terms[:3], 1),
+            {t: n + 1 for n, t in enumerate(terms[3:9])},
+            {7: 1},
+            dict.fromkeys(terms, 9),
+        ]
+        allowed = np.arange(sum(s.documents for s in segments)) % 3 > 0
+        fast, slow = Scorer(segments), Scorer(segments)
+        slow._library = None
+        for mask in (None, allowed):
+            found, expected = fast.best(queries, K, mask), slow.best(queries, K, mask)
+            assert np.array_equal(found[0], expected[0]), "other rows than by numpy"
+            assert np.array_equal(found[1], expected[1]), "other scores than by numpy"
+
+    return [_segment(n, folder) for n in (3, 40, 5000)], run
+
+
+def _in_memory(segment: postings.Segment) -> postings.Segment:
+    """Copy a mapped segment to the heap, where a sanitizer sees a step beyond an array's end."""
+    arrays: dict[str, Any] = {name: np.array(getattr(segment, name)) for name in postings.PARTS}
+    return dataclasses.replace(segment, **arrays)
+
+
+def _segment(rows: int, folder: Path) -> bytes:
+    rng = np.random.default_rng(rows)
+    lengths = rng.integers(0, 6, rows)
+    tokens = np.minimum(rng.zipf(1.5, int(lengths.sum())), 50) - 1
+    hashes = np.sort(rng.integers(1, 1 << 63, 50)).astype(np.uint64)
+    made = postings.write(postings.from_tokens(0, tokens.astype(np.int32), lengths, hashes), folder)
+    assert made.path
+    data = made.path.read_bytes()
+    made.path.unlink()
+    return data
+
+
+def number_pieces(work: Path) -> tuple[Sequence[bytes], Run]:
+    """Number the terms of texts, a line each, by the compiled table and by a dictionary."""
+    analysis = Analysis("english")
+
+    def run(data: bytes) -> None:
+        texts = data.decode(errors="surrogateescape").split("\n")
+        fast, slow = Vocabulary(analysis), Vocabulary(analysis)
+        slow._table = None
+        found = []
+        for vocabulary in (fast, slow):
+            for _ in range(2):  # once with everything unknown, once with everything known
+                numbers, lengths = vocabulary.numbers(texts)
+                found.append((vocabulary.hashes[numbers].tolist() if len(numbers) else [], lengths.tolist()))
+        assert found[0] == found[1] == found[2] == found[3], "compiled and Python differ"
+
+    text = (
+        "The cats' houses—and a no-break\u00a0space, e.g. O'Neill;\nété 漢字 naïve\u2028x\u200bz Zwölf-1.5 "
+        + "word " * 40
+        + "x" * 130
+    )
+    return [text.encode(), b"", b"\xff\n\xe2\x80\n\xc2", b"a\n\nb\n" * 30], run
+
+
+def scan_vectors(work: Path) -> tuple[Sequence[bytes], Run]:
+    """Scan vectors of any numbers; those that are numbers are answered as by comparing each."""
+
+    def run(data: bytes) -> None:
+        dim = data[0] % 40 + 1 if data else 1
+        values = np.frombuffer(data[1 : 1 + (len(data) - 1) // (4 * dim) * 4 * dim], dtype="<f4").reshape(
+            -1, dim
+        )
+        if not len(values) or not ByteScan.available(dim):
+            return
+        finite = bool(np.isfinite(values).all())
+        vectors = normalised(values) if finite else np.array(values)
+        queries = (
+            vectors[:: max(1, len(vectors) // 7)].copy() if finite else np.ones((3, dim), dtype=np.float32)
+        )
+        mask = np.arange(len(vectors)) % 3 > 0
+        for allowed in (None, mask):
+            if allowed is not None and not allowed.any():
+                continue
+            k = min(K, len(vectors) if allowed is None else int(allowed.sum()))
+            found = ByteScan().search(vectors, queries, k, allowed)
+            if finite:
+                _check(vectors, queries, k, allowed, *found)
+
+    rng = np.random.default_rng(1)
+    seeds = [
+        bytes([d - 1]) + rng.standard_normal((n, d)).astype("<f4").tobytes()
+        for n, d in ((3, 5), (70, 8), (300, 33), (200, 4))
+    ]
+    return [*seeds, bytes([7]) + np.ones((90, 8), dtype="<f4").tobytes()], run
+
+
+def _check(
+    vectors: np.ndarray[tuple[int, int], np.dtype[np.float32]],
+    queries: np.ndarray[tuple[int, int], np.dtype[np.float32]],
+    k: int,
+    mask: np.ndarray[tuple[int], np.dtype[np.bool_]] | None,
+    rows: np.ndarray[tuple[int, int], np.dtype[np.int64]],
+    scores: np.ndarray[tuple[int, int], np.dtype[np.float32]],
+) -> None:
+    """Compare with the scores of all rows, equal ones in row order."""
+    every = np.tile(np.arange(len(vectors)), (len(queries), 1))
+    exact = certified.scores(vectors, queries, every)
+    if mask is not None:
+        exact[:, ~mask] = -np.inf
+    best = np.array([np.lexsort((every[0], -row))[:k] for row in exact])
+    assert np.array_equal(rows, best), "other rows than comparing each gives"
+    assert np.array_equal(scores, np.take_along_axis(exact, best, axis=1)), (
+        "other scores than comparing each gives"
+    )
+
+
+TARGETS = [
+    Target("postings", search_postings, compiled=True, cases=800),
+    Target(
+        "pieces",
+        number_pieces,
+        ("\u00a0".encode(), "\u2028".encode(), "\u206f".encode(), "\u0301".encode(), b"'", b"-"),
+        True,
+        500,
+    ),
+    Target("scan", scan_vectors, compiled=True, cases=500),
+]
