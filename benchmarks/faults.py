@@ -10,7 +10,9 @@ text's hash.
 
 Then a small index is killed at every fault point of every change and at random moments; each time what is committed
 must be the state before or after, and doing the change again must end as if undisturbed. The same is asked of what a
-power cut may leave of each change, of models and small files as well (tests/power/disk.py describes the disk). The part `fuzz` counts the mutated inputs that tests/fuzz feeds to all that reads others' files, and those that were neither taken nor refused.
+power cut may leave of each change, of models and small files as well (tests/power/disk.py describes the disk). The part
+`fuzz` counts the mutated inputs that tests/fuzz feeds to all that reads others' files, and those neither taken nor
+refused.
 """
 
 from __future__ import annotations

@@ -18,11 +18,9 @@ def folder_target(name: str, file: str, cases: int) -> Target:
     def prepare(work: Path) -> tuple[Sequence[bytes], Run]:
         import torch
 
-        from linker.encoders.bag import BagConfig
+        from linker.encoders.configs import BagConfig, GruConfig, ModelConfig, StarConfig
         from linker.encoders.folder import load, save
-        from linker.encoders.gru import GruConfig
-        from linker.encoders.star import StarConfig
-        from linker.encoders.text import ModelConfig, TextEncoder
+        from linker.encoders.text import TextEncoder
         from linker.tokens import Vocabulary, WordTokenizer
 
         torch.set_num_threads(1)
