@@ -5,12 +5,12 @@ from setuptools import Extension, setup
 setup(
     ext_modules=[
         Extension(
-            f"indexes._{name}",
-            [f"indexes/{name}.c"],
+            f"indexes.{room}._{name}",
+            [f"indexes/{room}/{name}.c"],
             extra_compile_args=["-O3"],
             libraries=["m"],
             optional=True,
         )
-        for name in ("scan", "postings")
+        for room, name in (("vectors", "scan"), ("text", "postings"))
     ]
 )

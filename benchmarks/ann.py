@@ -23,14 +23,15 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import real_vectors
-from benchmarks.common import RESULTS, record
-from benchmarks.passages import SEED
-from indexes.ann import KINDS, load_faiss
-from indexes.flat import FlatScan
+from benchmarks.support import real_vectors
+from benchmarks.support.common import RESULTS, record
+from benchmarks.support.passages import SEED
 from indexes.interface import Matrix, RowArray
-from indexes.recall import Point, choose, measure
-from indexes.vectors import FaissIndex
+from indexes.vectors.faiss_files import load_faiss
+from indexes.vectors.faiss_index import FaissIndex
+from indexes.vectors.flat import FlatScan
+from indexes.vectors.kinds import GENERATORS
+from indexes.vectors.recall import Point, choose, measure
 
 K, QUERIES, TIMED = 10, 500, 100
 LINKS, CONSTRUCTION = 32, 100
@@ -122,7 +123,7 @@ def sizes(path: Path, rows: int = 10_000) -> dict[str, float]:
     vectors, found = np.ascontiguousarray(np.load(path, mmap_mode="r")[:rows]), {}
     with TemporaryDirectory() as folder:
         file = Path(folder) / "saved"
-        for kind in KINDS:
+        for kind in GENERATORS:
             index = FaissIndex(vectors.shape[1], kind, exact_below=1)
             index.add([f"{i}" for i in range(rows)], vectors)
             record = index.save_graph(Path(folder) / kind)
@@ -142,7 +143,7 @@ def case(name: str, path: Path | None, rows: int) -> dict[str, Any]:
     else:
         vectors = np.ascontiguousarray(np.load(path, mmap_mode="r")[:rows])
         queries = real_vectors.queries()[:QUERIES]
-    found: dict[str, Any] = _rounded((ours if name in KINDS else peer)(name, vectors, queries))
+    found: dict[str, Any] = _rounded((ours if name in GENERATORS else peer)(name, vectors, queries))
     return found
 
 
@@ -165,7 +166,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="folder of the vectors, kept")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--million", type=int, default=1_000_000, help="vectors in the file to draw from")
-    parser.add_argument("--only", default=",".join([*KINDS, *PEERS]))
+    parser.add_argument("--only", default=",".join([*GENERATORS, *PEERS]))
     parser.add_argument("--data", default="real,random")
     parser.add_argument("--sizes", action="store_true", help="only the structures' sizes")
     options = parser.parse_args()

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.ast_data import Case, best, read_case
 from benchmarks.ast_tables import DATA, DEPTH, retrieval, tables
+from benchmarks.support.ast_data import Case, best, read_case
 
 SIZE, SHORTEST, BATCH = 254, 16, 32  # tokens of a chunk besides [CLS] and [SEP]; a shorter rest is left out
 Vectors = npt.NDArray[np.float32]

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.ast_data import Case, Ranking, rank_dense, read_case
-from benchmarks.common import RESULTS, record
+from benchmarks.support.ast_data import Case, Ranking, rank_dense, read_case
+from benchmarks.support.common import RESULTS, record
 from indexes.fusion import Fusion, fuse
 from linker.encoders import folder as folders
 from linker.encoders.configs import PRESETS, BagConfig, BiGruConfig, CnnConfig, GruConfig
-from linker.evaluation.pairs import evaluate_vectors
+from linker.evaluation.all_pairs.evaluate import evaluate_vectors
 from linker.tokens import load_tokenizer
 from linker.training.config import EncoderConfig, OutputConfig, TrainConfig, TrainingConfig
 from linker.training.loop import train

@@ -3,8 +3,8 @@
 All test pages are judged, against all English pages (`auto` leaves out those linked in training). ECE: expected
 calibration error of the first target's probability over ten bins. Everything was chosen on training pages. The ranker
 for dictionaries without links, and the start of the others, are pooled over training pages of some of these pairs
-(benchmarks/pool_rankers.py): linker/crosslingual/pooled.json names them. A pair that is not among them is a pair that
-the pooled ranker never saw.
+(benchmarks/pool_rankers.py): linker/crosslingual/ranking/pooled.json names them. A pair that is not among them is a
+pair that the pooled ranker never saw.
 
 `--languages fr-de` links two of the languages to each other, for which nothing was tuned and there is no dictionary.
 
@@ -27,11 +27,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.common import record, shared_data
-from linker.crosslingual.calibration import calibration_error
-from linker.crosslingual.dictionaries import Dictionary, read_dictionary
-from linker.crosslingual.methods import Links, Options, Task, link, read_links
-from linker.crosslingual.pages import Pages, read_pages
+from benchmarks.support.common import record, shared_data
+from linker.crosslingual.lexicon.dictionaries import Dictionary, read_dictionary
+from linker.crosslingual.methods import link
+from linker.crosslingual.pages.pages import Pages, read_pages
+from linker.crosslingual.ranking.calibration import calibration_error
+from linker.crosslingual.task import Links, Options, Task, read_links
 
 LANGUAGES = ("tr", "zh", "ru", "fr", "de")
 SYSTEMS = (

@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import record, shared_data
-from benchmarks.meanvectors import mean_vectors
-from indexes.bm25 import Bm25Index
+from benchmarks.support.common import record, shared_data
+from benchmarks.support.meanvectors import mean_vectors
 from indexes.fusion import Fusion, Ranking, fuse
 from indexes.interface import Document, Matrix
-from indexes.vectors import FaissIndex
+from indexes.text.bm25 import Bm25Index
+from indexes.vectors.faiss_index import FaissIndex
 from linker.corpora import Query, read_corpus, read_queries
-from linker.encoders import load_encoder
+from linker.encoders.loading import load_encoder
 from linker.tuning import MEASURES, find_relevant, fusions, tune
 
 DEPTH, SEED, FLOOR = 100, 0, -0.01

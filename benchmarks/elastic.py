@@ -5,8 +5,8 @@ benchmarks/results/elastic.json. Target: our BM25 answers at least .9 times as m
 better of bm25s and tantivy, at each size.
 
 Documents are sentences of the statements2articles articles (there are 737,784), queries the test statements,
-k = 10. Everyone gets the terms of `indexes.analysis` (Snowball stems; stop words stay in the documents and leave the
-queries): tantivy by the same analyser, bm25s and Elasticsearch as lists of terms.
+k = 10. Everyone gets the terms of `indexes.text.analysis` (Snowball stems; stop words stay in the documents and leave
+the queries): tantivy by the same analyser, bm25s and Elasticsearch as lists of terms.
 CPU seconds are of all threads; for Elasticsearch the server's process (from /proc) and the client are added, and
 stated apart. In a round the rivals take turns; the least of the rounds counts. The answers are compared too.
 """
@@ -26,14 +26,14 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import direct
-from benchmarks.common import RESULTS, record, shared_data
-from benchmarks.passages import SEED, statements
-from indexes.analysis import Analysis
-from indexes.bm25 import Bm25Index
-from indexes.elastic import ElasticText
-from indexes.elastic_client import ElasticSettings
-from indexes.elastic_store import ElasticStore, new_name
+from benchmarks.support import direct
+from benchmarks.support.common import RESULTS, record, shared_data
+from benchmarks.support.passages import SEED, statements
+from indexes.elastic.client import ElasticSettings
+from indexes.elastic.server_index import ElasticStore, new_name
+from indexes.elastic.sides import ElasticText
+from indexes.text.analysis import Analysis
+from indexes.text.bm25 import Bm25Index
 from tests import elastic_server
 
 K, ROUNDS, BATCH = 10, 3, 1000

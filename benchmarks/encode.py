@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.common import cpu_time, record
-from linker.encoders import Encoder, Precision, load_encoder
+from benchmarks.support.common import cpu_time, record
 from linker.encoders.configs import PRESETS, ModelConfig, StarConfig
+from linker.encoders.interface import Encoder, Precision
+from linker.encoders.loading import load_encoder
 from linker.encoders.text import MODELS, TextEncoder
 from linker.tokens import Vocabulary, WordTokenizer
 

@@ -10,7 +10,7 @@ import entmax as reference
 import torch
 from torch import Tensor
 
-from benchmarks.common import cpu_time, record
+from benchmarks.support.common import cpu_time, record
 from linker.encoders.entmax import entmax
 
 # The star's scores of 16,384 tokens, 4 heads. With heads last, compiled loops are 4 long: the star avoids it.

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import cpu_time, record
+from benchmarks.support.common import cpu_time, record
 
 MEASURES = ["map", "recip_rank", "success.1,5", "ndcg_cut.10"]
 RANX = ["map", "mrr", "hit_rate@1", "hit_rate@5", "ndcg@10"]
@@ -132,7 +132,7 @@ def measure(qrels: Path, run: Path, repeats: int, tools: list[str], peaks: bool 
 
 def pairs(articles: int, tweets: int, dim: int) -> dict[str, Any]:
     """Time the AST tables on random unit vectors, each tweet linked to one article."""
-    from linker.evaluation.pairs import evaluate_vectors
+    from linker.evaluation.all_pairs.evaluate import evaluate_vectors
 
     rng = np.random.default_rng(SEED)
     a = rng.normal(size=(articles, dim)).astype(np.float32)

@@ -37,8 +37,8 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from benchmarks.common import RESULTS, record
-from indexes import manifest as manifests
+from benchmarks.support.common import RESULTS, record
+from indexes.store import manifest as manifests
 from tests.faults.support import Worker, content
 from tests.fuzz import process as fuzzing
 from tests.helpers import write_corpus as write_documents

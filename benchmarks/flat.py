@@ -21,14 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import real_vectors
-from benchmarks.common import RESULTS, in_child, record
-from benchmarks.passages import SEED
+from benchmarks.support import real_vectors
+from benchmarks.support.common import RESULTS, in_child, record
+from benchmarks.support.passages import SEED
 from indexes import native
-from indexes.ann import load_faiss
-from indexes.certified import ByteScan
-from indexes.flat import BLAS_BATCH, BLAS_THRESHOLD, NEVER, FlatScan
 from indexes.interface import Matrix
+from indexes.vectors.certified import ByteScan
+from indexes.vectors.faiss_files import load_faiss
+from indexes.vectors.flat import BLAS_BATCH, BLAS_THRESHOLD, NEVER, FlatScan
 from linker.torch_scan import gpu_scan
 
 BATCHES, KS = (1, 8, 64, 1000), (5, 100)

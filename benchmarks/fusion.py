@@ -13,7 +13,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from benchmarks.common import cpu_time, record
+from benchmarks.support.common import cpu_time, record
 from indexes.fusion import Fusion, Ranking, fuse, fuse_hits
 from indexes.interface import Hits
 

@@ -25,9 +25,9 @@ from unittest import mock
 
 import numpy as np
 
-from benchmarks import direct
-from benchmarks.common import Cost, in_child, parse_work_options, record
-from benchmarks.passages import SEED, Data, Precomputed, first, prepare
+from benchmarks.support import direct
+from benchmarks.support.common import Cost, in_child, parse_work_options, record
+from benchmarks.support.passages import SEED, Data, Precomputed, first, prepare
 
 Build = Callable[..., object]
 
@@ -48,7 +48,7 @@ def engine(corpus: Path, out: Path, kind: str = "none", vectors: Path | None = N
 
 def bm25_index(corpus: Path, out: Path) -> None:
     """Fill a Bm25Index alone: what is left of the engine without its reading, storing and checksums."""
-    from indexes.bm25 import Bm25Index
+    from indexes.text.bm25 import Bm25Index
 
     index = Bm25Index(directory=_fresh(out))
     documents = direct.read(corpus)
@@ -68,7 +68,7 @@ def bm25s(corpus: Path, out: Path) -> None:
 
 def faiss_index(vectors: Path, out: Path, kind: str, rows: int) -> None:
     """Fill a FaissIndex alone, and write vectors and graph."""
-    from indexes.vectors import FaissIndex
+    from indexes.vectors.faiss_index import FaissIndex
 
     matrix = np.load(vectors, mmap_mode="r")[:rows]
     index = FaissIndex(matrix.shape[1], kind, exact_below=100)

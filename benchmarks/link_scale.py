@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from benchmarks.common import record
-from linker.crosslingual.assignment import margin
-from linker.crosslingual.candidates import Scorer, Scores, nearest
-from linker.crosslingual.comparability import comparability
-from linker.crosslingual.dense import Cosines
-from linker.crosslingual.hapax import overlap
-from linker.crosslingual.pages import Terms
+from benchmarks.support.common import record
+from linker.crosslingual.pages.pages import Terms
+from linker.crosslingual.scoring.assignment import margin
+from linker.crosslingual.scoring.candidates import Scorer, Scores, nearest
+from linker.crosslingual.scoring.comparability import comparability
+from linker.crosslingual.scoring.dense import Cosines
+from linker.crosslingual.scoring.hapax import overlap
 
 VOCABULARY = 150_000
 TRANSLATIONS = 3

@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import record, shared_data
-from linker.crosslingual.candidates import Candidates
-from linker.crosslingual.dictionaries import Dictionary, read_dictionary
-from linker.crosslingual.hapax import HapaxRules
-from linker.crosslingual.methods import Options, Task, link, read_links
-from linker.crosslingual.pages import Pages, read_pages
+from benchmarks.support.common import record, shared_data
+from linker.crosslingual.lexicon.dictionaries import Dictionary, read_dictionary
+from linker.crosslingual.methods import link
+from linker.crosslingual.pages.pages import Pages, read_pages
+from linker.crosslingual.scoring.candidates import Candidates
+from linker.crosslingual.scoring.hapax import HapaxRules
+from linker.crosslingual.task import Options, Task, read_links
 
 LANGUAGES = ("fr", "de", "ru", "tr", "zh")
 PIVOTS = {"fr": "de", "de": "fr", "ru": "fr", "tr": "fr", "zh": "fr"}

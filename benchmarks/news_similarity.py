@@ -18,19 +18,20 @@ from typing import Any
 import numpy as np
 import orjson
 
-from benchmarks.common import record, shared_data
-from indexes.bm25 import Bm25Index
-from linker.encoders import Encoder, load_encoder
+from benchmarks.support.common import record, shared_data
+from indexes.text.bm25 import Bm25Index
+from linker.encoders.interface import Encoder
+from linker.encoders.loading import load_encoder
 from linker.evaluation.correlation import pearson, williams_from_scores
-from linker.evaluation.fields import Floats
+from linker.evaluation.reading.fields import Floats
 from linker.files import write_atomically
-from linker.pairs.fusion import FusionConfig, fit_fusion
-from linker.pairs.news import NewsPair, keep_long, read_news, targets
-from linker.pairs.overlap import Overlap
-from linker.pairs.recognise import DEFAULT, Recogniser
-from linker.pairs.selftrain import articles_of, sample_pairs
-from linker.pairs.siamese import RememberingEncoder, SiameseConfig, Vectors, cosines
-from linker.pairs.similarity import (
+from linker.pairs.news.articles import NewsPair, keep_long, read_news, targets
+from linker.pairs.news.fusion import FusionConfig, fit_fusion
+from linker.pairs.news.overlap import Overlap
+from linker.pairs.news.recognise import DEFAULT, Recogniser
+from linker.pairs.news.selftrain import articles_of, sample_pairs
+from linker.pairs.news.siamese import RememberingEncoder, SiameseConfig, Vectors, cosines
+from linker.pairs.news.similarity import (
     Columns,
     encoder_columns,
     feature_names,
@@ -39,7 +40,7 @@ from linker.pairs.similarity import (
     siamese_trainer,
     split,
 )
-from linker.pairs.similarity_config import PRESETS, SimilarityConfig
+from linker.pairs.news.similarity_config import PRESETS, SimilarityConfig
 
 SAMPLES = 2000  # of the bootstrap
 GROUPS = ("GEO", "ORG", "DATE", "QTY")

@@ -1,4 +1,4 @@
-"""Fit the rankers that `auto` starts from where links are few or missing: linker/crosslingual/pooled.json.
+"""Fit the rankers that `auto` starts from where links are few or missing: linker/crosslingual/ranking/pooled.json.
 
 Training pages only, variant `hard`, at most 300 pages a pair; the file names each ranker's languages. Calibrated
 leaving one pair out. A ranker is made again alone with `--modes`; the others stay.
@@ -16,16 +16,16 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.common import ROOT, shared_data
-from linker.crosslingual.calibration import compete, fit_platt, temperature
-from linker.crosslingual.candidates import Rows, Scores
-from linker.crosslingual.dictionaries import read_dictionary
-from linker.crosslingual.evidence import AllEvidence
-from linker.crosslingual.learning import describe, gold_of, out_of_fold
-from linker.crosslingual.methods import NO_LINKS, read_links
-from linker.crosslingual.pages import read_pages
-from linker.crosslingual.pooled import Pooled, to_json
-from linker.crosslingual.ranker import Ranker, fit_ranker
+from benchmarks.support.common import ROOT, shared_data
+from linker.crosslingual.lexicon.dictionaries import read_dictionary
+from linker.crosslingual.pages.pages import read_pages
+from linker.crosslingual.ranking.calibration import compete, fit_platt, temperature
+from linker.crosslingual.ranking.evidence import AllEvidence
+from linker.crosslingual.ranking.learning import describe, gold_of, out_of_fold
+from linker.crosslingual.ranking.pooled import Pooled, to_json
+from linker.crosslingual.ranking.ranker import Ranker, fit_ranker
+from linker.crosslingual.scoring.candidates import Rows, Scores
+from linker.crosslingual.task import NO_LINKS, read_links
 
 LANGUAGES = ("de", "fr", "ru", "tr", "zh")
 MODES = ("both", "links", "dictionary")

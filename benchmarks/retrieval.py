@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import record, shared_data
+from benchmarks.support.common import record, shared_data
 from linker.building import BuildOptions, build
 from linker.config import load
 from linker.corpora import Query, read_queries

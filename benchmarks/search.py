@@ -23,10 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import direct, index_build
-from benchmarks.common import in_child, parse_work_options, record
-from benchmarks.meanvectors import mean_vectors
-from benchmarks.passages import SEED, Data, Precomputed, first, prepare, statements
+from benchmarks import index_build
+from benchmarks.support import direct
+from benchmarks.support.common import in_child, parse_work_options, record
+from benchmarks.support.meanvectors import mean_vectors
+from benchmarks.support.passages import SEED, Data, Precomputed, first, prepare, statements
 from indexes.interface import Matrix
 from linker.engine import Engine
 

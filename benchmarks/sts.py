@@ -23,16 +23,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.common import record, shared_data
-from linker.encoders import load_encoder
+from benchmarks.support.common import record, shared_data
+from linker.encoders.loading import load_encoder
 from linker.evaluation.correlation import mse, pearson, spearman
-from linker.pairs.cross_config import PRESETS
-from linker.pairs.cross_training import augmented, train
 from linker.pairs.data import Pair, golds, read_pairs
-from linker.pairs.frozen import FrozenScorer
-from linker.pairs.scorer import PairScorer, expected_value
-from linker.pairs.scorer_folder import is_saved, load, save
-from linker.pairs.sts import Recipe, fit, new_scorer, split_dev
+from linker.pairs.sts.cross_config import PRESETS
+from linker.pairs.sts.cross_training import augmented, train
+from linker.pairs.sts.frozen import FrozenScorer
+from linker.pairs.sts.recipe import Recipe, fit, new_scorer, split_dev
+from linker.pairs.sts.scorer import PairScorer, expected_value
+from linker.pairs.sts.scorer_folder import is_saved, load, save
 from linker.pairs.translate import CommandTranslator
 
 Floats = npt.NDArray[np.float64]

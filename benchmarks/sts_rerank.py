@@ -19,18 +19,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.common import record, shared_data
 from benchmarks.sts import CONFIG, Floats, about, interval, keep, log
+from benchmarks.support.common import record, shared_data
 from indexes.hybrid import Answer
 from indexes.interface import Hits
 from linker.building import BuildOptions, build
 from linker.corpora import Query, read_queries
 from linker.engine import Engine
-from linker.pairs.cross_encoder import CrossEncoder
-from linker.pairs.cross_training import train
 from linker.pairs.data import Pair
-from linker.pairs.scorer_folder import is_saved, load
-from linker.pairs.sts import Recipe, new_scorer
+from linker.pairs.sts.cross_encoder import CrossEncoder
+from linker.pairs.sts.cross_training import train
+from linker.pairs.sts.recipe import Recipe, new_scorer
+from linker.pairs.sts.scorer_folder import is_saved, load
 from linker.reranking import rerank
 
 Qrels = dict[str, dict[str, int]]

@@ -6,7 +6,7 @@ from pathlib import Path
 import linker
 from linker import Document, Engine
 from linker.corpora import Query
-from linker.finding import Candidate, StopRule, candidates, find
+from linker.review.finding import Candidate, StopRule, candidates, find
 from linker.review.ledger import Ledger
 
 POSTS = [

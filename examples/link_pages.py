@@ -3,10 +3,11 @@
 import tempfile
 from pathlib import Path
 
-from linker.crosslingual.dictionaries import read_dictionary
-from linker.crosslingual.languages import language
-from linker.crosslingual.methods import Task, link
-from linker.crosslingual.pages import Pages
+from linker.crosslingual.lexicon.dictionaries import read_dictionary
+from linker.crosslingual.methods import link
+from linker.crosslingual.pages.languages import language
+from linker.crosslingual.pages.pages import Pages
+from linker.crosslingual.task import Task
 
 french = Pages(
     ("f1", "f2", "f3"),

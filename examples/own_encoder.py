@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from indexes.interface import Document
-from indexes.manifest import EncoderRecord, Manifest
+from indexes.store.records import EncoderRecord, Manifest
 from indexes.writer import Writer
 from linker import Engine
 

@@ -9,11 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from indexes import manifest as manifests
-from indexes import storage
-from indexes.bm25 import Bm25Index
-from indexes.certified import ExactScan
-from indexes.documents import DocumentStore
+from indexes.disk.reading import REMEDY, give_back, mapping_of
 from indexes.fusion import Fusion
 from indexes.hybrid import HybridIndex, OnFailure, SearchSettings, Unavailable
 from indexes.interface import (
@@ -22,40 +18,19 @@ from indexes.interface import (
     Document,
     Matrix,
     MissingExtraError,
-    RowArray,
     RowSearch,
 )
-from indexes.manifest import Manifest
-from indexes.reading import REMEDY, give_back, mapping_of
-from indexes.rows import Rows, name_some
-from indexes.vectors import FaissIndex
+from indexes.rows import Rows
+from indexes.store import files as storage
+from indexes.store import manifest as manifests
+from indexes.store.documents import DocumentStore, read_rows
+from indexes.store.records import Manifest
+from indexes.text.bm25 import Bm25Index
+from indexes.vectors.certified import ExactScan
+from indexes.vectors.faiss_index import FaissIndex
 
 CHECKED = 1 << 22  # floats looked at together: 16 MiB
 MakeScan = Callable[[], ExactScan | None]
-
-
-def read_rows(directory: Path, manifest: Manifest, documents: DocumentStore) -> Rows:
-    """Return the generation's ids, removed rows and (read when a filter asks) metadata. Raises DamagedError."""
-    name, ids = manifest.only_file(storage.DELETED), documents.ids()
-    dead = np.fromfile(directory / name, dtype="<i8") if name else np.empty(0, dtype=np.int64)
-    if len(dead) and (dead[0] < 0 or dead[-1] >= len(ids) or (dead[1:] <= dead[:-1]).any()):
-        raise DamagedError(f"{directory / str(name)} does not list rows of this index, ascending: {REMEDY}")
-    _check_unique(directory, ids, dead)
-    rows = Rows()
-    rows.restore(ids, dead, documents.metadata())
-    return rows
-
-
-def _check_unique(directory: Path, ids: Sequence[str], dead: RowArray) -> None:
-    """Raise DamagedError if two live rows have one id; by hashes, since a set of all ids takes much memory."""
-    hashes = np.fromiter(map(hash, ids), dtype=np.int64, count=len(ids))
-    hashes = np.sort(np.delete(hashes, dead))
-    if (hashes[1:] != hashes[:-1]).all():
-        return
-    gone = set(dead.tolist())
-    counts = collections.Counter(id_ for row, id_ in enumerate(ids) if row not in gone)
-    if repeated := [id_ for id_, count in counts.items() if count > 1]:
-        raise DamagedError(f"{directory} holds {name_some(repeated)} more than once: {REMEDY}")
 
 
 def check_unit(directory: Path, blocks: Sequence[Matrix]) -> None:
@@ -140,7 +115,7 @@ class Collection:
         return Bm25Index.open(folder, self.rows, language) if folder else Bm25Index(language)
 
     def _open_on_server(self) -> tuple[RowSearch, RowSearch | None]:
-        from indexes.elastic_side import open_sides, vector_kind
+        from indexes.elastic.stored import open_sides, vector_kind
 
         try:
             return open_sides(self.manifest, self.rows)

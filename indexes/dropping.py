@@ -7,9 +7,11 @@ import errno
 import os
 from pathlib import Path
 
-from indexes import manifest as manifests
-from indexes import ownership, storage
-from indexes.manifest import Manifest
+from indexes.disk import writing
+from indexes.store import files as storage
+from indexes.store import manifest as manifests
+from indexes.store import ownership
+from indexes.store.records import Manifest
 
 
 def drop(directory: Path) -> Manifest:
@@ -32,7 +34,7 @@ def drop(directory: Path) -> Manifest:
             ownership.mark(directory, [name for name in manifest.files if ownership.is_encoder_file(name)])
             # first of all: without its manifest there is no index, with it but without a file a damaged one
             (directory / manifests.NAME).unlink()
-            storage.sync(directory)
+            writing.sync(directory)
             ownership.sweep(directory, ())
             (directory / storage.LOCK).unlink()
         with contextlib.suppress(OSError):  # not empty
@@ -41,8 +43,8 @@ def drop(directory: Path) -> Manifest:
 
 
 def _drop_on_server(manifest: Manifest) -> None:
-    from indexes.elastic_client import ElasticSettings
-    from indexes.elastic_store import ElasticStore
+    from indexes.elastic.client import ElasticSettings
+    from indexes.elastic.server_index import ElasticStore
 
     store = ElasticStore(ElasticSettings.from_json(manifest.elastic))
     try:

@@ -13,6 +13,7 @@ import numpy as np
 
 SWITCH = "LINKER_NATIVE"  # 0 turns both off
 NEEDS = "AVX-512 VNNI"  # for the scan
+ROOMS = {"scan": "vectors", "postings": "text"}  # folders of this package that hold source and library
 VERSIONS = {"scan": 2, "postings": 3}  # as in the sources
 INSTEAD = {"scan": "FAISS scans", "postings": "numpy adds up"}
 
@@ -60,7 +61,12 @@ def _load(name: str) -> tuple[Any, str]:
     if os.environ.get(SWITCH) == "0":
         return None, f"off ({SWITCH}=0): {INSTEAD[name]}"
     path = next(
-        (p for s in EXTENSION_SUFFIXES if (p := Path(__file__).with_name(f"_{name}{s}")).exists()), None
+        (
+            p
+            for s in EXTENSION_SUFFIXES
+            if (p := Path(__file__).with_name(ROOMS[name]) / f"_{name}{s}").exists()
+        ),
+        None,
     )
     if path is None:
         return None, f"not built (no C compiler at installation?): {INSTEAD[name]}"

@@ -10,18 +10,21 @@ from typing import Any, Self
 
 import numpy as np
 
-from indexes import faults, generations, ownership, storage, text_writer
-from indexes import manifest as manifests
-from indexes.analysis import Analysis
-from indexes.ann import AUTO, AUTO_EXACT, KINDS
-from indexes.collection import open_vectors, read_rows
-from indexes.documents import DocumentStore, copy_segment, storable, write_segment
-from indexes.elastic_mapping import KINDS as SERVER_KINDS
-from indexes.elastic_mapping import PREFIX
-from indexes.exact import normalised
+from indexes import sides as text_writer
+from indexes.arrays import normalised
+from indexes.collection import open_vectors
+from indexes.disk import faults, writing
+from indexes.disk.writing import FileRecord
 from indexes.interface import BadVectorError, Document, IndexesError, Matrix, check_vectors
-from indexes.manifest import BuildRecord, FileRecord, Manifest, Segment
+from indexes.kinds import AUTO, IN_DIRECTORY, KINDS, may_have_structure
 from indexes.rows import Rows
+from indexes.store import files as storage
+from indexes.store import generations, ownership, records
+from indexes.store import manifest as manifests
+from indexes.store.documents import DocumentStore, copy_segment, read_rows, storable, write_segment
+from indexes.store.records import BuildRecord, Manifest, Segment
+from indexes.text.analysis import Analysis
+from indexes.vectors.kinds import AUTO_EXACT
 
 MERGED_ROWS = 1 << 16  # segments beyond this are left alone
 BATCH = 1024  # documents read at once when all texts are indexed again
@@ -57,8 +60,7 @@ class Writer:
         if keep:
             generations.refuse_server(manifest, "older generations cannot be kept")
         Analysis(manifest.language)  # raises for an unknown one before anything is written
-        on_server = [PREFIX + kind for kind in SERVER_KINDS] if manifest.elastic else []
-        kinds = ("flat", AUTO, *KINDS, *on_server)
+        kinds = KINDS if manifest.elastic else IN_DIRECTORY
         if manifest.vectors not in ("none", *kinds):
             raise IndexesError(f"unknown kind of vectors {manifest.vectors!r}: choose {', '.join(kinds)}")
         with storage.disk_errors(f"creating {directory}"):
@@ -177,7 +179,7 @@ class Writer:
         if self._documents or self._quarantine or self._removed:
             raise IndexesError("there are uncommitted changes: commit them before compacting")
         old, name, live = self.manifest, f"{self.manifest.generation + 1:06d}", self.rows.mask()
-        current = old.format == manifests.FORMAT
+        current = old.format == records.FORMAT
         if live is None and len(old.segments) < 2 and current:
             return old
         left = len(self.rows)
@@ -218,9 +220,9 @@ class Writer:
     def _replace_manifest(self, manifest: Manifest, files: Mapping[str, FileRecord]) -> Manifest:
         """Commit a manifest whose files are written, and sweep those that it leaves out."""
         manifest = dataclasses.replace(
-            manifest, files=files, elastic=self._text.elastic, format=manifests.FORMAT
+            manifest, files=files, elastic=self._text.elastic, format=records.FORMAT
         )
-        storage.sync(self.directory)
+        writing.sync(self.directory)
         faults.point("commit.prepared")
         generations.retain(self.directory, self.manifest)
         storage.replace_manifest(self.directory, manifest)
@@ -239,7 +241,7 @@ class Writer:
             for segment in earlier:
                 _replace(files, f"{storage.SEGMENTS}/{segment}", {})
             files |= write_segment(self.directory, name, self._documents, self._vectors, earlier)
-        if self._documents or manifest.format < manifests.FORMAT:
+        if self._documents or manifest.format < records.FORMAT:
             _replace(files, storage.TEXT, self._text.write(name))
         faults.point("commit.text")
         if self._removed:
@@ -256,16 +258,15 @@ class Writer:
 
     def _has_graph(self, manifest: Manifest) -> bool:
         """Say whether the generation needs an approximate structure; an unfinished build does not yet."""
-        large = manifest.vectors == AUTO and manifest.rows >= AUTO_EXACT
-        return (
-            manifest.build.complete and (manifest.vectors in KINDS or large) and manifest.encoder is not None
-        )
+        exact = manifest.vectors == AUTO and manifest.rows < AUTO_EXACT
+        wanted = may_have_structure(manifest.vectors) and not exact
+        return manifest.build.complete and wanted and manifest.encoder is not None
 
     def _write(self, folder: str, name: str, parts: Iterable[bytes | memoryview]) -> dict[str, FileRecord]:
         path = self.directory / folder / name
         path.parent.mkdir(exist_ok=True)
-        record = storage.write_durably(path, parts)
-        storage.sync(path.parent)
+        record = writing.write_durably(path, parts)
+        writing.sync(path.parent)
         return {f"{folder}/{name}": record}
 
     def _write_graph(self, name: str, manifest: Manifest) -> dict[str, FileRecord]:
@@ -277,7 +278,7 @@ class Writer:
         path.parent.mkdir(exist_ok=True)
         record = open_vectors(self.directory, manifest, self.rows, blocks, dim).save_graph(path)
         faults.point("graph.written")
-        storage.sync(path.parent)
+        writing.sync(path.parent)
         return {f"{storage.GRAPH}/{path.name}": record} if record else {}
 
 

@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from indexes.interface import Document, Filter, Hits
     from linker.building import BuildOptions, build, create
-    from linker.encoders import load_encoder
+    from linker.encoders.loading import load_encoder
     from linker.engine import Engine
     from linker.evaluation import evaluate
 

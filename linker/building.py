@@ -6,13 +6,14 @@ import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from indexes import manifest as manifests
-from indexes.elastic_client import ElasticSettings, remember
+from indexes.elastic.client import ElasticSettings, remember
 from indexes.interface import IndexesError
-from indexes.manifest import BuildRecord, EncoderRecord, Manifest
+from indexes.store import manifest as manifests
+from indexes.store.records import BuildRecord, EncoderRecord, Manifest
 from indexes.writer import Writer
 from linker.corpora.identity import identity
-from linker.encoders import Encoder, load_encoder
+from linker.encoders.interface import Encoder
+from linker.encoders.loading import load_encoder
 from linker.errors import InputError
 from linker.files import path_text
 from linker.intake import BuildOptions, BuildReport, Intake, interruptible
@@ -73,7 +74,7 @@ def _reach(settings: ElasticSettings | None) -> None:
     """Raise BackendUnavailableError, before anything is written, if there is a server and it does not answer."""
     if settings is None:
         return
-    from indexes.elastic_store import ElasticStore
+    from indexes.elastic.server_index import ElasticStore
 
     store = ElasticStore(settings)
     try:

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import orjson
 
-from indexes import manifest as manifests
 from indexes.dropping import drop
 from indexes.hybrid import MODES
 from indexes.interface import IndexesError
+from indexes.store import manifest as manifests
 from linker.building import BuildOptions, build
 from linker.demo_training import Story, lee_stories, train_demo_encoder
-from linker.encoders import load_encoder
+from linker.encoders.loading import load_encoder
 from linker.engine import Engine
 from linker.errors import LinkerError
 from linker.evaluation import evaluate, write_run

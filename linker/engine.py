@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from indexes import manifest as manifests
 from indexes.collection import Collection
 from indexes.hybrid import Answer, Mode, OnFailure
 from indexes.interface import (
@@ -18,11 +17,13 @@ from indexes.interface import (
     IndexesError,
     Matrix,
 )
-from indexes.manifest import EncoderRecord
-from indexes.storage import ENCODER
-from indexes.vectors import FaissIndex
+from indexes.store import manifest as manifests
+from indexes.store.files import ENCODER
+from indexes.store.records import EncoderRecord
+from indexes.vectors.faiss_index import FaissIndex
 from indexes.writer import Writer
-from linker.encoders import Encoder, load_encoder, load_own
+from linker.encoders.interface import Encoder
+from linker.encoders.loading import load_encoder, load_own
 from linker.errors import LinkerError
 from linker.reranking import DEPTH, Reranker, rerank
 from linker.torch_scan import gpu_scan

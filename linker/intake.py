@@ -17,12 +17,12 @@ from typing import Literal, TypeVar
 
 import orjson
 
-from indexes import faults
-from indexes.elastic_client import ElasticSettings
+from indexes.disk import faults
+from indexes.elastic.client import ElasticSettings
 from indexes.interface import Document, Matrix
 from indexes.writer import Writer
 from linker.corpora import BadLine, Columns, read_corpus
-from linker.encoders import Encoder, Precision
+from linker.encoders.interface import Encoder, Precision
 from linker.errors import InputError
 from linker.files import path_text
 from linker.progress import bar

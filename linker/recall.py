@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from indexes.interface import Matrix
-from indexes.recall import Curve, Point, choose, held_out, measure
-from indexes.vectors import FaissIndex
+from indexes.vectors.faiss_index import FaissIndex
+from indexes.vectors.recall import Curve, Point, choose, held_out, measure
 from linker.errors import InputError
 from linker.files import write_atomically
 

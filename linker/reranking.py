@@ -57,7 +57,7 @@ def rerank(
 def load_reranker(folder: str | Path) -> Reranker:
     """Load a scorer that `linker sts train` wrote. Raises InputError when there is none, MissingExtraError."""
     with importing("reranking", "pretrained"):
-        from linker.pairs.scorer_folder import load
+        from linker.pairs.sts.scorer_folder import load
     return load(Path(folder))
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from indexes.errors import importing
 from indexes.interface import Matrix
-from linker.encoders import Encoder
+from linker.encoders.interface import Encoder
 from linker.errors import LinkerError
 
 OBJECT_STORE = 200 << 20  # bytes of shared memory for what waits between two steps, on one machine

@@ -1,8 +1,8 @@
 """The certified scan by torch, for a GPU: float16 products with a proven bound, then scores of what is left.
 
-It implements indexes.certified.ExactScan. `indexes` never imports torch, so the engine hands the scan to it. The
-bound is that of indexes/certified.py with x̂ = x rounded to float16 (rows of an index are unit vectors, which fit),
-plus what the product itself loses: it is added up in float32 and rounded to float16 once.
+It implements indexes.vectors.certified.ExactScan. `indexes` never imports torch, so the engine hands the scan to it.
+The bound is that of certified.py with x̂ = x rounded to float16 (rows of an index are unit vectors, which fit), plus
+what the product itself loses: it is added up in float32 and rounded to float16 once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from indexes.exact import padding
+from indexes.arrays import padding
 from indexes.interface import Mask, Matrix, RowArray, ScoreArray
 
 if TYPE_CHECKING:

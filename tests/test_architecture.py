@@ -11,37 +11,22 @@ import pytest
 ROOT = Path(__file__).parents[1]
 HEAVY = ("torch", "faiss", "transformers", "sentence_transformers", "gensim", "pandas", "matplotlib", "scipy")
 
-# Group of modules → groups it may import (its own is always allowed). Everything may import the base.
-BASE = {"errors", "files", "lines", "printable", "progress", "__init__"}
-MAY = {
-    "base": {"indexes"},
-    "config": set[str](),
-    "tokens": {"indexes"},
-    "corpora": {"indexes"},
-    "evaluation": set[str](),
-    "review": set[str](),
-    "tuning": {"indexes"},
-    "encoders": {"indexes", "config", "tokens"},
-    "training": {"indexes", "corpora", "encoders", "evaluation", "tokens"},
-    "crosslingual": {"indexes", "corpora", "encoders", "evaluation"},
-    "pairs": {"indexes", "config", "encoders", "evaluation"},
-    "reranking": {"indexes", "pairs"},
-    "torch_scan": {"indexes"},
-    "recall": {"indexes"},
-    "engine": {"recall", "torch_scan", "indexes", "corpora", "encoders", "reranking", "tuning"},
-    "building": {"indexes", "corpora", "encoders", "intake"},
-    "intake": {"indexes", "corpora", "encoders", "scaleout"},
-    "scaleout": {"indexes", "encoders"},
-    "finding": {"indexes", "corpora", "engine", "review"},
-    "doctor": {"indexes"},
-    "demo_training": {"encoders", "tokens", "training", "indexes", "evaluation"},
-    "demo": {"demo_training", "indexes", "building", "corpora", "encoders", "engine", "evaluation", "training"},
-    "cli": {"indexes", "building", "recall",
-            "config", "corpora", "crosslingual", "doctor", "encoders", "engine", "evaluation", "finding", "pairs",
-            "reranking",
-            "review", "training", "tuning"},
-    "__main__": {"cli"},
-}  # fmt: skip
+# The rooms (folders, and modules beside them) from the ground up: each may import those above it in this list only.
+ROOMS = (
+    "indexes/errors", "indexes/interface", "indexes/arrays", "indexes/native", "indexes/kinds", "indexes/rows",
+    "indexes/fusion", "indexes/hybrid", "indexes/disk", "indexes/text", "indexes/vectors", "indexes/store",
+    "indexes/elastic", "indexes/collection",
+    "indexes/sides", "indexes/writer", "indexes/dropping",
+    "linker/errors", "linker/printable", "linker/files", "linker/lines", "linker/config", "linker/progress",
+    "linker/evaluation/reading", "linker/evaluation", "linker/evaluation/all_pairs",
+    "linker/corpora", "linker/tokens", "linker/encoders", "linker/training",
+    "linker/crosslingual/pages", "linker/crosslingual/scoring", "linker/crosslingual/lexicon",
+    "linker/crosslingual/ranking", "linker/crosslingual", "linker/crosslingual/bucc",
+    "linker/pairs", "linker/pairs/sts", "linker/pairs/news", "linker/reranking",
+    "linker/torch_scan", "linker/recall", "linker/tuning", "linker/engine", "linker/scaleout", "linker/intake",
+    "linker/building", "linker/review", "linker/doctor", "linker/demo_training", "linker/demo", "linker/cli",
+    "linker/__main__",
+)  # fmt: skip
 
 
 def imports(path: Path) -> Iterator[tuple[str, int]]:
@@ -56,14 +41,10 @@ def imports(path: Path) -> Iterator[tuple[str, int]]:
             yield from ((f"{module}.{alias.name}", node.lineno) for alias in node.names)
 
 
-def group(module: str) -> str | None:
-    package, _, rest = module.partition(".")
-    if package == "indexes":
-        return "base" if rest.startswith("errors") else "indexes"
-    if package != "linker":
-        return None
-    name = rest.partition(".")[0]
-    return "base" if not name or name in BASE or name not in MAY else name
+def room(path: Path) -> str:
+    """Return the room of a file: its folder, or the module itself where it lies beside the folders of a package."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return "/".join(parts if len(parts) == 2 else parts[:-1])
 
 
 def files(package: str) -> list[Path]:
@@ -81,19 +62,52 @@ def test_indexes_imports_neither_linker_nor_a_model_library() -> None:
     assert not wrong
 
 
-def test_arrows_in_linker_only_point_down() -> None:
-    wrong = []
-    for path in files("linker"):
-        name = path.relative_to(ROOT / "linker").parts[0].removesuffix(".py")
-        own = "base" if name in BASE else name
-        assert own in MAY, f"{path}: say in this test what it may import"
-        if path == ROOT / "linker" / "__init__.py":
-            continue  # re-exports, lazily
-        for module, line in imports(path):
-            target = group(module)
-            if target not in {None, "base", own} | MAY[own]:
-                wrong.append(f"{path.relative_to(ROOT)}:{line} ({own}) imports {module} ({target})")
+def graph() -> dict[Path, dict[Path, int]]:
+    """Return which file imports which others and on what line; imports inside functions and for typing count."""
+    paths = [*files("indexes"), *files("linker")]
+    modules = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in paths
+    }
+    found: dict[Path, dict[Path, int]] = {path: {} for path in paths}
+    for path in paths:
+        names = dict(imports(path))
+        # `from package import module` imports the module; the package, only where it takes a name of its own
+        of_names = {name.rpartition(".")[0] for name in names if name not in modules}
+        of_modules = {name.rpartition(".")[0] for name in names if name in modules}
+        for name, line in names.items():
+            if modules.get(name, path) != path and (name in of_names or name not in of_modules):
+                found[path][modules[name]] = line
+    return found
+
+
+GRAPH = graph()
+
+
+def test_every_room_has_its_place() -> None:
+    packages = {"indexes/__init__", "linker/__init__"}  # they hand out names of all rooms, lazily
+    assert {room(path) for path in GRAPH} - packages == set(ROOMS)
+
+
+def test_no_import_runs_up() -> None:
+    place = {name: number for number, name in enumerate(ROOMS)}
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line} ({room(path)}) imports {other.relative_to(ROOT)} ({room(other)})"
+        for path, others in GRAPH.items()
+        if room(path) in place
+        for other, line in others.items()
+        if room(other) in place and place[room(other)] > place[room(path)]
+    ]
     assert not wrong
+
+
+def test_no_file_imports_itself_by_way_of_others() -> None:
+    """Take away, again and again, the files that import none of those left: a circle is what remains."""
+    left = {path: set(others) for path, others in GRAPH.items()}
+    while free := [path for path, others in left.items() if not others & left.keys()]:
+        for path in free:
+            del left[path]
+    assert not sorted(str(path.relative_to(ROOT)) for path in left)
 
 
 def loaded_by(code: str, *arguments: str) -> set[str]:

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from indexes.bm25 import Bm25Index
-from indexes.exact import ExactIndex
 from indexes.fusion import Fusion, fuse
 from indexes.hybrid import HybridIndex, Mode, SearchSettings, Unavailable
 from indexes.interface import (
@@ -26,6 +24,8 @@ from indexes.interface import (
     UnknownIdError,
 )
 from indexes.rows import Rows
+from indexes.text.bm25 import Bm25Index
+from indexes.vectors.exact import ExactIndex
 from linker import building
 from linker.corpora import Query
 from linker.engine import Engine
@@ -152,7 +152,7 @@ def test_the_text_side_down_and_both_down() -> None:
 def test_without_faiss_the_index_still_answers_by_bm25(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from indexes.ann import load_faiss
+    from indexes.vectors.faiss_files import load_faiss
 
     load_faiss.cache_clear()
     monkeypatch.setitem(sys.modules, "faiss", None)

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from indexes.ann import load_faiss
-from indexes.certified import ExactScan
-from indexes.exact import normalised
-from indexes.flat import FlatScan
+from indexes.arrays import normalised
 from indexes.interface import Mask, Matrix
-from indexes.vectors import FaissIndex
+from indexes.vectors.certified import ExactScan
+from indexes.vectors.faiss_files import load_faiss
+from indexes.vectors.faiss_index import FaissIndex
+from indexes.vectors.flat import FlatScan
 from linker import torch_scan
 from linker.torch_scan import TorchScan
 
@@ -117,7 +117,7 @@ def test_without_a_driver_there_is_no_scan(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_an_index_uses_the_scan_that_it_is_given(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
-    monkeypatch.setattr("indexes.vectors.CODED_FROM", 100)
+    monkeypatch.setattr("indexes.vectors.faiss_index.CODED_FROM", 100)
     rows, queries = cluster(3000, 16, 1.0), cluster(200, 16, 1.0, seed=3)
     given, plain = FaissIndex(16, scan=lambda: TorchScan(device)), FaissIndex(16)
     for index in (given, plain):

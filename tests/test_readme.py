@@ -46,11 +46,11 @@ def test_linked_files_exist() -> None:
 
 
 def test_numbers_are_those_of_the_results() -> None:
-    from benchmarks.readme import PAGES, render
+    from benchmarks.report.readme import PAGES, render
 
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
-        assert render(text) == text, f"{page.name}: run python -m benchmarks.readme"
+        assert render(text) == text, f"{page.name}: run python -m benchmarks.report.readme"
 
 
 def test_the_training_page_is_a_valid_configuration(tmp_path: Path) -> None:

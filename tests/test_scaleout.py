@@ -16,7 +16,7 @@ import numpy.typing as npt
 import psutil
 import pytest
 
-from indexes import manifest as manifests
+from indexes.store import manifest as manifests
 from linker import building, intake, scaleout
 from linker.errors import InputError, LinkerError
 from tests.faults.support import assert_tidy, content

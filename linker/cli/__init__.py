@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import typer
 
-from indexes import elastic_trust
+from indexes.elastic import trust as elastic_trust
 from indexes.errors import IndexesError, MissingExtraError
 from linker.cli import (
     backup,

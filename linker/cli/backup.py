@@ -35,7 +35,7 @@ def backup(
     as_json: AsJson = False,
 ) -> None:
     """Copy the last committed generation, verified, while writers and searches go on."""
-    from indexes import backup as backups
+    from indexes.store import backup as backups
 
     if out != "-":
         manifest = backups.backup(directory, Path(out))
@@ -69,7 +69,7 @@ def restore(
     as_json: AsJson = False,
 ) -> None:
     """Make an index of a backup; every file is compared with its checksum."""
-    from indexes import backup as backups
+    from indexes.store import backup as backups
 
     if source == "-":
         manifest = backups.restore_archive(sys.stdin.buffer, directory, "the archive on stdin")
@@ -88,7 +88,7 @@ def checkout(
     as_json: AsJson = False,
 ) -> None:
     """Commit a generation with the content of an older one that --keep kept; `index info` lists them."""
-    from indexes import generations
+    from indexes.store import generations
 
     manifest = generations.checkout(directory, generation)
     _report(

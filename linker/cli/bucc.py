@@ -40,8 +40,8 @@ def prepare(
     as_json: AsJson = False,
 ) -> None:
     """Make the task's form of raw pages: linked both ways, no first sentence, like lengths, split in halves."""
-    from linker.crosslingual.bucc import prepare as run_prepare
-    from linker.crosslingual.pages import split_languages
+    from linker.crosslingual.bucc.prepare import prepare as run_prepare
+    from linker.crosslingual.pages.pages import split_languages
 
     report = run_prepare(source, target, out, split_languages(languages), links, back_links, seed=seed)
     if as_json:
@@ -67,7 +67,7 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Print reciprocal rank, success at 1 and 5 and coverage of runs, over all pages and over those answered."""
-    from linker.crosslingual.table import evaluate_runs, to_text
+    from linker.crosslingual.bucc.table import evaluate_runs, to_text
 
     rows = evaluate_runs(qrels, run)
     if as_json:

@@ -11,7 +11,7 @@ import typer
 from linker.cli.common import AsJson, Index, note, print_json
 
 if TYPE_CHECKING:
-    from indexes.elastic_client import ElasticSettings
+    from indexes.elastic.client import ElasticSettings
 
 Backend = Annotated[
     Literal["embedded", "elastic"],
@@ -58,8 +58,8 @@ def settings(
         return None
     if not urls:
         raise typer.BadParameter("--backend elastic needs --url, for example http://127.0.0.1:9200")
-    from indexes.elastic_client import ElasticSettings
-    from indexes.elastic_store import new_name
+    from indexes.elastic.client import ElasticSettings
+    from indexes.elastic.server_index import new_name
 
     return ElasticSettings(tuple(urls), new_name(name), shards or 1, replicas or 0)
 
@@ -72,7 +72,7 @@ def rebuild(
     as_json: AsJson = False,
 ) -> None:
     """Fill a new index on Elasticsearch from the directory, then put it in the old one's place; searches go on."""
-    from indexes.elastic_side import rebuild as run
+    from indexes.elastic.stored import rebuild as run
 
     changes = {"urls": tuple(url) if url else None, "shards": shards, "replicas": replicas}
     manifest = run(directory, {name: value for name, value in changes.items() if value is not None})
@@ -90,12 +90,12 @@ def confirm_host(hosts: str) -> bool:
 
 def differences(directory: Path) -> list[str]:
     """Return one line for each document that differs on Elasticsearch or is missing there; note the harmless."""
-    from indexes import manifest as manifests
+    from indexes.store import manifest as manifests
 
     manifest = manifests.load(directory)
     if not manifest.elastic:
         return []
-    from indexes.elastic_side import check
+    from indexes.elastic.stored import check
 
     compared = check(directory, manifest)
     if compared.damage and manifests.load(directory).generation != manifest.generation:

@@ -195,8 +195,8 @@ def evaluate_pairs(
     as_json: AsJson = False,
 ) -> None:
     """Score all article × tweet pairs by cosine and print the AST tables: precision at r, mRP, mAP, AUC."""
-    from linker.evaluation.pairs import evaluate_vectors
-    from linker.evaluation.pairs_input import read_links, read_vectors
+    from linker.evaluation.all_pairs.evaluate import evaluate_vectors
+    from linker.evaluation.all_pairs.input import read_links, read_vectors
 
     a, t = read_vectors(articles), read_vectors(tweets)
     pairs = read_links(links, (len(a), article_ids), (len(t), tweet_ids))

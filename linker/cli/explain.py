@@ -35,8 +35,8 @@ def explain(
     """Explain the cosine of two texts: leave out each token; of a star, show what its sparse attention kept."""
     if len(text) != 2:
         raise typer.BadParameter("give --text twice: the texts A and B")
-    from linker.encoders import load_encoder
     from linker.encoders.explain import explain as run
+    from linker.encoders.loading import load_encoder
 
     found = run(load_encoder(model), *text)
     if as_json:

@@ -17,7 +17,7 @@ from linker.files import path_text
 if TYPE_CHECKING:
     from linker.corpora import Query
     from linker.engine import Engine
-    from linker.finding import Candidate, FindReport, Verdict
+    from linker.review.finding import Candidate, FindReport, Verdict
     from linker.review.ledger import Ledger
 
 
@@ -54,9 +54,9 @@ def find(
     goes on where the first one ended.
     """
     from indexes.interface import Filter
-    from linker import finding
     from linker.corpora import read_queries
     from linker.engine import Engine
+    from linker.review import finding
     from linker.review.ledger import Ledger
 
     engine = Engine.open(directory, encoder=encoder)
@@ -75,7 +75,7 @@ def find(
 
 def _from_file(path: Path) -> Callable[[Candidate], Verdict]:
     """Judge by a qrels file; what it does not judge counts as not relevant."""
-    from linker.evaluation.trec import read_qrels
+    from linker.evaluation.reading.trec import read_qrels
 
     qrels = read_qrels(path)
     return lambda c: int(qrels.get(c.seed, {}).get(c.id, 0))

@@ -6,8 +6,10 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import click
 import typer
 
+from indexes.kinds import KINDS
 from linker.cli import elastic
 from linker.cli.backup import Keep
 from linker.cli.common import (
@@ -49,10 +51,10 @@ def build(
         str, typer.Option(metavar="NAME|PATH|none", help="Encoder of the dense side; none for BM25 alone.")
     ] = "none",
     vectors: Annotated[
-        Literal["auto", "flat", "hnsw", "pq", "ivfpq", "elastic-flat", "elastic-hnsw", "elastic-int8_hnsw"],
+        str,
         typer.Option(
-            help="Exact (flat) or approximate (hnsw, pq, ivfpq); auto: exact below 200,000 documents, then by size. "
-            "elastic-…: on Elasticsearch, not in the search process."
+            click_type=click.Choice(list(KINDS)),
+            help="; ".join(f"{kind.name}: {kind.summary}" for kind in KINDS.values()) + ".",
         ),
     ] = "auto",
     language: Annotated[str, typer.Option(help="Language of stemming and stop words.")] = "english",
@@ -117,10 +119,10 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Add corpora to an index, in one commit; ids that are present are quarantined unless --replace."""
-    from indexes import manifest as manifests
+    from indexes.store import manifest as manifests
     from linker import building
     from linker.corpora import Columns
-    from linker.encoders import load_encoder
+    from linker.encoders.loading import load_encoder
     from linker.engine import open_encoder
 
     record = manifests.load(directory).encoder
@@ -201,8 +203,8 @@ def drop(
     as_json: AsJson = False,
 ) -> None:
     """Delete an index for good: its files, and what it has on Elasticsearch. Other files in the directory stay."""
-    from indexes import manifest as manifests
     from indexes.dropping import drop as drop_index
+    from indexes.store import manifest as manifests
 
     manifest = manifests.load(directory)
     where = f" and on {manifest.elastic['index']}" if manifest.elastic else ""
@@ -217,8 +219,8 @@ def drop(
 
 def info(directory: Index, as_json: AsJson = False) -> None:
     """Describe an index."""
-    from indexes import generations
-    from indexes import manifest as manifests
+    from indexes.store import generations
+    from indexes.store import manifest as manifests
 
     manifest = manifests.load(directory)
     values: dict[str, Any] = {
@@ -248,8 +250,9 @@ def info(directory: Index, as_json: AsJson = False) -> None:
 
 def verify(directory: Index, as_json: AsJson = False) -> None:
     """Check every file of an index against its checksum and the others; name what is damaged (exit status 1)."""
-    from indexes import generations, storage
     from indexes.collection import contradictions
+    from indexes.store import files as storage
+    from indexes.store import generations
 
     manifest = generations.with_kept(directory)
     while lines := storage.damage(directory, manifest):

@@ -12,8 +12,8 @@ from linker.cli.common import note
 
 if TYPE_CHECKING:
     from linker.corpora import BadLine
-    from linker.crosslingual.dictionaries import Dictionary
-    from linker.crosslingual.pages import Pages
+    from linker.crosslingual.lexicon.dictionaries import Dictionary
+    from linker.crosslingual.pages.pages import Pages
 
 Method = Literal["hapax", "dictionary", "pivot", "cascade", "encoder", "auto"]
 
@@ -120,10 +120,10 @@ def link(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was interrupted.")] = False,
 ) -> None:
     """Link pages to their counterparts in another language: lines `id1 X id2 rank score name`, best first."""
-    from linker.crosslingual.hapax import HapaxRules
-    from linker.crosslingual.methods import NO_LINKS, Options, Task, read_links
-    from linker.crosslingual.pages import split_languages
+    from linker.crosslingual.pages.pages import split_languages
     from linker.crosslingual.runs import link_to_file
+    from linker.crosslingual.scoring.hapax import HapaxRules
+    from linker.crosslingual.task import NO_LINKS, Options, Task, read_links
 
     codes = split_languages(languages) if languages else (None, None)
     ours, theirs = _pages(source, codes[0]), _pages(target, codes[1])
@@ -156,7 +156,7 @@ def link(
 
 
 def _pages(path: Path, code: str | None) -> Pages:
-    from linker.crosslingual.pages import read_pages
+    from linker.crosslingual.pages.pages import read_pages
 
     pages = read_pages(path, code)
     note(f"{path}: {len(pages):,} pages, language {pages.language.code}")
@@ -165,7 +165,7 @@ def _pages(path: Path, code: str | None) -> Pages:
 
 
 def _dictionary(path: Path) -> Dictionary:
-    from linker.crosslingual.dictionaries import read_dictionary
+    from linker.crosslingual.lexicon.dictionaries import read_dictionary
 
     dictionary = read_dictionary(path)
     note(f"{path}: {len(dictionary.pairs):,} pairs, read as {dictionary.format}")

@@ -101,7 +101,7 @@ def _draw(model: Path, documents: Path | None, out: Path | None) -> list[Path]:
     if documents is not None:
         from indexes.interface import Document
         from linker.corpora import read_corpus
-        from linker.encoders import load_encoder
+        from linker.encoders.loading import load_encoder
         from linker.training.document_map import draw_documents
 
         found = [record for record in read_corpus(documents) if isinstance(record, Document)]
@@ -131,7 +131,7 @@ def encode(
 
     from indexes.interface import Document
     from linker.corpora import read_corpus
-    from linker.encoders import load_encoder
+    from linker.encoders.loading import load_encoder
     from linker.errors import InputError
     from linker.files import write_atomically
 

@@ -115,7 +115,7 @@ def _write_run(ids: list[str], answer: Answer, name: str, out: Path | None, as_j
         for query, documents, scores in run:
             print_json({"query": query, **_how(answer), "ids": documents, "scores": scores})
         return
-    from linker.evaluation.trec import run_lines, write_run
+    from linker.evaluation.reading.trec import run_lines, write_run
 
     if out is None:
         print_for_programs("".join(run_lines(run, name)))

@@ -15,9 +15,9 @@ from linker.printable import print_for_programs
 
 if TYPE_CHECKING:
     from indexes.interface import TextIndex
-    from linker.pairs.news import NewsPair
-    from linker.pairs.recognise import Recogniser
-    from linker.pairs.similarity_config import SimilarityConfig
+    from linker.pairs.news.articles import NewsPair
+    from linker.pairs.news.recognise import Recogniser
+    from linker.pairs.news.similarity_config import SimilarityConfig
 
 Pairs = Annotated[
     Path,
@@ -128,11 +128,11 @@ def train(
 ) -> None:
     """Train a model on scored pairs; with --sample or --translator, a second one on what the first labelled too."""
     from linker.errors import InputError
-    from linker.pairs.news import read_news
-    from linker.pairs.selftrain import label
-    from linker.pairs.similarity import remembering
-    from linker.pairs.similarity import train as fit
-    from linker.pairs.similarity_folder import save
+    from linker.pairs.news.articles import read_news
+    from linker.pairs.news.selftrain import label
+    from linker.pairs.news.similarity import remembering
+    from linker.pairs.news.similarity import train as fit
+    from linker.pairs.news.similarity_folder import save
 
     if out.exists():
         raise InputError(f"{out} exists: remove it or name another folder for the model")
@@ -175,10 +175,10 @@ def predict(
 ) -> None:
     """Score pairs; a pair with an empty side, or one of fewer than ten words, gets no score."""
     from linker.files import write_atomically
-    from linker.pairs.news import read_news
-    from linker.pairs.recognise import read_pipelines
-    from linker.pairs.similarity_folder import load
-    from linker.pairs.similarity_report import predictions_text
+    from linker.pairs.news.articles import read_news
+    from linker.pairs.news.recognise import read_pipelines
+    from linker.pairs.news.similarity_folder import load
+    from linker.pairs.news.similarity_report import predictions_text
 
     loaded = load(model)
     pipelines = read_pipelines(ner) if ner else dict(loaded.config.pipelines)
@@ -203,8 +203,8 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Print Pearson overall and by language pair, of scores and of single features, with Williams tests."""
-    from linker.pairs.news import read_news
-    from linker.pairs.similarity_report import agree, systems_of
+    from linker.pairs.news.articles import read_news
+    from linker.pairs.news.similarity_report import agree, systems_of
 
     kept = _kept(read_news(pairs))
     result = agree(kept, systems_of(predictions, kept), every=every)
@@ -225,8 +225,8 @@ def _config(
     ner: Sequence[str] | None,
     seed: int,
 ) -> SimilarityConfig:
-    from linker.pairs.recognise import read_pipelines
-    from linker.pairs.similarity_config import configure
+    from linker.pairs.news.recognise import read_pipelines
+    from linker.pairs.news.similarity_config import configure
 
     asked = {
         "backbone": backbone,
@@ -241,7 +241,7 @@ def _config(
 
 def _kept(pairs: Sequence[NewsPair]) -> tuple[NewsPair, ...]:
     from linker.errors import InputError
-    from linker.pairs.news import LEAST, keep_long
+    from linker.pairs.news.articles import LEAST, keep_long
 
     kept = keep_long(pairs)
     if kept.remark:
@@ -252,7 +252,7 @@ def _kept(pairs: Sequence[NewsPair]) -> tuple[NewsPair, ...]:
 
 
 def _recogniser(pipelines: dict[str, str], cache: Path | None, processes: int) -> Recogniser:
-    from linker.pairs.recognise import Recogniser
+    from linker.pairs.news.recognise import Recogniser
 
     return Recogniser(pipelines, cache, processes=processes)
 
@@ -266,7 +266,7 @@ def _more_pairs(
     mt_label: Literal["pseudo", "copy"],
 ) -> list[NewsPair]:
     """Return pairs that BM25 and the translator bring; those that the model is to label have no score."""
-    from linker.pairs.selftrain import articles_of, sample_pairs, translate_pairs
+    from linker.pairs.news.selftrain import articles_of, sample_pairs, translate_pairs
 
     made: list[NewsPair] = []
     if sample:
@@ -282,16 +282,16 @@ def _more_pairs(
 @contextmanager
 def _text_index(elastic: str | None) -> Iterator[TextIndex]:
     """Give an empty index for articles in several languages; on a server it is dropped in the end."""
-    from indexes.bm25 import Bm25Index
+    from indexes.text.bm25 import Bm25Index
 
     if elastic is None:
         index = Bm25Index("none")
         yield index
         index.close()
         return
-    from indexes.elastic import ElasticText
-    from indexes.elastic_client import ElasticSettings
-    from indexes.elastic_store import ElasticStore, new_name
+    from indexes.elastic.client import ElasticSettings
+    from indexes.elastic.server_index import ElasticStore, new_name
+    from indexes.elastic.sides import ElasticText
 
     store = ElasticStore(ElasticSettings((elastic,), new_name("linker-sample")))
     store.create()

@@ -69,7 +69,7 @@ def train(
     """Train a Cross-BERT-GRU, or the head of the frozen-feature variant, on graded pairs."""
     if (out is None) == (folds == 0) or folds == 1:
         raise typer.BadParameter("give --out for a model, or --folds (2 or more) for a cross-validation")
-    from linker.pairs import sts
+    from linker.pairs.sts import recipe as sts
 
     config = sts.configure(preset, overrides or [])
     recipe = sts.Recipe(config, backbone, init, augment, language, via)
@@ -103,7 +103,7 @@ def predict(
     batch_size: Batch = 32,
 ) -> None:
     """Score pairs, a JSON line each: id, score (expected value, 0 to 1), grade (likeliest / 5), probabilities."""
-    from linker.pairs import sts
+    from linker.pairs.sts import recipe as sts
 
     scorer = sts.load(model)
     lines = [
@@ -128,7 +128,7 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Judge a scorer on graded pairs, each file by itself: Spearman, Pearson, MSE on score/5."""
-    from linker.pairs import sts
+    from linker.pairs.sts import recipe as sts
 
     scorer = sts.load(model)
     rows = {}

@@ -103,7 +103,7 @@ def _tune_mode(
 ) -> None:
     from linker.corpora import read_queries
     from linker.engine import Engine
-    from linker.evaluation.trec import read_qrels
+    from linker.evaluation.reading.trec import read_qrels
 
     engine = Engine.open(directory, encoder=encoder)
     tuning = engine.tune(read_queries(queries), read_qrels(qrels), measure.lower())

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import xxhash
 
-from indexes import storage
 from indexes.interface import Document
+from indexes.store import files as storage
 from linker.corpora import BadLine, Columns, read_corpus
 from linker.errors import InputError
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from linker.crosslingual.assignment import greedy, promote
-from linker.crosslingual.auto import Answer, self_train, solve
-from linker.crosslingual.candidates import Candidates, Scores, hashes, rank
-from linker.crosslingual.cascade import CascadeEvidence
-from linker.crosslingual.evidence import AllEvidence
-from linker.crosslingual.explain import Explainer
-from linker.crosslingual.learning import Evidence
-from linker.crosslingual.methods import Links, Task, encoded
+from linker.crosslingual.ranking.auto import Answer, self_train, solve
+from linker.crosslingual.ranking.cascade import CascadeEvidence
+from linker.crosslingual.ranking.evidence import AllEvidence
+from linker.crosslingual.ranking.explain import Explainer
+from linker.crosslingual.ranking.learning import Evidence
+from linker.crosslingual.scoring.assignment import greedy, promote
+from linker.crosslingual.scoring.candidates import Candidates, Scores, hashes, rank
+from linker.crosslingual.task import Links, Task, encoded
 from linker.errors import InputError
 from linker.progress import bar
 

@@ -2,99 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal
-
-import numpy as np
-
-from linker.crosslingual.assignment import MARGIN_NEIGHBOURS, descending, greedy, margin, pigeonhole, promote
-from linker.crosslingual.candidates import DEPTH, Candidates, Neighbours, Rows, Scorer, Scores, nearest
-from linker.crosslingual.comparability import Weighting, comparability, translated_cosine
-from linker.crosslingual.dense import Cosines, encode_pages
-from linker.crosslingual.dictionaries import Dictionary
-from linker.crosslingual.hapax import HapaxRules, shared_hapaxes
-from linker.crosslingual.induction import induce
-from linker.crosslingual.lexicon import from_pairs, identical
-from linker.crosslingual.pages import Pages
-from linker.crosslingual.pivot import Pivoted, PivotMode
-from linker.crosslingual.resume import Checkpoint, fingerprint
+from linker.crosslingual.lexicon.induction import induce
+from linker.crosslingual.lexicon.lexicon import from_pairs, identical
+from linker.crosslingual.scoring.assignment import (
+    descending,
+    greedy,
+    margin,
+    pigeonhole,
+    promote,
+)
+from linker.crosslingual.scoring.candidates import (
+    Scorer,
+)
+from linker.crosslingual.scoring.comparability import comparability, translated_cosine
+from linker.crosslingual.scoring.dense import Cosines
+from linker.crosslingual.scoring.hapax import shared_hapaxes
+from linker.crosslingual.scoring.pivot import Pivoted
+from linker.crosslingual.task import Links, Method, Options, Task, encoded
 from linker.errors import InputError
-from linker.progress import bar
-
-NO_LINKS = np.empty((0, 2), np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What can be chosen about the methods; `margin` None: as the method does by default.
-
-    `whole_dictionary`: words weigh in the denominator though no page of the other side has a translation of them, as
-    Li & Gaussier have it; without, the dictionary is first reduced to the pages' words, which was better.
-    """
-
-    weighting: Weighting | Literal["tfidf-cosine"] = "idf"
-    identity: bool = True
-    whole_dictionary: bool = False
-    margin: bool | None = None
-    pivot_mode: PivotMode = "filter"
-    hapax: HapaxRules = field(default_factory=HapaxRules)
-    min_probability: float = 0.0
-    self_train: bool = False
-    explain: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """What is to be linked, and all that a method may use.
-
-    `train`: int64 [l, 2], rows of source and target pages known to be linked; `pivot_links`: int64 [l, 2], rows of
-    pivot and target pages; `encoder`: a name or path for `load_encoder`.
-    """
-
-    source: Pages
-    target: Pages
-    dictionaries: tuple[Dictionary, ...] = ()
-    train: Rows = field(default_factory=lambda: NO_LINKS)
-    pivot: Pages | None = None
-    pivot_links: Rows = field(default_factory=lambda: NO_LINKS)
-    encoder: str | None = None
-    one_to_one: bool = False
-    options: Options = field(default_factory=Options)
-    checkpoint: Checkpoint | None = None
-
-    def fingerprint(self, method: str) -> str:
-        """Return a hash of all that decides the scores."""
-        files = [f"{a}\t{b}" for dictionary in self.dictionaries for a, b in dictionary.pairs]
-        links = (self.train.tolist(), self.pivot_links.tolist())
-        words = (method, repr(self.options), repr(links), str(self.encoder), *files)
-        return fingerprint(self.source, self.target, *([self.pivot] if self.pivot else []), *words)
-
-    def nearest(self, scorer: Scorer) -> Neighbours:
-        """Go over all pairs with a progress bar, resumably."""
-        with bar(scorer.shape[0], "comparing", "pages") as meter:
-            return nearest(
-                scorer,
-                self.source.ids,
-                self.target.ids,
-                depth=DEPTH,
-                k=MARGIN_NEIGHBOURS,
-                checkpoint=self.checkpoint,
-                advance=meter.update,
-            )
-
-
-@dataclass(frozen=True, eq=False)
-class Links:
-    """A method's answer: candidates in their final order, how they were found and, if asked for, why."""
-
-    candidates: Candidates
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    explanations: Iterable[Mapping[str, Any]] | None = None
-
-
-Method = Callable[[Task], Links]
 
 
 def link(task: Task, method: str) -> Links:
@@ -158,18 +83,6 @@ def by_encoder(task: Task) -> Links:
     return _ranked(task, Cosines(*encoded(task, task.encoder)))
 
 
-def encoded(task: Task, name: str) -> tuple[Scores, Scores]:
-    """Return the vectors of the source and of the target pages by the encoder `name`, with a progress bar."""
-    from linker.encoders import load_encoder
-
-    encoder = load_encoder(name)
-    vectors = []
-    for pages in (task.source, task.target):
-        with bar(len(pages), f"encoding {pages.language.code}", "pages") as meter:
-            vectors.append(encode_pages(encoder, pages.texts, meter.update))
-    return vectors[0], vectors[1]
-
-
 def by_cascade(task: Task) -> Links:
     """AUT's cascade: latent candidates, then topics, names and words, ranked as linked pages taught."""
     from linker.crosslingual import learned
@@ -192,25 +105,6 @@ METHODS: dict[str, Method] = {
     "cascade": by_cascade,
     "auto": by_auto,
 }
-
-
-def read_links(path: Path, source: Pages, target: Pages) -> Rows:
-    """Read judgements of linked pages: rows of source and target, int64 [l, 2].
-
-    Links of pages that are not there are left out. Raises InputError if none is left.
-    """
-    from linker.evaluation.trec import read_qrels
-
-    pairs = [
-        (source.position[s], target.position[t])
-        for s, judged in read_qrels(path).items()
-        if s in source.position
-        for t, relevance in judged.items()
-        if relevance > 0 and t in target.position
-    ]
-    if not pairs:
-        raise InputError(f"{path}: none of its links is between these pages; do the ids agree?")
-    return np.array(pairs, np.int64)
 
 
 def _check(options: Options, method: str) -> None:

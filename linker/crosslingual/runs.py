@@ -9,12 +9,13 @@ from typing import Any
 
 import orjson
 
-from linker.crosslingual.candidates import Candidates, Scores
-from linker.crosslingual.methods import Task, link
-from linker.crosslingual.pages import Pages
-from linker.crosslingual.resume import Checkpoint
+from linker.crosslingual.methods import link
+from linker.crosslingual.pages.pages import Pages
+from linker.crosslingual.scoring.candidates import Candidates, Scores
+from linker.crosslingual.scoring.checkpoint import Checkpoint
+from linker.crosslingual.task import Task
 from linker.errors import InputError
-from linker.evaluation.trec import write_run
+from linker.evaluation.reading.trec import write_run
 from linker.files import write_atomically
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from linker.encoders import Encoder
+from linker.encoders.interface import Encoder
 from linker.evaluation.correlation import spearman
 
 if TYPE_CHECKING:

@@ -106,7 +106,7 @@ a vocabulary of {encoder.tokenizer.size:,} tokens, texts cut after {encoder.max_
 vectors rank links between texts. It knows no other language, kind of text or time than its training data, and
 repeats their biases."""
     code = f"""```python
-from linker.encoders import load_encoder
+from linker.encoders.loading import load_encoder
 
 vectors = load_encoder("{name}").encode(["a text", "another"])  # float32 [2, {encoder.dim}], L2-normalised
 ```"""

@@ -15,8 +15,8 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from indexes import faults
-from indexes.storage import link_or_copy, sync, write_durably
+from indexes.disk import faults
+from indexes.disk.writing import link_or_copy, sync, write_durably
 from linker.config import build
 from linker.errors import ConfigError, InputError
 from linker.files import read_json

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
+from indexes.arrays import normalised
 from indexes.errors import importing
-from indexes.exact import normalised
-from linker.encoders import Encoder
 from linker.encoders.foreign import check_allocation, check_foreign
+from linker.encoders.interface import Encoder
 from linker.errors import InputError
 from linker.progress import bar
 

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from linker.encoders import Precision
 from linker.encoders.bag import BagOfVectors
 from linker.encoders.cnn import TextCnn
 from linker.encoders.configs import (
@@ -30,6 +29,7 @@ from linker.encoders.configs import (
     kind_of,
 )
 from linker.encoders.gru import Gru
+from linker.encoders.interface import Precision
 from linker.encoders.star import StarTransformer
 from linker.encoders.weights import hash_state
 from linker.errors import InputError

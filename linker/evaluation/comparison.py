@@ -13,11 +13,11 @@ import numpy as np
 from linker.errors import InputError
 from linker.evaluation import tables
 from linker.evaluation.evaluator import Resampling, evaluate
-from linker.evaluation.fields import Floats
 from linker.evaluation.order import Compat
+from linker.evaluation.reading.fields import Floats
+from linker.evaluation.reading.sources import as_qrels
 from linker.evaluation.result import Evaluation
 from linker.evaluation.significance import bootstrap, holm, paired_t, randomisation
-from linker.evaluation.sources import as_qrels
 
 Test = Literal["randomisation", "t"]
 DEFAULT = ("map", "recip_rank", "success.1,5")

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linker.errors import InputError
-from linker.evaluation.fields import Floats
+from linker.evaluation.reading.fields import Floats
 from linker.evaluation.significance import TestResult, williams
 
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from linker.evaluation.fields import Floats
 from linker.evaluation.measures import summarise
 from linker.evaluation.names import DEFAULT, Measure, parse
 from linker.evaluation.order import Compat
 from linker.evaluation.ranking import Options, Ranking, extreme, rank, restrict
+from linker.evaluation.reading.fields import Floats
+from linker.evaluation.reading.sources import as_qrels, as_run
 from linker.evaluation.result import Evaluation, Interval
 from linker.evaluation.significance import bootstrap
-from linker.evaluation.sources import as_qrels, as_run
 
 
 @dataclass(frozen=True, slots=True)

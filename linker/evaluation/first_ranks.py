@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from linker.evaluation.fields import Flags, Floats
+from linker.evaluation.reading.fields import Flags, Floats
 
 
 def first_ranks(relevant: Flags) -> Floats:

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 
 from linker.evaluation import metrics, roc
-from linker.evaluation.fields import Floats
 from linker.evaluation.ranking import Ranking
+from linker.evaluation.reading.fields import Floats
 
 # How the topics' values become one figure. "count": their sum. "geometric": e to the mean of logarithms. "defined": the
 # mean over the topics that have a value (NaN is none). "pooled": all topics' documents in one list. "name": of the run.

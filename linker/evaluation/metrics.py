@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from linker.evaluation.fields import Flags, Floats, Ints
 from linker.evaluation.ranking import Ranking, nth
+from linker.evaluation.reading.fields import Flags, Floats, Ints
 
 FLOOR = 0.00001  # gm_map's smallest average precision
 _ELEVEN = tuple(i / 10 for i in range(11))

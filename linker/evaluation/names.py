@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from linker.errors import InputError
-from linker.evaluation.fields import Floats
 from linker.evaluation.measures import BY_NAME, DEFINITIONS, Definition
 from linker.evaluation.ranking import Ranking
+from linker.evaluation.reading.fields import Floats
 
 OFFICIAL = (
     "runid", "num_q", "num_ret", "num_rel", "num_rel_ret", "map", "gm_map", "Rprec", "bpref", "recip_rank",

@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from linker.evaluation.entries import Entries, mixed, starts_of
-from linker.evaluation.fields import Fields, Floats, Ints, Words
-from linker.evaluation.hashing import HashTable
+from linker.evaluation.reading.entries import Entries, mixed, starts_of
+from linker.evaluation.reading.fields import Fields, Floats, Ints, Words
+from linker.evaluation.reading.hashing import HashTable
 
 Compat = Literal["trec_eval-9", "trec_eval-10"]
 COMPAT: tuple[Compat, ...] = ("trec_eval-9", "trec_eval-10")

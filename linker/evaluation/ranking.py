@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from linker.errors import InputError
-from linker.evaluation.entries import Entries, sortable
-from linker.evaluation.fields import Flags, Ints
 from linker.evaluation.order import COMPAT, Compat, Scores, break_ties, judged_rows, sort, ties
+from linker.evaluation.reading.entries import Entries, sortable
+from linker.evaluation.reading.fields import Flags, Ints
 
 _MOST = 1 << 31  # above any relevance
 

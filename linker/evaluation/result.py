@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from linker.evaluation.fields import Flags, Floats
 from linker.evaluation.names import Measure, parse
+from linker.evaluation.reading.fields import Flags, Floats
 
 Interval = tuple[float, float]
 

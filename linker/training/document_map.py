@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from indexes.errors import importing
 from indexes.interface import Document
-from linker.encoders import Encoder
+from linker.encoders.interface import Encoder
 from linker.errors import InputError
 from linker.files import write_atomically
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from indexes.bm25 import Bm25Index
+from indexes.text.bm25 import Bm25Index
 from linker.training.batches import Pairs
 
 BLOCK = 512  # texts asked at once

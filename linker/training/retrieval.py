@@ -7,8 +7,8 @@ from itertools import chain, islice
 import numpy as np
 
 from linker.encoders.text import TextEncoder
-from linker.evaluation.fields import Floats
 from linker.evaluation.first_ranks import reciprocal_ranks, successes
+from linker.evaluation.reading.fields import Floats
 from linker.training.batches import Pairs
 from linker.training.negatives import mine_negatives
 

@@ -14,7 +14,7 @@ from linker.encoders import folder as folders
 from linker.encoders.configs import BagConfig
 from linker.encoders.text import TextEncoder
 from linker.errors import ConfigError, InputError
-from linker.evaluation.trec import read_qrels
+from linker.evaluation.reading.trec import read_qrels
 from linker.tokens import Tokenizer
 from linker.training.batches import Pairs
 from linker.training.config import EncoderConfig, TrainConfig, TrainingConfig

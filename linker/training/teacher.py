@@ -14,7 +14,8 @@ import xxhash
 from torch import Tensor
 from torch.nn import functional
 
-from linker.encoders import Encoder, load_encoder
+from linker.encoders.interface import Encoder
+from linker.encoders.loading import load_encoder
 from linker.files import write_atomically
 from linker.progress import bar
 from linker.training.batches import Pairs, Rows

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import linalg, sparse
 from scipy.sparse import linalg as sparse_linalg
 
-from indexes.exact import normalised
+from indexes.arrays import normalised
 from linker.encoders.bag import sif_scaled
 from linker.tokens import (
     PAD,

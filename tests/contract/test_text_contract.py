@@ -14,10 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from indexes.bm25 import Bm25Index
-from indexes.elastic import ElasticText
-from indexes.elastic_client import ElasticSettings
-from indexes.elastic_store import ElasticStore, new_name
+from indexes.elastic.client import ElasticSettings
+from indexes.elastic.server_index import ElasticStore, new_name
+from indexes.elastic.sides import ElasticText
 from indexes.interface import (
     BadIdError,
     DuplicateIdError,
@@ -29,6 +28,7 @@ from indexes.interface import (
     UnknownIdError,
 )
 from indexes.rows import Rows
+from indexes.text.bm25 import Bm25Index
 
 K1, B = 1.2, 0.75
 

@@ -9,11 +9,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from indexes.certified import ByteScan
-from indexes.elastic import ElasticVectors
-from indexes.elastic_client import ElasticSettings
-from indexes.elastic_store import ElasticStore, new_name
-from indexes.exact import ExactIndex
+from indexes.elastic.client import ElasticSettings
+from indexes.elastic.server_index import ElasticStore, new_name
+from indexes.elastic.sides import ElasticVectors
 from indexes.interface import (
     BadIdError,
     BadVectorError,
@@ -26,7 +24,9 @@ from indexes.interface import (
     UnknownIdError,
     VectorIndex,
 )
-from indexes.vectors import FaissIndex
+from indexes.vectors.certified import ByteScan
+from indexes.vectors.exact import ExactIndex
+from indexes.vectors.faiss_index import FaissIndex
 
 DIM, ROWS, TOPICS = 30, 12_000, 300
 

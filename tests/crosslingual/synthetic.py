@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from linker.crosslingual.languages import language
-from linker.crosslingual.pages import Pages
+from linker.crosslingual.pages.languages import language
+from linker.crosslingual.pages.pages import Pages
 
 LETTERS = "abcdefghijklmnoprstuvz"
 

@@ -13,11 +13,12 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from linker.crosslingual.bucc import prepare
-from linker.crosslingual.candidates import Scores
-from linker.crosslingual.dense import chunks, encode_pages
-from linker.crosslingual.methods import METHODS, Task, link, read_links
+from linker.crosslingual.bucc.prepare import prepare
+from linker.crosslingual.methods import METHODS, link
 from linker.crosslingual.runs import link_to_file
+from linker.crosslingual.scoring.candidates import Scores
+from linker.crosslingual.scoring.dense import chunks, encode_pages
+from linker.crosslingual.task import Task, read_links
 from linker.errors import InputError
 from tests.crosslingual.tiny import numbered
 from tests.helpers import ROOT, linker
@@ -251,7 +252,7 @@ class Counting:
 
 
 def test_encoder_links_by_mean_pooled_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("linker.encoders.load_encoder", lambda name: Counting())
+    monkeypatch.setattr("linker.encoders.loading.load_encoder", lambda name: Counting())
     source, target = numbered(["abba abba", "zzz yyy", "?"], "s"), numbered(["yzyz yz", "bbaa", "?"], "t")
     found = link(Task(source, target, encoder="letters"), "encoder").candidates
     assert found.targets[:, 0].tolist() == [1, 0, -1]

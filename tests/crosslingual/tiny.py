@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from linker.crosslingual.candidates import Candidates, Neighbours, Scores
-from linker.crosslingual.languages import language
-from linker.crosslingual.pages import Pages
+from linker.crosslingual.pages.languages import language
+from linker.crosslingual.pages.pages import Pages
+from linker.crosslingual.scoring.candidates import Candidates, Neighbours, Scores
 
 
 def pages(texts: Mapping[str, str], code: str = "und") -> Pages:

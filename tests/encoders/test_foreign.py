@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from indexes import manifest as manifests
-from indexes.storage import record_of, replace_manifest
+from indexes.store import manifest as manifests
+from indexes.store.files import record_of, replace_manifest
 from linker.encoders import folder as folders
-from linker.encoders import load_encoder
 from linker.encoders.configs import BagConfig
 from linker.encoders.foreign import check_foreign
+from linker.encoders.loading import load_encoder
 from linker.encoders.text import TextEncoder
 from linker.errors import InputError
 from linker.pairs.backbone import empty_backbone, load_backbone, tiny_bert

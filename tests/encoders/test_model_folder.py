@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from indexes import faults
+from indexes.disk import faults
 from linker.encoders import folder as folders
-from linker.encoders import load_encoder, load_own
 from linker.encoders.configs import BagConfig, StarConfig
+from linker.encoders.loading import load_encoder, load_own
 from linker.encoders.model_folder import replacing
 from linker.encoders.text import TextEncoder
 from linker.errors import InputError

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from indexes.interface import MissingExtraError
-from linker.encoders import Encoder, load_encoder, pretrained
+from linker.encoders import pretrained
+from linker.encoders.interface import Encoder
+from linker.encoders.loading import load_encoder
 from linker.errors import InputError
 
 

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 import torch
 
-from linker.encoders import Encoder, load_encoder
 from linker.encoders import folder as folders
 from linker.encoders.bag import BagOfVectors, sif_scaled
 from linker.encoders.configs import BagConfig, BiGruConfig, CnnConfig, GruConfig, ModelConfig, StarConfig
+from linker.encoders.interface import Encoder
+from linker.encoders.loading import load_encoder
 from linker.encoders.text import TextEncoder, padded
 from linker.errors import InputError, LinkerError
 from linker.tokens import Vocabulary, WordTokenizer

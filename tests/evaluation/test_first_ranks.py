@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from linker.evaluation import evaluate
-from linker.evaluation.fields import Flags
 from linker.evaluation.first_ranks import first_ranks, reciprocal_ranks, successes
+from linker.evaluation.reading.fields import Flags
 
 
 def test_worked_numbers() -> None:

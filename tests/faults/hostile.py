@@ -25,9 +25,10 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from indexes.ann import KINDS, load_faiss
 from indexes.collection import Collection
 from indexes.interface import Document, Filter, IndexesError
+from indexes.vectors.faiss_files import load_faiss
+from indexes.vectors.kinds import GENERATORS
 from tests.faults.hostile_graphs import damaged_graphs
 from tests.golden.make_index import documents
 
@@ -282,7 +283,7 @@ def graph_cases(folder: Path, seed: int) -> Iterator[Case]:
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     known, path = 1400, folder / "graph"
     sound = {}
-    for kind, proposer_kind in KINDS.items():
+    for kind, proposer_kind in GENERATORS.items():
         flat = load_faiss().IndexFlatIP(16)
         flat.add(vectors[:known])
         proposer = proposer_kind()
@@ -294,7 +295,7 @@ def graph_cases(folder: Path, seed: int) -> Iterator[Case]:
         path.write_bytes(data)
         flat = load_faiss().IndexFlatIP(16)
         flat.add(vectors)
-        proposer = KINDS[kind]()
+        proposer = GENERATORS[kind]()
         assert 0 < proposer.load(path, flat) <= len(vectors)
         for mask in (None, rng.random(len(vectors)) < 0.3):
             rows = proposer.propose(vectors[:5], 20, mask if mask is None else mask[:known])

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 from typing import Any, Self
 
-from indexes import manifest as manifests
-from indexes import storage
 from indexes.collection import Collection
+from indexes.store import files as storage
+from indexes.store import manifest as manifests
 from tests.helpers import HashEncoder, sentence
 
 WORKER = Path(__file__).with_name("worker.py")

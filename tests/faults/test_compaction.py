@@ -10,12 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from indexes import collection, storage
-from indexes import manifest as manifests
+from indexes import collection
 from indexes.collection import Collection
 from indexes.interface import Document, Filter, IndexesError
-from indexes.manifest import EncoderRecord, Manifest
-from indexes.vectors import FaissIndex
+from indexes.store import files as storage
+from indexes.store import manifest as manifests
+from indexes.store.records import EncoderRecord, Manifest
+from indexes.vectors.faiss_index import FaissIndex
 from indexes.writer import Writer
 from tests.faults.support import assert_tidy, content
 from tests.helpers import HashEncoder, linker, sentence, write_corpus

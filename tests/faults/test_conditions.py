@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from indexes import manifest as manifests
-from indexes import storage
 from indexes.collection import Collection
 from indexes.interface import FormatVersionError, IndexesError, LockedError
+from indexes.store import files as storage
+from indexes.store import manifest as manifests
+from indexes.store import records
 from indexes.writer import Writer
 from linker import building, intake
 from linker.corpora.identity import identity
@@ -191,7 +192,7 @@ def interrupt() -> None:
 
 def test_a_manifest_of_a_future_version_is_refused_by_every_command(tmp_path: Path) -> None:
     out = fresh(tmp_path / "i", [document(1)])
-    future = dataclasses.replace(manifests.load(out), format=manifests.FORMAT + 1)
+    future = dataclasses.replace(manifests.load(out), format=records.FORMAT + 1)
     storage.replace_manifest(out, future)
     files = {p: p.read_bytes() for p in out.rglob("*") if p.is_file()}
     corpus = write_corpus(tmp_path / "c.jsonl", 5)
@@ -205,7 +206,7 @@ def test_a_manifest_of_a_future_version_is_refused_by_every_command(tmp_path: Pa
         ("index", "build", corpus, "--out", out, "--resume"),
     ):
         message = linker(*arguments, check=1).stderr
-        assert f"has format {manifests.FORMAT + 1}, this version reads" in message
+        assert f"has format {records.FORMAT + 1}, this version reads" in message
         assert "use the linker that wrote it" in message
     with pytest.raises(FormatVersionError):
         Collection.open(out)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from indexes import manifest as manifests
-from indexes import storage
 from indexes.collection import Collection
 from indexes.interface import DamagedError, Document, IndexesError
+from indexes.store import files as storage
+from indexes.store import manifest as manifests
 from indexes.writer import Writer
 from linker import building
 from linker.engine import Engine

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from indexes import manifest as manifests
-from indexes import storage
 from indexes.collection import Collection
+from indexes.store import files as storage
+from indexes.store import manifest as manifests
 from tests.helpers import linker, write_corpus
 
 

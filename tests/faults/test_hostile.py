@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from indexes import manifest as manifests
-from indexes import storage
 from indexes.collection import Collection, check_unit
 from indexes.interface import DamagedError, Document, IndexesError
-from indexes.manifest import Manifest
+from indexes.store import files as storage
+from indexes.store import manifest as manifests
+from indexes.store import records
+from indexes.store.records import Manifest
 from indexes.writer import Writer
 from tests.faults import hostile
 from tests.golden.make_index import ENCODER
@@ -145,10 +146,10 @@ def test_vectors_are_of_length_one_or_zero(value: float, tmp_path: Path) -> None
 
 
 def test_every_kind_of_vectors_and_language_that_is_written_is_read(tmp_path: Path) -> None:
-    from indexes.analysis import LANGUAGES
-    from indexes.manifest_checks import VECTORS
+    from indexes.store.manifest_checks import VECTORS
+    from indexes.text.analysis import LANGUAGES
 
-    record = manifests.EncoderRecord("golden", ENCODER.fingerprint, ENCODER.dim)
+    record = records.EncoderRecord("golden", ENCODER.fingerprint, ENCODER.dim)
     for number, kind in enumerate(("none", "flat", "auto", "hnsw", "pq", "ivfpq")):
         assert kind in VECTORS
         made = Manifest(vectors=kind, language=LANGUAGES[number], encoder=None if kind == "none" else record)
@@ -198,7 +199,7 @@ except DamagedError as e:
 
 def make_large(out: Path) -> None:
     """Write an index of 3,000 documents in one segment."""
-    record = manifests.EncoderRecord("golden", ENCODER.fingerprint, ENCODER.dim)
+    record = records.EncoderRecord("golden", ENCODER.fingerprint, ENCODER.dim)
     texts = [f"word{n} word{n % 7} {'filler ' * 9}" for n in range(3000)]
     with Writer.create(out, Manifest(vectors="flat", encoder=record)) as writer:
         writer.add([Document(f"d{n}", text) for n, text in enumerate(texts)], ENCODER.encode(texts))

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from indexes import manifest as manifests
-from indexes import storage
 from indexes.collection import Collection
 from indexes.interface import IndexesError
+from indexes.store import files as storage
+from indexes.store import manifest as manifests
 from linker import building
 from tests.faults.support import KILLED, Worker, assert_tidy, content
 from tests.helpers import HashEncoder, write_corpus

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from indexes import manifest as manifests
-from indexes import storage
+from indexes.store import files as storage
+from indexes.store import manifest as manifests
 from tests.faults.support import Worker, content
 from tests.helpers import ROOT, write_corpus
 

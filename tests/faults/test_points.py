@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from indexes import manifest as manifests
+from indexes.store import manifest as manifests
 from tests.faults.support import KILLED, Worker, assert_tidy, content
 from tests.helpers import ROOT, write_corpus
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from indexes import faults, storage
-from indexes import manifest as manifests
+from indexes.disk import faults, writing
 from indexes.interface import Document
-from indexes.manifest import EncoderRecord, Manifest
+from indexes.store import manifest as manifests
+from indexes.store import records
+from indexes.store.records import EncoderRecord, Manifest
 from indexes.writer import Writer
 from linker.review.ledger import Judgement, Ledger
 from tests.helpers import HashEncoder
@@ -63,7 +64,7 @@ def flushes(monkeypatch: pytest.MonkeyPatch) -> Flushes:
 @pytest.mark.parametrize("size", [1, 5000, 3 << 20])  # below and beyond the buffer
 def test_a_durable_write_is_flushed_whole(tmp_path: Path, flushes: Flushes, size: int) -> None:
     path = tmp_path / "file"
-    record = storage.write_durably(path, [b"x" * (size // 2), b"y" * (size - size // 2)])
+    record = writing.write_durably(path, [b"x" * (size // 2), b"y" * (size - size // 2)])
     assert record.bytes == size
     assert flushes.covers(path)
     assert flushes.state[path][0] == size
@@ -100,7 +101,7 @@ def test_all_that_a_manifest_lists_is_flushed_before_it_is_in_place(
     with Writer.create(out, manifest) as writer:
         add(writer, range(5))
         writer.quarantine(b"{}")
-        writer.commit(manifests.BuildRecord(complete=True))
+        writer.commit(records.BuildRecord(complete=True))
         add(writer, range(5, 12))
         writer.remove(["d2"])
         writer.commit()

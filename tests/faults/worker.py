@@ -15,8 +15,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from indexes import collection, faults
-from indexes.vectors import FaissIndex
+from indexes import collection
+from indexes.disk import faults
+from indexes.vectors.faiss_index import FaissIndex
 from indexes.writer import Writer
 from linker import building
 from tests.helpers import HashEncoder

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from indexes import certified, postings
-from indexes.analysis import Analysis
-from indexes.certified import ByteScan
-from indexes.exact import normalised
-from indexes.scoring import Scorer
-from indexes.vocabulary import Vocabulary
+from indexes.arrays import normalised
+from indexes.text import postings
+from indexes.text.analysis import Analysis
+from indexes.text.scoring import Scorer
+from indexes.text.vocabulary import Vocabulary
+from indexes.vectors.certified import ByteScan
+from indexes.vectors.scores import scores as scores_of
 from tests.fuzz.engine import Run, Target
 
 K = 5
@@ -130,7 +131,7 @@ def _check(
 ) -> None:
     """Compare with the scores of all rows, equal ones in row order."""
     every = np.tile(np.arange(len(vectors)), (len(queries), 1))
-    exact = certified.scores(vectors, queries, every)
+    exact = scores_of(vectors, queries, every)
     if mask is not None:
         exact[:, ~mask] = -np.inf
     best = np.array([np.lexsort((every[0], -row))[:k] for row in exact])

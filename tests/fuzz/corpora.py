@@ -8,9 +8,9 @@ from pathlib import Path
 
 import orjson
 
-from indexes.documents import storable
 from indexes.errors import IndexesError
 from indexes.interface import Document
+from indexes.store.documents import storable
 from linker.corpora import BadLine, read_corpus, read_queries
 from tests.fuzz.files import file_target
 
@@ -66,7 +66,7 @@ def consume_jsonl(path: Path) -> None:
 
 def prepare_links(path: Path) -> None:
     """Make BUCC's data of two small collections of pages by links from the file."""
-    from linker.crosslingual import bucc
+    from linker.crosslingual.bucc import prepare as bucc
 
     pages = [path.with_name(name) for name in ("fr.jsonl", "en.jsonl")]
     for page, code in zip(pages, ("fr", "en"), strict=True):
@@ -82,7 +82,7 @@ def prepare_links(path: Path) -> None:
 
 def prepare_pages(path: Path) -> None:
     """Make BUCC's data of pages from the file, linked by their own fields."""
-    from linker.crosslingual import bucc
+    from linker.crosslingual.bucc import prepare as bucc
 
     other = path.with_name("en.jsonl")
     other.write_text(
@@ -93,13 +93,13 @@ def prepare_pages(path: Path) -> None:
 
 
 def read_pages(path: Path) -> None:
-    from linker.crosslingual import pages
+    from linker.crosslingual.pages import pages
 
     pages.read_pages(path)
 
 
 def strip_markup(path: Path) -> None:
-    from linker.crosslingual import bucc
+    from linker.crosslingual.bucc import prepare as bucc
 
     bucc.strip_markup(path.read_text(encoding="utf-8", errors="replace"))
 

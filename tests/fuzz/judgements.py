@@ -15,11 +15,11 @@ from indexes.interface import Filter
 from indexes.rows import Rows
 from linker.errors import InputError
 from linker.evaluation import read_qrels, read_run
-from linker.evaluation.pairs_input import read_links, read_vectors
+from linker.evaluation.all_pairs.input import read_links, read_vectors
 from linker.pairs.data import read_pairs
-from linker.pairs.news import Article, NewsPair, read_news
-from linker.pairs.recognise import MentionCache
-from linker.pairs.similarity_report import read_predictions
+from linker.pairs.news.articles import Article, NewsPair, read_news
+from linker.pairs.news.recognise import MentionCache
+from linker.pairs.news.similarity_report import read_predictions
 from linker.pairs.translate import ScriptedTranslator
 from linker.review.ledger import Judgement, Ledger
 from tests.fuzz.files import file_target

@@ -10,11 +10,14 @@ from pathlib import Path
 import numpy as np
 import xxhash
 
-from indexes import manifest as manifests
-from indexes import storage
-from indexes.ann import Hnsw, IvfPq, PqScan, Proposer, load_faiss
 from indexes.collection import Collection
 from indexes.interface import Filter
+from indexes.store import files as storage
+from indexes.store import manifest as manifests
+from indexes.vectors.candidates import Proposer
+from indexes.vectors.faiss_files import load_faiss
+from indexes.vectors.hnsw import Hnsw
+from indexes.vectors.pq import IvfPq, PqScan
 from indexes.writer import Writer
 from tests.fuzz.engine import Run, Target
 from tests.fuzz.files import nearest

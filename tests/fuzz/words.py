@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from linker.crosslingual.dictionaries import read_dictionary
+from linker.crosslingual.lexicon.dictionaries import read_dictionary
 from linker.tokens import Vocabulary, load_tokenizer, load_word_vectors
 from tests.fuzz.engine import Run, Target
 from tests.fuzz.files import file_target
@@ -144,8 +144,8 @@ def metrics(work: Path) -> tuple[Sequence[bytes], Run]:
 
 def linking(work: Path) -> tuple[Sequence[bytes], Run]:
     """Go on with a linking of pages that was interrupted."""
-    from linker.crosslingual.candidates import Candidates, Progress
-    from linker.crosslingual.resume import Checkpoint
+    from linker.crosslingual.scoring.candidates import Candidates, Progress
+    from linker.crosslingual.scoring.checkpoint import Checkpoint
 
     path = work / "x.part"
 

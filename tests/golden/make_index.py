@@ -15,11 +15,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from indexes import collection, manifest
+from indexes import collection
 from indexes.collection import Collection
 from indexes.interface import Document, Filter
-from indexes.manifest import EncoderRecord, Manifest
-from indexes.vectors import FaissIndex
+from indexes.store import records
+from indexes.store.records import EncoderRecord, Manifest
+from indexes.vectors.faiss_index import FaissIndex
 from indexes.writer import Writer
 from linker import __version__
 from tests.helpers import HashEncoder, sentence
@@ -77,7 +78,7 @@ def make(out: Path) -> None:
 
 
 def main() -> None:
-    out = HERE / f"index-v{manifest.FORMAT}"
+    out = HERE / f"index-v{records.FORMAT}"
     if out.exists():
         sys.exit(
             f"{out.name} is there: the index of a format is made once, by the version that introduces it"

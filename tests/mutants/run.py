@@ -203,7 +203,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.json:
         options.json.write_text(json.dumps(data, indent=2) + "\n")
     if not options.only:
-        from benchmarks.common import record
+        from benchmarks.support.common import record
 
         record("mutants", data)
     print(", ".join(f"{data[kind]} {kind}" for kind in ("mutants", *OUTCOMES)))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from linker.errors import InputError
-from linker.pairs.cross_training import augmented
 from linker.pairs.data import Pair
+from linker.pairs.sts.cross_training import augmented
 from linker.pairs.translate import (
     CommandTranslator,
     ModelTranslator,

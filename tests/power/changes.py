@@ -13,14 +13,16 @@ from unittest import mock
 
 import xxhash
 
-from indexes import backup as backups
-from indexes import collection, generations, storage
-from indexes import manifest as manifests
+from indexes import collection
 from indexes.dropping import drop
-from indexes.vectors import FaissIndex
+from indexes.store import backup as backups
+from indexes.store import files as storage
+from indexes.store import generations
+from indexes.store import manifest as manifests
+from indexes.vectors.faiss_index import FaissIndex
 from indexes.writer import Writer
 from linker import building
-from linker.evaluation.trec import write_run
+from linker.evaluation.reading.trec import write_run
 from linker.files import write_atomically
 from linker.review.ledger import Judgement, Ledger
 from tests.faults.support import assert_tidy, content
@@ -28,8 +30,8 @@ from tests.helpers import WORDS, HashEncoder, write_corpus
 
 if TYPE_CHECKING:
     from linker.encoders.text import TextEncoder
-    from linker.pairs.cross_encoder import CrossEncoder
-    from linker.pairs.similarity import NewsSimilarity
+    from linker.pairs.news.similarity import NewsSimilarity
+    from linker.pairs.sts.cross_encoder import CrossEncoder
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "index-v1"
 OPTIONS = building.BuildOptions("hash", "hnsw", batch_size=8, commit_every=24)
@@ -272,8 +274,8 @@ def _scorer(box: Path, seed: int) -> CrossEncoder:
     import torch
 
     from linker.pairs.backbone import load_backbone, tiny_bert
-    from linker.pairs.cross_config import CrossConfig
-    from linker.pairs.cross_encoder import CrossEncoder
+    from linker.pairs.sts.cross_config import CrossConfig
+    from linker.pairs.sts.cross_encoder import CrossEncoder
 
     torch.manual_seed(seed)
     tiny = box / "tiny"
@@ -283,13 +285,13 @@ def _scorer(box: Path, seed: int) -> CrossEncoder:
 
 
 def _save_scorer(seed: int, folder: Path) -> None:
-    from linker.pairs.scorer_folder import save
+    from linker.pairs.sts.scorer_folder import save
 
     save(_scorer(folder.parents[2], seed), folder)
 
 
 def _load_scorer(folder: Path) -> object:
-    from linker.pairs.scorer_folder import load
+    from linker.pairs.sts.scorer_folder import load
 
     return load(folder)
 
@@ -298,11 +300,11 @@ def _load_scorer(folder: Path) -> object:
 def _similarity(box: Path) -> NewsSimilarity:
     import dataclasses
 
-    from linker.pairs.recognise import Recogniser
-    from linker.pairs.siamese import TunedSiamese
-    from linker.pairs.similarity import train
-    from linker.pairs.similarity_config import SimilarityConfig
-    from tests.pairs.news_data import news
+    from linker.pairs.news.recognise import Recogniser
+    from linker.pairs.news.siamese import TunedSiamese
+    from linker.pairs.news.similarity import train
+    from linker.pairs.news.similarity_config import SimilarityConfig
+    from tests.pairs.news.news_data import news
 
     config = SimilarityConfig(features=("encoder",), folds=0)
     model = train(news(12), config, encoder=HashEncoder(8), recogniser=Recogniser({}))
@@ -312,15 +314,15 @@ def _similarity(box: Path) -> NewsSimilarity:
 
 
 def _save_similarity(_seed: int, folder: Path) -> None:
-    from linker.pairs.similarity_folder import save
+    from linker.pairs.news.similarity_folder import save
 
     if not folder.exists():  # one that is there is never replaced
         save(_similarity(folder.parents[2]), folder)
 
 
 def _load_similarity(folder: Path) -> object:
-    from linker.pairs.recognise import Recogniser
-    from linker.pairs.similarity_folder import load
+    from linker.pairs.news.recognise import Recogniser
+    from linker.pairs.news.similarity_folder import load
 
     return load(folder, recogniser=Recogniser({}))
 

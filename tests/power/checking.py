@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from unittest import mock
 
-from indexes.ann import load_faiss
+from indexes.vectors.faiss_files import load_faiss
 from tests.power.changes import CHANGES, Change
 from tests.power.disk import Entries, History, Mark, Tree, Variant
 

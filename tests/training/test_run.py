@@ -11,7 +11,7 @@ import pytest
 
 from linker.config import load
 from linker.demo_training import lee_stories, split_opening
-from linker.encoders import load_encoder
+from linker.encoders.loading import load_encoder
 from linker.errors import ConfigError, InputError
 from linker.training import loop
 from linker.training.batches import Batch

@@ -1,0 +1,1 @@
+"""What turns results into the tables of the README and the docs."""

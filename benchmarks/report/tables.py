@@ -1,0 +1,121 @@
+"""Tables of docs/, each from one results file; benchmarks/report/readme.py renders them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+LANGUAGES = ("fr", "de", "ru", "tr", "zh")
+MISSING = "not measured"
+
+
+def _linked_pages(results: Any) -> Iterator[str]:
+    """Methods without learning: MRR / S@1 by language."""
+    rows = {(r["system"], r["language"]): r for r in results["rows"] if r["variant"] == "hard"}
+    yield "| system, on `hard`: MRR / S@1 | fr | de | ru | tr | zh |"
+    yield "|---|---|---|---|---|---|"
+    for system in dict.fromkeys(_without_pivot(name) for name, _ in rows):
+        found = {code: r for (name, code), r in rows.items() if _without_pivot(name) == system}
+        yield f"| {system} | {' | '.join(_linked(found.get(code)) for code in LANGUAGES)} |"
+
+
+def _bm25(results: Any) -> Iterator[str]:
+    """BM25 beside its rivals: queries and documents a CPU-second."""
+    yield (
+        "**BM25 beside its peers**, the same sentences, queries and terms for all; a CPU-second (Elasticsearch: server "
+        "and client), k = 10, and the share of the ten best that is ours:"
+    )
+    yield ""
+    yield "| sentences | | queries at once | one by one | documents indexed | same ten |"
+    yield "|---|---|---|---|---|---|"
+    for part in results.values():
+        for name, row in part["rivals"].items():
+            speeds = [row[f"{kind}_queries_per_cpu_s"] for kind in ("batch", "single")]
+            cells = [f"{value:,.0f}" for value in (*speeds, row["documents_per_cpu_s"])]
+            who = {"ours": "**linker**"}.get(name, name)
+            yield f"| {part['documents']:,} | {who} | {' | '.join(cells)} | {row['same_ten_as_ours']:.3f} |"
+
+
+def _without_pivot(name: str) -> str:
+    """A pivot is another language for each: `pivot de, filter` is `pivot, filter`."""
+    kind, comma, rest = name.partition(", ")
+    return "pivot" + comma + rest if kind.startswith("pivot ") else name
+
+
+def _auto_link(results: Any) -> Iterator[str]:
+    """What learns: MRR / S@1, calibration, and the precision of sure links."""
+    rows = {(r["variant"], r["system"], r["language"]): r for r in results["rows"]}
+    for variant in ("hard", "masked"):
+        systems = list(dict.fromkeys(s for v, s, _ in rows if v == variant))
+        languages = [c for c in LANGUAGES if any((variant, s, c) in rows for s in systems)]
+        systems = [s for s in systems if any((variant, s, c) in rows for c in languages)]
+        if not languages:
+            continue
+        yield f"| on `{variant}`: MRR / S@1 | {' | '.join(languages)} |"
+        yield "|---" * (1 + len(languages)) + "|"
+        for system in systems:
+            yield f"| {system} | {' | '.join(_linked(rows.get((variant, system, c))) for c in languages)} |"
+        yield ""
+        yield f"| on `{variant}`: ECE; precision of links ≥ .9, their share | {' | '.join(languages)} |"
+        yield "|---" * (1 + len(languages)) + "|"
+        for system in systems:
+            yield f"| {system} | {' | '.join(_sure(rows.get((variant, system, c))) for c in languages)} |"
+        yield ""
+    for (_, system, code), row in rows.items():
+        if "-" in code:
+            yield (
+                f"Untuned pair {code}, {system}: {_linked(row)} (MRR / S@1) of {row['queries']} pages, "
+                f"ECE {_short(row['ece'])}."
+            )
+            yield ""
+
+
+def _link_scale(results: Any) -> Iterator[str]:
+    """What was compared, and what all pairs cost at that rate."""
+    yield "| method | pages | sources compared | ns a pair | all pairs, CPU | peak GiB |"
+    yield "|---|---|---|---|---|---|"
+    for r in results["rows"]:
+        n, m = r["source_pages"], r["target_pages"]
+        seconds = r["prepare_cpu_s"] + n * m * r["cpu_ns_per_pair"] / 1e9
+        part = "" if r["sources_compared"] == n else f"the first {r['sources_compared']:,}"
+        time = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+        yield (
+            f"| {r['method']} | {n:,} × {m:,} | {part or 'all'} "
+            f"| {r['cpu_ns_per_pair']:.0f} | {time}{' at this rate' if part else ''} | {r['peak_gib']} |"
+        )
+
+
+def _power(results: Any) -> Iterator[str]:
+    """States that a power cut may leave, by change."""
+    rows = results.get("power", {})
+    yield "| change | system calls recorded | different states opened | changed again after it | wrong |"
+    yield "|---|---|---|---|---|"
+    for name, r in rows.items():
+        yield f"| {name} | {r['calls']:,} | {r['states']:,} | {r['made_again']:,} | {r['wrong']:,} |"
+    totals = [sum(r[key] for r in rows.values()) for key in ("calls", "states", "made_again", "wrong")]
+    yield f"| all | {' | '.join(f'{total:,}' for total in totals)} |"
+
+
+def _linked(row: Any) -> str:
+    return MISSING if row is None else f"{_short(row['mrr'])} / {_short(row['success_1'])}"
+
+
+def _sure(row: Any) -> str:
+    if row is None:
+        return MISSING
+    precision = "–" if row["sure_precision"] is None else _short(row["sure_precision"])
+    return f"{_short(row['ece'])}; {precision}, {_short(row['sure_share'])}"
+
+
+def _short(value: float) -> str:
+    """.123, and 1.000."""
+    return f"{value:.3f}".removeprefix("0")
+
+
+TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
+    "elastic": _bm25,
+    "linked_pages": _linked_pages,
+    "auto_link": _auto_link,
+    "link_scale": _link_scale,
+    "faults.power": _power,
+}

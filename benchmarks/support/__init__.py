@@ -1,0 +1,1 @@
+"""Data, peers and records that several benchmarks share."""

@@ -1,0 +1,166 @@
+"""tantivy, faiss and bm25s called as directly as it goes: what the engine is measured against.
+
+The analyser and the schema are the engine's, written out again here; documents are rows, ids are a Python list.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import tantivy
+from tantivy import Filter, Occur, Query, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
+
+from indexes.interface import Matrix, RowArray
+from indexes.vectors.faiss_files import load_faiss
+
+faiss = load_faiss()  # untyped
+
+HEAP, BATCH = 128_000_000, 256
+LINKS, EF_CONSTRUCTION = 32, 100
+BLAS_BATCH = 5  # from so many queries on FAISS's matrix product wins (measured)
+
+
+def read(corpus: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield (id, title and text, metadata) of a JSONL file, gzipped or not."""
+    with gzip.open(corpus) if corpus.suffix == ".gz" else corpus.open("rb") as file:
+        for line in file:
+            fields = orjson.loads(line)
+            title, text = fields.get("title"), fields["text"]
+            yield fields["_id"], f"{title}\n{text}" if title else text, fields.get("metadata", {})
+
+
+def analyzer(*, stop_words: bool) -> TextAnalyzer:
+    builder = (
+        TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.remove_long(120)).filter(Filter.lowercase())
+    )
+    builder = builder.filter(Filter.stopword("english")) if stop_words else builder
+    return builder.filter(Filter.stemmer("english")).build()
+
+
+def open_tantivy(folder: Path) -> tantivy.Index:
+    builder = tantivy.SchemaBuilder().add_text_field("body", tokenizer_name="words", index_option="freq")
+    builder = builder.add_unsigned_field("row", indexed=True, fast=True)
+    schema = builder.add_text_field("meta", tokenizer_name="raw", index_option="basic").build()
+    folder.mkdir(parents=True, exist_ok=True)
+    index = tantivy.Index(schema, str(folder))
+    index.register_tokenizer("words", analyzer(stop_words=False))
+    return index
+
+
+def build_tantivy(corpus: Path, out: Path) -> list[str]:
+    """Index a file on the disk; return the ids."""
+    index = open_tantivy(out)
+    writer = index.writer(HEAP, 1)
+    ids = []
+    for row, (id_, text, metadata) in enumerate(read(corpus)):
+        document = tantivy.Document()
+        document.add_text("body", text)
+        document.add_unsigned("row", row)
+        for name, value in metadata.items():
+            document.add_text("meta", f"{name}\x1f{value}")
+        writer.add_document(document)
+        ids.append(id_)
+    writer.commit()
+    writer.wait_merging_threads()
+    return ids
+
+
+def build_bm25s(corpus: Path, out: Path) -> tuple[list[str], Any]:
+    """Index a file by bm25s with Snowball stems and English stop words, and save it."""
+    import bm25s
+
+    ids, texts, _ = zip(*read(corpus), strict=True)
+    index = bm25s.BM25()
+    index.index(bm25s_terms(texts), show_progress=False)
+    index.save(out)
+    return list(ids), index
+
+
+def bm25s_terms(texts: Sequence[str]) -> Any:
+    import bm25s
+    import Stemmer
+
+    return bm25s.tokenize(texts, stopwords="en", stemmer=Stemmer.Stemmer("english"), show_progress=False)
+
+
+def build_faiss(vectors: Path, out: Path, kind: str, rows: int) -> Any:
+    """Index the first rows of a .npy file and write the index."""
+    matrix = np.load(vectors, mmap_mode="r")[:rows]
+    if kind == "flat":
+        index = faiss.IndexFlatIP(matrix.shape[1])
+    else:
+        index = faiss.IndexHNSWFlat(matrix.shape[1], LINKS, faiss.METRIC_INNER_PRODUCT)
+        index.hnsw.efConstruction = EF_CONSTRUCTION
+    index.add(np.ascontiguousarray(matrix))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    faiss.write_index(index, str(out))
+    return index
+
+
+def flat(vectors: Path, rows: int | None = None) -> Any:
+    """Return a flat index of a .npy file, or of its first rows."""
+    matrix = np.load(vectors)[:rows]
+    index = faiss.IndexFlatIP(matrix.shape[1])
+    index.add(matrix)
+    return index
+
+
+class DirectText:
+    """Search a tantivy folder."""
+
+    def __init__(self, folder: Path, ids: list[str]) -> None:
+        self._index, self._ids = open_tantivy(folder), ids
+        self._searcher, self._analyzer = self._index.searcher(), analyzer(stop_words=True)
+
+    def rows(self, texts: Sequence[str], k: int) -> list[tuple[list[int], list[float]]]:
+        schema, found = self._index.schema, []
+        for text in texts:
+            terms = [Query.term_query(schema, "body", t, "freq") for t in self._analyzer.analyze(text)]
+            query = Query.boolean_query([(Occur.Should, term) for term in terms])
+            hits = self._searcher.search(query, k, count=False).hits
+            rows: Any = self._searcher.fast_field_values("row", [address for _, address in hits])
+            scores: Any = [score for score, _ in hits]
+            found.append((rows, scores))
+        return found
+
+    def search(self, texts: Sequence[str], k: int) -> list[list[str]]:
+        ids = self._ids
+        return [[ids[row] for row in rows] for rows, _ in self.rows(texts, k)]
+
+
+class DirectVectors:
+    """Search a FAISS index; `ef` is the width of a graph's search."""
+
+    def __init__(self, index: Any, ids: list[str]) -> None:
+        self._index, self._ids = index, ids
+
+    def rows(self, vectors: Matrix, k: int, ef: int = 0) -> RowArray:
+        faiss.cvar.distance_compute_blas_threshold = 1 if len(vectors) >= BLAS_BATCH else 2**31 - 1
+        params = faiss.SearchParametersHNSW(efSearch=ef) if ef else None
+        rows: RowArray = self._index.search(vectors, k, params=params)[1]
+        return rows
+
+    def search(self, vectors: Matrix, k: int, ef: int = 0) -> list[list[str]]:
+        ids = self._ids
+        return [[ids[row] for row in found if row >= 0] for found in self.rows(vectors, k, ef).tolist()]
+
+
+def direct_hybrid(
+    text: DirectText, dense: DirectVectors, texts: Sequence[str], vectors: Matrix, k: int, ids: list[str]
+) -> list[list[str]]:
+    """Fuse both sides' best 100 by reciprocal ranks in pure Python."""
+    answers = []
+    for (first, _), second in zip(text.rows(texts, 100), dense.rows(vectors, 100).tolist(), strict=True):
+        total: dict[int, float] = defaultdict(float)
+        for side in (first, second):
+            for rank, row in enumerate(side, 61):
+                total[row] += 0.5 / rank
+        best = sorted(total, key=total.__getitem__, reverse=True)[:k]
+        answers.append([ids[row] for row in best])
+    return answers

@@ -1,0 +1,97 @@
+"""What the index benchmarks read: the articles of statements2articles, sentences of them with vectors, statements."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.support.common import shared_data
+from benchmarks.support.direct import read
+from benchmarks.support.meanvectors import mean_vectors
+from indexes.interface import Matrix
+from linker.corpora import read_queries
+
+SEED, SHORTEST = 0, 40
+
+
+@dataclass(frozen=True)
+class Data:
+    """Files: articles, sentences and their vectors (.npy, row by row), a few documents of each to warm up."""
+
+    articles: Path
+    sentences: Path
+    vectors: Path
+    few_articles: Path
+    few_sentences: Path
+
+
+def prepare(folder: Path, sentences: int) -> Data:
+    """Write what is missing in `folder`: sentences drawn at random, their mean word vectors, small files."""
+    source = shared_data() / "statements2articles" / "corpus.jsonl.gz"
+    names = ("sentences.jsonl", "vectors.npy", "few_articles.jsonl", "few_sentences.jsonl")
+    data = Data(source, *(folder / f"{sentences}-{name}" for name in names))
+    if data.few_sentences.exists():
+        return data
+    articles = [(id_, text) for id_, text, _ in read(source)]
+    _write(data.few_articles, articles[:50])
+    found = [
+        (f"{id_}-{n}", sentence)
+        for id_, text in articles
+        for n, sentence in enumerate(re.split(r"(?<=[.!?])\s+", text))
+        if len(sentence) >= SHORTEST
+    ]
+    picked = np.sort(np.random.default_rng(SEED).choice(len(found), sentences, replace=False))
+    chosen = [found[i] for i in picked]
+    _write(data.sentences, chosen)
+    np.save(data.vectors, mean_vectors([text for _, text in chosen]))
+    _write(data.few_sentences, chosen[:50])
+    return data
+
+
+def first(path: Path, lines: int) -> Path:
+    """Return a file of the first lines of another, beside it."""
+    target = path.with_name(f"{path.stem}-{lines}.jsonl")
+    if not target.exists():
+        with path.open() as source:
+            target.write_text("".join(line for line, _ in zip(source, range(lines), strict=False)))
+    return target
+
+
+def _write(path: Path, documents: Sequence[tuple[str, str]]) -> None:
+    path.write_text("".join(json.dumps({"_id": id_, "text": text}) + "\n" for id_, text in documents))
+
+
+def statements() -> list[str]:
+    """Return the texts of the test queries."""
+    folder = shared_data() / "statements2articles"
+    with (folder / "qrels" / "test.tsv").open() as file:
+        judged = {line["query-id"] for line in csv.DictReader(file, delimiter="\t")}
+    return [q.text for q in read_queries(folder / "queries.jsonl.gz") if q.id in judged]
+
+
+class Precomputed:
+    """An Encoder that has its vectors already: for a build in the order of the rows, for queries by text."""
+
+    fingerprint = "precomputed"
+
+    def __init__(self, vectors: Matrix, texts: Sequence[str] | None = None) -> None:
+        self._vectors, self._next = vectors, 0
+        self._row = None if texts is None else {text: row for row, text in enumerate(texts)}
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the vectors."""
+        return int(self._vectors.shape[1])
+
+    def encode(self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False) -> Matrix:
+        """Return the vectors of the next texts, or of these."""
+        if self._row is not None:
+            return self._vectors[[self._row[text] for text in texts]]
+        start, self._next = self._next, self._next + len(texts)
+        return self._vectors[start : self._next]

@@ -1,0 +1,1 @@
+"""Files: read as data from elsewhere, written so that they survive a crash."""

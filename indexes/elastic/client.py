@@ -1,0 +1,195 @@
+"""The connection to Elasticsearch: addresses, credentials from the environment, and its errors as ours."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import logging
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from indexes.elastic import trust as elastic_trust
+from indexes.errors import importing
+from indexes.interface import BackendUnavailableError, IndexesError
+
+if TYPE_CHECKING:
+    from elasticsearch import Elasticsearch
+
+PREFIX = "LINKER_ELASTIC_"
+SEARCH_SECONDS = 10.0
+WRITE_SECONDS = 60.0
+PING_SECONDS = 1.5
+BUSY = (429, 502, 503, 504)  # the server may answer later
+
+
+@dataclass(frozen=True, slots=True)
+class ElasticSettings:
+    """Where an index lives and how it is laid out; nothing secret. `index` is the alias that is searched.
+
+    `named` says that the caller gave the addresses: credentials go to those without another question.
+    """
+
+    urls: tuple[str, ...]
+    index: str
+    shards: int = 1
+    replicas: int = 0
+    named: bool = field(default=True, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.urls:
+            raise IndexesError("no address of Elasticsearch: give --url http://HOST:9200")
+        for url in self.urls:
+            elastic_trust.origin(url)
+        if self.shards < 1 or self.replicas < 0:
+            raise IndexesError(f"{self.shards} shards, {self.replicas} replicas: at least 1 and 0 are needed")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings as JSON values."""
+        return {
+            "urls": list(self.urls),
+            "index": self.index,
+            "shards": self.shards,
+            "replicas": self.replicas,
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> ElasticSettings:
+        """Read what `to_json` wrote into a manifest, which may come from elsewhere: its addresses are not `named`."""
+        return cls(tuple(values["urls"]), values["index"], values["shards"], values["replicas"], named=False)
+
+
+def connect(settings: ElasticSettings, timeout: float | None = None) -> Elasticsearch:
+    """Return a client whose searches end after `timeout` seconds (default: LINKER_ELASTIC_TIMEOUT, or 10).
+
+    Nothing is sent yet. The time is divided among the addresses, so that a dead node leaves some for the next.
+    Redirects are not followed, and no node brings in another. Raises MissingExtraError, UntrustedHostError when
+    there are credentials that must not go there, IndexesError for credentials that cannot be read.
+    """
+    with importing("the Elasticsearch backend", "elastic"):
+        from elasticsearch import Elasticsearch
+    for name in ("elasticsearch", "elastic_transport"):
+        logging.getLogger(name).addHandler(logging.NullHandler())  # we report failures ourselves
+    seconds = _timeout() if timeout is None else timeout
+    urls, authorization = settings.urls, _authorization()
+    if authorization:
+        elastic_trust.check(urls, named=settings.named)
+    return Elasticsearch(
+        list(dict.fromkeys(urls)),
+        headers={"authorization": authorization} if authorization else {},
+        sniff_on_start=False,
+        sniff_before_requests=False,
+        sniff_on_node_failure=False,
+        request_timeout=seconds / len(urls),
+        max_retries=max(
+            1, len(urls) - 1
+        ),  # one address: a connection that was closed while idle is opened anew
+        retry_on_timeout=len(urls) > 1,
+        **_authority(),
+    )
+
+
+def _timeout() -> float:
+    text = os.environ.get(f"{PREFIX}TIMEOUT", "")
+    try:
+        seconds = float(text) if text else SEARCH_SECONDS
+    except ValueError:
+        seconds = -1
+    if seconds <= 0:
+        raise IndexesError(f"{PREFIX}TIMEOUT is {text!r}: give a positive number of seconds")
+    return seconds
+
+
+def remember(settings: ElasticSettings) -> None:
+    """Trust addresses that the caller named, for later: the next process knows them only from a manifest."""
+    if settings.named and _authorization():
+        elastic_trust.remember(settings.urls)
+
+
+def _authorization() -> str:
+    """Return the header that says who we are; empty without credentials."""
+    key, user, password = (_secret(name) for name in ("API_KEY", "USER", "PASSWORD"))
+    if key and user:
+        raise IndexesError(f"both {PREFIX}API_KEY and {PREFIX}USER are set: use one of them")
+    if not re.fullmatch(r"[!-~]*", key):
+        raise IndexesError(f"{PREFIX}API_KEY holds characters that no API key has: give its encoded form")
+    if ":" in user:
+        raise IndexesError(f"{PREFIX}USER holds a colon, which no user's name may: give the name alone")
+    if key:
+        return f"ApiKey {key}"
+    return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}" if user else ""
+
+
+def _authority() -> dict[str, Any]:
+    """Return the client's option for the certificate authority to trust."""
+    authority = os.environ.get(f"{PREFIX}CA")
+    if not authority:
+        return {}
+    if not Path(authority).is_file():
+        raise IndexesError(f"{PREFIX}CA names no file: {authority}")
+    return {"ca_certs": authority}
+
+
+def _secret(name: str) -> str:
+    """Return what the variable, or the file that NAME_FILE names, holds."""
+    variable = f"{PREFIX}{name}"
+    file = os.environ.get(f"{variable}_FILE")
+    try:
+        if file:
+            return Path(file).read_text(encoding="utf-8").strip()
+        return os.environb.get(variable.encode(), b"").decode()
+    except OSError as e:
+        raise IndexesError(f"cannot read the file that {variable}_FILE names: {e.strerror}") from None
+    except UnicodeDecodeError:
+        raise IndexesError(f"{variable}, or the file that {variable}_FILE names, is not UTF-8 text") from None
+
+
+@contextlib.contextmanager
+def elastic_errors(settings: ElasticSettings) -> Iterator[None]:
+    """Turn the client's errors into ours; what may pass is a BackendUnavailableError."""
+    from elasticsearch import ApiError, TransportError, UnsupportedProductError
+
+    where = f"Elasticsearch at {', '.join(settings.urls)}"
+    try:
+        yield
+    except UnsupportedProductError:
+        raise BackendUnavailableError(
+            f"what answers at {', '.join(settings.urls)} is no Elasticsearch"
+        ) from None
+    except ApiError as e:
+        raise api_error(settings, e.status_code, reason_of(e.body)) from None
+    except TransportError as e:
+        raise BackendUnavailableError(
+            f"{where} does not answer ({type(e).__name__}: {_short(str(e.message))}): check that it runs"
+        ) from None
+
+
+def api_error(settings: ElasticSettings, status: int, reason: str) -> IndexesError:
+    """Return what an answer of this status means: that the server cannot answer now, or that we erred."""
+    where, index = f"Elasticsearch at {', '.join(settings.urls)}", settings.index
+    if status in (401, 403):
+        return BackendUnavailableError(
+            f"{where} refuses us ({status}): set {PREFIX}API_KEY, or {PREFIX}USER and {PREFIX}PASSWORD"
+        )
+    if status == 404:
+        return BackendUnavailableError(
+            f"{where} has no index {index!r}: restore it with `linker index rebuild`, or build the index anew"
+        )
+    if status in BUSY or status >= 500:
+        return BackendUnavailableError(f"{where} cannot answer now ({status}: {_short(reason)})")
+    return IndexesError(f"{where} refused a request ({status}: {_short(reason)})")
+
+
+def reason_of(body: object) -> str:
+    """Return what an error that Elasticsearch sent comes from: the innermost cause it names."""
+    error: Any = body.get("error", body) if isinstance(body, Mapping) else body
+    while isinstance(error, Mapping) and (inner := (error.get("root_cause") or [error.get("caused_by")])[0]):
+        error = inner
+    return f"{error.get('type')}: {error.get('reason')}" if isinstance(error, Mapping) else str(error)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 300 else text[:299] + "…"

@@ -1,0 +1,316 @@
+"""One Elasticsearch index and its life: created behind an alias, filled in bulk, counted, rebuilt, dropped.
+
+A document's `_id` is its row, so writing it twice changes nothing: a lost answer, a resumed build and a second
+try are all harmless. Nothing becomes visible before `refresh`, apart from what the server shows by itself after
+a restart; readers leave out rows they do not know. An acknowledged write is in the translog on the disk.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+
+from indexes.elastic.bulk import Bulk, BulkSettings, Operation, Outcome
+from indexes.elastic.client import (
+    PING_SECONDS,
+    WRITE_SECONDS,
+    ElasticSettings,
+    api_error,
+    connect,
+    elastic_errors,
+    reason_of,
+)
+from indexes.elastic.mapping import mapping, meta_terms
+from indexes.interface import BackendUnavailableError, IndexesError, Matrix, Metadata, RowArray
+from indexes.kinds import SERVER_TYPES
+
+if TYPE_CHECKING:
+    from elasticsearch import Elasticsearch
+
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,150}(\.\d+)?")
+ROWS_AT_ONCE = 10_000
+PASSING = (429, 502, 503, 504)  # what a node says that is busy, or that lost another
+PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # seconds between tries
+
+
+def new_name(stem: str) -> str:
+    """Return a name for an index: a readable stem, and chance, so that no two directories ever share one."""
+    readable = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:60] or "linker"
+    return f"{readable}-{secrets.token_hex(5)}"
+
+
+def check_name(name: str) -> str:
+    """Return `name` if Elasticsearch takes it for an index. Raises IndexesError."""
+    if not NAME.fullmatch(name):
+        raise IndexesError(f"cannot name an index {name!r}: use small letters, digits, '-' and '_'")
+    return name
+
+
+class ElasticStore:
+    """The index behind one alias. The generations are named ALIAS-g000001 and so on; one of them has the alias."""
+
+    def __init__(
+        self, settings: ElasticSettings, timeout: float | None = None, bulk: BulkSettings | None = None
+    ) -> None:
+        """Connect; nothing is sent. `timeout` (seconds) ends a search. Raises what `connect` does."""
+        check_name(settings.index)
+        self.settings = settings
+        self.client: Elasticsearch = connect(settings, timeout)
+        self._patient = self.client.options(request_timeout=WRITE_SECONDS)
+        self._preference = secrets.token_hex(8)  # the same copies answer this process, so equal stays equal
+        self._target = settings.index
+        self._bulk_settings = bulk
+        self.bulk = Bulk(self._send, bulk)
+
+    def errors(self) -> Any:
+        """Return a context in which the client's errors become ours."""
+        return elastic_errors(self.settings)
+
+    def create(self, dim: int = 0, kind: str = "hnsw") -> None:
+        """Make the first generation, with the alias. Raises IndexesError if the name is taken."""
+        with self.errors():
+            taken = self.client.indices.exists(index=self.settings.index)
+        if taken:
+            raise IndexesError(
+                f"{self.settings.index!r} is there already: choose another name with --index, "
+                "or delete what is there if nothing needs it"
+            )
+        self._create(f"{self.settings.index}-g000001", dim, kind, {self.settings.index: {}})
+
+    def _create(self, name: str, dim: int, kind: str, aliases: Mapping[str, Any]) -> None:
+        if kind not in SERVER_TYPES:
+            raise IndexesError(f"unknown kind of vectors {kind!r}: choose one of {', '.join(SERVER_TYPES)}")
+        settings = {
+            "number_of_shards": self.settings.shards,
+            "number_of_replicas": self.settings.replicas,
+            "refresh_interval": "-1",
+            "translog": {"durability": "request"},
+            "similarity": {"default": {"type": "BM25", "k1": 1.2, "b": 0.75}},
+        }
+        # A replica that is not there yet saves no write when its primary dies. Too few nodes for them: go on without.
+        wait: dict[str, Any] = (
+            {"wait_for_active_shards": "all", "timeout": "20s"} if self.settings.replicas else {}
+        )
+        with self.errors():
+            self._patient.indices.create(
+                index=name, settings=settings, mappings=mapping(dim, kind), aliases=aliases, **wait
+            )
+
+    def generation(self) -> str:
+        """Return the name of the index that has the alias. Raises BackendUnavailableError without one."""
+        with self.errors():
+            names = sorted(self.client.indices.get_alias(name=self.settings.index).body)
+        return str(names[-1])
+
+    def close(self) -> None:
+        """Stop the threads and close the connections; what was not flushed may be lost."""
+        self.bulk.close()
+        self.client.close()
+
+    def put(
+        self,
+        first: int,
+        ids: Sequence[str],
+        terms: Sequence[str] | None = None,
+        vectors: Mapping[str, Matrix] | None = None,
+        metadata: Sequence[Metadata] | None = None,
+    ) -> None:
+        """Queue documents of rows `first` and on: terms apart by blanks, vectors by field, values to filter by."""
+        for place, id_ in enumerate(ids):
+            source: dict[str, Any] = {"row": first + place, "id": id_}
+            if terms is not None:
+                source["terms"] = terms[place]
+            source |= {name: np.asarray(block[place]) for name, block in (vectors or {}).items()}
+            if metadata is not None and (meta := meta_terms(metadata[place])):
+                source["meta"] = meta
+            self.bulk.put(
+                Operation(
+                    b'{"index":{"_id":"%d"}}' % (first + place),
+                    orjson.dumps(source, option=orjson.OPT_SERIALIZE_NUMPY),
+                )
+            )
+
+    def delete(self, rows: RowArray) -> None:
+        """Queue the removal of rows; one that is not there is no error."""
+        for row in rows.tolist():
+            self.bulk.put(Operation(b'{"delete":{"_id":"%d"}}' % row))
+
+    def flush(self) -> None:
+        """Wait until everything queued is acknowledged, then make it visible."""
+        self.bulk.flush()
+        with self.errors():
+            self._patient.indices.refresh(index=self._target)
+
+    def _send(self, lines: Sequence[bytes]) -> Sequence[Outcome]:
+        with self.errors():
+            answer = self._patient.options(max_retries=0).bulk(
+                operations=lines,  # type: ignore[arg-type]  # bytes are sent as they are
+                index=self._target,
+                require_alias=self._target
+                == self.settings.index,  # or a lost index would come back without mapping
+                filter_path="items.*.status,items.*.error",
+            )
+        items = (next(iter(item.values())) for item in answer.body["items"])
+        return [Outcome(i["status"], reason_of(i["error"]) if "error" in i else "") for i in items]
+
+    def count(self, query: Mapping[str, Any] | None = None) -> int:
+        """Return the number of documents that searches see, or of those that match a query."""
+        with self.errors():
+            return int(self.client.count(index=self._target, query=query)["count"])
+
+    def count_rows(self, rows: RowArray) -> int:
+        """Return how many of the rows are there."""
+        return sum(self.count(query) for query in _queries(rows))
+
+    def msearch(self, bodies: Sequence[Mapping[str, Any]]) -> list[list[list[float]]]:
+        """Return the sort values (score, row) of each search's hits; partial answers are refused.
+
+        Where replicas are, a search whose node died under it is sent again: another node has a copy.
+        Raises BackendUnavailableError, IndexesError.
+        """
+        answers = self._search(bodies)
+        for pause in PAUSES if self.settings.replicas else ():
+            again = [place for place, answer in enumerate(answers) if answer["status"] in PASSING]
+            if not again:
+                break
+            time.sleep(pause)
+            for place, answer in zip(again, self._search([bodies[p] for p in again]), strict=True):
+                answers[place] = answer
+        return [self._hits(answer) for answer in answers]
+
+    def _search(self, bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        header = {"preference": self._preference, "allow_partial_search_results": False}
+        lines = [line for body in bodies for line in (orjson.dumps(header), _body(body))]
+        with self.errors():
+            answer = self.client.msearch(
+                searches=lines,  # type: ignore[arg-type]  # bytes are sent as they are
+                index=self.settings.index,
+                search_type="dfs_query_then_fetch" if self.settings.shards > 1 else "query_then_fetch",
+                filter_path="responses.status,responses.error,responses.timed_out,responses._shards.failed,"
+                "responses.hits.hits.sort",
+            )
+        responses: list[dict[str, Any]] = answer.body["responses"]
+        return responses
+
+    def _hits(self, response: Mapping[str, Any]) -> list[list[float]]:
+        status = response["status"]
+        if status != 200:
+            raise api_error(self.settings, status, reason_of(response))
+        if response.get("timed_out") or response.get("_shards", {}).get("failed"):
+            raise BackendUnavailableError(f"{self.settings.index} could answer a search only in part")
+        return [hit["sort"] for hit in response.get("hits", {}).get("hits", ())]
+
+    def ping(self) -> None:
+        """Return if the index would answer a search. Raises BackendUnavailableError, IndexesError."""
+        with self.errors():
+            self.client.options(max_retries=0, request_timeout=PING_SECONDS).search(
+                index=self.settings.index, size=0, terminate_after=1, track_total_hits=False,
+                allow_partial_search_results=False,
+            )  # fmt: skip
+
+    def rows(self, after: int = -1) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield (row, stored fields) of every visible document beyond row `after`, ascending."""
+        while True:
+            with self.errors():
+                hits = self.client.search(
+                    index=self._target, size=1000, sort=[{"row": "asc"}], search_after=[after],
+                    track_total_hits=False, allow_partial_search_results=False,
+                )["hits"]["hits"]  # fmt: skip
+            for hit in hits:
+                after = hit["sort"][0]
+                yield after, hit["_source"]
+            if not hits:
+                return
+
+    def fetch(self, rows: Sequence[int]) -> dict[int, dict[str, Any]]:
+        """Return the stored fields of those of the rows that are there."""
+        if not rows:
+            return {}
+        with self.errors():
+            docs = self.client.mget(index=self._target, ids=[str(row) for row in rows])["docs"]
+        return {int(doc["_id"]): doc["_source"] for doc in docs if doc.get("found")}
+
+    def clean(self, rows: int, dead: RowArray, documents: int) -> int:
+        """Remove what an interrupted writer left: rows from `rows` on, and dead rows if others than `documents` remain.
+
+        Returns the number of documents that are there now.
+        """
+        with self.errors():
+            self._patient.indices.refresh(index=self._target)
+        self._delete_by({"range": {"row": {"gte": rows}}})
+        if self.count() != documents:
+            for query in _queries(dead):
+                self._delete_by(query)
+        return self.count()
+
+    def _delete_by(self, query: Mapping[str, Any]) -> None:
+        with self.errors():
+            self._patient.delete_by_query(index=self._target, query=query, conflicts="proceed", refresh=True)
+
+    def next_generation(self, dim: int = 0, kind: str = "hnsw") -> ElasticStore:
+        """Make the next generation, empty and without the alias, and return the store that writes to it.
+
+        `promote` on that store gives it the alias.
+        """
+        number = int(self.generation().rpartition("-g")[2]) + 1 if self.exists() else 1
+        coming = ElasticStore(self.settings, bulk=self._bulk_settings)
+        coming._target = f"{self.settings.index}-g{number:06d}"
+        with self.errors():  # what an interrupted rebuild left
+            self._patient.indices.delete(index=coming._target, ignore_unavailable=True)
+        coming._create(coming._target, dim, kind, {})
+        return coming
+
+    def format(self) -> int:
+        """Return the format of the mapping, which says what fields the documents have."""
+        with self.errors():
+            (found,) = self.client.indices.get_mapping(index=self._target).body.values()
+        return int(found["mappings"].get("_meta", {}).get("linker", {}).get("format", 1))
+
+    def exists(self) -> bool:
+        """Say whether there is an index behind the alias."""
+        with self.errors():
+            return bool(self.client.indices.exists_alias(name=self.settings.index))
+
+    def promote(self) -> None:
+        """Move the alias to this store's generation in one step, then delete the others."""
+        alias, new = self.settings.index, self._target
+        with self.errors():
+            names = self.client.indices.get(index=f"{alias}-g*", expand_wildcards="open").body
+            old = [name for name in names if name != new]
+            actions: list[dict[str, Any]] = [{"add": {"index": new, "alias": alias}}]
+            actions += [{"remove_index": {"index": name}} for name in old]
+            self._patient.indices.update_aliases(actions=actions)
+        self._target = alias
+
+    def drop(self, numberings: bool = False) -> None:
+        """Delete every generation; with `numberings`, those of the other numberings of the same index instead."""
+        stem, _, _ = self.settings.index.partition(".")
+        kept = re.compile(rf"{re.escape(self.settings.index)}-g\d{{6}}")
+        known = re.compile(rf"{re.escape(stem)}(\.\d+)?-g\d{{6}}")
+        with self.errors():
+            names = [n for n in self.client.indices.get(index=f"{stem}*-g*").body if known.fullmatch(n)]
+            names = [n for n in names if bool(kept.fullmatch(n)) != numberings]
+            if names:
+                self._patient.indices.delete(index=names, ignore_unavailable=True)
+
+
+def _queries(rows: RowArray) -> Iterator[dict[str, Any]]:
+    """Yield queries for the rows, each for no more than the server takes at once."""
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        yield {"terms": {"row": rows[start : start + ROWS_AT_ONCE].tolist()}}
+
+
+def _body(body: Mapping[str, Any]) -> bytes:
+    return orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def as_rows(hits: Sequence[Sequence[float]]) -> tuple[RowArray, np.ndarray[Any, np.dtype[np.float32]]]:
+    """Return the rows and scores of one search's sort values."""
+    rows = np.fromiter((hit[1] for hit in hits), dtype=np.int64, count=len(hits))
+    return rows, np.fromiter((hit[0] for hit in hits), dtype=np.float32, count=len(hits))

@@ -1,0 +1,56 @@
+"""The kinds of vectors that an index may have, one record each: manifests, commands, docs and tests read them here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class VectorKind:
+    """A kind of vectors. `home`: where they live. `settings`: what `index tune --recall` may choose for it.
+
+    `exact`: whether every search compares all vectors. `server_type`: the kind's name on Elasticsearch.
+    """
+
+    name: str
+    summary: str
+    exact: bool
+    home: Literal["directory", "server"] = "directory"
+    settings: tuple[str, ...] = ()
+    server_type: str = ""
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        VectorKind(AUTO, "exact below 200,000 documents, then pq or ivfpq by size", False),
+        VectorKind("flat", "exact", True),
+        VectorKind("hnsw", "approximate, a graph", False, settings=("ef",)),
+        VectorKind("pq", "approximate, codes of 4 bits", False, settings=("refine",)),
+        VectorKind("ivfpq", "approximate, codes in cells", False, settings=("probed", "refine")),
+        VectorKind("elastic-flat", "exact, on Elasticsearch", True, "server", server_type="flat"),
+        VectorKind("elastic-hnsw", "approximate, on Elasticsearch", False, "server", server_type="hnsw"),
+        VectorKind(
+            "elastic-int8_hnsw",
+            "approximate with bytes, on Elasticsearch",
+            False,
+            "server",
+            server_type="int8_hnsw",
+        ),
+    )
+}
+IN_DIRECTORY = tuple(name for name, kind in KINDS.items() if kind.home == "directory")
+SERVER_TYPES = tuple(kind.server_type for kind in KINDS.values() if kind.home == "server")
+
+
+def on_server(name: str) -> bool:
+    """Say whether vectors of this kind ("none" is one too) live on Elasticsearch."""
+    return name in KINDS and KINDS[name].home == "server"
+
+
+def may_have_structure(name: str) -> bool:
+    """Say whether an index of this kind may store a graph or codes beside its vectors."""
+    return name in IN_DIRECTORY and not KINDS[name].exact

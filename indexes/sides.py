@@ -1,0 +1,130 @@
+"""The text side of a collection as its writer uses it: postings in the directory, or an index on Elasticsearch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+from indexes.collection import text_folder
+from indexes.disk import faults, writing
+from indexes.disk.writing import FileRecord
+from indexes.interface import Matrix, Metadata
+from indexes.rows import Rows
+from indexes.store import files as storage
+from indexes.store import ownership
+from indexes.store.documents import DocumentStore
+from indexes.store.records import Manifest
+from indexes.text.bm25 import Bm25Index
+from indexes.text.postings import NAME
+
+
+class TextWriter(Protocol):
+    """What the writer needs. `elastic` is what the manifest says of the server, empty without one."""
+
+    @property
+    def elastic(self) -> Mapping[str, Any]:
+        """Where the side is, if on a server."""
+        ...
+
+    def add(
+        self,
+        ids: Sequence[str],
+        texts: Sequence[str],
+        metadata: Sequence[Metadata] | None = None,
+        vectors: Matrix | None = None,
+    ) -> None:
+        """Add a batch, all or nothing."""
+        ...
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove a batch, all or nothing."""
+        ...
+
+    def write(self, name: str) -> dict[str, FileRecord]:
+        """Make durable what was added; return the side's files in the coming generation."""
+        ...
+
+    def settle(self) -> None:
+        """Follow the commit."""
+        ...
+
+    def renumbered(self, rows: Rows) -> Self:
+        """Return an empty side for rows that are numbered anew; this one is of no more use."""
+        ...
+
+    def close(self) -> None:
+        """Give up what was not committed."""
+        ...
+
+
+class EmbeddedText:
+    """Postings that grow in the scratch folder; a commit links them into `text/`."""
+
+    elastic: Mapping[str, Any] = {}
+
+    def __init__(self, directory: Path, language: str, index: Bm25Index) -> None:
+        self._directory, self._language, self._index = directory, language, index
+
+    @classmethod
+    def resume(cls, directory: Path, manifest: Manifest, rows: Rows) -> Self:
+        """Go on from a commit."""
+        scratch, language = directory / storage.SCRATCH, manifest.language
+        if manifest.format == 1:
+            texts = DocumentStore(directory, manifest.segments).texts()
+            return cls(directory, language, Bm25Index.rebuilt(texts, rows, language, scratch))
+        folder = text_folder(directory, manifest)
+        return cls(directory, language, Bm25Index.resume(folder, scratch, rows, language))
+
+    def add(
+        self,
+        ids: Sequence[str],
+        texts: Sequence[str],
+        metadata: Sequence[Metadata] | None = None,
+        vectors: Matrix | None = None,
+    ) -> None:
+        """Add a batch; metadata and vectors lie with the documents."""
+        self._index.add(ids, texts)
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove a batch. Raises UnknownIdError."""
+        self._index.remove(ids)
+
+    def write(self, name: str) -> dict[str, FileRecord]:
+        """Link the postings into `text/name`; a file's name is its checksum, so none is read again."""
+        self._index.commit()
+        faults.point("text.committed")
+        target = self._directory / storage.TEXT / name
+        target.parent.mkdir(exist_ok=True)
+        self._index.snapshot(target)
+        records = {}
+        for path in sorted(p for p in target.iterdir() if NAME.fullmatch(p.name)):
+            records[f"{storage.TEXT}/{name}/{path.name}"] = FileRecord(path.stat().st_size, path.stem)
+            writing.sync(path)
+        writing.sync(target)
+        writing.sync(target.parent)
+        return records
+
+    def settle(self) -> None:
+        """Nothing is left to do after a commit."""
+
+    def renumbered(self, rows: Rows) -> Self:
+        """Start anew in an empty scratch folder."""
+        self.close()
+        scratch = self._directory / storage.SCRATCH
+        ownership.sweep(self._directory, (), [storage.SCRATCH])
+        index = Bm25Index.resume(None, scratch, rows, self._language)
+        return type(self)(self._directory, self._language, index)
+
+    def close(self) -> None:
+        """Give up what was not committed."""
+        self._index.close()
+
+
+def resume(directory: Path, manifest: Manifest, rows: Rows) -> TextWriter:
+    """Go on from a commit, on the side that its manifest names."""
+    if not manifest.elastic:
+        return EmbeddedText.resume(directory, manifest, rows)
+    from indexes.elastic.stored import ServerText
+
+    return ServerText.resume(manifest, rows)

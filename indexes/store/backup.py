@@ -1,0 +1,278 @@
+"""One committed generation, copied while writers go on, and the way back: a folder of hard links, or a tar archive."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import resource
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterator, Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import IO, cast
+
+import xxhash
+
+from indexes.disk import writing
+from indexes.disk.writing import FileRecord
+from indexes.interface import DamagedError, IndexesError
+from indexes.store import files as storage
+from indexes.store import generations, ownership
+from indexes.store import manifest as manifests
+from indexes.store.records import Manifest
+
+NO_LINKS = (errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP, errno.ENOENT)
+BLOCK = 1 << 20
+MOST_MANIFEST = 64 << 20  # bytes
+
+
+def backup(directory: Path, out: Path) -> Manifest:
+    """Copy the last committed generation into `out`, which must be absent or an empty folder; return its manifest.
+
+    A name that ends in .tar is written as an archive, any other as a folder, which is an index by itself: its files
+    are hard links where `out` is on the same file system. Every file is compared with its checksum, and `out` appears
+    whole or not at all. Raises IndexesError, DamagedError.
+    """
+    with storage.disk_errors(f"backing up {directory}"), _opened(directory) as (manifest, files):
+        if out.suffix == ".tar":
+            with _new_file(out) as target:
+                _write_tar(directory, manifest, files, target)
+            return manifest
+        with _new_folder(out, manifest) as folder:
+            for name, file in files.items():
+                _check(directory / name, _link_or_copy(directory / name, file, folder / name), manifest, name)
+    return manifest
+
+
+def write_archive(directory: Path, target: IO[bytes]) -> Manifest:
+    """Write the last committed generation as a tar archive. Raises as `backup` does, and then it lacks its end."""
+    with storage.disk_errors(f"backing up {directory}"), _opened(directory) as (manifest, files):
+        _write_tar(directory, manifest, files, target)
+    return manifest
+
+
+def restore(source: Path, directory: Path) -> Manifest:
+    """Make an index of a backup, a folder or an archive, in an absent or empty directory; return its manifest.
+
+    Raises IndexesError, DamagedError; the directory appears whole or not at all.
+    """
+    if source.is_dir():
+        return backup(source, directory)
+    with storage.disk_errors(f"restoring {source}"):
+        if not source.is_file():
+            raise IndexesError(
+                f"{source} is no backup: name the folder or the .tar that `index backup` wrote"
+            )
+        with source.open("rb") as file:
+            return restore_archive(file, directory, str(source))
+
+
+def restore_archive(source: IO[bytes], directory: Path, name: str) -> Manifest:
+    """Make an index of an archive, as `restore` does; `name` is what errors call it.
+
+    Of the archive only regular files are read, of the names and sizes that its manifest lists.
+    """
+    with storage.disk_errors(f"restoring {name}"):
+        try:
+            with tarfile.open(fileobj=source, mode="r|") as tar:
+                return _unpack(tar, directory, name)
+        except tarfile.TarError as e:
+            raise DamagedError(f"{name} is damaged, or no backup: {e}") from None
+
+
+@contextlib.contextmanager
+def _opened(directory: Path) -> Iterator[tuple[Manifest, Mapping[str, IO[bytes]]]]:
+    """Open all files of the last committed generation: what is open stays readable whatever a writer sweeps."""
+    manifest = manifests.load(directory)
+    generations.refuse_server(manifest, f"{directory} cannot be backed up by its files")
+    ownership.refuse_links(directory)
+    with contextlib.ExitStack() as stack:
+        while (files := _open_all(directory, manifest, stack)) is None:
+            newer = manifests.load(directory)
+            if newer.generation == manifest.generation:
+                lines = storage.damage(directory, manifest)
+                raise DamagedError(
+                    "; ".join(lines) + ": restore the file from a backup, or rebuild the index"
+                )
+            manifest = newer
+        yield manifest, files
+
+
+def _open_all(
+    directory: Path, manifest: Manifest, stack: contextlib.ExitStack
+) -> Mapping[str, IO[bytes]] | None:
+    _check_names(str(directory), manifest)
+    _allow_open_files(len(manifest.files) + 64)
+    files: dict[str, IO[bytes]] = {}
+    with contextlib.ExitStack() as opened:
+        for name in sorted(manifest.files):
+            try:
+                descriptor = os.open(directory / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            except FileNotFoundError:
+                return None
+            files[name] = opened.enter_context(os.fdopen(descriptor, "rb"))
+        stack.enter_context(opened.pop_all())
+    return files
+
+
+def _allow_open_files(count: int) -> None:
+    """Raise the process's own limit of open files, as far as it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = resource.RLIM_INFINITY
+    if soft != unlimited and soft < count and (hard == unlimited or count <= hard):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
+
+
+def _check_names(source: str, manifest: Manifest) -> None:
+    for name in manifest.files:
+        if not (ownership.is_ours(name) or ownership.is_encoder_file(name)):
+            raise DamagedError(f"{source} is no index of ours: its manifest lists {name!r}")
+
+
+def _check(source: Path, found: FileRecord, manifest: Manifest, name: str) -> None:
+    if found != manifest.files[name]:
+        raise DamagedError(f"{source}: content differs from its checksum: there is no backup of it now")
+
+
+@contextlib.contextmanager
+def _new_folder(out: Path, manifest: Manifest) -> Iterator[Path]:
+    """Yield a folder beside `out` that becomes an index and takes the name if the block ends well."""
+    target = out.resolve()
+    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+        raise IndexesError(f"{out} is there already: name a folder that is not, or an empty one")
+    writing.make_folder(target.parent)
+    folder = _beside(target)
+    folder.mkdir()
+    copied = [name for name in manifest.files if ownership.is_encoder_file(name)]
+    try:
+        with ownership.claim(folder, copied):
+            for name in manifest.files:
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            yield folder
+            for path in folder.rglob("*/"):
+                writing.sync(path)
+            storage.replace_manifest(folder, manifest)
+        folder.rename(target)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)  # where it keeps this name
+    writing.sync(target.parent)
+
+
+@contextlib.contextmanager
+def _new_file(out: Path) -> Iterator[writing.DurableFile]:
+    """Yield a file beside `out` that takes the name if the block ends well."""
+    target = out.resolve()
+    if target.exists():
+        raise IndexesError(f"{out} is there already: choose another name, or delete it")
+    writing.make_folder(target.parent)
+    part = _beside(target)
+    try:
+        with writing.DurableFile(part) as file:
+            yield file
+        part.rename(target)
+    finally:
+        part.unlink(missing_ok=True)
+    writing.sync(target.parent)
+
+
+def _beside(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{os.getpid()}.partial")
+
+
+def _link_or_copy(source: Path, file: IO[bytes], target: Path) -> FileRecord:
+    """Hard-link a file that is open as `file`, or copy it; return what the target holds."""
+    try:
+        target.hardlink_to(source)
+    except OSError as e:
+        if e.errno not in NO_LINKS:
+            raise
+        return writing.write_durably(target, _blocks(file))
+    return storage.record_of(target)
+
+
+def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+    while block := file.read(BLOCK):
+        yield block
+
+
+class _Summed:
+    """A file that is read once, and the checksum of what was read."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self.digest = file, xxhash.xxh3_128()
+
+    def read(self, size: int = -1) -> bytes:
+        """Read bytes."""
+        data = self._file.read(size)
+        self.digest.update(data)
+        return data
+
+
+def _write_tar(
+    directory: Path,
+    manifest: Manifest,
+    files: Mapping[str, IO[bytes]],
+    target: IO[bytes] | writing.DurableFile,
+) -> None:
+    data = manifests.dump(manifest)
+    with tarfile.open(fileobj=cast("IO[bytes]", target), mode="w|", format=tarfile.PAX_FORMAT) as tar:
+        tar.addfile(_member(manifests.NAME, len(data)), BytesIO(data))
+        for name, file in files.items():
+            size, summed = manifest.files[name].bytes, _Summed(file)
+            if os.fstat(file.fileno()).st_size != size:
+                raise DamagedError(f"{directory / name}: its size differs from its record")
+            tar.addfile(_member(name, size), summed)
+            _check(directory / name, FileRecord(size, summed.digest.hexdigest()), manifest, name)
+
+
+def _member(name: str, size: int) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode = size, 0o644
+    return member
+
+
+def _unpack(tar: tarfile.TarFile, directory: Path, name: str) -> Manifest:
+    manifest = _read_manifest(tar, name)
+    _check_names(name, manifest)
+    missing = dict(manifest.files)
+    with _new_folder(directory, manifest) as folder:
+        while member := tar.next():
+            record = missing.pop(member.name, None)
+            if record is None or not _is_plain(member) or member.size != record.bytes:
+                raise DamagedError(
+                    f"{name} is no backup of ours: it should not hold {member.name!r} like this"
+                )
+            content = tar.extractfile(member)
+            assert content is not None
+            if writing.write_durably(folder / member.name, _blocks(content)) != record:
+                raise DamagedError(f"{name} is damaged: {member.name} differs from its checksum")
+        if missing:
+            raise DamagedError(f"{name} is damaged: it lacks {min(missing)}")
+    return manifest
+
+
+def _is_plain(member: tarfile.TarInfo) -> bool:
+    return member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not member.issparse()
+
+
+def _read_manifest(tar: tarfile.TarFile, name: str) -> Manifest:
+    """Read the first member of an archive."""
+    member = tar.next()
+    if (
+        member is None
+        or member.name != manifests.NAME
+        or not _is_plain(member)
+        or member.size > MOST_MANIFEST
+    ):
+        raise DamagedError(f"{name} is no backup of ours: it does not begin with {manifests.NAME}")
+    content = tar.extractfile(member)
+    assert content is not None
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, manifests.NAME).write_bytes(content.read())
+        try:
+            return manifests.load(Path(folder))
+        except IndexesError as e:
+            raise DamagedError(f"{name} is damaged: {str(e).replace(folder, name)}") from None

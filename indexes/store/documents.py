@@ -1,0 +1,252 @@
+"""The documents' own text on the disk: one folder of immutable files a commit.
+
+`documents.jsonl` holds a JSON object a line (id, text, title, metadata), `offsets.i64` where each line begins
+(int64, one more than lines), `ids.txt` the ids alone, `vectors.f32` the normalised vectors (float32 rows).
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import functools
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import orjson
+
+from indexes.disk import faults
+from indexes.disk.reading import REMEDY, check_length, map_file
+from indexes.disk.writing import FileRecord, sync, write_durably
+from indexes.interface import (
+    BadDocumentError,
+    DamagedError,
+    Document,
+    Mask,
+    Matrix,
+    Metadata,
+    RowArray,
+)
+from indexes.rows import Rows, name_some
+from indexes.store import files as storage
+from indexes.store.document_checks import read_document, read_ids, read_offsets
+from indexes.store.files import SEGMENTS
+from indexes.store.records import Manifest, Segment
+
+Parts = Iterable[bytes | memoryview]
+
+
+def storable(document: Document) -> Document:
+    """Return the document as it will be read back, so that filters see the same now and later."""
+    try:
+        (document.text + document.title).encode()
+        if not document.metadata:
+            return document
+        metadata = orjson.loads(orjson.dumps(dict(document.metadata), option=orjson.OPT_NON_STR_KEYS))
+    except (TypeError, UnicodeEncodeError) as e:
+        raise BadDocumentError(f"document {document.id!r} cannot be stored: {e}") from None
+    return dataclasses.replace(document, metadata=metadata)
+
+
+def write_segment(
+    directory: Path,
+    name: str,
+    documents: Sequence[Document],
+    vectors: Sequence[Matrix],
+    after: Sequence[str] = (),
+) -> dict[str, FileRecord]:
+    """Write documents (and their vectors, as blocks) durably, behind those of the segments `after`.
+
+    Returns the files' records.
+    """
+    earlier = [directory / SEGMENTS / segment for segment in after]
+    lengths: list[int] = []
+    content: dict[str, Parts] = {
+        "documents.jsonl": itertools.chain(_blocks(earlier, "documents.jsonl"), _lines(documents, lengths)),
+        "offsets.i64": _offsets(earlier, lengths),  # read after the lines were written
+        "ids.txt": _ids(earlier, [d.id for d in documents]),
+    }
+    if vectors or any((old / "vectors.f32").exists() for old in earlier):
+        new = (np.ascontiguousarray(block, dtype="<f4").data for block in vectors)
+        content["vectors.f32"] = itertools.chain(_blocks(earlier, "vectors.f32"), new)
+    return _write_folder(directory, name, content)
+
+
+def copy_segment(
+    directory: Path, name: str, segments: Sequence[Segment], ids: Sequence[str], live: Mask
+) -> dict[str, FileRecord]:
+    """Write the rows of `segments` that `live` [rows] marks as one new segment; `ids` are those of all rows.
+
+    Nothing is decoded, and hardly any memory is taken: runs of live rows are copied from mapped files.
+    """
+    folders = [directory / SEGMENTS / s.name for s in segments]
+    offsets = [np.fromfile(f / "offsets.i64", dtype="<i8") for f in folders]
+    parts = np.split(live, np.cumsum([s.rows for s in segments])[:-1])
+    kept = [(f, o, list(_runs(part))) for f, o, part in zip(folders, offsets, parts, strict=True)]
+    lengths = np.concatenate([np.diff(o)[part] for o, part in zip(offsets, parts, strict=True)])
+    content: dict[str, Parts] = {
+        "documents.jsonl": (
+            memoryview(map_file(f / "documents.jsonl"))[o[a] : o[b]] for f, o, runs in kept for a, b in runs
+        ),
+        "offsets.i64": [np.concatenate([[0], np.cumsum(lengths)]).astype("<i8").data],
+        "ids.txt": ["\n".join(itertools.compress(ids, live.tolist())).encode()],
+    }
+    if (folders[0] / "vectors.f32").exists():
+        content["vectors.f32"] = (
+            _vectors(f).reshape(len(o) - 1, -1)[a:b].data for f, o, runs in kept for a, b in runs
+        )
+    return _write_folder(directory, name, content)
+
+
+def _runs(live: Mask) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of each run of true values."""
+    edges = np.flatnonzero(np.diff(live, prepend=False, append=False))
+    yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
+
+
+def _write_folder(directory: Path, name: str, content: Mapping[str, Parts]) -> dict[str, FileRecord]:
+    folder = directory / SEGMENTS / name
+    folder.mkdir(parents=True, exist_ok=True)
+    records = {}
+    for file, parts in content.items():
+        faults.point("segment.file")
+        records[f"{SEGMENTS}/{name}/{file}"] = write_durably(folder / file, parts)
+    for path in (folder, folder.parent, directory):
+        sync(path)
+    return records
+
+
+def _blocks(folders: Sequence[Path], name: str) -> Iterator[bytes]:
+    for folder in folders:
+        with (folder / name).open("rb") as file:
+            while block := file.read(1 << 22):
+                yield block
+
+
+def _lines(documents: Sequence[Document], lengths: list[int]) -> Iterator[bytes]:
+    """Yield each document's line and note its length: all lines at once would take the corpus's size again."""
+    for d in documents:
+        line = orjson.dumps(
+            {"id": d.id, "text": d.text, "title": d.title, "metadata": d.metadata},
+            option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS,
+        )
+        lengths.append(len(line))
+        yield line
+
+
+def _offsets(earlier: Sequence[Path], lengths: Iterable[int]) -> Iterator[memoryview]:
+    """Yield where each line begins, and where the last one ends."""
+    begin = 0
+    for folder in earlier:
+        offsets = np.fromfile(folder / "offsets.i64", dtype="<i8")
+        yield (offsets[:-1] + begin).data
+        begin += int(offsets[-1])
+    yield np.fromiter(itertools.accumulate(lengths, initial=begin), dtype="<i8").data
+
+
+def _ids(earlier: Sequence[Path], ids: Sequence[str]) -> Iterator[bytes]:
+    """Yield the ids, one a line, without a line end behind the last."""
+    for number, folder in enumerate(earlier):
+        if number:
+            yield b"\n"
+        yield from _blocks([folder], "ids.txt")
+    if ids:
+        yield (b"\n" if earlier else b"") + "\n".join(ids).encode()
+
+
+class DocumentStore:
+    """Reads documents by row; the files are mapped, so only what is read takes memory.
+
+    Opening checks ids and offsets; a document is checked when it is read. Raises DamagedError.
+    """
+
+    def __init__(self, directory: Path, segments: Sequence[Segment]) -> None:
+        self._folders = [directory / SEGMENTS / s.name for s in segments]
+        self._firsts = np.cumsum([0, *(s.rows for s in segments)])
+        self._maps = [map_file(f / "documents.jsonl") for f in self._folders]
+        self._offsets = [
+            read_offsets(f / "offsets.i64", s.rows, len(mapped))
+            for f, s, mapped in zip(self._folders, segments, self._maps, strict=True)
+        ]
+
+    @property
+    def rows(self) -> int:
+        """Number of documents, removed ones included."""
+        return int(self._firsts[-1])
+
+    @functools.cached_property
+    def _ids(self) -> list[str]:
+        counts = np.diff(self._firsts).tolist()
+        parts = [read_ids(f / "ids.txt", count) for f, count in zip(self._folders, counts, strict=True)]
+        return parts[0] if len(parts) == 1 else list(itertools.chain.from_iterable(parts))
+
+    def ids(self) -> list[str]:
+        """Return all ids in row order, removed ones included."""
+        return self._ids
+
+    def _all(self) -> Iterator[Document]:
+        ends = zip(self._firsts.tolist(), self._folders, self._maps, self._offsets, strict=False)
+        for first, folder, mapped, offsets in ends:
+            path, ids = folder / "documents.jsonl", self._ids[first : first + len(offsets) - 1]
+            for id_, (start, end) in zip(ids, itertools.pairwise(offsets.tolist()), strict=True):
+                check_length(mapped, path)
+                yield read_document(mapped[start:end], id_, path)
+
+    def metadata(self) -> Iterator[Metadata]:
+        """Yield every row's metadata, in row order."""
+        return (document.metadata for document in self._all())
+
+    def texts(self) -> Iterator[str]:
+        """Yield what is indexed of every row, in row order."""
+        return (document.full_text for document in self._all())
+
+    def vectors(self, dim: int) -> list[Matrix]:
+        """Return all vectors, in row order, as at most one block [rows, dim].
+
+        One segment, as a build and a compaction leave it, is mapped; several are read into one array.
+        """
+        if len(self._folders) < 2:
+            return [_vectors(f).reshape(-1, dim) for f in self._folders]
+        joined = np.empty((self.rows, dim), dtype="<f4")
+        for folder, first, end in zip(self._folders, self._firsts, self._firsts[1:], strict=False):
+            path, part = folder / "vectors.f32", joined[first:end]
+            with path.open("rb") as file:
+                if file.readinto(part.data) != part.nbytes:
+                    raise DamagedError(f"{path} is too short: {REMEDY}")
+        return [joined]
+
+    def __getitem__(self, row: int) -> Document:
+        segment = int(np.searchsorted(self._firsts, row, side="right")) - 1
+        start, end = self._offsets[segment][row - self._firsts[segment] :][:2].tolist()
+        path, mapped = self._folders[segment] / "documents.jsonl", self._maps[segment]
+        check_length(mapped, path)
+        return read_document(mapped[start:end], self._ids[row], path)
+
+
+def _vectors(folder: Path) -> Matrix:
+    return np.memmap(folder / "vectors.f32", dtype="<f4", mode="r")
+
+
+def read_rows(directory: Path, manifest: Manifest, documents: DocumentStore) -> Rows:
+    """Return the generation's ids, removed rows and (read when a filter asks) metadata. Raises DamagedError."""
+    name, ids = manifest.only_file(storage.DELETED), documents.ids()
+    dead = np.fromfile(directory / name, dtype="<i8") if name else np.empty(0, dtype=np.int64)
+    if len(dead) and (dead[0] < 0 or dead[-1] >= len(ids) or (dead[1:] <= dead[:-1]).any()):
+        raise DamagedError(f"{directory / str(name)} does not list rows of this index, ascending: {REMEDY}")
+    _check_unique(directory, ids, dead)
+    rows = Rows()
+    rows.restore(ids, dead, documents.metadata())
+    return rows
+
+
+def _check_unique(directory: Path, ids: Sequence[str], dead: RowArray) -> None:
+    """Raise DamagedError if two live rows have one id; by hashes, since a set of all ids takes much memory."""
+    hashes = np.fromiter(map(hash, ids), dtype=np.int64, count=len(ids))
+    hashes = np.sort(np.delete(hashes, dead))
+    if (hashes[1:] != hashes[:-1]).all():
+        return
+    gone = set(dead.tolist())
+    counts = collections.Counter(id_ for row, id_ in enumerate(ids) if row not in gone)
+    if repeated := [id_ for id_, count in counts.items() if count > 1]:
+        raise DamagedError(f"{directory} holds {name_some(repeated)} more than once: {REMEDY}")

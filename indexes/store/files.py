@@ -1,0 +1,153 @@
+"""Files that survive faults: durable writes, checksums, one writer's lock, the atomic commit, verification.
+
+An index directory is a sequence of committed generations. Files are written once and never changed; a
+generation is the set of files its manifest lists, and replacing the manifest (one rename) commits it. What
+else lies in the data folders is left over from an interrupted writer and is swept by the next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, BinaryIO
+
+import xxhash
+
+from indexes.disk.reading import open_inside
+from indexes.disk.writing import FileRecord, replace_file, sync, write_durably
+from indexes.interface import DamagedError, IndexesError, LockedError
+from indexes.store import manifest as manifests
+from indexes.store.records import Manifest
+
+SEGMENTS, DELETED, TEXT, GRAPH, QUARANTINE, ENCODER, SCRATCH, GENERATIONS = (
+    "segments", "deleted", "text", "graph", "quarantine", "encoder", "scratch", "generations",
+)  # fmt: skip
+FOLDERS = (SEGMENTS, DELETED, TEXT, GRAPH, QUARANTINE, ENCODER, SCRATCH, GENERATIONS)
+LOCK = "lock"
+
+
+@contextlib.contextmanager
+def disk_errors(what: str) -> Iterator[None]:
+    """Turn the operating system's refusals into errors that name the file and the remedy."""
+    try:
+        yield
+    except OSError as e:
+        remedy = {
+            errno.ENOSPC: "free some space and go on with --resume",
+            errno.EDQUOT: "free some space and go on with --resume",
+            errno.EFBIG: "files may not become that large here: raise the limit (`ulimit -f`)",
+            errno.EROFS: "the file system is read-only: choose another directory",
+            errno.EACCES: "check the permissions of the directory",
+        }.get(e.errno or 0, "check the directory and try again")
+        where = f" ({e.filename})" if e.filename else ""
+        raise IndexesError(
+            f"{what} failed: {e.strerror or e}{where}; what was committed before is intact: {remedy}"
+        ) from e
+
+
+def record_of(path: Path) -> FileRecord:
+    """Return the size and checksum of a file as it is on the disk."""
+    with path.open("rb") as file:
+        return _record_of(file)
+
+
+def _record_of(file: BinaryIO) -> FileRecord:
+    digest, size = xxhash.xxh3_128(), 0
+    while block := file.read(1 << 22):
+        digest.update(block)
+        size += len(block)
+    return FileRecord(size, digest.hexdigest())
+
+
+def replace_manifest(directory: Path, manifest: Manifest) -> None:
+    """Commit: put the manifest in place, atomically and durably."""
+    replace_file(directory / manifests.NAME, manifests.dump(manifest))
+
+
+def open_lock(directory: Path, flags: int = 0) -> IO[bytes]:
+    """Open the lock's file itself for reading and writing. Raises IndexesError where it is a link or no file."""
+    path = directory / LOCK
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise IndexesError(
+            f"{path} is not a file of linker's: move it elsewhere, or choose another directory"
+        )
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_NOFOLLOW | flags, 0o666), "r+b")
+
+
+@contextlib.contextmanager
+def write_lock(directory: Path) -> Iterator[None]:
+    """Hold the index for writing. The lock goes with the process, so a killed writer leaves none behind."""
+    path = directory / LOCK
+    with open_lock(directory, os.O_CREAT) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # a drop deletes the file: then this is the lock of an index that is no more
+            if os.fstat(file.fileno()).st_ino != path.stat().st_ino:
+                raise BlockingIOError
+        except (BlockingIOError, FileNotFoundError):
+            raise LockedError(
+                f"another process is writing to {directory}: wait until it has ended, or stop it"
+            ) from None
+        yield
+
+
+def damage(directory: Path, manifest: Manifest) -> list[str]:
+    """Compare every listed file with its record; return one line for each that differs, naming it."""
+    return [
+        line
+        for name, record in sorted(manifest.files.items())
+        if (line := _damage_of(directory, name, record))
+    ]
+
+
+def _damage_of(directory: Path, name: str, expected: FileRecord) -> str | None:
+    path = directory / name
+    try:
+        with open_inside(directory, name) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size != expected.bytes:  # before a byte is read
+                return f"{path}: {size} bytes instead of {expected.bytes}"
+            found = _record_of(file)
+    except FileNotFoundError:
+        return f"{path}: missing"
+    except OSError as e:
+        return f"{path}: cannot be read ({e.strerror})"
+    except DamagedError:
+        return f"{path}: not a regular file of the index's own, but a link, a device, a pipe or a folder"
+    return None if found == expected else f"{path}: content differs from its checksum"
+
+
+def load_checked(directory: Path) -> Manifest:
+    """Read the manifest and check every file it lists, so that a damaged index never answers in silence.
+
+    A writer may replace the generation meanwhile; then the newer one is read.
+    """
+    manifest = manifests.load(directory)
+    while lines := damage(directory, manifest):
+        newer = manifests.load(directory)
+        if newer.generation == manifest.generation:
+            raise DamagedError("; ".join(lines) + ": restore the file from a backup, or rebuild the index")
+        manifest = newer
+    return manifest
+
+
+def own_files(folder: Path) -> list[Path]:
+    """Return a model folder's own files, sorted; what lies in its subfolders is the training's state."""
+    return sorted(path for path in folder.iterdir() if path.is_file())
+
+
+def copy_folder(directory: Path, name: str, folder: Path) -> dict[str, FileRecord]:
+    """Copy a folder's own files durably into the new folder `name` of the index; return their records."""
+    target = directory / name
+    target.mkdir(parents=True, exist_ok=True)
+    files = {
+        f"{name}/{path.name}": write_durably(target / path.name, [path.read_bytes()])
+        for path in own_files(folder)
+    }
+    for made in (target, target.parent, directory):
+        sync(made)
+    return files

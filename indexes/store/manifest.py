@@ -1,0 +1,91 @@
+"""What one committed generation consists of. The manifest is written last: replacing it is the commit."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import orjson
+import xxhash
+
+from indexes.disk.reading import REMEDY, open_inside
+from indexes.disk.writing import FileRecord
+from indexes.interface import DamagedError, FormatVersionError, IndexesError
+from indexes.store import manifest_checks
+from indexes.store.records import READ, BuildRecord, EncoderRecord, Manifest, Segment
+from indexes.store.schema import SchemaError, parse
+
+NAME = "manifest.json"
+MOST_BYTES = 8 << 20  # about 50,000 files
+
+
+def dump(manifest: Manifest) -> bytes:
+    """Serialise: a first line with the checksum of all that follows, so that any flipped byte shows."""
+    body = orjson.dumps(
+        dataclasses.asdict(manifest),
+        option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS,
+    )[1:]
+    if len(body) > MOST_BYTES - 64:
+        raise IndexesError(f"a manifest of {len(body)} bytes is too long to be read: compact the index")
+    return _checked(body)
+
+
+def _checked(body: bytes) -> bytes:
+    return b'{"xxh3": "%s",' % xxhash.xxh3_128_hexdigest(body).encode() + body
+
+
+def load(directory: Path, name: str = NAME) -> Manifest:
+    """Read and check `directory`'s manifest, or one kept under another name.
+
+    Raises IndexesError, DamagedError, FormatVersionError.
+
+    The checksum finds accidents. As whoever writes a manifest can write its checksum too, nothing in it is believed:
+    see manifest_checks.py.
+    """
+    path = directory / name
+    data = _read(directory, name)
+    body = data.partition(b",")[2]
+    if data != _checked(body):
+        raise DamagedError(f"{path} is damaged (its checksum does not match): {REMEDY}")
+    try:
+        values = parse(data)
+        version = values.get("format")
+        if type(version) is int and version not in READ:
+            raise FormatVersionError(
+                f"{path} has format {version}, this version reads {', '.join(map(str, READ))}: "
+                "use the linker that wrote it, or rebuild the index"
+            )
+        manifest_checks.check_values(values)
+        manifest = _from_json(values)
+        manifest_checks.check_consistent(manifest)
+    except SchemaError as e:
+        raise DamagedError(f"{path} is damaged: {e}; {REMEDY}") from None
+    return manifest
+
+
+def _read(directory: Path, name: str) -> bytes:
+    path = directory / name
+    try:
+        with open_inside(directory, name) as file:
+            data = file.read(MOST_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        raise IndexesError(f"{directory} holds no index: build one with `linker index build`") from None
+    except OSError as e:
+        raise IndexesError(f"cannot read {path}: {e.strerror}") from None
+    if len(data) > MOST_BYTES:
+        raise DamagedError(f"{path} is damaged: it is longer than {MOST_BYTES} bytes; {REMEDY}")
+    return data
+
+
+def _from_json(values: dict[str, Any]) -> Manifest:
+    del values["xxh3"]
+    build = values.pop("build")
+    encoder = values.pop("encoder")
+    return Manifest(
+        encoder=EncoderRecord(**encoder) if encoder else None,
+        build=BuildRecord(build["complete"], build["position"], tuple((p, n) for p, n in build["sources"])),
+        segments=tuple(Segment(**s) for s in values.pop("segments")),
+        files={name: FileRecord(**record) for name, record in values.pop("files").items()},
+        **values,
+    )

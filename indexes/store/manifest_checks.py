@@ -1,0 +1,204 @@
+"""What a manifest may say: its paths lead nowhere else, its numbers fit its files, its settings are known ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from indexes.fusion import Fusion
+from indexes.hybrid import MODES
+from indexes.interface import IndexesError
+from indexes.kinds import KINDS, may_have_structure, on_server
+from indexes.store import schema
+from indexes.store.schema import (
+    SchemaError,
+    flag,
+    mapping,
+    number,
+    one_of,
+    optional,
+    record,
+    several,
+    text,
+    whole,
+)
+from indexes.text.analysis import LANGUAGES
+
+if TYPE_CHECKING:
+    from indexes.store.records import Manifest
+
+MOST_ROWS = 1 << 32
+MOST_DIM = 1 << 16
+MOST_FILES = 100_000
+COMMIT = "[0-9]{6,15}"  # of a generation, as it names files and folders
+PART = r"(?!\.{1,2}(?:/|$))[^\0-\x1f\x7f/\\\ud800-\udfff]{1,255}"  # of a path: no "..", nothing that ends it
+FILE = "|".join(
+    (
+        rf"segments/{COMMIT}/(?:documents\.jsonl|offsets\.i64|ids\.txt|vectors\.f32)",
+        rf"deleted/{COMMIT}\.i64",
+        rf"graph/{COMMIT}\.faiss",
+        rf"quarantine/{COMMIT}\.jsonl",
+        rf"text/{COMMIT}/[0-9a-z][0-9a-z.]{{0,99}}",
+        f"encoder/{PART}/{PART}",
+    )
+)
+VECTORS = ("none", *KINDS)
+CHECKSUM = text(32, "[0-9a-f]{32}", "a checksum of 32 hexadecimal digits")
+
+
+def _fusion(value: Any, where: str) -> None:
+    try:
+        fusion = Fusion.from_json(value)
+    except IndexesError as e:
+        raise SchemaError(f"{where}: {e}") from None
+    several(number(0, 1e6), most=2, least=2)(list(fusion.weights), f"{where}.weights")
+    whole(0, schema.MOST)(fusion.k, f"{where}.k")
+
+
+def _source(value: Any, where: str) -> None:
+    """Check for a path, or what tells a corpus from a changed one: its checksum, at first its size."""
+    (whole() if isinstance(value, int) else text(1 << 16))(value, where)
+
+
+VALUES = record(
+    {
+        "xxh3": CHECKSUM,
+        "format": whole(1, schema.MOST),
+        "vectors": one_of(VECTORS),
+        "language": one_of(LANGUAGES),
+        "encoder": optional(record({"name": text(), "fingerprint": text(256), "dim": whole(1, MOST_DIM)})),
+        "generation": whole(),
+        "documents": whole(0, MOST_ROWS),
+        "quarantined": whole(),
+        "segments": several(
+            record({"name": text(15, COMMIT, "a number of six digits"), "rows": whole(1, MOST_ROWS)}),
+            most=MOST_FILES,
+        ),
+        "build": record(
+            {
+                "complete": flag,
+                "position": whole(),
+                "sources": several(several(_source, most=2, least=2), most=MOST_FILES),
+            }
+        ),
+        "search": record(
+            {
+                "mode": one_of(MODES),
+                "fusion": optional(_fusion),
+                "vectors": record(
+                    {"ef": number(1, 1 << 16), "probed": number(1e-9, 1), "refine": number(1e-9, 1 << 16)},
+                    absent=("ef", "probed", "refine"),
+                ),
+            },
+            absent=("mode", "fusion", "vectors"),
+        ),
+        "files": mapping(
+            text(1000, FILE, "the name of a file that an index has"),
+            record({"bytes": whole(), "xxh3": CHECKSUM}),
+            most=MOST_FILES,
+        ),
+        "elastic": record(
+            {
+                "urls": several(text(), most=1000, least=1),
+                "index": text(255),
+                "shards": whole(1, 1024),
+                "replicas": whole(0, 1024),
+            },
+            absent=("urls", "index", "shards", "replicas"),
+        ),
+    },
+    absent=("elastic",),  # manifests written before there was one
+)
+
+
+def check_values(values: Any) -> None:
+    """Raise SchemaError unless a manifest's values have the right keys, types and ranges, and stay inside."""
+    VALUES(values, "it")
+
+
+def check_consistent(manifest: Manifest) -> None:
+    """Raise SchemaError unless counts, sizes and files of a manifest fit together."""
+    for check in (_check_encoder, _check_search, _check_segments, _check_deleted, _check_text, _check_graph):
+        check(manifest)
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise SchemaError(otherwise)
+
+
+def _check_encoder(manifest: Manifest) -> None:
+    encoder, server = manifest.encoder, on_server(manifest.vectors)
+    folders = {name.rpartition("/")[0] for name in manifest.files if name.startswith("encoder/")}
+    if encoder is None:
+        _require(not folders, "it has the files of a model, but no encoder")
+        return
+    _require(manifest.vectors != "none", "it has an encoder, but no vectors")
+    own = {encoder.name} if encoder.name.startswith("encoder/") else set()
+    _require(folders == own, f"its encoder {encoder.name!r} is not the model among its files")
+    _require(bool(manifest.elastic) or not server, "its vectors are on a server that it does not name")
+
+
+def _check_search(manifest: Manifest) -> None:
+    _require(
+        ("mode" in manifest.search) == ("fusion" in manifest.search), "its mode and fusion need each other"
+    )
+    _require(len(manifest.elastic) in (0, 4), "what it says of the server is incomplete")
+
+
+def _check_segments(manifest: Manifest) -> None:
+    names = [segment.name for segment in manifest.segments]
+    _require(len(set(names)) == len(names), "it names a segment twice")
+    _require(
+        manifest.documents <= manifest.rows <= MOST_ROWS,
+        f"it counts {manifest.documents} documents of {manifest.rows}",
+    )
+    listed = {name for name in manifest.files if name.startswith("segments/")}
+    for segment in manifest.segments:
+        for file, size in _sizes(manifest, segment.rows).items():
+            name = f"segments/{segment.name}/{file}"
+            _require(name in listed, f"it does not list {name}")
+            listed.remove(name)
+            found = manifest.files[name].bytes
+            _require(size in (None, found), f"{name} has {found} bytes, but its rows need {size}")
+    _require(not listed, f"it lists {min(listed, default='')}, which belongs to no segment")
+
+
+def _sizes(manifest: Manifest, rows: int) -> dict[str, int | None]:
+    """Return the files of a segment and, where its rows say it, their sizes."""
+    sizes: dict[str, int | None] = {"documents.jsonl": None, "offsets.i64": 8 * (rows + 1), "ids.txt": None}
+    if manifest.encoder:
+        sizes["vectors.f32"] = 4 * rows * manifest.encoder.dim
+    return sizes
+
+
+def _check_deleted(manifest: Manifest) -> None:
+    sizes = [record.bytes for name, record in manifest.files.items() if name.startswith("deleted/")]
+    _require(len(sizes) < 2, "it lists two files of deleted rows")
+    deleted = manifest.rows - manifest.documents
+    _require(
+        sum(sizes) == 8 * deleted, f"it counts {deleted} deleted rows, but lists {sum(sizes)} bytes of them"
+    )
+
+
+def _check_text(manifest: Manifest) -> None:
+    names = [name for name in manifest.files if name.startswith("text/")]
+    folders = {name.rpartition("/")[0] for name in names}
+    _require(len(folders) < 2, "it lists two generations of postings")
+    _require(not names or not manifest.elastic, "it has postings here and on a server")
+    if manifest.format > 1 and not manifest.elastic:
+        _require(bool(names) >= bool(manifest.rows), "it lists no postings")
+        for name in names:
+            file = name.rpartition("/")[2]
+            expected = (
+                f"{manifest.files[name].xxh3}.postings"  # the next commit takes the checksum from the name
+            )
+            _require(file == expected, f"{name} is not named by its checksum")
+
+
+def _check_graph(manifest: Manifest) -> None:
+    graphs = [name for name in manifest.files if name.startswith("graph/")]
+    _require(len(graphs) < 2, "it lists two graphs")
+    _require(
+        not graphs or may_have_structure(manifest.vectors),
+        "it lists a graph, which its vectors have no use for",
+    )

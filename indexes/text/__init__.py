@@ -1,0 +1,1 @@
+"""BM25: analysis, vocabulary, posting lists and their scoring."""

@@ -1,0 +1,226 @@
+"""BM25, embedded: in memory or in a folder, with filters, removal, snapshots."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from indexes.arrays import check_k
+from indexes.disk import faults
+from indexes.disk.writing import link_or_copy
+from indexes.interface import DamagedError, Filter, Hits, IndexesError, Metadata, RowArray, ScoreArray
+from indexes.rows import Rows
+from indexes.text import postings
+from indexes.text.analysis import Analysis
+from indexes.text.postings import Segment
+from indexes.text.scoring import Scorer
+from indexes.text.vocabulary import Lengths, Numbers, QueryTerms, Vocabulary
+
+PENDING = 1 << 23  # tokens held before they become a segment
+BATCH = 1024  # documents indexed anew at a time
+MERGED = 1 << 26  # postings; larger segments are left alone
+
+
+class Bm25Index:
+    """TextIndex and RowSearch. k1 = 1.2, b = .75; a term repeated in the query counts as often as it is there.
+
+    Document lengths above 40 are rounded down to the next of 216 steps (as in Lucene). A removed document is never
+    returned, but counts in the statistics (idf, average length) until the collection is compacted. Searches may run
+    in several threads at once; changes need the index alone. Raises IndexesError for an unknown language,
+    DamagedError.
+    """
+
+    def __init__(
+        self, language: str = "english", directory: Path | None = None, rows: Rows | None = None
+    ) -> None:
+        """Start an index in memory, or live in `directory`; `rows` numbers what is in there already."""
+        if directory is not None:
+            directory.mkdir(parents=True, exist_ok=True)
+        self._start(language, directory, postings.read_folder(directory) if directory else [], rows)
+        self._check_rows()
+
+    def _start(
+        self, language: str, directory: Path | None, segments: list[Segment], rows: Rows | None
+    ) -> None:
+        self._analysis = Analysis(language)
+        self._directory = self._source = directory
+        self._rows = Rows() if rows is None else rows
+        self._segments = segments
+        self._scorer: Scorer | None = None
+        self._vocabulary, self._query_terms = Vocabulary(self._analysis), QueryTerms(self._analysis)
+        self._tokens: list[Numbers] = []
+        self._lengths: list[Lengths] = []
+        self._pending = 0  # tokens
+        self._refusal = ""  # why nothing can be changed
+        self._closed = False
+        self._lock = threading.Lock()
+
+    def _check_rows(self) -> None:
+        """Raise DamagedError unless there are postings for every row."""
+        indexed = sum(s.documents for s in self._segments)
+        if indexed != len(self._rows.ids):
+            raise DamagedError(
+                f"{self._source or 'the BM25 index'} holds {indexed} documents, but there are {len(self._rows.ids)} "
+                "ids: rebuild the index"
+            )
+
+    @classmethod
+    def open(cls, snapshot: Path, rows: Rows, language: str = "english") -> Self:
+        """Open a snapshot for reading; nothing is written into it, and it may be deleted while it is open.
+
+        Raises DamagedError, FileNotFoundError when the folder does not exist.
+        """
+        index = cls.__new__(cls)
+        index._start(language, None, postings.read_folder(snapshot), rows)
+        index._source, index._refusal = snapshot, f"{snapshot} is open for reading only"
+        index._check_rows()
+        return index
+
+    @classmethod
+    def resume(cls, snapshot: Path | None, scratch: Path, rows: Rows, language: str = "english") -> Self:
+        """Go on from a snapshot (None: from nothing) in the empty or absent folder `scratch`, live from now on."""
+        scratch.mkdir(parents=True, exist_ok=True)
+        if any(scratch.iterdir()):
+            raise IndexesError(f"{scratch} is not empty: delete what is in it, or choose another folder")
+        for segment in postings.read_folder(snapshot) if snapshot else ():
+            _link(segment, scratch)
+            faults.point("scratch.linked")
+        return cls(language, scratch, rows)
+
+    @classmethod
+    def rebuilt(
+        cls, texts: Iterable[str], rows: Rows, language: str = "english", directory: Path | None = None
+    ) -> Self:
+        """Index anew the texts of rows that are numbered already, removed ones included.
+
+        Without a directory it is for reading only.
+        """
+        index = cls.__new__(cls)
+        if directory is not None:
+            directory.mkdir(parents=True, exist_ok=True)
+        index._start(language, directory, [], rows)
+        remaining = iter(texts)
+        while batch := list(itertools.islice(remaining, BATCH)):
+            index._make_room()
+            index._take_in(*index._vocabulary.numbers(batch))
+        index._flush()
+        index._check_rows()
+        if directory is None:
+            index._refusal = "it was indexed anew, for reading only"
+            index._vocabulary = Vocabulary(index._analysis)
+        return index
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(
+        self, ids: Sequence[str], texts: Sequence[str], metadata: Sequence[Metadata] | None = None
+    ) -> None:
+        """Add a batch, all or nothing. Raises DuplicateIdError, BadIdError."""
+        self._check_writable()
+        if len(texts) != len(ids) or (metadata is not None and len(metadata) != len(ids)):
+            raise IndexesError(f"{len(ids)} ids, but {len(texts)} texts or another number of metadata")
+        # what can fail first, and `append` refuses bad ids: nothing must leave half a batch behind
+        self._make_room()
+        tokens, lengths = self._vocabulary.numbers(texts)
+        self._rows.append(ids, metadata)
+        self._take_in(tokens, lengths)
+
+    def _make_room(self) -> None:
+        if self._pending >= PENDING or self._vocabulary.full():
+            self._flush()
+
+    def _take_in(self, tokens: Numbers, lengths: Lengths) -> None:
+        if len(lengths):
+            self._tokens.append(tokens)
+            self._lengths.append(lengths)
+            self._pending += len(tokens)
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove a batch, all or nothing. Raises UnknownIdError."""
+        self._check_writable()
+        self._rows.remove(ids)
+
+    def _check_writable(self) -> None:
+        if self._refusal:
+            raise IndexesError(f"the BM25 index cannot be changed: {self._refusal}")
+
+    def commit(self) -> None:
+        """Make changes searchable and, in a folder, files; searches do the former by themselves."""
+        self._committed()
+
+    def _committed(self) -> Scorer:
+        with self._lock:
+            if self._closed:
+                raise IndexesError("the BM25 index is closed")
+            self._flush()
+            self._scorer = self._scorer or Scorer(self._segments)
+            return self._scorer
+
+    def _flush(self) -> None:
+        """Make a segment of what was added, and merge those no larger than it, as a binary counter carries."""
+        if not self._lengths:
+            return
+        first = sum(s.documents for s in self._segments)
+        tokens, lengths = np.concatenate(self._tokens), np.concatenate(self._lengths)
+        new = postings.from_tokens(first, tokens, lengths, self._vocabulary.hashes)
+        kept, total = len(self._segments), new.size
+        while kept and self._segments[kept - 1].size <= min(total, MERGED - total):
+            kept -= 1
+            total += self._segments[kept].size
+        part = [*self._segments[kept:], new]
+        segment = postings.merged(part) if len(part) > 1 else new
+        if self._directory is not None:
+            segment = postings.write(segment, self._directory)
+        self._segments, self._scorer = [*self._segments[:kept], segment], None
+        self._tokens, self._lengths, self._pending = [], [], 0
+        for old in part[:-1]:
+            if old.path is not None and old.path != segment.path:
+                old.path.unlink(
+                    missing_ok=True
+                )  # what has it mapped keeps it; a snapshot has a link of its own
+        if self._vocabulary.full():
+            self._vocabulary = Vocabulary(self._analysis)
+
+    def close(self) -> None:
+        """End the use of the index; changes since the last commit may be lost."""
+        with self._lock:
+            self._closed, self._refusal = True, "it is closed"
+            self._segments, self._scorer = [], None
+
+    def snapshot(self, target: Path) -> None:
+        """Make the folder `target` an immutable copy of the last commit, of hard links where possible.
+
+        Of what was added since, it may hold what has filled a segment by itself: commit first.
+        A file is named by its content's checksum: what an earlier snapshot has under the same name is the same.
+        """
+        if self._directory is None:
+            raise IndexesError("only an index that lives in a folder has snapshots: give it a directory")
+        target.mkdir(exist_ok=True)
+        for segment in self._segments:
+            _link(segment, target)
+            faults.point("text.linked")
+
+    def search(self, texts: Sequence[str], k: int, where: Filter | None = None) -> list[Hits]:
+        """Return the best documents of each query, at most k; equal scores come in row order."""
+        check_k(k)
+        return self._rows.hits(*self.search_rows(texts, min(k, len(self) or 1), where))
+
+    def search_rows(
+        self, queries: Sequence[str], k: int, where: Filter | None = None
+    ) -> tuple[RowArray, ScoreArray]:
+        """Return rows and scores, both [n, k], filled with −1 and −inf."""
+        check_k(k)
+        scorer = self._committed()
+        terms = [self._query_terms.of(query) for query in queries]
+        return scorer.best(terms, k, self._rows.mask(where))
+
+
+def _link(segment: Segment, folder: Path) -> None:
+    assert segment.path is not None
+    link_or_copy(segment.path, folder / segment.path.name)

@@ -1,0 +1,169 @@
+/* BM25's inner loops: the best rows of each query by the postings of one segment (indexes/text/scoring.py says what is
+   computed, and does the same by numpy where this is not built), and the pieces of texts by number
+   (indexes/text/vocabulary.py). */
+
+#include <stdint.h>
+#include <string.h>
+
+#define VERSION 3    /* of the functions' arguments, as native.py calls them */
+#define BLOCK 4096   /* rows whose sums are held at a time: they fit the first cache */
+#define TABLED 8     /* counts below this have their factor in the table */
+#if defined(__x86_64__) && defined(__GNUC__)
+#define BEST_OF __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define BEST_OF
+#endif
+
+int64_t version(void) { return VERSION; }
+
+/* Let a key into a heap of the k largest, whose root is the least of them. */
+static void replace_least(uint64_t *heap, int64_t k, uint64_t key) {
+    int64_t at = 0;
+    for (int64_t child = 1; child < k; child = 2 * at + 1) {
+        if (child + 1 < k && heap[child + 1] < heap[child]) child++;
+        if (heap[child] >= key) break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = key;
+}
+
+/* The sum that a row must exceed to be worth a look: a little below the least kept, which was rounded to a float. */
+static int64_t bar(const uint64_t *heap) {
+    const uint32_t bits = heap[0] >> 32;
+    float least;
+    memcpy(&least, &bits, sizeof least);
+    return (int64_t)(least * (1 - 0x1p-22));
+}
+
+/* Offer a block's rows to the heap. A key is the bits of the sum as a float, which order as the floats do, and the
+   complement of the row: of equal scores the lower row is kept. */
+BEST_OF static void collect(const int64_t *sums, int64_t rows, int64_t first, const uint8_t *allowed, int64_t k,
+                            uint64_t *heap) {
+    int64_t least = bar(heap);
+    for (int64_t j = 0; j < rows; j += 64) {
+        int64_t most = 0;
+        for (int l = 0; l < 64; l++) most = sums[j + l] > most ? sums[j + l] : most;
+        if (most <= least) continue;
+        for (int64_t row = j; row < j + 64 && row < rows; row++) {
+            if (sums[row] <= least || (allowed && !allowed[row])) continue;
+            const float sum = (float)sums[row];
+            uint32_t bits;
+            memcpy(&bits, &sum, sizeof bits);
+            const uint64_t key = (uint64_t)bits << 32 | (uint32_t)~(first + row);
+            if (key <= heap[0]) continue;
+            replace_least(heap, k, key);
+            least = bar(heap);
+        }
+    }
+}
+
+/* For each query add up the factors of its terms by row, and keep the k best rows in its heap.
+
+   rows, counts: of all postings; lengths: a byte a row, padded to a whole block; first: the segment's first row, with
+   which allowed (may be absent) begins; norm [256] and factor [TABLED][256]: by length. Query q has the terms
+   first_term[q] to first_term[q + 1], each with a weight; places [3][width]: where a term's postings begin and end, and
+   room for how far they are read. */
+void search(const uint32_t *rows, const uint16_t *counts, const uint8_t *lengths, int64_t documents, int64_t first,
+            const float *norm, const float *factor, const uint8_t *allowed, int64_t queries, const int64_t *first_term,
+            int64_t *places, int64_t width, const float *weight, int64_t k, uint64_t *heap) {
+    int64_t sums[BLOCK];
+    for (int64_t q = 0; q < queries; q++, heap += k) {
+        const int64_t terms = first_term[q + 1] - first_term[q];
+        const int64_t *from = places + first_term[q], *end = from + width;
+        int64_t *at = places + 2 * width + first_term[q];
+        memcpy(at, from, sizeof(*at) * terms);
+        for (;;) {
+            uint32_t next = UINT32_MAX;
+            for (int64_t t = 0; t < terms; t++)
+                if (at[t] < end[t] && rows[at[t]] < next) next = rows[at[t]];
+            if (next >= documents) break;
+            const int64_t base = next / BLOCK * BLOCK, limit = base + BLOCK;
+            const uint8_t *length = lengths + base;
+            memset(sums, 0, sizeof sums);
+            for (int64_t t = 0; t < terms; t++) {
+                const float w = weight[first_term[q] + t];
+                int64_t p = at[t];
+                for (; p < end[t] && rows[p] < limit; p++) {
+                    const uint32_t row = rows[p] & (BLOCK - 1); /* never outside, whatever the file says */
+                    const uint16_t n = counts[p];
+                    const float f = n < TABLED ? factor[n * 256 + length[row]] : n / (n + norm[length[row]]);
+                    sums[row] += (int64_t)(w * f) + 1;
+                }
+                at[t] = p;
+            }
+            collect(sums, documents - base < BLOCK ? documents - base : BLOCK, first + base,
+                    allowed ? allowed + base : 0, k, heap);
+        }
+    }
+}
+
+/* Mix a piece's bytes into 64 bits, never 0: a product of 128 bits folded in two, eight bytes at a time. The seed is
+   secret, so that nobody can write texts whose words collide. */
+static uint64_t mixed(const uint8_t *piece, int64_t bytes, uint64_t seed) {
+    uint64_t state = seed ^ (uint64_t)bytes;
+    for (int64_t i = 0; i < bytes; i += 8) {
+        uint64_t part = 0;
+        memcpy(&part, piece + i, bytes - i < 8 ? bytes - i : 8);
+        const unsigned __int128 product = (unsigned __int128)(state ^ part ^ 0xd6e8feb86659fd93) * 0xa0761d6478bd642f;
+        state = (uint64_t)product ^ (uint64_t)(product >> 64);
+    }
+    const unsigned __int128 product = (unsigned __int128)(state ^ seed ^ 0xe7037ed1a0b428db) * 0x8ebc6af09c88c6e3;
+    return ((uint64_t)product ^ (uint64_t)(product >> 64)) | 1;
+}
+
+/* The bytes of a separator at a place of UTF-8, 0 in a piece: what is no ASCII letter or digit, U+2000 to U+206F, and
+   the no-break space. Other separators join pieces, which are then analysed as one. */
+static int64_t separator(const uint8_t *text, int64_t left) {
+    const uint8_t c = *text;
+    if (c < 128) return !((c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z'));
+    if (c == 0xe2 && left > 2 && (text[1] == 0x80 || (text[1] == 0x81 && text[2] <= 0xaf))) return 3;
+    return c == 0xc2 && left > 1 && text[1] == 0xa0 ? 2 : 0;
+}
+
+/* Look up the pieces of texts, each ended by a byte 255, in a table [slots, a power of two] of hashes and numbers. An
+   unknown piece is listed by place, hash, begin and end. Return how many pieces there are, at most one in two bytes;
+   ends: their number up to the end of each text. */
+int64_t number(const uint8_t *text, int64_t bytes, const uint64_t *hashes, const int32_t *numbers, int64_t slots,
+               int64_t seed, int32_t *found, int64_t *ends, int64_t *unknown, int64_t *unknowns) {
+    int64_t pieces = 0, listed = 0;
+    for (int64_t begin = 0; begin < bytes;) {
+        if (text[begin] == 255) {
+            *ends++ = pieces;
+            begin++;
+            continue;
+        }
+        const int64_t skip = separator(text + begin, bytes - begin);
+        if (skip) {
+            begin += skip;
+            continue;
+        }
+        int64_t end = begin + 1;
+        while (end < bytes && text[end] != 255 && !separator(text + end, bytes - end)) end++;
+        const uint64_t hash = mixed(text + begin, end - begin, (uint64_t)seed);
+        uint64_t slot = hash >> 8 & (slots - 1);
+        while (hashes[slot] && hashes[slot] != hash) slot = (slot + 1) & (slots - 1);
+        found[pieces] = numbers[slot];
+        if (!hashes[slot]) {
+            const int64_t entry[4] = {pieces, (int64_t)hash, begin, end};
+            memcpy(unknown + 4 * listed++, entry, sizeof entry);
+        }
+        pieces++;
+        begin = end;
+    }
+    *unknowns = listed;
+    return pieces;
+}
+
+/* Enter hashes and their numbers into a table that has room; what is there already stays. */
+void enter(const uint64_t *new_hashes, const int32_t *new_numbers, int64_t count, uint64_t *hashes, int32_t *numbers,
+           int64_t slots) {
+    for (int64_t i = 0; i < count; i++) {
+        if (!new_hashes[i]) continue;
+        uint64_t slot = new_hashes[i] >> 8 & (slots - 1);
+        while (hashes[slot] && hashes[slot] != new_hashes[i]) slot = (slot + 1) & (slots - 1);
+        if (hashes[slot]) continue;
+        hashes[slot] = new_hashes[i];
+        numbers[slot] = new_numbers[i];
+    }
+}

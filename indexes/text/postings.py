@@ -1,0 +1,255 @@
+"""Postings: which terms stand in which rows how often, in segments that are written once and never changed.
+
+A segment covers consecutive rows. Its terms are known by their 64-bit xxh3, ascending (that two of ten million terms
+share one has a chance of three in a million). A term's postings are its rows, ascending, each with a count to 65,535.
+A row's length is a byte, as in Lucene: exact below 40, then the next lower of 216 steps.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from indexes.disk.reading import check_length, give_back, map_file, mapping_of
+from indexes.interface import DamagedError, IndexesError
+
+SUFFIX = ".postings"
+NAME = re.compile(rf"[0-9a-f]{{32}}\{SUFFIX}")
+BLOCK = 4096  # rows; as in postings.c, which reads lengths by whole blocks
+MAGIC = b"postings"
+HEAD = 64  # bytes
+MOST_COUNT = 65_535
+MOST_TOKENS = 1 << 48  # in a segment whose counts were cut
+CHUNK = 1 << 22  # postings copied at a time by a merge
+
+Array = npt.NDArray[Any]
+
+
+def _step(byte: int) -> int:
+    """Return the length that a byte stands for (Lucene's SmallFloat.byte4ToInt)."""
+    if byte < 24:
+        return byte
+    code = byte - 24
+    shift = (code >> 3) - 1
+    return 24 + (code & 7 if shift < 0 else (code & 7 | 8) << shift)
+
+
+LENGTHS = np.array([_step(byte) for byte in range(256)], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Postings of the rows `first` … `first + documents − 1`; rows in the arrays count from 0.
+
+    terms: uint64 [T], ascending. starts: int64 [T + 1]; term t has the postings starts[t] … starts[t + 1] − 1.
+    rows: uint32 [P]. counts: uint16 [P]. lengths: uint8, padded to a whole block. tokens: of all rows together.
+    """
+
+    first: int
+    documents: int
+    tokens: int
+    terms: Array
+    starts: Array
+    rows: Array
+    counts: Array
+    lengths: Array
+    path: Path | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of postings."""
+        return len(self.rows)
+
+
+def from_tokens(first: int, tokens: Array, lengths: Array, hashes: Array) -> Segment:
+    """Make a segment of documents in sequence: `tokens` numbers all their terms, `lengths` counts each one's.
+
+    `hashes` [number] uint64 gives a term's hash by its number.
+    """
+    used = np.zeros(len(hashes), dtype=bool)
+    used[tokens] = True
+    numbers = np.flatnonzero(used)
+    terms, places = np.unique(hashes[numbers], return_inverse=True)
+    rank = np.zeros(len(hashes), dtype=np.uint64)
+    rank[numbers] = places
+    keys = rank[tokens]
+    keys <<= np.uint64(32)
+    keys |= np.repeat(np.arange(len(lengths), dtype=np.uint64), lengths)
+    keys.sort()
+    edges = (
+        np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
+        if len(keys)
+        else np.empty(0, np.int64)
+    )
+    counts = np.minimum(np.diff(np.append(edges, len(keys))), MOST_COUNT).astype(np.uint16)
+    found = keys[edges]
+    starts = np.searchsorted(found >> np.uint64(32), np.arange(len(terms) + 1, dtype=np.uint64))
+    return Segment(
+        first,
+        len(lengths),
+        len(tokens),
+        terms,
+        starts.astype(np.int64),
+        found.astype(np.uint32),  # the lower half
+        counts,
+        _bytes_of(lengths),
+    )
+
+
+def _bytes_of(lengths: Array) -> Array:
+    found = (np.searchsorted(LENGTHS, lengths, side="right") - 1).astype(np.uint8)
+    return _padded(found)
+
+
+def _padded(lengths: Array) -> Array:
+    return np.pad(lengths, (0, -len(lengths) % BLOCK))
+
+
+def merged(segments: Sequence[Segment]) -> Segment:
+    """Return one segment for consecutive ones."""
+    terms = np.unique(np.concatenate([s.terms for s in segments]))
+    sizes = np.zeros(len(terms) + 1, dtype=np.int64)
+    places = [np.searchsorted(terms, s.terms) for s in segments]
+    for segment, place in zip(segments, places, strict=True):
+        sizes[place + 1] += np.diff(segment.starts)
+    starts = np.cumsum(sizes)
+    rows, counts = np.empty(starts[-1], dtype=np.uint32), np.empty(starts[-1], dtype=np.uint16)
+    free = starts[:-1].copy()  # where a term's next postings go
+    for segment, place in zip(segments, places, strict=True):
+        shift = segment.first - segments[0].first
+        for low, high in _chunks(segment.starts):
+            here = slice(segment.starts[low], segment.starts[high])
+            held = np.diff(segment.starts[low : high + 1])
+            offset = free[place[low:high]] - segment.starts[low:high]
+            target = np.repeat(offset, held) + np.arange(here.start, here.stop)
+            rows[target] = segment.rows[here] + np.uint32(shift)
+            counts[target] = segment.counts[here]
+        free[place] += np.diff(segment.starts)
+    lengths = np.concatenate([s.lengths[: s.documents] for s in segments])
+    return Segment(
+        segments[0].first,
+        len(lengths),
+        sum(s.tokens for s in segments),
+        terms,
+        starts,
+        rows,
+        counts,
+        _padded(lengths),
+    )
+
+
+def _chunks(starts: Array) -> Iterable[tuple[int, int]]:
+    """Yield ranges of terms with about CHUNK postings each."""
+    low = 0
+    while low < len(starts) - 1:
+        high = int(np.searchsorted(starts, starts[low] + CHUNK, side="right")) - 1
+        high = max(high, low + 1)
+        yield low, high
+        low = high
+
+
+def write(segment: Segment, folder: Path) -> Segment:
+    """Write a segment under the name of its content's checksum, and return it as `read` does."""
+    numbers = (segment.first, segment.documents, segment.tokens, len(segment.terms), segment.size)
+    head = MAGIC + np.array(numbers, dtype="<u8").tobytes()
+    parts: list[bytes | memoryview] = [head.ljust(HEAD, b"\0"), *(_little(segment, name) for name in PARTS)]
+    digest = xxhash.xxh3_128()
+    temporary = folder / "postings.tmp"
+    with temporary.open("wb", buffering=1 << 20) as file:
+        for part in parts:
+            file.write(part)
+            digest.update(part)
+    path = folder / f"{digest.hexdigest()}{SUFFIX}"
+    temporary.replace(path)
+    return read(path)
+
+
+PARTS = {"terms": "<u8", "starts": "<i8", "rows": "<u4", "counts": "<u2", "lengths": "|u1"}
+
+
+def _little(segment: Segment, name: str) -> memoryview:
+    return np.ascontiguousarray(getattr(segment, name), dtype=PARTS[name]).data
+
+
+def read(path: Path) -> Segment:
+    """Map a segment's file and check it, content included. Raises DamagedError."""
+    data = map_file(path)
+    size = len(data)
+    if size < HEAD or data[: len(MAGIC)] != MAGIC:
+        raise _damaged(path)
+    first, documents, tokens, terms, postings = np.frombuffer(data, "<u8", 5, len(MAGIC)).tolist()
+    counts = (terms, terms + 1, postings, postings, documents + -documents % BLOCK)
+    kinds = [np.dtype(kind) for kind in PARTS.values()]
+    if size != HEAD + sum(n * kind.itemsize for n, kind in zip(counts, kinds, strict=True)):
+        raise _damaged(path)
+    offsets = itertools.accumulate(
+        (n * kind.itemsize for n, kind in zip(counts, kinds, strict=True)), initial=HEAD
+    )
+    arrays = {
+        name: np.frombuffer(data, kind, n, offset)
+        for name, kind, n, offset in zip(PARTS, kinds, counts, offsets, strict=False)
+    }
+    segment = Segment(first, documents, tokens, **arrays, path=path)
+    if not (_ordered(segment) and _counted(segment)):
+        raise _damaged(path)
+    give_back(data)
+    return segment
+
+
+def _ordered(segment: Segment) -> bool:
+    """Say whether terms ascend, their postings follow each other, and the rows of each ascend and exist."""
+    starts, terms, rows = segment.starts, segment.terms, segment.rows
+    ends = starts[0] == 0 and starts[-1] == segment.size
+    if not ends or (starts[1:] <= starts[:-1]).any() or (terms[1:] <= terms[:-1]).any():
+        return False
+    for begin in range(0, segment.size, CHUNK):
+        part = rows[begin : begin + CHUNK + 1]  # with the next part's first
+        low, high = np.searchsorted(starts, [begin + 1, begin + len(part)]).tolist()
+        later = part[1:] > part[:-1]
+        later[starts[low:high] - begin - 1] = True  # a term's first row follows another term's
+        if not later.all() or part.max() >= segment.documents:
+            return False
+    return True
+
+
+def _counted(segment: Segment) -> bool:
+    """Say whether every posting counts at least 1, and all together as many tokens as the head says."""
+    counted, most = 0, 0
+    for begin in range(0, segment.size, CHUNK):
+        part = segment.counts[begin : begin + CHUNK]
+        if not part.all():
+            return False
+        counted, most = counted + int(part.sum(dtype=np.int64)), max(most, int(part.max()))
+    return counted == segment.tokens or (most == MOST_COUNT and counted < segment.tokens <= MOST_TOKENS)
+
+
+def read_folder(folder: Path) -> list[Segment]:
+    """Return a folder's segments in row order. Raises DamagedError, FileNotFoundError without the folder."""
+    names = [p for p in folder.iterdir() if NAME.fullmatch(p.name)]
+    segments = sorted((read(p) for p in names), key=lambda s: s.first)
+    row = 0
+    for segment in segments:
+        if segment.first != row:
+            raise DamagedError(
+                f"{folder} lacks the postings of row {row}: restore them, or rebuild the index"
+            )
+        row += segment.documents
+    return segments
+
+
+def check_lengths(segments: Sequence[Segment]) -> None:
+    """Raise DamagedError if the file of a segment is shorter now than it was when it was mapped."""
+    for segment in segments:
+        check_length(mapping_of(segment.lengths), segment.path)
+
+
+def _damaged(path: Path) -> IndexesError:
+    return DamagedError(f"{path} is damaged or incomplete: restore it, or rebuild the index")

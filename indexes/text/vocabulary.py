@@ -1,0 +1,200 @@
+"""Terms by number while an index is written, and by hash when it is searched, with what the analysis said remembered.
+
+Analysing a word costs a microsecond or more, looking it up a twentieth; texts repeat their words. So a text is cut
+where no language continues a word (SEPARATED), and each piece that was not seen before goes through the analysis alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from array import array
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from indexes import native
+from indexes.text.analysis import LONGEST, Analysis, encodable
+
+# What is between these, no analysis joins: punctuation and symbols that are no letter, mark or number in any script.
+SEPARATED = re.compile(
+    "[^\x00-/:-@[-`{-\xa9\xab-\xb1\xb4\xb6-\xb8\xbb\xbf\xd7\xf7\u060c\u060d\u061b\u061f\u066a-\u066d\u06d4\u0964\u0965"
+    "\u2000-\u206f\u20a0-\u20c0\u2190-\u23ff\u3000-\u3004\u3008-\u3020\u30fb\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40"
+    "\uff5b-\uff65\U0001f300-\U0001f64f\U0001f680-\U0001f6ff]+"
+)
+ASCII = "".join(c if c.isalnum() else " " for c in map(chr, range(128)))  # the same, as a table
+MOST = 500_000  # pieces remembered, and terms
+MOST_OF_QUERIES = 50_000  # pieces
+PART = 1 << 20  # characters looked up at a time
+
+Numbers = npt.NDArray[np.int32]
+Lengths = npt.NDArray[np.int64]
+
+
+def pieces(text: str) -> list[str]:
+    """Cut a prepared text where no language continues a word."""
+    return text.translate(ASCII).split() if text.isascii() else SEPARATED.findall(text)
+
+
+def term_hash(term: str) -> int:
+    """Return the number of 64 bits by which postings know a term."""
+    return xxhash.xxh3_64_intdigest(term.encode("utf-8"))
+
+
+class Vocabulary:
+    """Terms by number, in order of appearance."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self._analysis = analysis
+        self._number: dict[str, int] = {}  # of a term
+        self._hashes = array("Q")  # of terms, by number
+        self._several: list[list[int]] = []  # terms of pieces that have none or more than one
+        self._held = 0  # terms in these
+        self._pieces: dict[str, int] = {}  # piece → its term's number, or −n − 1 for several[n]
+        # the same by the pieces' hashes, where that is compiled
+        self._table = Table() if native.load_postings() is not None else None
+
+    def numbers(self, texts: Sequence[str]) -> tuple[Numbers, Lengths]:
+        """Return the numbers of all texts' terms, in order, and how many each text has."""
+        prepared = [self._analysis.prepare(text) for text in texts]
+        parts = [self._of_part(part) for part in _parts(prepared)]
+        if len(parts) == 1:
+            return parts[0]
+        tokens, lengths = zip(*parts, strict=True)
+        return np.concatenate(tokens), np.concatenate(lengths)
+
+    def _of_part(self, texts: Sequence[str]) -> tuple[Numbers, Lengths]:
+        if self._table is not None:
+            found, ends = self._table.look_up(texts, self._number_of)
+        else:
+            cut = [pieces(text) for text in texts]
+            ends = np.cumsum([len(c) for c in cut], dtype=np.int64)
+            found = np.array([self._known(p) for c in cut for p in c], dtype=np.int32)
+        return self._expanded(found, ends)
+
+    def _known(self, piece: str) -> int:
+        number = self._pieces.get(piece)
+        if number is None:
+            number = self._pieces[piece] = self._number_of(piece)
+        return number
+
+    def _number_of(self, piece: str) -> int:
+        numbers = [self._numbered(term) for term in self._analysis.analyzer.analyze(encodable(piece))]
+        if len(numbers) == 1:
+            return numbers[0]
+        self._several.append(numbers)
+        self._held += len(numbers)
+        return -len(self._several)
+
+    def _numbered(self, term: str) -> int:
+        number = self._number.get(term)
+        if number is None:
+            self._hashes.append(term_hash(term))
+            number = self._number[term] = len(self._hashes) - 1
+        return number
+
+    def _expanded(self, found: Numbers, ends: Lengths) -> tuple[Numbers, Lengths]:
+        """Put their terms in the place of pieces that have several or none."""
+        places = np.flatnonzero(found < 0)
+        if not len(places):
+            return found, np.diff(ends, prepend=0)
+        terms = [self._several[-number - 1] for number in found[places].tolist()]
+        sizes = np.ones(len(found), dtype=np.int64)
+        sizes[places] = [len(several) for several in terms]
+        edges = np.concatenate(([0], np.cumsum(sizes)))
+        tokens = np.repeat(found, sizes)
+        for place, several in zip(places.tolist(), terms, strict=True):
+            tokens[edges[place] : edges[place + 1]] = several
+        return tokens, np.diff(edges[ends], prepend=0)
+
+    @property
+    def hashes(self) -> npt.NDArray[np.uint64]:
+        """The hash of each term by number."""
+        return np.array(self._hashes, dtype=np.uint64)
+
+    def full(self) -> bool:
+        """Say whether so much is remembered that it is time to begin anew."""
+        remembered = self._table.entries if self._table else len(self._pieces)
+        return max(remembered, len(self._number), len(self._several) + self._held) > MOST
+
+
+def _parts(texts: Sequence[str]) -> list[Sequence[str]]:
+    """Split texts into parts of about PART characters; without texts there is one empty part."""
+    ends = np.cumsum([len(text) for text in texts]) // PART
+    edges = [0, *(np.flatnonzero(np.diff(ends)) + 1).tolist(), len(texts)]
+    return [texts[a:b] for a, b in itertools.pairwise(edges)]
+
+
+class Table:
+    """The compiled half: numbers of pieces by 64-bit hash; that two share one has the chance that terms have."""
+
+    def __init__(self) -> None:
+        self._library = native.load_postings()
+        self._seed = int.from_bytes(os.urandom(8), "little", signed=True)
+        self._resize(1 << 12)
+
+    def _resize(self, slots: int) -> None:
+        self._hashes, self._numbers = np.zeros(slots, dtype=np.uint64), np.zeros(slots, dtype=np.int32)
+        self.entries = 0
+
+    def look_up(self, texts: Sequence[str], number_of: Callable[[str], int]) -> tuple[Numbers, Lengths]:
+        """Return the numbers of all pieces and how many there are up to the end of each text."""
+        data = b"".join([text.encode("utf-8", "replace") + b"\xff" for text in texts])
+        most = len(data) // 2 + 1
+        found, ends = np.empty(most, dtype=np.int32), np.empty(len(texts), dtype=np.int64)
+        unknown, unknowns = np.empty((most, 4), dtype=np.int64), np.zeros(1, dtype=np.int64)
+        count = native.call(
+            self._library.number, np.frombuffer(data, dtype=np.uint8), len(data), self._hashes, self._numbers,
+            len(self._hashes), self._seed, found, ends, unknown, unknowns,
+        )  # fmt: skip
+        place, hashes, begin, end = unknown[: unknowns[0]].T
+        new, first, which = np.unique(hashes, return_index=True, return_inverse=True)
+        spans = zip(begin[first].tolist(), end[first].tolist(), strict=True)
+        numbers = np.array([number_of(data[a:b].decode()) for a, b in spans], dtype=np.int32)
+        found[place] = numbers[which]
+        self._enter(new.view(np.uint64), numbers)
+        return found[:count], ends
+
+    def _enter(self, hashes: npt.NDArray[np.uint64], numbers: Numbers) -> None:
+        total = self.entries + len(hashes)
+        old = None
+        if 2 * total > len(self._hashes):
+            old = self._hashes, self._numbers
+            self._resize(1 << (4 * total - 1).bit_length())
+        for part in filter(None, (old, (hashes, numbers))):
+            native.call(
+                self._library.enter, *part, len(part[0]), self._hashes, self._numbers, len(self._hashes)
+            )
+        self.entries = total
+
+
+class QueryTerms:
+    """A query's terms by hash: as Analysis.query_terms, which knows them by name."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self._analysis = analysis
+        self._seen: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
+
+    def of(self, text: str) -> Counter[int]:
+        """Return hashes and how often each occurs; stop words only if there is nothing else."""
+        found = [
+            self._seen.get(piece) or self._analyse(piece) for piece in pieces(self._analysis.prepare(text))
+        ]
+        wanted = Counter(term for content, _ in found for term in content)
+        return wanted or Counter(term for _, everything in found for term in everything)
+
+    def _analyse(self, piece: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        if len(self._seen) > MOST_OF_QUERIES:
+            self._seen.clear()
+        word = encodable(piece)
+        content, everything = (
+            tuple(map(term_hash, analyzer.analyze(word)))
+            for analyzer in (self._analysis.for_queries, self._analysis.analyzer)
+        )
+        if len(piece) <= LONGEST:
+            self._seen[piece] = content, everything
+        return content, everything

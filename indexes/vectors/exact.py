@@ -1,0 +1,63 @@
+"""Brute force in numpy: the oracle that every vector backend is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from indexes.arrays import check_dim, check_k, normalised, padding
+from indexes.interface import (
+    Filter,
+    Hits,
+    Matrix,
+    Metadata,
+    RowArray,
+    ScoreArray,
+    check_vectors,
+)
+from indexes.rows import Rows
+
+
+class ExactIndex:
+    """VectorIndex by comparing the query with every vector; scores are summed in float64, one row at a time."""
+
+    def __init__(self, dim: int) -> None:
+        check_dim(dim)
+        self.dim = dim
+        self._rows = Rows()
+        self._vectors: Matrix = np.empty((0, dim), dtype=np.float32)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, ids: Sequence[str], vectors: Matrix, metadata: Sequence[Metadata] | None = None) -> None:
+        """Add a batch, all or nothing. Raises DuplicateIdError, BadIdError, BadVectorError."""
+        new = normalised(check_vectors(vectors, self.dim, ids))
+        self._rows.append(ids, metadata)
+        self._vectors = np.vstack([self._vectors, new])
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove a batch, all or nothing. Raises UnknownIdError."""
+        self._rows.remove(ids)
+
+    def search(self, vectors: Matrix, k: int, where: Filter | None = None) -> list[Hits]:
+        """Return the best min(k, matching) documents of each query; equal scores come in row order."""
+        check_k(k)
+        return self._rows.hits(*self.search_rows(vectors, min(k, len(self) or 1), where))
+
+    def search_rows(
+        self, queries: Matrix, k: int, where: Filter | None = None
+    ) -> tuple[RowArray, ScoreArray]:
+        """Return rows and scores, both [n, k], filled with −1 and −inf."""
+        check_k(k)
+        queries = normalised(check_vectors(queries, self.dim))
+        rows, scores = padding(len(queries), k)
+        mask = self._rows.mask(where)
+        allowed = np.arange(len(self._vectors)) if mask is None else np.flatnonzero(mask)
+        candidates = self._vectors[allowed].astype(np.float64)
+        for i, query in enumerate(queries):
+            cosines = (candidates * query).sum(axis=1).astype(np.float32)
+            best = np.lexsort((allowed, -cosines))[:k]
+            rows[i, : len(best)], scores[i, : len(best)] = allowed[best], cosines[best]
+        return rows, scores

@@ -1,0 +1,255 @@
+"""Vector search by FAISS: exact (`flat`), a graph (`hnsw`), compressed codes (`pq`), these in cells (`ivfpq`).
+
+Every kind keeps the raw normalised vectors once, in an IndexFlatIP. Whatever proposes rows, the answer's scores
+come from one formula over the raw vectors, so a score depends neither on the size of the batch nor on the kind,
+and equal vectors score equal. Exact answers come by the certified scan (certified.py) where it can run and pays,
+by FAISS (flat.py) otherwise, or by a scan that is given (linker/torch_scan.py).
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from indexes.arrays import check_dim, check_k, normalised, padding
+from indexes.disk.reading import check_length
+from indexes.disk.writing import FileRecord
+from indexes.interface import (
+    Filter,
+    Hits,
+    IndexesError,
+    Mask,
+    Matrix,
+    Metadata,
+    RowArray,
+    ScoreArray,
+    check_vectors,
+)
+from indexes.kinds import AUTO, IN_DIRECTORY
+from indexes.rows import Rows
+from indexes.vectors.candidates import Proposer
+from indexes.vectors.certified import ByteScan, ExactScan
+from indexes.vectors.faiss_files import load_faiss
+from indexes.vectors.flat import BLAS_BATCH, FlatScan
+from indexes.vectors.hnsw import Hnsw
+from indexes.vectors.kinds import AUTO_EXACT, GENERATORS, kind_by_size, kind_of
+from indexes.vectors.mapped import lend, lent_file, own, release
+from indexes.vectors.pq import Settings
+from indexes.vectors.scores import best, with_reserve
+from indexes.vectors.scores import scores as exact_scores
+
+EXACT_BELOW = 10_000  # rows that are not worth approximating
+CODED_FROM = 1 << 14  # rows; below, a scan by FAISS is as fast
+CODED_AFTER = 8  # single queries, which cost as much by FAISS as making the codes does …
+BATCHED = 16  # … or so many times more in batches
+PICKED = 16  # a filter that allows less than one row in so many is answered from a copy of these
+FEW = 32  # the certified scan pays while k is less than the rows divided by this
+
+
+class FaissIndex:
+    """VectorIndex and RowSearch. Searches may run in several threads at once; changes need the index alone.
+
+    `hnsw`, `pq` and `ivfpq` answer exactly while they hold fewer than `exact_below` rows, and whenever a filter
+    leaves so few rows that comparing each is cheaper. Otherwise they are approximate, yet never return fewer hits
+    than exist; equal scores are in row order, but of more equal ones than fit, any may be returned. `auto` is flat
+    below 200,000 rows and chooses by size above.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        kind: str = "flat",
+        *,
+        exact_below: int | None = None,
+        settings: Settings | None = None,
+        scan: Callable[[], ExactScan | None] | None = None,
+    ) -> None:
+        """Make an empty index.
+
+        `settings` are the search parameters that `index tune --recall` chose (others are ignored); `scan` makes
+        what searches many rows exactly, once it pays, instead of the certified scan or FAISS; it may return None.
+        """
+        check_dim(dim)
+        if kind not in IN_DIRECTORY:
+            raise IndexesError(f"unknown kind of vector index {kind!r}: choose {', '.join(IN_DIRECTORY)}")
+        self.dim, self.kind = dim, kind
+        self._flat: Any = load_faiss().IndexFlatIP(dim)
+        self._flat_scan = FlatScan(self._flat)
+        self._make_scan = scan
+        self._scan: ExactScan | None = None
+        self._asked = 0
+        self._rows = Rows()
+        self._proposer: Proposer | None = None
+        self._proposed = 0  # rows the proposer has taken in
+        self._exact_below = exact_below or (AUTO_EXACT if kind == AUTO else EXACT_BELOW)
+        self._settings = settings or {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def vectors(self) -> Matrix:
+        """All normalised vectors, dead rows included: a read-only view, valid until the next change."""
+        return np.asarray(_View(self._flat))
+
+    def add(self, ids: Sequence[str], vectors: Matrix, metadata: Sequence[Metadata] | None = None) -> None:
+        """Add a batch, all or nothing. Raises DuplicateIdError, BadIdError, BadVectorError."""
+        new = normalised(check_vectors(vectors, self.dim, ids))
+        self._rows.append(ids, metadata)
+        own(self._flat)
+        self._flat.add(new)
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove a batch, all or nothing. Raises UnknownIdError. The vectors' memory is not given back."""
+        self._rows.remove(ids)
+
+    def restore(self, rows: Rows, *blocks: Matrix) -> None:
+        """Fill an empty index from storage: its rows and their vectors, normalised already, in blocks [n, dim].
+
+        A block may be a memory map: one alone is used where it lies, several are copied once.
+        """
+        total = sum(len(block) for block in blocks)
+        if total != len(rows.ids) or any(block.shape[1:] != (self.dim,) for block in blocks):
+            shapes = [block.shape for block in blocks]
+            raise IndexesError(f"{len(rows.ids)} ids of dimension {self.dim}, but vectors {shapes}")
+        self._rows = rows
+        if len(blocks) == 1 and lend(self._flat, blocks[0]):
+            return
+        for block in blocks:
+            self._flat.add(np.ascontiguousarray(block, dtype=np.float32))
+
+    def build(self) -> None:
+        """Train, and take in what was added since; searches do this by themselves when it is due."""
+        with self._lock:
+            total = self._flat.ntotal
+            if self.kind == "flat" or total < self._exact_below or total == self._proposed:
+                return
+            proposer = self._proposer or self._new(kind_by_size(total) if self.kind == AUTO else self.kind)
+            if isinstance(proposer, Hnsw):  # FAISS writes the rows onto themselves as it links them
+                own(self._flat)
+            proposer.extend(self._flat, self.vectors)
+            self._proposer, self._proposed = proposer, total
+
+    def _new(self, kind: str) -> Proposer:
+        proposer = GENERATORS[kind]()
+        proposer.settings |= {name: v for name, v in self._settings.items() if name in proposer.settings}
+        return proposer
+
+    @property
+    def proposer(self) -> Proposer | None:
+        """What proposes rows, built when it was due; None where every search is exact. Its settings may be changed."""
+        self.build()
+        return self._proposer
+
+    def save_graph(self, path: Path) -> FileRecord | None:
+        """Write what took long to build, without the vectors, durably; return its record, if there was anything."""
+        self.build()
+        return self._proposer.save(path) if self._proposer else None
+
+    def load_graph(self, path: Path) -> None:
+        """Read what `save_graph` wrote, after `restore`; it may lack the last rows. Raises DamagedError."""
+        if self.kind == "flat":
+            raise IndexesError(f"{path}: a flat index has no graph to load")
+        proposer = self._new(kind_of(path) if self.kind == AUTO else self.kind)
+        self._proposed = proposer.load(path, self._flat)
+        self._proposer = proposer
+
+    def search(self, vectors: Matrix, k: int, where: Filter | None = None) -> list[Hits]:
+        """Return the best min(k, matching) documents of each query; equal scores come in row order."""
+        check_k(k)
+        return self._rows.hits(*self.search_rows(vectors, min(k, len(self) or 1), where))
+
+    def search_rows(
+        self, queries: Matrix, k: int, where: Filter | None = None
+    ) -> tuple[RowArray, ScoreArray]:
+        """Return rows and scores, both [n, k], filled with −1 and −inf."""
+        check_k(k)
+        check_length(lent_file(self._flat), "the file of the vectors")
+        queries = normalised(check_vectors(queries, self.dim))
+        mask = self._rows.mask(where)
+        allowed = self._flat.ntotal if mask is None else int(np.count_nonzero(mask))
+        found = min(k, allowed)
+        if not found or not len(queries):
+            return padding(len(queries), k)
+        self.build()
+        if self._proposal_pays(found, allowed):
+            rows, scores = self._approximate(queries, found, mask)
+        else:
+            rows, scores = self._exact(queries, found, mask)
+        if found == k:
+            return rows, scores
+        all_rows, all_scores = padding(len(queries), k)
+        all_rows[:, :found], all_scores[:, :found] = rows, scores
+        return all_rows, all_scores
+
+    def _proposal_pays(self, k: int, allowed: int) -> bool:
+        """Compare the allowed rows with what a search costs, which grows as fewer rows are allowed."""
+        if self._proposer is None:
+            return False
+        total: int = self._flat.ntotal
+        return allowed * allowed > self._proposer.cost(with_reserve(k), total) * total
+
+    def _approximate(self, queries: Matrix, k: int, mask: Mask | None) -> tuple[RowArray, ScoreArray]:
+        assert self._proposer is not None
+        rows = self._proposer.propose(queries, with_reserve(k), mask)
+        rows, scores = best(rows, exact_scores(self.vectors, queries, rows), k)
+        short = np.flatnonzero(rows[:, -1] < 0)
+        if len(short):
+            rows[short], scores[short] = self._exact(queries[short], k, mask)
+        return rows, scores
+
+    def _exact(self, queries: Matrix, k: int, mask: Mask | None) -> tuple[RowArray, ScoreArray]:
+        """Return the k best of the allowed rows, of which there are so many."""
+        return self._exact_scan(len(queries), k, mask).search(self.vectors, queries, k, mask)
+
+    def live_rows(self) -> RowArray:
+        """Return the rows of all live documents, ascending."""
+        mask = self._rows.mask()
+        return np.arange(self._flat.ntotal) if mask is None else np.flatnonzero(mask)
+
+    def search_exactly(self, queries: Matrix, k: int) -> tuple[RowArray, ScoreArray]:
+        """Return what `search_rows` would return if nothing were approximate; k must not exceed the live rows."""
+        return self._exact(normalised(check_vectors(queries, self.dim)), k, self._rows.mask())
+
+    def _exact_scan(self, queries: int, k: int, mask: Mask | None) -> ExactScan:
+        """Choose what scans: the codes once they pay for themselves, and as long as most rows must be looked at."""
+        total: int = self._flat.ntotal
+        allowed = total if mask is None else int(np.count_nonzero(mask))
+        if total < CODED_FROM or allowed * PICKED < total or k * FEW > total:
+            return self._flat_scan
+        self._asked += queries if queries < BLAS_BATCH else -(-queries // BATCHED)
+        if self._asked < CODED_AFTER:
+            return self._flat_scan
+        with self._lock:
+            if self._scan is None:
+                given = self._make_scan() if self._make_scan else None
+                self._scan = given or _certified(self._flat, self._flat_scan)
+            elif not self._scan.pays:
+                self._scan = self._flat_scan
+            return self._scan
+
+
+def _certified(flat: Any, scan: FlatScan) -> ExactScan:
+    """Return the certified scan, or FAISS's where that has a GPU or the processor lacks the instructions."""
+    if scan.on_gpu() or not ByteScan.available(flat.d):
+        return scan
+    return ByteScan(load_faiss().omp_get_max_threads, functools.partial(release, flat))
+
+
+class _View:
+    """Shows a flat index's memory to numpy, and keeps the index alive as long as the array."""
+
+    def __init__(self, flat: Any) -> None:
+        self._flat = flat
+        self.__array_interface__ = {
+            "shape": (flat.ntotal, flat.d),
+            "typestr": np.dtype(np.float32).str,
+            "data": (int(flat.get_xb()) if flat.ntotal else 0, True),
+            "version": 3,
+        }

@@ -1,0 +1,162 @@
+"""Exact search by FAISS: what scans where the certified scan does not, on the processor or on GPUs.
+
+FAISS's float32 or float16 scores only propose; rows within their rounding of the k-th are scored like all others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from indexes.arrays import padding
+from indexes.interface import Mask, Matrix, RowArray, ScoreArray
+from indexes.vectors.faiss_files import bitmap, load_faiss
+from indexes.vectors.scores import best, with_reserve
+from indexes.vectors.scores import scores as exact_scores
+
+BLAS_BATCH = 5  # from so many queries on a matrix product beats one scan a query (measured, d = 64 … 1024)
+NEVER = 2**31 - 1
+BLOCK_FLOATS = 1 << 20  # floats copied at a time when a filter picks rows: 4 MiB, about a CPU cache
+SCORED_FLOATS = 1 << 24  # scores held at a time when ties at the cut are settled: 64 MiB
+GPU_K = 2048  # FAISS's limit on the GPU
+
+
+class BlasThreshold:
+    """FAISS's `distance_compute_blas_threshold`, one value for the process, lent to threads by turns.
+
+    Threads that want the same value run together; others wait. The value found is put back by the last one.
+    """
+
+    def __init__(self) -> None:
+        self._turn = threading.Condition()
+        self._users = 0
+        self._value = self._found = 0
+
+    @contextlib.contextmanager
+    def at(self, value: int) -> Iterator[None]:
+        """Hold the threshold at `value`."""
+        settings = load_faiss().cvar
+        with self._turn:
+            self._turn.wait_for(lambda: not self._users or self._value == value)
+            if not self._users:
+                self._found, self._value = settings.distance_compute_blas_threshold, value
+                settings.distance_compute_blas_threshold = value
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._turn:
+                self._users -= 1
+                if not self._users:
+                    settings.distance_compute_blas_threshold = self._found
+                self._turn.notify_all()
+
+
+BLAS_THRESHOLD = BlasThreshold()
+
+
+class FlatScan:
+    """ExactScan over an IndexFlatIP of unit vectors."""
+
+    def __init__(self, flat: Any) -> None:
+        self._flat = flat
+        self._gpu: Any = None
+        self._lock = threading.Lock()
+
+    def search(
+        self, vectors: Matrix, queries: Matrix, k: int, mask: Mask | None
+    ) -> tuple[RowArray, ScoreArray]:
+        """Scan all allowed rows; then settle the queries where the scan's rounding decides who is in."""
+        allowed = len(vectors) if mask is None else int(np.count_nonzero(mask))
+        fetch = min(with_reserve(k), allowed)
+        scanner, rounding = self._flat, vectors.shape[1] * 2.0**-23
+        if mask is None and (gpu := self._on_gpu(fetch)) is not None:
+            scanner, rounding = gpu, rounding + _half_rounding(vectors.shape[1])
+            fetch = min(4 * fetch, GPU_K, allowed)  # its rounding is coarser, its scan cheaper
+        rough, rows = self._scan(scanner, vectors, queries, fetch, mask)
+        rows, scores = best(rows, exact_scores(vectors, queries, rows), k)
+        if fetch < allowed:
+            doubtful = np.flatnonzero(scores[:, -1] <= rough[:, -1] + rounding)
+            bar = scores[doubtful, -1] - vectors.shape[1] * 2.0**-23
+            if len(doubtful):
+                rows[doubtful], scores[doubtful] = _settle(vectors, queries[doubtful], k, mask, bar)
+        return rows, scores
+
+    @property
+    def pays(self) -> bool:
+        """It always does: there is nothing cheaper."""
+        return True
+
+    def on_gpu(self) -> bool:
+        """Say whether FAISS sees a GPU."""
+        return bool(load_faiss().get_num_gpus())
+
+    def _on_gpu(self, fetch: int) -> Any:
+        """Return a copy of the index in float16 on all GPUs, or None without one."""
+        if fetch > GPU_K or not self.on_gpu():
+            return None
+        faiss = load_faiss()
+        with self._lock:
+            if self._gpu is None or self._gpu.ntotal != self._flat.ntotal:
+                options = faiss.GpuMultipleClonerOptions()
+                options.useFloat16, options.shard = True, True
+                self._gpu = faiss.index_cpu_to_all_gpus(self._flat, co=options)
+            return self._gpu
+
+    def _scan(
+        self, scanner: Any, vectors: Matrix, queries: Matrix, k: int, mask: Mask | None
+    ) -> tuple[ScoreArray, RowArray]:
+        """Return the k best scores and rows by FAISS; equal ones in any order."""
+        faiss = load_faiss()
+        batch = len(queries) >= BLAS_BATCH
+        answer: tuple[ScoreArray, RowArray]
+        with BLAS_THRESHOLD.at(1 if batch else NEVER):
+            if mask is None:
+                answer = scanner.search(queries, k)
+            elif batch:
+                answer = _scan_picked(vectors, queries, k, np.flatnonzero(mask))
+            else:
+                answer = scanner.search(queries, k, params=faiss.SearchParameters(sel=bitmap(mask)))
+        return answer
+
+
+def _half_rounding(dim: int) -> float:
+    """Most by which rounding two unit vectors to float16 changes their product; small values lose 2⁻²⁵ each."""
+    lost = 2.0**-11 + math.sqrt(dim) * 2.0**-25
+    return 2 * lost + lost * lost
+
+
+def _scan_picked(vectors: Matrix, queries: Matrix, k: int, picked: RowArray) -> tuple[ScoreArray, RowArray]:
+    """Scan some rows by copying them block by block: FAISS knows no matrix product under a selector."""
+    faiss = load_faiss()
+    size = max(1024, BLOCK_FLOATS // vectors.shape[1])
+    heap = faiss.ResultHeap(len(queries), k, keep_max=True)
+    for start in range(0, len(picked), size):
+        block = picked[start : start + size]
+        scores, places = faiss.knn(
+            queries, vectors[block], min(k, len(block)), metric=faiss.METRIC_INNER_PRODUCT
+        )
+        heap.add_result(scores, block[places])
+    heap.finalize()
+    return heap.D, heap.I
+
+
+def _settle(
+    vectors: Matrix, queries: Matrix, k: int, mask: Mask | None, bar: ScoreArray
+) -> tuple[RowArray, ScoreArray]:
+    """Score all rows that may reach the k-th score, however many are equal: each query's bar, less rounding."""
+    rows, scores = padding(len(queries), k)
+    size = max(1, SCORED_FLOATS // len(vectors))
+    for start in range(0, len(queries), size):
+        near = queries[start : start + size] @ vectors.T >= bar[start : start + size, None]
+        if mask is not None:
+            near &= mask
+        for i, row in enumerate(near, start):
+            candidates = np.flatnonzero(row)[None]
+            rows[i], scores[i] = best(candidates, exact_scores(vectors, queries[i : i + 1], candidates), k)
+    return rows, scores

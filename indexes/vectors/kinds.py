@@ -1,0 +1,30 @@
+"""What generates candidates for each approximate kind of vectors, and which of them `auto` takes for how many rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from indexes.vectors.faiss_files import damaged
+from indexes.vectors.hnsw import Hnsw
+from indexes.vectors.pq import IvfPq, PqScan
+
+AUTO_EXACT, AUTO_CELLS = 200_000, 2_000_000  # rows from which `auto` is approximate, and takes cells
+GENERATORS: dict[str, type[Hnsw] | type[IvfPq] | type[PqScan]] = {"hnsw": Hnsw, "ivfpq": IvfPq, "pq": PqScan}
+
+
+def kind_by_size(rows: int) -> str:
+    """Return what `auto` builds: codes alone are made in seconds and find as much; cells pay with millions of rows."""
+    return "pq" if rows < AUTO_CELLS else "ivfpq"
+
+
+def kind_of(path: Path) -> str:
+    """Return the kind of a saved structure by its first bytes. Raises DamagedError."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(4)
+    except OSError as e:
+        raise damaged(path, e.strerror or "it cannot be read") from e
+    for name, generator in GENERATORS.items():
+        if start == generator.FOURCC:
+            return name
+    raise damaged(path, "it is none of ours")

@@ -1,0 +1,189 @@
+"""Compressed codes that propose rows: cells of product-quantised vectors, or 4-bit codes scanned from end to end.
+
+IVF-PQ: Jégou et al., "Product quantization for nearest neighbor search", TPAMI 2011. Fast scan: André et al.,
+"Accelerated nearest neighbor search with Quick ADC", ICMR 2017.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from indexes.interface import Mask, Matrix, RowArray
+from indexes.vectors import faiss_checks
+from indexes.vectors.faiss_files import bitmap, load_faiss, read, write
+
+if TYPE_CHECKING:
+    from indexes.disk.writing import FileRecord
+
+SEED = 1234
+Settings = Mapping[str, float]
+
+
+def _padded(vectors: Matrix, multiple: int) -> Matrix:
+    """Append zero columns until `multiple` divides the dimension; no inner product changes."""
+    missing = -vectors.shape[1] % multiple
+    return np.pad(vectors, ((0, 0), (0, missing))) if missing else vectors
+
+
+class IvfPq:
+    """Cells of about √n/4 rows, searched nearest first by codes of a quarter byte a dimension."""
+
+    FOURCC: ClassVar[bytes] = b"IwPQ"
+    GRID: ClassVar[Sequence[Settings]] = tuple(
+        {"probed": 1 / p, "refine": r}
+        for p, r in itertools.product((256, 128, 64, 32, 16, 8, 4), (2, 4, 8, 16))
+    )
+    PROBED_PER_HIT = 40  # a query looks at no fewer rows a hit, whatever its share is
+    DIMENSIONS_PER_BYTE = 4
+    CODE_SPEED = 8.0  # codes compared in the time of one full vector
+    POINTS_PER_CENTROID = 39  # FAISS's own lower limit for training
+
+    def __init__(self) -> None:
+        self.settings: dict[str, float] = {"probed": 1 / 16, "refine": 4}
+        self._index: Any = None
+
+    def extend(self, flat: Any, vectors: Matrix) -> None:
+        """Train on the first call, and again when four times as many rows deserve twice the cells; add codes."""
+        if self._index is None or self._cells(len(vectors)) >= 2 * self._index.nlist:
+            self._index = None
+            self._index = self._trained(vectors)
+        block = 1 << 16
+        for start in range(self._index.ntotal, len(vectors), block):
+            self._index.add(self._padded(vectors[start : start + block]))
+
+    def _cells(self, rows: int) -> int:
+        return max(1, min(int(4 * math.sqrt(rows)), rows // self.POINTS_PER_CENTROID))
+
+    def _padded(self, vectors: Matrix) -> Matrix:
+        return _padded(vectors, self.DIMENSIONS_PER_BYTE)
+
+    def _trained(self, vectors: Matrix) -> Any:
+        faiss = load_faiss()
+        rows, cells = len(vectors), self._cells(len(vectors))
+        bits = max(1, min(8, int(math.log2(max(2, rows // self.POINTS_PER_CENTROID)))))
+        size = min(rows, 64 * max(cells, 1 << bits))
+        sample = np.sort(np.random.default_rng(SEED).choice(rows, size, replace=False))
+        points = self._padded(vectors[sample])
+        dim = points.shape[1]
+        index = faiss.IndexIVFPQ(
+            faiss.IndexFlatIP(dim),
+            dim,
+            cells,
+            dim // self.DIMENSIONS_PER_BYTE,
+            bits,
+            faiss.METRIC_INNER_PRODUCT,
+        )
+        for clustering in (index.cp, index.pq.cp):
+            clustering.seed, clustering.min_points_per_centroid = SEED, 1
+        index.train(points)
+        return index
+
+    def cost(self, fetch: int, rows: int) -> float:
+        """Return the codes compared, each cheaper than a vector, and the vectors compared afterwards."""
+        return self._fetched(fetch) + self._probed(fetch, rows) / self.CODE_SPEED
+
+    def _probed(self, fetch: int, rows: int) -> float:
+        return max(rows * self.settings["probed"], self.PROBED_PER_HIT * fetch)
+
+    def _fetched(self, fetch: int) -> int:
+        return int(self.settings["refine"] * fetch) + 64
+
+    def propose(self, queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
+        """Return several times as many rows as wanted, since codes order them only roughly."""
+        faiss = load_faiss()
+        total, cells = self._index.ntotal, self._index.nlist
+        allowed = total if mask is None else np.count_nonzero(mask)
+        parameters = faiss.SearchParametersIVF(
+            nprobe=min(cells, max(8, math.ceil(cells * self._probed(fetch, total) / allowed))),
+            sel=None if mask is None else bitmap(mask),
+        )
+        rows: RowArray = self._index.search(self._padded(queries), self._fetched(fetch), params=parameters)[1]
+        return rows
+
+    def save(self, path: Path) -> FileRecord:
+        """Write centroids and codes."""
+        return write(self._index, path, 0)
+
+    def load(self, path: Path, flat: Any) -> int:
+        """Read centroids and codes."""
+        dim = flat.d + -flat.d % self.DIMENSIONS_PER_BYTE
+        check = functools.partial(faiss_checks.ivfpq, subspaces=dim // self.DIMENSIONS_PER_BYTE)
+        index = read(path, check, flat, dim)
+        self._index = index
+        return int(index.ntotal)
+
+
+class PqScan:
+    """Four-bit codes of two dimensions each, all compared in registers; the best are scored by the raw vectors."""
+
+    FOURCC: ClassVar[bytes] = b"IPfs"
+    GRID: ClassVar[Sequence[Settings]] = tuple({"refine": r} for r in (1, 2, 4, 8, 16, 32, 64))
+    DIMENSIONS_PER_CODE = 2
+    CODE_SPEED = 32.0  # codes compared in the time of one full vector
+    POINTS = 1 << 16  # to train on
+
+    def __init__(self) -> None:
+        self.settings: dict[str, float] = {"refine": 8}
+        self._index: Any = None
+        self._trained_on = 0
+
+    def extend(self, flat: Any, vectors: Matrix) -> None:
+        """Train on the first call, and again when four times as many rows are there; add codes."""
+        if self._index is None or len(vectors) >= 4 * self._trained_on:
+            self._index = None
+            self._index, self._trained_on = self._trained(vectors), len(vectors)
+        block = 1 << 16
+        for start in range(self._index.ntotal, len(vectors), block):
+            self._index.add(self._padded(vectors[start : start + block]))
+
+    def _padded(self, vectors: Matrix) -> Matrix:
+        return _padded(vectors, self.DIMENSIONS_PER_CODE)
+
+    def _trained(self, vectors: Matrix) -> Any:
+        faiss = load_faiss()
+        size = min(len(vectors), self.POINTS)
+        points = self._padded(
+            vectors[np.sort(np.random.default_rng(SEED).choice(len(vectors), size, replace=False))]
+        )
+        dim = points.shape[1]
+        index = faiss.IndexPQFastScan(dim, dim // self.DIMENSIONS_PER_CODE, 4, faiss.METRIC_INNER_PRODUCT)
+        index.pq.cp.seed, index.pq.cp.min_points_per_centroid = SEED, 1
+        index.train(points)
+        return index
+
+    def cost(self, fetch: int, rows: int) -> float:
+        """Return the codes compared, each cheaper than a vector, and the vectors compared afterwards."""
+        return self._fetched(fetch) + rows / self.CODE_SPEED
+
+    def _fetched(self, fetch: int) -> int:
+        return int(self.settings["refine"] * fetch) + 64
+
+    def propose(self, queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
+        """Return several times as many rows as wanted; with a mask, as many more as it forbids (no selector here)."""
+        total = self._index.ntotal
+        wanted = self._fetched(fetch)
+        if mask is not None:
+            wanted = math.ceil(wanted * mask.size / max(1, int(np.count_nonzero(mask))))
+        rows: RowArray = self._index.search(self._padded(queries), min(wanted, total))[1]
+        if mask is not None:
+            rows = np.where((rows >= 0) & mask[rows], rows, -1)
+        return rows
+
+    def save(self, path: Path) -> FileRecord:
+        """Write centroids and codes."""
+        return write(self._index, path, 0)
+
+    def load(self, path: Path, flat: Any) -> int:
+        """Read centroids and codes."""
+        dim = flat.d + -flat.d % self.DIMENSIONS_PER_CODE
+        check = functools.partial(faiss_checks.fast_scan, subspaces=dim // self.DIMENSIONS_PER_CODE)
+        index = read(path, check, flat, dim)
+        self._index, self._trained_on = index, int(index.ntotal)
+        return int(index.ntotal)

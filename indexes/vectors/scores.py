@@ -1,0 +1,40 @@
+"""Inner products of named rows, and the best of them: what every kind of vector index answers from."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from indexes import native
+from indexes.interface import Matrix, RowArray, ScoreArray
+
+BUFFER_BYTES = 1 << 25  # of products held at a time
+
+
+def scores(vectors: Matrix, queries: Matrix, rows: RowArray) -> ScoreArray:
+    """Return the inner products [n, m] of each query with the rows named for it [n, m]; −inf for row −1."""
+    out = np.empty(rows.shape, dtype=np.float32)
+    library, (count, width) = native.load(), rows.shape
+    if library is not None:
+        rows, queries = np.ascontiguousarray(rows), np.ascontiguousarray(queries)
+        native.call(library.scores, vectors, vectors.shape[1], queries, count, width, rows, out)
+        return out
+    step = max(1, BUFFER_BYTES // (8 * vectors.shape[1] * max(1, width)))
+    for start in range(0, count, step):
+        part = slice(start, start + step)
+        products = vectors[rows[part]].astype(np.float64)
+        products *= queries[part, None]
+        out[part] = products.sum(axis=2)
+    out += np.float32(0)  # no −0
+    out[rows < 0] = -np.inf
+    return out
+
+
+def with_reserve(k: int) -> int:
+    """Return how many rows to fetch for k hits: a few more, so that rounding at the cut seldom matters."""
+    return k + max(16, k // 8)
+
+
+def best(rows: RowArray, scores: ScoreArray, k: int) -> tuple[RowArray, ScoreArray]:
+    """Sort each query's rows by falling score, equal ones by rising row, and cut to k."""
+    first = np.arange(len(rows))[:, None], np.lexsort((rows, -scores))[:, :k]
+    return rows[first], scores[first]

@@ -1,0 +1,254 @@
+"""Corpora and queries from files: JSONL, BEIR folders, CSV, TSV, folders of text files; all may be gzipped.
+
+A record that cannot be used comes out as a `BadLine` in its place: nothing is dropped in silence, and the same
+files always give the same sequence of records. A record has at most 16 MiB.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import stat
+import urllib.parse
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NoReturn
+
+import orjson
+
+from linker.corpora.records import (
+    BadLine,
+    Columns,
+    Record,
+    Records,
+    UnusableError,
+    is_utf8,
+    make_document,
+    too_long,
+)
+from linker.corpora.tables import read_csv, read_query_tsv, read_tsv
+from linker.errors import InputError
+from linker.lines import MAX_LINE, DamagedInputError, Line, read_lines
+
+Kind = Literal["jsonl", "csv", "tsv", "text"]
+KINDS: dict[str, Kind] = {
+    ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv", ".tsv": "tsv", ".txt": "text",
+}  # fmt: skip
+READABLE = "*.jsonl, *.csv, *.tsv or *.txt, each also as .gz"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A text to search with; of a document, title and text."""
+
+    id: str
+    text: str
+
+
+def read_corpus(path: Path, columns: Columns | None = None, *, limit: int = MAX_LINE) -> Iterator[Record]:
+    """Yield the documents of a file or folder, and a BadLine in the place of each unusable record.
+
+    - JSON lines: an object a line; fields as `Columns` says, all others become metadata.
+    - CSV (quoted) and TSV (never quoted) with a header.
+    - A text file is one document; its id is the path inside the folder without .txt, where white space and % are
+      percent-encoded ("My page.txt" is My%20page), so that urllib.parse.unquote gives the name back.
+    - A folder with corpus.jsonl is BEIR; of any other, all files of one kind are read, sorted, subfolders too
+      (hidden ones, queries.* and qrels/ are left out).
+
+    Raises InputError when there is nothing to read, with the remedy.
+    """
+    records = (record for _, record in _read(path, columns or Columns(), limit))
+    with _readable(path):
+        first = next(records, None)
+    if first is None:
+        raise InputError(f"{path} is empty: it holds no records")
+    yield first
+    yield from records
+
+
+def read_queries(path: Path, *, limit: int = MAX_LINE) -> list[Query]:
+    """Read queries: what `read_corpus` reads, queries.jsonl of a BEIR folder, or lines `id TAB text`.
+
+    Raises InputError naming file and line of the first unusable or repeated query: to leave one out in silence
+    would bias an evaluation.
+    """
+    queries: dict[str, Query] = {}
+    with _readable(path):
+        records = list(_read_query_records(path, limit))
+    for line, record in records:
+        if isinstance(record, BadLine):
+            raise InputError(f"{record.path}:{line}: {record.reason}")
+        if record.id in queries:
+            raise InputError(f"{path}:{line}: the query id {record.id!r} appears twice: ids must differ")
+        queries[record.id] = Query(record.id, record.full_text)
+    if not queries:
+        raise InputError(f"{path} is empty: it holds no queries")
+    return list(queries.values())
+
+
+@contextlib.contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as e:
+        raise InputError(f"cannot read {e.filename or path}: {e.strerror}") from e
+
+
+def _read_query_records(path: Path, limit: int) -> Records:
+    inside = _first_file(path, "queries.jsonl") if path.is_dir() else None
+    if path.is_dir() and not inside:
+        return _read(path, Columns(), limit)
+    file = inside or path
+    kind, lines = _detect(file, limit, otherwise="tsv")
+    if kind in ("tsv", "text"):
+        return _until_damage(read_query_tsv(file, lines, limit))
+    return _read_file(file, kind, lines, Columns(), limit, file.name)
+
+
+def _read(path: Path, columns: Columns, limit: int) -> Records:
+    if corpus := _first_file(path, "corpus.jsonl"):
+        path = corpus
+    if not path.is_dir():
+        kind, lines = _detect(path, limit)
+        yield from _read_file(path, kind, lines, columns, limit, path.name)
+        return
+    kinds = {kind: file for file, kind in _walk(path)}
+    if not kinds:
+        raise InputError(f"nothing to read in the folder {path}: expected {READABLE}")
+    if len(kinds) > 1:
+        examples = ", ".join(sorted(str(file.relative_to(path)) for file in kinds.values()))
+        raise InputError(f"the folder {path} mixes kinds of files ({examples}): give the files one by one")
+    for file, kind in _walk(path):
+        name = file.relative_to(path).as_posix()
+        yield from _read_file(file, kind, read_lines(file, limit), columns, limit, name)
+
+
+def _first_file(folder: Path, name: str) -> Path | None:
+    return next((p for p in (folder / name, folder / f"{name}.gz") if p.is_file()), None)
+
+
+def _walk(folder: Path) -> Iterator[tuple[Path, Kind]]:
+    """Yield the readable files below a folder, always in the same order."""
+
+    def refuse(error: OSError) -> NoReturn:
+        raise InputError(f"cannot read {error.filename}: {error.strerror}") from error
+
+    for where, folders, files in os.walk(folder, onerror=refuse):
+        folders[:] = sorted(f for f in folders if not f.startswith(".") and f != "qrels")
+        for name in sorted(files):
+            kind = _kind(name)
+            beir = kind in ("jsonl", "tsv") and name.startswith("queries.")
+            if kind and not beir and not name.startswith("."):
+                yield _regular(Path(where, name)), kind
+
+
+def _regular(file: Path) -> Path:
+    """Return a file found in a folder; raise InputError for a pipe or device, which could keep a build waiting."""
+    if stat.S_ISREG(file.stat().st_mode):
+        return file
+    raise InputError(f"{file} is not a regular file: take it out of the folder, or save its data to a file")
+
+
+def _kind(name: str) -> Kind | None:
+    return KINDS.get(Path(name.lower().removesuffix(".gz")).suffix)
+
+
+def _detect(path: Path, limit: int, otherwise: Kind | None = None) -> tuple[Kind, Iterator[Line]]:
+    """Tell a file's kind by its name or, where that says nothing (a pipe), by its first line."""
+    if not path.exists():
+        raise InputError(f"no such file or folder: {path}")
+    if path.is_file() and not path.stat().st_size:
+        raise InputError(f"{path} is empty")
+    lines = read_lines(path, limit)
+    if kind := _kind(path.name):
+        return kind, lines
+    try:
+        start = list(itertools.islice(lines, 1))
+    except DamagedInputError as e:
+        raise InputError(str(e)) from None
+    if not start:
+        raise InputError(f"{path} is empty")
+    guess = "jsonl" if start[0][1].lstrip().startswith(b"{") else otherwise
+    if not guess:
+        raise InputError(f"cannot tell what {path} holds: rename it to {READABLE}")
+    return guess, itertools.chain(start, lines)
+
+
+def _read_file(
+    path: Path, kind: Kind, lines: Iterable[Line], columns: Columns, limit: int, name: str
+) -> Records:
+    if kind == "text":
+        return _until_damage(_read_text(path, lines, limit, name))
+    read = {"jsonl": _read_jsonl, "csv": read_csv, "tsv": read_tsv}[kind]
+    return _until_damage(read(path, lines, columns, limit))
+
+
+def _until_damage(records: Records) -> Records:
+    """Pass records on; damage of a compressed file becomes the last one."""
+    try:
+        yield from records
+    except DamagedInputError as e:
+        yield e.line, BadLine.of(e.path, e.line, e.reason, e.raw)
+
+
+def _read_jsonl(path: Path, lines: Iterable[Line], columns: Columns, limit: int) -> Records:
+    first = True
+    for number, raw, size in lines:
+        if not raw or raw.isspace():
+            continue
+        if first:
+            _refuse_one_value(path, raw)
+            first = False
+        try:
+            if size > len(raw):
+                raise UnusableError(too_long(size, limit))
+            yield number, make_document(_object(raw), columns)
+        except UnusableError as e:
+            yield number, BadLine.of(path, number, str(e), raw, size)
+
+
+def _object(raw: bytes) -> dict[str, object]:
+    try:
+        value = orjson.loads(raw)
+    except orjson.JSONDecodeError as e:
+        raise UnusableError(f"not JSON: {e}" if is_utf8(raw) else "invalid UTF-8") from None
+    if isinstance(value, dict):
+        return value
+    remedy = " (one array for all? make lines of it: jq -c '.[]')" if isinstance(value, list) else ""
+    raise UnusableError(f"a JSON {type(value).__name__}, not an object{remedy}")
+
+
+def _refuse_one_value(path: Path, raw: bytes) -> None:
+    """Stop at a file that is one JSON value over many lines: all its lines would be bad."""
+    start = raw.strip()
+    if start == b"{":
+        raise InputError(f"{path} is not JSON lines: objects span lines; make lines of them: jq -c . FILE")
+    if start.startswith(b"[") and start.count(b"[") > start.count(b"]"):
+        raise InputError(f"{path} is one JSON array, not JSON lines; make lines of it: jq -c '.[]' FILE")
+
+
+def _read_text(path: Path, lines: Iterable[Line], limit: int, name: str) -> Records:
+    content = bytearray()
+    size = 0
+    for number, raw, length in lines:
+        content += (b"\n" if number > 1 else b"") + raw if len(content) <= limit else b""
+        size += length + (number > 1)
+    try:
+        if size > limit:
+            raise UnusableError(too_long(size, limit))
+        if not is_utf8(bytes(content)):
+            raise UnusableError("invalid UTF-8")
+        yield 1, make_document({"id": _name_to_id(name), "text": content.decode()}, Columns())
+    except UnusableError as e:
+        yield 1, BadLine.of(path, 1, str(e), bytes(content), size)
+
+
+def _name_to_id(name: str) -> str:
+    stem = name.removesuffix(".gz").removesuffix(".txt")
+    plain = (
+        c if c.isprintable() and c not in " %" else urllib.parse.quote(c, errors="surrogateescape")
+        for c in stem
+    )
+    return "".join(plain)

@@ -1,0 +1,1 @@
+"""The BUCC 2015 shared task: preparing its pages, and its table of results."""

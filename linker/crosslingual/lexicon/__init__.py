@@ -1,0 +1,1 @@
+"""Bilingual lexicons: read from dictionaries, or induced from linked pages."""

@@ -1,0 +1,1 @@
+"""Pages in a language: their terms, and what shows on their surface."""

@@ -1,0 +1,138 @@
+"""Pages of one language: ids, texts, and the page × term matrix that the methods share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from indexes.interface import Document
+from linker.corpora import BadLine, read_corpus
+from linker.crosslingual.pages.languages import Language, language
+from linker.errors import InputError
+
+LOOKED_AT = 100  # documents whose metadata may tell the language
+LANGUAGE_FIELDS = ("language", "lang")
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """Counts of terms: `vocabulary` of v strings in order, `counts` int32 CSR [pages, v], sorted, no zeros."""
+
+    vocabulary: tuple[str, ...]
+    counts: csr_array
+
+    @cached_property
+    def present(self) -> csr_array:
+        """1.0 where a page holds a term: float32 CSR [pages, v]."""
+        ones = np.ones(self.counts.nnz, np.float32)
+        return csr_array((ones, self.counts.indices, self.counts.indptr), shape=self.counts.shape)
+
+    @cached_property
+    def document_frequency(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """In how many pages each term is: int64 [v]."""
+        return np.bincount(self.counts.indices, minlength=len(self.vocabulary))
+
+    @cached_property
+    def position(self) -> dict[str, int]:
+        """Each term's column."""
+        return {term: i for i, term in enumerate(self.vocabulary)}
+
+    def rows(self, rows: Sequence[int] | np.ndarray[tuple[int], np.dtype[np.int64]]) -> Terms:
+        """Return some pages' counts over the same vocabulary."""
+        return Terms(self.vocabulary, self.counts[np.asarray(rows, np.int64)])
+
+
+def count_terms(texts: Iterable[str], split: Callable[[str], Iterable[str]]) -> Terms:
+    """Count the terms that `split` finds in each text; the vocabulary is in sorted order."""
+    position: dict[str, int] = {}
+    columns: list[np.ndarray[tuple[int], np.dtype[np.int32]]] = []
+    values: list[np.ndarray[tuple[int], np.dtype[np.int32]]] = []
+    for text in texts:
+        found = [position.setdefault(term, len(position)) for term in split(text)]
+        unique, count = np.unique(np.array(found, np.int32), return_counts=True)
+        columns.append(unique)
+        values.append(count.astype(np.int32))
+    order = sorted(position)
+    renumber = np.empty(len(order), np.int32)
+    renumber[[position[term] for term in order]] = np.arange(len(order), dtype=np.int32)
+    pointers = np.concatenate(([0], np.cumsum([len(c) for c in columns], dtype=np.int64)))
+    indices = renumber[np.concatenate(columns)] if columns else np.empty(0, np.int32)
+    data = np.concatenate(values) if values else np.empty(0, np.int32)
+    counts = csr_array((data, indices, pointers), shape=(len(columns), len(order)))
+    counts.sort_indices()
+    return Terms(tuple(order), counts)
+
+
+@dataclass(frozen=True, eq=False)
+class Pages:
+    """Pages of one language; `skipped` are the records that could not be read as pages."""
+
+    ids: tuple[str, ...]
+    texts: tuple[str, ...]
+    language: Language
+    skipped: tuple[BadLine, ...] = field(default=())
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def terms(self) -> Terms:
+        """Counts of the stems of the pages' words."""
+        return count_terms(self.texts, self.language.terms)
+
+    @cached_property
+    def position(self) -> dict[str, int]:
+        """Each id's row."""
+        return {id_: i for i, id_ in enumerate(self.ids)}
+
+
+def read_pages(path: Path, code: str | None = None) -> Pages:
+    """Read the pages of a file or folder (all that `read_corpus` reads).
+
+    The language is `code`, or else what the pages' metadata (`language` or `lang`) or the file's name
+    ("fr.jsonl.gz") say, or else "und". Raises InputError on a repeated id, and when nothing can be read.
+    """
+    documents: dict[str, Document] = {}
+    skipped: list[BadLine] = []
+    for record in read_corpus(path):
+        if isinstance(record, BadLine):
+            skipped.append(record)
+        elif record.id in documents:
+            raise InputError(f"{path}: the page {record.id!r} is there twice: ids must differ")
+        else:
+            documents[record.id] = record
+    if not documents:
+        raise InputError(f"{path}: no page could be read; the first reason: {skipped[0].reason}")
+    found = code or _from_metadata(documents.values()) or _from_name(path) or "und"
+    texts = tuple(d.full_text for d in documents.values())
+    return Pages(tuple(documents), texts, language(found), tuple(skipped))
+
+
+def split_languages(pair: str) -> tuple[str, str]:
+    """Split "fr-en" into its codes. Raises InputError for anything else."""
+    codes = pair.split("-")
+    if len(codes) != 2 or not all(code.isalpha() for code in codes):
+        raise InputError(f"cannot read the languages {pair!r}: write two codes, source first, such as fr-en")
+    return codes[0], codes[1]
+
+
+def _from_metadata(documents: Iterable[Document]) -> str | None:
+    for document in islice(documents, LOOKED_AT):
+        for name in LANGUAGE_FIELDS:
+            value = document.metadata.get(name)
+            if isinstance(value, str) and value.strip():
+                return value.strip()
+    return None
+
+
+def _from_name(path: Path) -> str | None:
+    """Read "fr" out of fr.jsonl.gz, or of a folder of this name."""
+    stem = path.name.partition(".")[0]
+    return stem if re.fullmatch(r"[a-z]{2}", stem) else None

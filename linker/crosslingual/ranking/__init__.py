@@ -1,0 +1,1 @@
+"""Learned rankers over all evidence, with calibrated probabilities."""

@@ -1,0 +1,113 @@
+"""The AUT cascade (BUCC 2015): CL-LSI chooses candidates; topics, names and translated words feed a ranker.
+
+All is learned from linked pages, features out-of-fold. It needs no dictionary; one that is given adds word pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from linker.crosslingual.pages.pages import Pages
+from linker.crosslingual.ranking.evidence import AllEvidence
+from linker.crosslingual.ranking.learning import Learned, Links
+from linker.crosslingual.ranking.pooled import Pooled
+from linker.crosslingual.scoring.candidates import Rows, Scores
+from linker.crosslingual.scoring.lsi import fit_lsi
+from linker.crosslingual.scoring.names import shared_names
+from linker.crosslingual.scoring.scores import Product, Restrictable, cosine, coverage, one_way
+from linker.crosslingual.scoring.topics import fit_topics, jensen_shannon
+
+CANDIDATES = 200
+COMPONENTS = 300
+TOPICS = 50
+TOPIC_ROUNDS = 25
+COMMON, RARE = 0.3, 3  # words in more of the linked pages, or fewer, are left to the other features
+
+
+@dataclass(frozen=True, eq=False)
+class CascadeEvidence:
+    """What the cascade knows; `all` prepares terms and spelling."""
+
+    all: AllEvidence
+    choosing: tuple[str, ...] = ("lsi",)
+    size: int = CANDIDATES
+    topics: int = TOPICS
+
+    @property
+    def source(self) -> Pages:
+        """The pages to link."""
+        return self.all.source
+
+    @property
+    def target(self) -> Pages:
+        """The pages that they may be linked to."""
+        return self.all.target
+
+    @cached_property
+    def fixed(self) -> dict[str, Restrictable]:
+        """Shared names, numbers and years."""
+        return self.all.held(shared_names(self.source, self.target))
+
+    def start(self, links: bool) -> Pooled | None:
+        """The cascade has no ranker before it is trained."""
+        return None
+
+    def learn(self, links: Links) -> Learned:
+        """Learn the latent space, the lexicon and the topics from links."""
+        x, y = self.all.source_terms, self.all.target_terms
+        rows, columns = links[:, 0], links[:, 1]
+        bridge, induced = self.all.bridge(links)
+        lsi = fit_lsi(self.all.weights[0][rows], self.all.weights[1][columns], COMPONENTS)
+        left, right = lsi.fold_source(self.all.weights[0]), lsi.fold_target(self.all.weights[1])
+        scores: dict[str, Restrictable] = {
+            "lsi": Product(left, np.ascontiguousarray(right.T)),
+            "words.idf": coverage(x, y, bridge),
+            "words.forward": one_way(x, y, bridge),
+            "words.backward": one_way(y, x, sp.csr_array(bridge.T)).swapped(),
+            "words.cosine": cosine(x, y, bridge),
+        }
+        return Learned(scores, self._topics(links), induced, bridge)
+
+    def _topics(self, links: Links) -> TopicMatcher:
+        sides = []
+        for terms, linked in ((self.all.source_terms, links[:, 0]), (self.all.target_terms, links[:, 1])):
+            often = np.bincount(terms.counts[linked].indices, minlength=terms.counts.shape[1])
+            kept = np.flatnonzero((often >= RARE) & (often <= COMMON * len(linked)))
+            sides.append((sp.csr_array(terms.counts[:, kept]), linked))
+        size = min(self.topics, max(2, len(links) // 4))
+        model = fit_topics(tuple(counts[linked] for counts, linked in sides), size, rounds=TOPIC_ROUNDS)
+        source, target = (model.fold_in(counts, side) for side, (counts, _) in enumerate(sides))
+        return TopicMatcher(source, target, _lengths(self.source), _lengths(self.target))
+
+
+@dataclass(frozen=True, eq=False)
+class TopicMatcher:
+    """Topic mixtures float64 [n, k] and [m, k], and log lengths, of both sides."""
+
+    source: npt.NDArray[np.float64]
+    target: npt.NDArray[np.float64]
+    source_length: Scores
+    target_length: Scores
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the scores are called."""
+        return "topics", "length"
+
+    def features(self, rows: Rows, candidates: Rows) -> Scores:
+        """Return the negative Jensen–Shannon divergence of the mixtures and the negative |log length ratio|."""
+        out = np.empty((*candidates.shape, 2), np.float32)
+        usual = np.median(self.source_length) - np.median(self.target_length)
+        for i, (row, columns) in enumerate(zip(rows.tolist(), candidates, strict=True)):
+            out[i, :, 0] = -jensen_shannon(self.source[row][None], self.target[columns])
+            out[i, :, 1] = -np.abs(self.source_length[row] - self.target_length[columns] - usual)
+        return out
+
+
+def _lengths(pages: Pages) -> Scores:
+    return np.log1p(np.array([len(text) for text in pages.texts], np.float32))

@@ -1,0 +1,86 @@
+"""Why two pages were linked: the words that translate each other and the strings they share, strongest first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import scipy.sparse as sp
+
+from linker.crosslingual.ranking.evidence import AllEvidence
+from linker.crosslingual.scoring.candidates import Scores
+from linker.crosslingual.scoring.comparability import idf
+
+Kind = Literal["same", "dictionary", "links"]
+MOST = 8  # matches that are told
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A word of the source page, the word of the target page that it matched, how that is known, and its weight.
+
+    `kind`: "same" for identical strings, such as names; "dictionary"; "links" for a pair learned from links.
+    """
+
+    source: str
+    target: str
+    kind: Kind
+    weight: float
+
+
+@dataclass(frozen=True, eq=False)
+class Explainer:
+    """Explains pairs of pages by what the evidence knew and what the links taught (`induced` [v source, v target])."""
+
+    evidence: AllEvidence
+    induced: sp.csr_array
+
+    @cached_property
+    def _bridge(self) -> sp.csr_array:
+        return sp.csr_array(self.evidence.known + self.induced)
+
+    @cached_property
+    def _weights(self) -> tuple[Scores, Scores]:
+        return idf(self.evidence.source_terms), idf(self.evidence.target_terms)
+
+    def matches(self, row: int, column: int, most: int = MOST) -> list[Match]:
+        """Return the heaviest matches of source page `row` and target page `column`, each word once a side.
+
+        A match weighs the smaller idf of its two words.
+        """
+        x, y = self.evidence.source_terms, self.evidence.target_terms
+        here, there = x.counts[[row]].indices, y.counts[[column]].indices
+        known = sp.coo_array(self._bridge[here][:, there])
+        sources, targets = here[known.row], there[known.col]
+        weights = np.minimum(self._weights[0][sources], self._weights[1][targets])
+        first = self._forms(self.evidence.source.texts[row], self.evidence.split)
+        second = self._forms(self.evidence.target.texts[column], self.evidence.target_language.terms)
+        found: list[Match] = []
+        used: set[int] = set()
+        for i in np.lexsort((targets, sources, -weights)).tolist():
+            s, t = int(sources[i]), int(targets[i])
+            if s not in used and ~t not in used and len(found) < most:
+                used |= {s, ~t}
+                a, b = x.vocabulary[s], y.vocabulary[t]
+                found.append(
+                    Match(first.get(a, a), second.get(b, b), self._kind(s, t), round(float(weights[i]), 3))
+                )
+        return found
+
+    def _kind(self, source: int, target: int) -> Kind:
+        if self.evidence.spelling[source, target]:
+            return "same"
+        return "dictionary" if self.evidence.known[source, target] else "links"
+
+    @staticmethod
+    def _forms(text: str, split: Callable[[str], list[str]]) -> dict[str, str]:
+        """The first word of the text that each term stands for."""
+        forms: dict[str, str] = {}
+        for word in text.split():
+            terms = split(word)
+            if len(terms) == 1:
+                forms.setdefault(terms[0], word.strip(".,;:!?()[]{}\"'«»„“”"))
+        return forms

@@ -1,0 +1,1 @@
+"""Scores of page pairs, and the assignment of targets to sources."""

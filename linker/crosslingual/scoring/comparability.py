@@ -1,0 +1,136 @@
+"""Comparability over a bilingual lexicon (Li & Gaussier), binary and idf, and a cosine of translated vectors.
+
+M(f, e) = [Σ_{w ∈ V(f)∩D_F} σ(w, e) + Σ_{v ∈ V(e)∩D_E} σ(v, f)] / (|V(f)∩D_F| + |V(e)∩D_E|), where σ(w, d) = 1 iff
+d holds a translation of w. All exact: a sparse product a block in each direction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from linker.crosslingual.pages.pages import Terms
+from linker.crosslingual.scoring.candidates import Flags, Scores
+from linker.crosslingual.scoring.split_product import Product
+
+Weighting = Literal["binary", "idf"]
+Direction = Literal["both", "forward", "backward"]
+
+
+def idf(terms: Terms) -> Scores:
+    """Return ln((N + 1) / (df + 1)) of each term: float32 [v]."""
+    n = terms.counts.shape[0]
+    return np.asarray(np.log((n + 1) / (terms.document_frequency + 1)), np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparability:
+    """M of all pairs: the hits are a product in each direction, the masses of both sides make the denominator."""
+
+    hits: tuple[Product, ...]
+    source_mass: Scores
+    target_mass: Scores
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of source and of target pages."""
+        return self.hits[0].shape
+
+    def block(self, begin: int, end: int) -> Scores:
+        """Return M of the source pages begin … end−1: float32 [end − begin, targets]; 0 where nothing is known."""
+        scores = self.hits[0].block(begin, end)
+        for hits in self.hits[1:]:
+            scores += hits.block(begin, end)
+        mass = self.source_mass[begin:end, None] + self.target_mass[None, :]
+        np.divide(scores, mass, out=scores, where=mass > 0)  # no mass, no hits: the score stays 0
+        return scores
+
+
+def comparability(
+    source: Terms,
+    target: Terms,
+    relation: csr_array,
+    *,
+    known: tuple[Flags, Flags] | None = None,
+    weighting: Weighting = "idf",
+    direction: Direction = "both",
+) -> Comparability:
+    """Prepare M for two sets of pages. `relation`: CSR [v source, v target], non-zero where terms translate.
+
+    `known`: which terms the dictionary has at all (`Lexicon.known`), flags [v] of each side; they alone make up the
+    masses. Default: those in the relation, which leaves out words whose translations no page has.
+    `idf`: each hit counts ln((N+1)/(df+1)) of the term on its own side. `forward`: only the source's words are
+    looked for in the target (M_fe); `backward`: only the target's in the source (M_ef).
+    """
+    links = _binary(relation)
+    ours, theirs = known or (_sums(links, 1) > 0, _sums(links, 0) > 0)
+    w, v = (idf(source), idf(target)) if weighting == "idf" else (None, None)
+    hits = []
+    source_mass, target_mass = (np.zeros(terms.present.shape[0], np.float32) for terms in (source, target))
+    if direction != "backward":
+        x = _scaled(_restricted(source, ours), w)
+        source_mass = _sums(x, 1)
+        hits.append(Product.of(x, _binary(target.present @ links.T.tocsr())))
+    if direction != "forward":
+        y = _restricted(target, theirs)
+        target_mass = _sums(_scaled(y, v), 1)
+        hits.append(Product.of(_scaled(_binary(source.present @ links), v), y))
+    return Comparability(tuple(hits), source_mass, target_mass)
+
+
+def translated_cosine(source: Terms, target: Terms, relation: csr_array) -> Product:
+    """Prepare cosines of tf-idf vectors, the source's translated: a term's mass is split over its translations.
+
+    Vectors are (1 + ln tf) · idf of the target side; a term that the relation does not know drops out.
+    """
+    share = _scaled_rows(relation, _inverse(_sums(relation, 1)))
+    weights = idf(target)
+    left = _scaled(csr_array(_log_counts(source) @ share), weights)
+    return Product.of(_normalised(left), _normalised(_scaled(_log_counts(target), weights)))
+
+
+def _log_counts(terms: Terms) -> csr_array:
+    counts = terms.counts
+    data = (1 + np.log(counts.data)).astype(np.float32)
+    return csr_array((data, counts.indices, counts.indptr), shape=counts.shape)
+
+
+def _normalised(matrix: csr_array) -> csr_array:
+    squares = csr_array((matrix.data**2, matrix.indices, matrix.indptr), shape=matrix.shape)
+    return _scaled_rows(matrix, _inverse(np.sqrt(_sums(squares, 1))))
+
+
+def _inverse(values: Scores) -> Scores:
+    return np.divide(1, values, out=np.zeros_like(values), where=values > 0)
+
+
+def _scaled_rows(matrix: csr_array, factors: Scores) -> csr_array:
+    data = matrix.data * np.repeat(factors, np.diff(matrix.indptr))
+    return csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def _sums(matrix: csr_array, axis: int) -> Scores:
+    return np.asarray(matrix.sum(axis=axis), np.float32).ravel()
+
+
+def _binary(matrix: csr_array) -> csr_array:
+    ones = np.ones(matrix.nnz, np.float32)
+    return csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def _restricted(terms: Terms, known: Flags) -> csr_array:
+    """Return who holds which term, of the terms that the lexicon knows."""
+    present = terms.present.copy()
+    present.data *= known.astype(np.float32)[present.indices]
+    present.eliminate_zeros()
+    return present
+
+
+def _scaled(matrix: csr_array, weights: Scores | None) -> csr_array:
+    if weights is None:
+        return matrix
+    data = matrix.data * weights[matrix.indices]
+    return csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)

@@ -1,0 +1,100 @@
+"""Hapax legomena and the pigeonhole (the LINA.p run of BUCC 2015): pages that share words which each holds once."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from linker.crosslingual.pages.pages import Pages, Terms, count_terms
+from linker.crosslingual.pages.surface import romanise
+from linker.crosslingual.scoring.candidates import Scores
+from linker.crosslingual.scoring.split_product import Product
+
+
+@dataclass(frozen=True, slots=True)
+class HapaxRules:
+    """What counts as a hapax: a blank-separated string that occurs once.
+
+    `transliterate` writes it in Latin letters; `ngrams` > 0 compares its character n-grams instead of the whole.
+    """
+
+    min_length: int = 4
+    lower: bool = True
+    strip: bool = True
+    digits: bool = True
+    transliterate: bool = False
+    ngrams: int = 0
+
+    def find(self, text: str) -> list[str]:
+        """Return the hapaxes of a text, or their n-grams."""
+        words = (text.lower() if self.lower else text).split()
+        if self.strip:
+            words = [word if word.isalnum() else _bare(word) for word in words]
+        once = [word for word, count in Counter(words).items() if count == 1 and len(word) >= self.min_length]
+        if not self.digits:
+            once = [word for word in once if not any(c.isdigit() for c in word)]
+        if self.transliterate:
+            once = [romanise(word) for word in once]
+        return [gram for word in once for gram in _ngrams(word, self.ngrams)] if self.ngrams else once
+
+
+@dataclass(frozen=True, eq=False)
+class SharedHapaxes:
+    """n + Dice/2 of all pairs, where n = |Hap(s) ∩ Hap(t)| and Dice = 2n / (|Hap(s)| + |Hap(t)|) < 2 breaks ties."""
+
+    shared: Product
+    source_sizes: Scores
+    target_sizes: Scores
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of source and of target pages."""
+        return self.shared.shape
+
+    def block(self, begin: int, end: int) -> Scores:
+        """Return n + Dice/2 of the source pages begin … end−1: float32 [end − begin, targets]."""
+        n = self.shared.block(begin, end)
+        sizes = self.source_sizes[begin:end, None] + self.target_sizes[None, :]
+        n += np.divide(n, sizes, out=sizes, where=n > 0) * (n > 0)
+        return n
+
+
+def shared_hapaxes(source: Pages, target: Pages, rules: HapaxRules | None = None) -> SharedHapaxes:
+    """Prepare n(s, t) for two sets of pages."""
+    rules = rules or HapaxRules()
+    return overlap(_hapaxes(source, rules), _hapaxes(target, rules))
+
+
+@lru_cache(maxsize=4)  # a pivot needs the source's twice
+def _hapaxes(pages: Pages, rules: HapaxRules) -> Terms:
+    return count_terms(pages.texts, rules.find)
+
+
+def overlap(left: Terms, right: Terms) -> SharedHapaxes:
+    """Prepare n(s, t) of two sets of pages whose hapaxes are counted; sizes are those of the whole sets."""
+    known = [(i, right.position[term]) for i, term in enumerate(left.vocabulary) if term in right.position]
+    ours, theirs = np.array(known, np.int64).reshape(-1, 2).T
+    product = Product.of(left.present[:, ours], right.present[:, theirs])
+    return SharedHapaxes(product, _sizes(left), _sizes(right))
+
+
+def _sizes(terms: Terms) -> Scores:
+    return np.diff(terms.counts.indptr).astype(np.float32)
+
+
+def _bare(word: str) -> str:
+    """Strip punctuation and symbols from both ends."""
+    begin, end = 0, len(word)
+    while begin < end and unicodedata.category(word[begin])[0] in "PS":
+        begin += 1
+    while end > begin and unicodedata.category(word[end - 1])[0] in "PS":
+        end -= 1
+    return word[begin:end]
+
+
+def _ngrams(word: str, n: int) -> list[str]:
+    return [word[i : i + n] for i in range(len(word) - n + 1)]

@@ -1,0 +1,60 @@
+"""Names and numbers that pages share, as they are written and romanised."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import scipy.sparse as sp
+
+from linker.crosslingual.pages.pages import Pages, Terms, count_terms
+from linker.crosslingual.pages.surface import romanise
+from linker.crosslingual.scoring.comparability import idf
+from linker.crosslingual.scoring.scores import Product, Restrictable, scale_columns
+
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+
+
+def names_in(text: str) -> list[str]:
+    """Return words that start with a capital and whole words in Latin letters inside another script, romanised.
+
+    A cheap stand-in for a name finder that needs no model of the language; in German it takes every noun.
+    """
+    other = sum(1 for c in text[:2000] if c.isalpha() and ord(c) > 0x24F) * 2 > min(len(text), 2000) // 2
+    return [romanise(w) for w in _WORD.findall(text) if w[0].isupper() or (other and w.isascii())]
+
+
+def numbers_in(text: str) -> list[str]:
+    """Return numbers of two digits or more, years among them."""
+    return [n for n in _NUMBER.findall(text) if len(n) > 1]
+
+
+def years_in(text: str) -> list[str]:
+    """Return numbers from 1000 to 2099 of four digits."""
+    return [n for n in _NUMBER.findall(text) if len(n) == 4 and n[0] in "12" and n < "2100"]
+
+
+def shared_names(source: Pages, target: Pages) -> dict[str, Restrictable]:
+    """Return for names, numbers and years the idf-weighted overlap and Dice's coefficient (Jaccard's order)."""
+    scores: dict[str, Restrictable] = {}
+    for name, split in (("names", names_in), ("numbers", numbers_in), ("years", years_in)):
+        x, y = count_terms(source.texts, split), count_terms(target.texts, split)
+        left, right = _aligned(x, y)
+        weighted = scale_columns(left, idf(_onto(y, right)))
+        scores[f"{name}.overlap"] = Product(weighted, sp.csr_array(right.T))
+        sizes = (np.asarray(side.present.sum(axis=1), np.float32).ravel() for side in (x, y))
+        scores[f"{name}.dice"] = Product(2 * left, sp.csr_array(right.T), *sizes)
+    return scores
+
+
+def _aligned(x: Terms, y: Terms) -> tuple[sp.csr_array, sp.csr_array]:
+    """Both sides' 0/1 rows over the terms that both hold."""
+    shared = sorted(x.position.keys() & y.position.keys())
+    left = x.present[:, [x.position[t] for t in shared]]
+    right = y.present[:, [y.position[t] for t in shared]]
+    return sp.csr_array(left), sp.csr_array(right)
+
+
+def _onto(y: Terms, matrix: sp.csr_array) -> Terms:
+    return Terms(tuple(str(i) for i in range(matrix.shape[1])), matrix)

@@ -1,0 +1,124 @@
+"""Passages: pages that share only a part still have passages that match. Late interaction over translated passages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from linker.crosslingual.pages.pages import Terms
+from linker.crosslingual.scoring.candidates import Rows, Scores
+from linker.crosslingual.scoring.comparability import idf
+from linker.crosslingual.scoring.scores import scale_columns, stochastic, unit_rows
+
+LENGTH = 30  # terms of a passage; lines are joined up to here, a line of twice as many is cut
+PARTS = ("mean", "best", "best3", "third", "back", "back_third")
+
+
+def cut_passages(text: str, split: Callable[[str], list[str]]) -> list[list[str]]:
+    """Cut a text into passages of about 30 terms along its lines; at least one, which may be empty."""
+    passages: list[list[str]] = []
+    current: list[str] = []
+    for line in text.split("\n"):
+        current = current + split(line)
+        while len(current) > 2 * LENGTH:
+            passages.append(current[:LENGTH])
+            current = current[LENGTH:]
+        if len(current) >= LENGTH:
+            passages.append(current)
+            current = []
+    if current or not passages:
+        passages.append(current)
+    return passages
+
+
+@dataclass(frozen=True, eq=False)
+class Passages:
+    """All passages of a collection: `present` 0/1 CSR [passages, v]; page i has rows begin[i] … begin[i+1]−1."""
+
+    present: sp.csr_array
+    begin: Rows
+
+
+def passages_of(texts: Sequence[str], split: Callable[[str], list[str]], terms: Terms) -> Passages:
+    """Cut every page; terms outside the vocabulary are left out."""
+    columns: list[int] = []
+    ends, begin = [0], [0]
+    for text in texts:
+        for passage in cut_passages(text, split):
+            columns.extend(sorted({terms.position[t] for t in passage if t in terms.position}))
+            ends.append(len(columns))
+        begin.append(len(ends) - 1)
+    shape = (len(ends) - 1, len(terms.vocabulary))
+    matrix = sp.csr_array((np.ones(len(columns), np.float32), np.array(columns, np.int64), ends), shape=shape)
+    return Passages(matrix, np.array(begin, np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class PassageMatcher:
+    """Cosines of translated source passages with target passages, gathered for each candidate page."""
+
+    source: Passages
+    target: Passages
+    translated: sp.csr_array  # [source passages, v target], unit rows
+    weighted: sp.csr_array  # [target passages, v target], unit rows
+    source_mass: Scores
+    target_mass: Scores
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the scores are called."""
+        return tuple(f"passages.{part}" for part in PARTS)
+
+    def features(self, rows: Rows, candidates: Rows) -> Scores:
+        """Return float32 [n, c, 6] for the source pages `rows` [n] and their `candidates` [n, c].
+
+        Each source passage keeps its best cosine on the candidate page; of these the weighted mean, the best, the
+        mean of the best three and of the best third; then the weighted mean and the best third the other way.
+        """
+        out = np.zeros((*candidates.shape, len(PARTS)), np.float32)
+        for i, (row, columns) in enumerate(zip(rows.tolist(), candidates, strict=True)):
+            out[i] = self._page(row, columns)
+        return out
+
+    def _page(self, row: int, columns: Rows) -> Scores:
+        begin, end = self.source.begin[row], self.source.begin[row + 1]
+        first, after = self.target.begin[columns], self.target.begin[columns + 1]
+        chosen = np.concatenate(
+            [np.arange(a, b) for a, b in zip(first.tolist(), after.tolist(), strict=True)]
+        )
+        starts = np.concatenate(([0], np.cumsum(after - first)[:-1]))
+        cosines = (self.translated[begin:end] @ self.weighted[chosen].T).toarray()
+        best = np.maximum.reduceat(cosines, starts, axis=1)
+        mass = self.source_mass[begin:end]
+        ordered = -np.sort(-best, axis=0)
+        third = max(1, len(best) // 3)
+        back, weight = cosines.max(axis=0), self.target_mass[chosen]
+        back_mean = np.add.reduceat(back * weight, starts) / np.add.reduceat(weight, starts)
+        back_third = [_best_third(part) for part in np.split(back, starts[1:])]
+        forward = (mass @ best / mass.sum(), ordered[0], ordered[:3].mean(0), ordered[:third].mean(0))
+        return np.stack([*forward, back_mean, np.array(back_third, np.float32)], axis=1)
+
+
+def _best_third(values: Scores) -> np.float32:
+    return np.float32((-np.sort(-values))[: max(1, len(values) // 3)].mean())
+
+
+def match_passages(
+    source: Passages, target: Passages, source_terms: Terms, target_terms: Terms, bridge: sp.csr_array
+) -> PassageMatcher:
+    """Translate the source's passages over a bridge [v source, v target] and weigh both sides by idf."""
+    weights, source_weights = idf(target_terms), idf(source_terms)
+    known = np.asarray(bridge.sum(axis=1)).ravel() > 0
+    reached = np.asarray(bridge.sum(axis=0)).ravel() > 0
+    translated = sp.csr_array(source.present @ stochastic(bridge), dtype=np.float32)
+    return PassageMatcher(
+        source,
+        target,
+        unit_rows(scale_columns(translated, weights)),
+        unit_rows(scale_columns(target.present, weights)),
+        np.asarray(source.present @ (source_weights * known) + 1e-3, np.float32),
+        np.asarray(target.present @ (weights * reached) + 1e-3, np.float32),
+    )

@@ -1,0 +1,235 @@
+"""Weak scores between two collections; each is a product of two matrices, so blocks of all pairs are cheap.
+
+A bridge is a matrix [v source, v target] of which terms translate which, with weights. Over one bridge: coverage (M of
+Li & Gaussier), BM25 with translations as synonyms (Pirkola's structured queries) both ways, a tf-idf cosine of the
+translated page, and the likelihood of the source page under the target's translation model (Berger & Lafferty 1999).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from linker.crosslingual.pages.pages import Terms
+from linker.crosslingual.scoring.candidates import Rows, Scores
+from linker.crosslingual.scoring.comparability import idf
+
+K1, B, K3 = 1.2, 0.6, 1.2
+FROM_PAGE = 0.3  # of the translation model: the share of words that come from the page, not the collection
+Matrix = sp.csr_array | Scores
+
+
+class Restrictable(Protocol):
+    """A scorer whose pages can be chosen."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of source and of target pages."""
+        ...
+
+    def block(self, begin: int, end: int) -> Scores:
+        """Return the scores of the source pages begin … end−1: float32 [end − begin, targets]."""
+        ...
+
+    def restrict(self, rows: Rows, columns: Rows) -> Restrictable:
+        """Return the same score between some source and some target pages."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """`left` [n, d] · `right` [d, m], divided by the sum of the two pages' masses where there are masses."""
+
+    left: Matrix
+    right: Matrix
+    source_mass: Scores | None = None
+    target_mass: Scores | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of source and of target pages."""
+        return self.left.shape[0], self.right.shape[1]
+
+    def block(self, begin: int, end: int) -> Scores:
+        """Return the scores of the source pages begin … end−1: float32 [end − begin, targets]."""
+        product = self.left[begin:end] @ self.right
+        values = np.asarray(product.toarray() if sp.issparse(product) else product, dtype=np.float32)
+        if self.source_mass is not None and self.target_mass is not None:
+            values /= np.maximum(self.source_mass[begin:end, None] + self.target_mass, 1e-6)
+        return values
+
+    def swapped(self) -> Product:
+        """Return the scores of the same pairs, [m, n]."""
+        return Product(_transposed(self.right), _transposed(self.left), self.target_mass, self.source_mass)
+
+    def restrict(self, rows: Rows, columns: Rows) -> Product:
+        """Return the same score between some source and some target pages."""
+        source = None if self.source_mass is None else self.source_mass[rows]
+        target = None if self.target_mass is None else self.target_mass[columns]
+        return Product(self.left[rows], self.right[:, columns], source, target)
+
+
+@dataclass(frozen=True, eq=False)
+class Dense:
+    """Scores that are held in memory: float32 [n, m]."""
+
+    values: Scores
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of source and of target pages."""
+        return self.values.shape[0], self.values.shape[1]
+
+    def block(self, begin: int, end: int) -> Scores:
+        """Return the scores of the source pages begin … end−1."""
+        return self.values[begin:end]
+
+    def restrict(self, rows: Rows, columns: Rows) -> Dense:
+        """Return the same score between some source and some target pages."""
+        return Dense(self.values[np.ix_(rows, columns)])
+
+
+def held(score: Restrictable, block: int = 512) -> Dense:
+    """Compute all of a score."""
+    if isinstance(score, Dense):
+        return score
+    n, m = score.shape
+    values = np.empty((n, m), np.float32)
+    for begin in range(0, n, block):
+        values[begin : begin + block] = score.block(begin, min(begin + block, n))
+    return Dense(values)
+
+
+def coverage(source: Terms, target: Terms, bridge: sp.csr_array) -> Product:
+    """Return idf-weighted M: the share of translatable words that have a translation on the other page."""
+    forward, backward = (
+        one_way(source, target, bridge),
+        one_way(target, source, _transposed(bridge)).swapped(),
+    )
+    left = sp.hstack([_csr(forward.left), _csr(backward.left)])
+    right = sp.vstack([_csr(forward.right), _csr(backward.right)])
+    return Product(_csr(left), _csr(right), forward.source_mass, backward.target_mass)
+
+
+def one_way(source: Terms, target: Terms, bridge: sp.csr_array) -> Product:
+    """Return M_fe: the idf-weighted share of the source's translatable words that the target has a translation of."""
+    links = ones(bridge)
+    known = np.asarray(links.sum(axis=1)).ravel() > 0
+    weighted = scale_columns(source.present, idf(source) * known)
+    translated = ones(_csr(target.present @ _transposed(links)))
+    mass = np.asarray(weighted.sum(axis=1), np.float32).ravel()
+    return Product(weighted, _transposed(translated), mass, np.zeros(target.counts.shape[0], np.float32))
+
+
+def synonyms(source: Terms, target: Terms, bridge: sp.csr_array) -> Product:
+    """Return BM25 of the source's terms, all translations of a term counting as that term (Pirkola 1998)."""
+    translated = _csr(target.counts @ ones(bridge).T)
+    lengths = np.asarray(target.counts.sum(axis=1), np.float32).ravel()
+    return Product(_query_weights(source, translated), _transposed(_saturated(translated, lengths)))
+
+
+def synonyms_backward(source: Terms, target: Terms, bridge: sp.csr_array) -> Product:
+    """Return BM25 of the target's terms in the source page, again [source, target]."""
+    return synonyms(target, source, _transposed(bridge)).swapped()
+
+
+def cosine(source: Terms, target: Terms, bridge: sp.csr_array) -> Product:
+    """Return the tf-idf cosine of the translated source page, a term's mass split over its translations."""
+    logarithmic = _map(source.counts, lambda data: 1 + np.log(data))
+    translated = scale_columns(_csr(logarithmic @ stochastic(bridge)), idf(target))
+    return Product(unit_rows(translated), _transposed(tfidf(target)))
+
+
+def translation_model(source: Terms, target: Terms, bridge: sp.csr_array) -> Product:
+    """Return the mean log ratio of the source's words under the target's translation model and the collection.
+
+    P(w | page) = .3 · Σ_v P(w | v) tf(v)/|page| + .7 · P(w); a word counts with the root of its frequency.
+    """
+    length = np.asarray(target.counts.sum(axis=1), np.float32).ravel()
+    shares = _rows(target.counts, 1 / np.maximum(length, 1))
+    expected = _csr(shares @ stochastic(_transposed(bridge)))
+    often = np.asarray(source.counts.sum(axis=0), np.float64).ravel() + 0.5
+    ratio = FROM_PAGE / (1 - FROM_PAGE) * often.sum() / np.maximum(often, 0.5)
+    expected = _map(scale_columns(expected, ratio.astype(np.float32)), np.log1p)
+    roots = _map(source.counts, np.sqrt)
+    total = np.asarray(roots.sum(axis=1), np.float32).ravel()
+    return Product(_rows(roots, 1 / np.maximum(total, 1)), _transposed(expected))
+
+
+def common(source: Terms, target: Terms) -> Product:
+    """Return the tf-idf cosine on terms that both vocabularies hold; idf is the target's."""
+    shared = sorted(source.position.keys() & target.position.keys())
+    left = source.counts[:, [source.position[t] for t in shared]]
+    right = target.counts[:, [target.position[t] for t in shared]]
+    both = Terms(tuple(shared), _csr(right))
+    return Product(_tfidf(_csr(left), idf(both)), _transposed(_tfidf(_csr(right), idf(both))))
+
+
+def tfidf(terms: Terms) -> sp.csr_array:
+    """Return (1 + ln tf) · idf, rows of unit length: float32 CSR [pages, v]."""
+    return _tfidf(terms.counts, idf(terms))
+
+
+def unit_rows(matrix: sp.csr_array) -> sp.csr_array:
+    """Scale every row to unit length; an empty row stays empty."""
+    norms = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1), np.float32)).ravel()
+    return _rows(matrix, 1 / np.maximum(norms, 1e-12))
+
+
+def _tfidf(counts: sp.csr_array, weights: Scores) -> sp.csr_array:
+    return unit_rows(scale_columns(_map(counts, lambda data: 1 + np.log(data)), weights))
+
+
+def _query_weights(source: Terms, translated: sp.csr_array) -> sp.csr_array:
+    """Saturated frequency times idf of each source term, where idf counts pages with any translation."""
+    n = translated.shape[0]
+    frequency = np.bincount(translated.indices, minlength=translated.shape[1])
+    weights = np.where(frequency > 0, np.log1p((n - frequency + 0.5) / (frequency + 0.5)), 0).astype(
+        np.float32
+    )
+    return scale_columns(_map(source.counts, lambda tf: tf * (K3 + 1) / (tf + K3)), weights)
+
+
+def _saturated(counts: sp.csr_array, lengths: Scores) -> sp.csr_array:
+    norm = K1 * (1 - B + B * lengths / max(float(lengths.mean()), 1e-6))
+    rows = np.repeat(norm, np.diff(counts.indptr))
+    return _map(counts, lambda tf: tf * (K1 + 1) / (tf + rows))
+
+
+def stochastic(bridge: sp.csr_array) -> sp.csr_array:
+    """Scale every row to sum to one; an empty row stays empty."""
+    return _rows(bridge, 1 / np.maximum(np.asarray(bridge.sum(axis=1), np.float32).ravel(), 1e-12))
+
+
+def _map(matrix: sp.csr_array, function: Callable[[Scores], npt.NDArray[np.floating]]) -> sp.csr_array:
+    data = np.asarray(function(matrix.data.astype(np.float32)), np.float32)
+    return sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def ones(matrix: sp.csr_array) -> sp.csr_array:
+    """Replace every stored value by one."""
+    return _map(matrix, np.ones_like)
+
+
+def _rows(matrix: sp.csr_array, factors: npt.NDArray[np.floating]) -> sp.csr_array:
+    per_value = np.repeat(factors, np.diff(matrix.indptr))
+    return _map(matrix, lambda data: data * per_value)
+
+
+def scale_columns(matrix: sp.csr_array, factors: npt.NDArray[np.floating]) -> sp.csr_array:
+    """Multiply every column by its factor."""
+    return _map(matrix, lambda data: data * factors[matrix.indices])
+
+
+def _csr(matrix: Any) -> sp.csr_array:
+    found: sp.csr_array = sp.csr_array(matrix).astype(np.float32)
+    return found
+
+
+def _transposed(matrix: Matrix) -> sp.csr_array:
+    return _csr(matrix.T)

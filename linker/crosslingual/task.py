@@ -1,0 +1,136 @@
+"""What is to be linked, what a method may use for it, and the links that it answers with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from linker.crosslingual.lexicon.dictionaries import Dictionary
+from linker.crosslingual.pages.pages import Pages
+from linker.crosslingual.scoring.assignment import (
+    MARGIN_NEIGHBOURS,
+)
+from linker.crosslingual.scoring.candidates import (
+    DEPTH,
+    Candidates,
+    Neighbours,
+    Rows,
+    Scorer,
+    Scores,
+    nearest,
+)
+from linker.crosslingual.scoring.checkpoint import Checkpoint, fingerprint
+from linker.crosslingual.scoring.comparability import Weighting
+from linker.crosslingual.scoring.dense import encode_pages
+from linker.crosslingual.scoring.hapax import HapaxRules
+from linker.crosslingual.scoring.pivot import PivotMode
+from linker.errors import InputError
+from linker.progress import bar
+
+NO_LINKS = np.empty((0, 2), np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What can be chosen about the methods; `margin` None: as the method does by default.
+
+    `whole_dictionary`: words weigh in the denominator though no page of the other side has a translation of them, as
+    Li & Gaussier have it; without, the dictionary is first reduced to the pages' words, which was better.
+    """
+
+    weighting: Weighting | Literal["tfidf-cosine"] = "idf"
+    identity: bool = True
+    whole_dictionary: bool = False
+    margin: bool | None = None
+    pivot_mode: PivotMode = "filter"
+    hapax: HapaxRules = field(default_factory=HapaxRules)
+    min_probability: float = 0.0
+    self_train: bool = False
+    explain: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is to be linked, and all that a method may use.
+
+    `train`: int64 [l, 2], rows of source and target pages known to be linked; `pivot_links`: int64 [l, 2], rows of
+    pivot and target pages; `encoder`: a name or path for `load_encoder`.
+    """
+
+    source: Pages
+    target: Pages
+    dictionaries: tuple[Dictionary, ...] = ()
+    train: Rows = field(default_factory=lambda: NO_LINKS)
+    pivot: Pages | None = None
+    pivot_links: Rows = field(default_factory=lambda: NO_LINKS)
+    encoder: str | None = None
+    one_to_one: bool = False
+    options: Options = field(default_factory=Options)
+    checkpoint: Checkpoint | None = None
+
+    def fingerprint(self, method: str) -> str:
+        """Return a hash of all that decides the scores."""
+        files = [f"{a}\t{b}" for dictionary in self.dictionaries for a, b in dictionary.pairs]
+        links = (self.train.tolist(), self.pivot_links.tolist())
+        words = (method, repr(self.options), repr(links), str(self.encoder), *files)
+        return fingerprint(self.source, self.target, *([self.pivot] if self.pivot else []), *words)
+
+    def nearest(self, scorer: Scorer) -> Neighbours:
+        """Go over all pairs with a progress bar, resumably."""
+        with bar(scorer.shape[0], "comparing", "pages") as meter:
+            return nearest(
+                scorer,
+                self.source.ids,
+                self.target.ids,
+                depth=DEPTH,
+                k=MARGIN_NEIGHBOURS,
+                checkpoint=self.checkpoint,
+                advance=meter.update,
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """A method's answer: candidates in their final order, how they were found and, if asked for, why."""
+
+    candidates: Candidates
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    explanations: Iterable[Mapping[str, Any]] | None = None
+
+
+Method = Callable[[Task], Links]
+
+
+def encoded(task: Task, name: str) -> tuple[Scores, Scores]:
+    """Return the vectors of the source and of the target pages by the encoder `name`, with a progress bar."""
+    from linker.encoders.loading import load_encoder
+
+    encoder = load_encoder(name)
+    vectors = []
+    for pages in (task.source, task.target):
+        with bar(len(pages), f"encoding {pages.language.code}", "pages") as meter:
+            vectors.append(encode_pages(encoder, pages.texts, meter.update))
+    return vectors[0], vectors[1]
+
+
+def read_links(path: Path, source: Pages, target: Pages) -> Rows:
+    """Read judgements of linked pages: rows of source and target, int64 [l, 2].
+
+    Links of pages that are not there are left out. Raises InputError if none is left.
+    """
+    from linker.evaluation.reading.trec import read_qrels
+
+    pairs = [
+        (source.position[s], target.position[t])
+        for s, judged in read_qrels(path).items()
+        if s in source.position
+        for t, relevance in judged.items()
+        if relevance > 0 and t in target.position
+    ]
+    if not pairs:
+        raise InputError(f"{path}: none of its links is between these pages; do the ids agree?")
+    return np.array(pairs, np.int64)

@@ -1,0 +1,32 @@
+"""What the engine needs of an encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+Precision = Literal["float32", "bfloat16"]
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """What the engine needs of a model."""
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the vectors."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of everything that decides the vectors (weights, configuration, vocabulary)."""
+        ...
+
+    def encode(
+        self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False
+    ) -> npt.NDArray[np.float32]:
+        """Return float32 [n, dim], L2-normalised, in the order of `texts`; finite for an empty text."""
+        ...

@@ -1,0 +1,1 @@
+"""The tables of all text pairs: pooled mAP, AUC and r-precision."""

@@ -1,0 +1,1 @@
+"""Reading judgements and runs in trec_eval's form, exactly and fast."""

@@ -1,0 +1,121 @@
+"""Byte fields read as doubles, rounded as C's `strtod` rounds: plain decimals sixteen bytes at a time.
+
+At most 15 digits and a power of ten up to 10^15 are exact doubles, so one division rounds correctly (Clinger,
+"How to read floating point numbers accurately", PLDI 1990). Python's `float`, one by one, reads all else.
+Characters stand in words as in memory, the first in the lowest byte; a shift by 64 bits or more leaves 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from linker.evaluation.reading.fields import Fields, Flags, Floats, Ints, Words
+
+_ZEROS = np.uint64(0x3030303030303030)  # exclusive or with it makes digits 0…9
+_MINUS = np.uint64(ord("-") ^ ord("0"))
+_POINTS = np.uint64(0x0101010101010101 * (ord(".") ^ ord("0")))
+_ONES = np.uint64(0x0101010101010101)
+_HIGH = np.uint64(0x8080808080808080)
+_TENS = 10.0 ** np.arange(16)  # each exact in a double
+
+
+def numbers(fields: Fields) -> Floats:
+    """Return the fields as doubles [n]; what is no number becomes NaN."""
+    values, done = _short_decimals(fields)
+    if not done.all():
+        rest = np.flatnonzero(~done)
+        values[rest] = _one_by_one(fields[rest].array())
+    return values
+
+
+def _one_by_one(texts: npt.NDArray[np.bytes_]) -> list[float]:
+    """Read numbers in Python, which alone would accept 1_000."""
+    try:
+        if b"_" not in texts.tobytes():
+            return list(map(float, texts.tolist()))
+    except ValueError:
+        pass
+    return [_number(text) for text in texts.tolist()]
+
+
+def _number(text: bytes) -> float:
+    try:
+        return float("x" if b"_" in text else text)
+    except ValueError:
+        return float("nan")
+
+
+def _short_decimals(fields: Fields) -> tuple[Floats, Flags]:
+    """Read fields of at most 16 bytes, `-12.34`, with at most 8 digits before the point; say which were read."""
+    low, high = fields.sixteen()
+    low, high, length = low ^ _ZEROS, high ^ _ZEROS, fields.length
+    negative = (low & np.uint64(255)) == _MINUS
+    if negative.any():
+        low, high, length = _without_sign(low, high, negative), high >> negative * _8, length - negative
+    low, high, whole = _without_point(low, high)
+    whole = np.minimum(whole, length)
+    digits = length - (whole < length)
+    head, tail = _aligned(low, high, digits)
+    done = _all_digits(head, tail)
+    done &= (digits > 0) & (fields.length <= 16) & ((whole < 8) | (length == 8))
+    mantissa = _eight_digits(head)
+    mantissa *= np.uint64(10**8)
+    mantissa += _eight_digits(tail)
+    values: Floats = mantissa / _TENS.take(length - whole - 1, mode="clip")
+    np.negative(values, out=values, where=negative)
+    return values, done
+
+
+_8 = np.uint64(8)
+
+
+def _without_sign(low: Words, high: Words, negative: Flags) -> Words:
+    shift = negative * _8
+    return low >> shift | high << (np.uint64(64) - shift)
+
+
+def _without_point(low: Words, high: Words) -> tuple[Words, Words, Ints]:
+    """Close the gap of the first word's first point; also return how many characters are before it, 8 if none."""
+    other = low ^ _POINTS  # a zero byte where the point is
+    point = other - _ONES
+    point &= ~other
+    point &= _HIGH
+    point &= -point  # the lowest one
+    point >>= np.uint64(7)
+    before = point - np.uint64(1)
+    closed = low >> _8
+    closed |= high << np.uint64(56)
+    low = closed ^ ((closed ^ low) & before)
+    return low, high >> _8, np.bitwise_count(before) >> 3
+
+
+def _aligned(low: Words, high: Words, digits: Ints) -> tuple[Words, Words]:
+    """Move the first `digits` of 16 characters to the right end, zeros before them."""
+    shift = ((16 - digits) << 3).view(np.uint64)
+    tail = low << (shift - np.uint64(64))
+    tail |= low >> (np.uint64(64) - shift)
+    tail |= high << shift
+    return low << shift, tail
+
+
+def _all_digits(head: Words, tail: Words) -> Flags:
+    beyond = head + np.uint64(0x7676767676767676)  # sets the high bit of what is above 9
+    beyond |= head
+    beyond |= tail + np.uint64(0x7676767676767676)
+    beyond |= tail
+    beyond &= _HIGH
+    return ~beyond.astype(np.bool_)
+
+
+def _eight_digits(word: Words) -> Words:
+    """Combine eight digits to a number: pairs, fours, all."""
+    word = word * np.uint64(10 * 2**8 + 1)
+    word >>= _8
+    word &= np.uint64(0x00FF00FF00FF00FF)
+    word *= np.uint64(100 * 2**16 + 1)
+    word >>= np.uint64(16)
+    word &= np.uint64(0x0000FFFF0000FFFF)
+    word *= np.uint64(10000 * 2**32 + 1)
+    word >>= np.uint64(32)
+    return word

@@ -1,0 +1,171 @@
+"""A run or a set of judgements: rows of (topic, document, value), interned as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from linker.errors import InputError
+from linker.evaluation.reading.fields import Fields, Floats, Ints, Words
+from linker.evaluation.reading.hashing import HashTable
+
+Value = TypeVar("Value", float, int)  # a run's score, a judgement's relevance
+_MIX = np.uint64(0xD6E8FEB86659FD93)
+_SHORT = 16  # rows of a topic that are compared each with each
+_CHUNK = 1 << 15  # rows whose hash table stays in the cache
+_none = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where rows came from, for messages: a file's name and the line of each row; or a value's name."""
+
+    name: str
+    blocks: tuple[tuple[int, int | Ints], ...] = ()  # first row, and its line or the line of each row
+
+    def place(self, row: int) -> str:
+        """Name the file and line of a row."""
+        for first, line in reversed(self.blocks):
+            if row >= first:
+                at = line + row - first if isinstance(line, int) else int(line[row - first])
+                return f"{self.name}:{at}"
+        return self.name
+
+
+def sortable(topics: npt.NDArray[np.bytes_]) -> npt.NDArray[Any]:
+    """Return topic ids as something that sorts in byte order: integers where eight bytes hold them."""
+    return topics.view(">u8").astype(np.uint64) if topics.itemsize == 8 else topics
+
+
+def _unique(groups: Fields) -> tuple[npt.NDArray[np.bytes_], Ints]:
+    """Return the distinct topic ids in byte order, and each group's number among them."""
+    ids = groups.array()
+    _, first, number = np.unique(sortable(ids), return_index=True, return_inverse=True)
+    return ids[first], number.astype(np.int64)
+
+
+def mixed(hashes: Words, topic: Ints) -> Words:
+    """Return the hash of (topic number, document) from the documents' hashes."""
+    result = topic.astype(np.uint64)
+    result *= _MIX  # in place: a large run's columns are worth no copies
+    result ^= hashes
+    result *= _MIX
+    return result
+
+
+def starts_of(topic: Ints) -> Ints:
+    """Return the first row of every stretch of one topic."""
+    return np.concatenate(([0], np.flatnonzero(topic[1:] != topic[:-1]) + 1))[: len(topic)]
+
+
+@dataclass(frozen=True, eq=False)
+class Entries(Mapping[str, dict[str, Value]]):
+    """Rows of a run (score) or of judgements (relevance), also a nested mapping.
+
+    `topics`: the distinct topic ids, bytes [t], in byte order; `topic`: int64 [n], each row's topic;
+    `documents`: n fields; `hashes`: uint64 [n], of the documents; `numbers`: float64 [n].
+    Raises InputError on a repeated (topic, document), naming its place.
+    """
+
+    topics: npt.NDArray[np.bytes_]
+    topic: Ints
+    documents: Fields
+    hashes: Words
+    numbers: Floats
+    source: Source
+    name: str = ""
+    kind: str = field(default="run", kw_only=True)
+
+    @classmethod
+    def build(
+        cls, groups: Fields, lengths: Ints, documents: Fields, hashes: Words, numbers: Floats, **more: Any
+    ) -> Entries[Value]:
+        """Intern the topics, given one field and one row count for each stretch of rows of one topic."""
+        topics, number = _unique(groups)
+        topic = np.repeat(number, lengths)
+        entries = cls(topics, topic, documents, hashes, numbers, **more)
+        entries._refuse_duplicates()
+        return entries
+
+    def _refuse_duplicates(self) -> None:
+        edges = np.append(starts_of(self.topic), len(self.topic))
+        whole = len(edges) == len(self.topics) + 1  # each topic's rows together
+        longest: int = np.diff(edges).max()
+        if whole and longest <= _SHORT:
+            rows = np.concatenate([_none, *(self._alike(step) for step in range(1, longest))])
+        else:  # some topics at a time
+            cuts = np.searchsorted(edges, np.arange(0, len(self.topic), _CHUNK)) if whole else [0]
+            cuts = np.unique(np.append(edges[cuts], len(self.topic)))
+            rows = np.concatenate([self._repeated(begin, end) for begin, end in pairwise(cuts.tolist())])
+        self._compare(np.unique(rows))
+
+    def _alike(self, step: int) -> Ints:
+        """Return rows whose hash is that of the row `step` further on in the topic, and those rows."""
+        rows = np.flatnonzero(self.hashes[step:] == self.hashes[:-step])
+        rows = rows[self.topic[rows] == self.topic[rows + step]]
+        return np.append(rows, rows + step)
+
+    def _repeated(self, begin: int, end: int) -> Ints:
+        """Return rows between two whose hash of topic and document repeats."""
+        hashes = mixed(self.hashes[begin:end], self.topic[begin:end])
+        repeated = HashTable(hashes).repeated
+        return np.flatnonzero(np.isin(hashes, hashes[repeated])) + begin if len(repeated) else _none
+
+    def _compare(self, rows: Ints) -> None:
+        """Look at rows of equal hash for equal documents."""
+        seen: dict[tuple[int, str], int] = {}
+        pairs = zip(self.topic[rows].tolist(), self.documents[rows].texts(), strict=True)
+        for row, (topic, document) in zip(rows.tolist(), pairs, strict=True):
+            first = seen.setdefault((topic, document), row)
+            if first != row:
+                raise InputError(
+                    f"{self.source.place(row)}: document {document!r} is there twice for topic "
+                    f"{self.topic_ids[topic]!r}{self._remedy(first, row)}"
+                )
+
+    def _remedy(self, first: int, row: int) -> str:
+        """Say where the other line is, whether the two agree, and which to delete."""
+        what = "score" if self.kind == "run" else "relevance"
+        before, here = (f"{number:.9g}" for number in self.numbers[[first, row]].tolist())
+        where = f", first in {self.source.place(first)}" if self.source.blocks else ""
+        if before == here:
+            return f"{where}, both with {what} {here}: delete one of the two lines"
+        return f"{where}, {what} {before} there and {here} here: delete the line that is wrong"
+
+    @cached_property
+    def topic_ids(self) -> list[str]:
+        """The topic ids as strings, in byte order."""
+        return [str(t, "utf-8", "surrogateescape") for t in self.topics.tolist()]
+
+    @cached_property
+    def _order(self) -> tuple[Ints, Ints]:
+        """Rows grouped by topic (stable), and where each topic begins in that order."""
+        order = np.argsort(self.topic, kind="stable")
+        return order, np.searchsorted(self.topic[order], np.arange(len(self.topics) + 1))
+
+    @cached_property
+    def _position(self) -> dict[str, int]:
+        return {topic: i for i, topic in enumerate(self.topic_ids)}
+
+    def __getitem__(self, topic: str) -> dict[str, Value]:
+        order, begin = self._order
+        at = self._position[topic]
+        rows = order[begin[at] : begin[at + 1]]
+        numbers = self.numbers[rows]
+        values = numbers.tolist() if self.kind == "run" else numbers.astype(np.int64).tolist()
+        return dict(zip(self.documents[rows].texts(), cast(list[Value], values), strict=True))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.topic_ids)
+
+    def __len__(self) -> int:
+        return len(self.topics)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.source.name}: {len(self.topics)} topics, {len(self.topic)} rows>"

@@ -1,0 +1,113 @@
+"""Runs and judgements from wherever the caller has them: a file, a nested mapping, a pandas or polars frame."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from linker.errors import InputError
+from linker.evaluation.reading.entries import Entries, Source
+from linker.evaluation.reading.fields import Fields, Floats
+from linker.evaluation.reading.trec import read_qrels, read_run
+
+_TOPIC = ("topic", "query_id", "query-id", "qid", "q_id", "query")
+_DOCUMENT = ("document", "doc_id", "docno", "docid", "corpus-id", "corpus_id", "doc")
+_SCORE = ("score", "sim", "similarity")
+_RELEVANCE = ("relevance", "rel", "label", "score")
+
+
+def as_run(run: Any) -> Entries[float]:
+    """Return a run from a path, a mapping topic → document → score, a frame, or a run. Raises InputError."""
+    return _entries(run, "run", _SCORE)
+
+
+def as_qrels(qrels: Any) -> Entries[int]:
+    """Return judgements from a path, a mapping topic → document → relevance, a frame, or judgements."""
+    return _entries(qrels, "qrels", _RELEVANCE)
+
+
+def _entries(value: Any, kind: str, columns: tuple[str, ...]) -> Entries[Any]:
+    if isinstance(value, Entries):
+        return value
+    if isinstance(value, (str, os.PathLike)):
+        return read_run(value) if kind == "run" else read_qrels(value)
+    if isinstance(value, Mapping):
+        return _from_mapping(value, kind)
+    if hasattr(value, "columns"):
+        return _from_frame(value, kind, columns)
+    raise InputError(
+        f"{kind}: cannot read a {type(value).__name__}; give a path, a nested dict or a data frame"
+    )
+
+
+def _from_mapping(value: Mapping[Any, Any], kind: str) -> Entries[Any]:
+    topics: list[Any] = []
+    lengths: list[int] = []
+    documents: list[Any] = []
+    numbers: list[Any] = []
+    for topic, answers in value.items():
+        if not isinstance(answers, Mapping):
+            raise InputError(f"{kind}: topic {topic!r} holds a {type(answers).__name__}, not a mapping")
+        if answers:
+            topics.append(topic)
+            lengths.append(len(answers))
+            documents.extend(answers.keys())
+            numbers.extend(answers.values())
+    return _build(kind, topics, lengths, documents, numbers)
+
+
+def _from_frame(frame: Any, kind: str, columns: tuple[str, ...]) -> Entries[Any]:
+    topic, document, number = (
+        _column(frame, kind, what, names)
+        for what, names in (("topic", _TOPIC), ("document", _DOCUMENT), ("value", columns))
+    )
+    return _build(kind, topic, [1] * len(topic), document, number)
+
+
+def _column(frame: Any, kind: str, what: str, names: tuple[str, ...]) -> list[Any]:
+    for name in names:
+        if name in frame.columns:
+            return list(frame[name].to_list())
+    raise InputError(f"{kind}: no {what} column; name one of {', '.join(names)}; found {list(frame.columns)}")
+
+
+def _build(
+    kind: str, topics: list[Any], lengths: list[int], documents: list[Any], numbers: Iterable[Any]
+) -> Entries[Any]:
+    if not topics:
+        raise InputError(f"{kind}: it is empty")
+    fields = Fields.of(_ids(documents, kind))
+    values = _numbers(numbers, kind)
+    source = Source(kind)
+    heads, counts = Fields.of(_ids(topics, kind)), np.array(lengths, np.int64)
+    return Entries.build(heads, counts, fields, fields.hashes(), values, source=source, name="run", kind=kind)
+
+
+def _ids(values: list[Any], kind: str) -> list[str]:
+    texts = [value if isinstance(value, str) else _id(value, kind) for value in values]
+    if "" in texts or "\0" in "".join(texts):
+        raise InputError(f"{kind}: an id is empty or holds a NUL character")
+    return texts
+
+
+def _id(value: Any, kind: str) -> str:
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return str(value)
+    raise InputError(
+        f"{kind}: id {value!r} is a {type(value).__name__}; read ids as strings, numbers lose digits"
+    )
+
+
+def _numbers(values: Iterable[Any], kind: str) -> Floats:
+    try:
+        numbers = np.array([float(v) for v in values], np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{kind}: {error}") from error
+    if np.isnan(numbers).any():
+        raise InputError(f"{kind}: NaN is no {'score' if kind == 'run' else 'relevance'}")
+    if kind == "qrels" and (numbers != np.rint(numbers)).any():
+        raise InputError("qrels: a relevance is not an integer")
+    return numbers

@@ -1,0 +1,211 @@
+"""TREC runs and judgements: reading fast, refusing what is malformed, writing what trec_eval reads back alike."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from linker.errors import InputError
+from linker.evaluation.reading.columns import Block, PathLike, line_count, line_end, lines, load
+from linker.evaluation.reading.decimals import numbers
+from linker.evaluation.reading.entries import Entries, Source
+from linker.evaluation.reading.fields import PAD, Bytes, Fields, Floats, Ints
+from linker.files import sync_folder
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
+_RUN_COLUMNS = "topic Q0 document rank score name"
+_QRELS_COLUMNS = "topic 0 document relevance"
+
+
+def read_run(path: PathLike) -> Entries[float]:
+    """Read a TREC run (six columns, more are ignored; `.gz` by its suffix); the rank column is ignored.
+
+    Raises InputError naming file and line: too few columns, a score that is no number or NaN, a document
+    that repeats inside a topic, an empty file.
+    """
+    buffer, name = load(path), str(path)
+    rows, label = _Rows(buffer, name), [""]
+    for block in lines(buffer, name, 6, None, _RUN_COLUMNS):
+        rows.add(block, 2, _scores(block, name))
+        label = block.column(5, slice(-1, None)).texts() or label
+    return rows.entries(kind="run", name=label[0])
+
+
+def read_qrels(path: PathLike) -> Entries[int]:
+    """Read judgements: TREC's four columns, or BEIR's three with a header; `.gz` by its suffix.
+
+    Raises InputError naming file and line: a wrong column count, a relevance that is no integer, a document
+    that repeats inside a topic, an empty file.
+    """
+    buffer, name = load(path), str(path)
+    header, rows = _beir_header(buffer, name), _Rows(buffer, name)
+    columns, wanted = (3, "query-id corpus-id score") if header else (4, _QRELS_COLUMNS)
+    for block in lines(buffer, name, columns, columns, wanted, header or PAD, 1 + bool(header)):
+        rows.add(block, columns - 2, _relevances(block, name))
+    return rows.entries(kind="qrels", name="")
+
+
+def write_run(
+    path: PathLike, run: Iterable[tuple[str, Sequence[str], npt.ArrayLike]], name: str = "linker"
+) -> None:
+    """Write (topic, document ids, scores) as a TREC run, `.gz` by suffix, atomically (a rename at the end).
+
+    Scores have nine significant digits; lines and ranks follow the printed scores as trec_eval reads them:
+    score descending, then document id descending in byte order. Raises InputError on a NaN, on an id that is
+    empty or holds white space, on a repeated id, and when ids and scores differ in number.
+    """
+    with _replacing(Path(path)) as out:
+        for line in run_lines(run, name, str(path)):
+            out.write(line.encode("utf-8", "surrogateescape"))
+
+
+def run_lines(
+    run: Iterable[tuple[str, Sequence[str], npt.ArrayLike]], name: str = "linker", where: str = "the run"
+) -> Iterator[str]:
+    """Yield the lines of a TREC run, as `write_run` writes them; errors name `where`."""
+    seen = set[str]()
+    _check_column(name, "run name", where)
+    for topic, ids, scores in run:
+        if topic in seen:
+            raise InputError(f"{where}: topic {topic!r} is given twice")
+        seen.add(topic)
+        yield from _run_lines(topic, ids, scores, name, where)
+
+
+def _run_lines(topic: str, ids: Sequence[str], scores: npt.ArrayLike, name: str, path: str) -> Iterator[str]:
+    printed = [f"{score:.9g}" for score in np.asarray(scores, np.float64).tolist()]
+    if len(ids) != len(printed) or "nan" in printed or len(set(ids)) != len(ids):
+        raise InputError(
+            f"{path}: topic {topic!r}: one score, not NaN, for each of its distinct documents, please"
+        )
+    for text in (topic, *ids):
+        _check_column(text, "id", path)
+    rows = sorted(zip(map(float, printed), map(_in_bytes, ids), ids, printed, strict=True), reverse=True)
+    for rank, (_, _, document, score) in enumerate(rows, 1):
+        yield f"{topic} Q0 {document} {rank} {score} {name}\n"
+
+
+def _in_bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _check_column(text: str, what: str, path: str) -> None:
+    if not isinstance(text, str) or not text or "\0" in text or len(_in_bytes(text).split()) != 1:
+        raise InputError(
+            f"{path}: {what} {text!r} is empty or holds white space: a TREC column cannot carry it"
+        )
+
+
+@contextmanager
+def _replacing(target: Path) -> Iterator[IO[bytes]]:
+    """Open a file that takes its name only when the block ends well and it is on the disk.
+
+    A pipe or device is written directly.
+    """
+    target = target.resolve()  # a link stays one; /dev/stdout becomes what it stands for
+    direct = target.exists() and not target.is_file()
+    path = target if direct else target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with path.open("wb") as raw:
+            if target.suffix == ".gz":
+                with gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
+                    yield packed  # type: ignore[misc] # a GzipFile is a binary file to its users
+            else:
+                yield raw
+            if not direct:
+                raw.flush()
+                os.fsync(raw.fileno())
+        if not direct:
+            path.replace(target)
+            sync_folder(target.parent)
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror}") from error
+    finally:
+        if not direct:
+            path.unlink(missing_ok=True)
+
+
+def _scores(block: Block, path: str) -> Floats:
+    fields = block.column(4)
+    values = numbers(fields)
+    bad = np.isnan(values)
+    if bad.any():
+        row = int(np.argmax(bad))
+        text = fields[row : row + 1].texts()[0]
+        raise InputError(f"{block.place(row, path)}: score {text!r} is not a number that can be ranked")
+    return values
+
+
+def _relevances(block: Block, path: str) -> Floats:
+    fields = block.column(block.after.shape[1] - 1)
+    digit = fields.buffer[fields.start] - ord("0")
+    values = digit.astype(np.float64)
+    rest = np.flatnonzero((fields.length > 1) | (digit > 9))
+    texts = fields[rest].texts()
+    known = [bool(_INTEGER.fullmatch(text)) for text in texts]
+    if not all(known):
+        at = known.index(False)
+        place = block.place(int(rest[at]), path)
+        raise InputError(f"{place}: relevance {texts[at]!r} is not an integer (at most nine digits)")
+    values[rest] = [int(text) for text in texts]
+    return values
+
+
+def _beir_header(buffer: Bytes, path: str) -> int:
+    """Return the offset after a BEIR header line, 0 where the file is no BEIR file."""
+    stop = line_end(buffer, PAD + 1)
+    cells = buffer[PAD:stop].tobytes().split()
+    if len(cells) != 3:
+        return 0
+    if cells[2].lower() not in (b"score", b"relevance", b"rel", b"label"):
+        raise InputError(
+            f"{path}:1: three columns without BEIR's header; put 'query-id<TAB>corpus-id<TAB>score' on top, "
+            f"or give four columns: {_QRELS_COLUMNS}"
+        )
+    return stop
+
+
+class _Rows:
+    """What is kept of each line: document, its hash, value, line number; and the stretches of one topic."""
+
+    def __init__(self, buffer: Bytes, path: str) -> None:
+        most = line_count(buffer)  # the columns are made once and filled block by block
+        self._documents = Fields(buffer, np.empty(most, np.int64), np.empty(most, np.int64))
+        self._hashes = np.empty(most, np.uint64)
+        self._values = np.empty(most)
+        self._heads: list[Fields] = []
+        self._lengths: list[Ints] = []
+        self._places: list[tuple[int, int | Ints]] = []
+        self._count = 0
+        self._path = path
+
+    def add(self, block: Block, document: int, values: Floats) -> None:
+        topic, documents = block.column(0), block.column(document)
+        first = np.flatnonzero(topic.changes())
+        self._heads.append(topic[first])
+        self._lengths.append(np.diff(first, append=len(topic)))
+        self._places.append((self._count, block.line))
+        here = slice(self._count, self._count + len(topic))
+        self._documents.start[here] = documents.start
+        self._documents.length[here] = documents.length
+        self._hashes[here] = documents.hashes()
+        self._values[here] = values
+        self._count += len(topic)
+
+    def entries(self, *, kind: str, name: str) -> Entries[Any]:
+        if not self._count:
+            raise InputError(f"{self._path}: no line after the header")
+        rows = slice(self._count)
+        starts, lengths = [h.start for h in self._heads], [h.length for h in self._heads]
+        heads = Fields(self._documents.buffer, np.concatenate(starts), np.concatenate(lengths))
+        columns = (self._documents[rows], self._hashes[rows], self._values[rows])
+        more: dict[str, Any] = {"source": Source(self._path, tuple(self._places)), "name": name, "kind": kind}
+        return Entries.build(heads, np.concatenate(self._lengths), *columns, **more)

@@ -1,0 +1,1 @@
+"""How alike two news articles are: encoders with named entities and semi-supervision."""

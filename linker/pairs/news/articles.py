@@ -1,0 +1,158 @@
+"""Pairs of news articles, graded from 1 (the same story) to 4 (unrelated), as SemEval-2022 Task 8 has them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linker.errors import InputError
+from linker.evaluation.reading.fields import Floats
+from linker.pairs.data import filled_lines, json_object
+
+SAME, UNRELATED = 1.0, 4.0
+LEAST = 10  # words that each side needs (Singh et al., 2022)
+HEADLINE = 15  # words that stand for a missing title
+SCORES = ("overall", "score", "gold")
+
+
+@dataclass(frozen=True, slots=True)
+class Article:
+    """One side of a pair. `language` is a code such as "de"; `date`, the day of publication, is free text."""
+
+    text: str
+    title: str = ""
+    language: str = ""
+    date: str = ""
+
+    @property
+    def full(self) -> str:
+        """Title and text: what is encoded and what entities are found in."""
+        return f"{self.title} {self.text}".strip()
+
+    @property
+    def headline(self) -> str:
+        """The title; without one, the beginning of the first line."""
+        return self.title.strip() or " ".join(self.text.strip().partition("\n")[0].split()[:HEADLINE])
+
+
+@dataclass(frozen=True, slots=True)
+class NewsPair:
+    """Two articles; `score` is what people say, from 1 (the same) to 4, None where nobody said."""
+
+    id: str
+    first: Article
+    second: Article
+    score: float | None = None
+
+    @property
+    def kind(self) -> str:
+        """Both languages, as "de-en"; empty where they are not known."""
+        languages = (self.first.language, self.second.language)
+        return "-".join(languages) if any(languages) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Pairs that can be scored, and the ids of those left out."""
+
+    pairs: tuple[NewsPair, ...]
+    empty: tuple[str, ...]
+    short: tuple[str, ...]
+
+    @property
+    def remark(self) -> str:
+        """Say what was left out; empty when nothing was."""
+        if not self.empty and not self.short:
+            return ""
+        return (
+            f"{len(self.pairs)} pairs are used; left out: {len(self.empty)} with an empty side, "
+            f"{len(self.short)} with a side of fewer than {LEAST} words"
+        )
+
+
+def similarity(score: float) -> float:
+    """Return y = (4 − x)/3, from 0 to 1, of a score x."""
+    return (UNRELATED - score) / (UNRELATED - SAME)
+
+
+def scores_of(similarities: Floats) -> Floats:
+    """Return x = 4 − 3p, clipped to [1, 4], of predicted similarities [n]."""
+    return np.asarray(np.clip(UNRELATED - (UNRELATED - SAME) * similarities, SAME, UNRELATED), np.float64)
+
+
+def targets(pairs: Sequence[NewsPair]) -> Floats:
+    """Return the similarities [n] that people gave. Raises InputError naming a pair without a score."""
+    for pair in pairs:
+        if pair.score is None:
+            raise InputError(f"the pair {pair.id!r} has no score")
+    return np.array([similarity(pair.score) for pair in pairs if pair.score is not None], np.float64)
+
+
+def keep_long(pairs: Sequence[NewsPair], least: int = LEAST) -> Kept:
+    """Leave out pairs with an empty side or one of fewer than `least` words, and remember which."""
+    lengths = {pair.id: min(len(side.full.split()) for side in (pair.first, pair.second)) for pair in pairs}
+    return Kept(
+        tuple(pair for pair in pairs if lengths[pair.id] >= least),
+        tuple(pair.id for pair in pairs if lengths[pair.id] == 0),
+        tuple(pair.id for pair in pairs if 0 < lengths[pair.id] < least),
+    )
+
+
+def read_news(path: Path, *, graded: bool = True) -> list[NewsPair]:
+    """Read pairs from JSON lines (gzip too): text1, text2, overall; title1, lang1, date1, _id and so on if known.
+
+    Where `graded`, every pair needs a score. Raises InputError naming file and line of a pair without one of its
+    sides, with a score outside 1–4, or whose id came before.
+    """
+    pairs: dict[str, NewsPair] = {}
+    for number, where, raw in filled_lines(path):
+        pair = _pair(raw, where, number, graded)
+        if pair.id in pairs:
+            raise InputError(f"{where}: the id {pair.id!r} appears twice: ids must differ")
+        pairs[pair.id] = pair
+    if not pairs:
+        raise InputError(f"{path} is empty: it holds no pairs")
+    return list(pairs.values())
+
+
+def _pair(raw: bytes, where: str, number: int, graded: bool) -> NewsPair:
+    fields = json_object(raw, where)
+    id_ = str(fields.get("_id", fields.get("id", number)))
+    return NewsPair(id_, _side(fields, 1, where), _side(fields, 2, where), _score(fields, where, graded))
+
+
+def _side(fields: dict[str, Any], side: int, where: str) -> Article:
+    """Read one article; an empty text is for `keep_long` to count, an absent one is a mistake."""
+    names = ("text", "title", "lang", "date")
+    values = {name: fields.get(f"{name}{side}") for name in names}
+    if values["text"] is None and values["title"] is None:
+        raise InputError(
+            f"{where}: one side is missing: there is no text{side} (nor title{side}); add it or leave the pair out"
+        )
+    for name, value in values.items():
+        if value is not None and not isinstance(value, str):
+            raise InputError(f"{where}: {name}{side} is {type(value).__name__}, not a string")
+    text, title, language, date = (values[name] or "" for name in names)
+    return Article(text, title, language, date)
+
+
+def _score(fields: dict[str, Any], where: str, graded: bool) -> float | None:
+    value = next((fields[name] for name in SCORES if fields.get(name) is not None), None)
+    if value is None:
+        if graded:
+            raise InputError(f"{where}: no score: add a field overall from 1 (the same) to 4 (unrelated)")
+        return None
+    try:
+        score = float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{where}: the score {value!r} is not a number") from None
+    if not (math.isfinite(score) and SAME <= score <= UNRELATED):
+        raise InputError(
+            f"{where}: the score {value!r} is outside 1–4, where 1 is the same story and 4 is unrelated"
+        )
+    return score

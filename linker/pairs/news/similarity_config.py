@@ -1,0 +1,85 @@
+"""What decides a news similarity model, and the presets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from linker.errors import ConfigError
+from linker.pairs.news.fusion import FusionConfig
+from linker.pairs.news.recognise import DEFAULT
+from linker.pairs.news.siamese import SiameseConfig
+
+Family = Literal["entities", "encoder", "headline", "backbone", "overlap", "languages"]
+FROZEN = SiameseConfig()
+TUNED = SiameseConfig("sentence-transformers/LaBSE", frozen=False, epochs=4, batch_size=8, lr=2e-5)
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarityConfig:
+    """All that decides a model. The defaults are the preset `recommended`.
+
+    `folds`: the fusion learns from cosines of encoders that did not see the pair, one a fold; below 2, from those of
+    the encoder itself. `pseudo_epochs`: so long the encoder learns from pseudo-labelled pairs alone, before the graded
+    ones; 0: both at once, the former with `pseudo_weight`. `pipelines` are (language, spaCy pipeline), "" for all
+    other languages.
+    """
+
+    siamese: SiameseConfig = FROZEN
+    fusion: FusionConfig = field(
+        default_factory=lambda: FusionConfig(solver="lbfgs", penalty=1.0, epochs=300, members=5)
+    )
+    features: tuple[Family, ...] = ("entities", "encoder", "headline", "backbone", "overlap", "languages")
+    folds: int = 5
+    pseudo_epochs: int = 1
+    pseudo_weight: float = 1.0
+    pipelines: tuple[tuple[str, str], ...] = (("", DEFAULT),)
+
+    def __post_init__(self) -> None:
+        if "backbone" in self.features and not self.siamese.frozen:
+            raise ValueError(
+                "the feature 'backbone' is a frozen encoder's cosine: leave it out of a tuned one"
+            )
+        if not self.features:
+            raise ValueError("a model needs at least one feature")
+
+
+_PAPER = SimilarityConfig(
+    siamese=TUNED,
+    fusion=FusionConfig(output="sigmoid"),
+    features=("entities", "encoder"),
+    pseudo_epochs=0,
+)
+PRESETS = {
+    "recommended": SimilarityConfig(),
+    "paper": _PAPER,
+    "paper_code": replace(_PAPER, fusion=FusionConfig(output="linear")),
+}
+
+
+def configure(
+    preset: str,
+    siamese: Mapping[str, Any],
+    folds: int | None = None,
+    pipelines: tuple[tuple[str, str], ...] | None = None,
+    seed: int = 0,
+) -> SimilarityConfig:
+    """Return a preset with some of the encoder's settings changed; one that is to be tuned learns as the paper's.
+
+    Raises ConfigError.
+    """
+    if preset not in PRESETS:
+        raise ConfigError(f"there is no preset {preset!r}: choose one of {', '.join(PRESETS)}")
+    base = PRESETS[preset]
+    frozen = siamese.get("frozen", base.siamese.frozen)
+    encoder = replace(FROZEN if frozen else TUNED, **siamese, seed=seed)
+    features = tuple(name for name in base.features if frozen or name != "backbone")
+    return replace(
+        base,
+        siamese=encoder,
+        fusion=replace(base.fusion, seed=seed),
+        features=features,
+        folds=base.folds if folds is None else folds,
+        pipelines=pipelines or base.pipelines,
+    )

@@ -1,0 +1,1 @@
+"""Scorers of sentence pairs: the Cross-BERT-GRU and frozen features."""

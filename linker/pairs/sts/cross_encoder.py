@@ -1,0 +1,136 @@
+"""The Cross-BERT-GRU: a pair of sentences, read together, to a distribution over the grades 0–5.
+
+[CLS] s1 [SEP] s2 [SEP] → BERT → GRU → masked mean ⊕ masked max → dropout → linear → softmax. With `siamese`
+the sentences are also read apart by the same BERT: their cosine sets the distribution that the rest corrects, and
+|u − v| and u·v join the pooled states (Reimers & Gurevych, EMNLP 2019).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from linker.pairs.backbone import Backbone
+from linker.pairs.sts.cross_config import CrossConfig
+from linker.pairs.sts.scorer import BATCH, Golds, GradeHead, PairScorer, Texts
+
+Tokens = dict[str, Tensor]  # ids and masks [B, L]
+
+
+def masked_pool(states: Tensor, mask: Tensor) -> Tensor:
+    """Return mean ⊕ max over the places of the mask: [B, L, H] and [B, L] to [B, 2H]; zeros without any place."""
+    inside = mask[..., None]
+    mean = (states * inside).sum(1) / inside.sum(1).clamp(min=1)
+    highest = states.masked_fill(~inside, -torch.inf).amax(1)
+    return torch.cat([mean, torch.where(mask.any(1, keepdim=True), highest, 0.0)], dim=1)
+
+
+class CrossBertGru(nn.Module):
+    """Token ids of pairs to logits over the grades."""
+
+    def __init__(self, config: CrossConfig, backbone: Backbone) -> None:
+        super().__init__()
+        self.config, self.specials = config, _specials(backbone)
+        self.bert = backbone.module
+        self.half_precision = False  # the backbone's products in bfloat16
+        self.gru = nn.GRU(backbone.dim, config.hidden, batch_first=True)
+        self.dropout = nn.Dropout(config.dropout)
+        size = 2 * config.hidden + (2 * backbone.dim if config.siamese else 0)
+        self.head = GradeHead(size, prior=config.siamese)
+
+    def forward(self, cross: Tokens, apart: Sequence[tuple[Tokens, list[int]]] = ()) -> Tensor:
+        """Map a batch of pairs, read together and (if siamese) each side alone, to logits [B, 6].
+
+        A side alone is its distinct texts and the row of each pair's text in them.
+        """
+        states, _ = self.gru(self._states(cross))
+        pooled = masked_pool(states, self._pooled_places(cross))
+        if not apart:
+            logits: Tensor = self.head(self.dropout(pooled))
+            return logits
+        u, v = (self.embedding(tokens)[rows] for tokens, rows in apart)
+        features = torch.cat([pooled, (u - v).abs(), u * v], dim=1)
+        corrected: Tensor = self.head(self.dropout(features), (u * v).sum(1))
+        return corrected
+
+    def _states(self, tokens: Tokens) -> Tensor:
+        with torch.autocast(tokens["input_ids"].device.type, torch.bfloat16, enabled=self.half_precision):
+            states: Tensor = self.bert(**tokens).last_hidden_state
+        return states.float()
+
+    def embedding(self, tokens: Tokens) -> Tensor:
+        """Return the mean of the token states, as sentence-transformers takes it, of length 1."""
+        mask = tokens["attention_mask"][..., None].float()
+        mean = (self._states(tokens) * mask).sum(1) / mask.sum(1).clamp(min=1)
+        return functional.normalize(mean, dim=1)
+
+    def _pooled_places(self, tokens: Tokens) -> Tensor:
+        """Return the places that count: all but separators and padding; none where there is no word at all."""
+        start, separator, padding = self.specials
+        ids = tokens["input_ids"]
+        places = tokens["attention_mask"].bool() & (ids != separator) & (ids != padding)
+        return places & (places & (ids != start)).any(1, keepdim=True)
+
+
+class CrossEncoder(PairScorer):
+    """A Cross-BERT-GRU with its tokenizer: scores for pairs of texts."""
+
+    module: CrossBertGru
+
+    def __init__(self, config: CrossConfig, backbone: Backbone, module: CrossBertGru) -> None:
+        self.config, self.backbone, self.module, self.head = config, backbone, module, module.head
+
+    @classmethod
+    def new(cls, config: CrossConfig, backbone: Backbone) -> CrossEncoder:
+        """Put a fresh head on a backbone; seed torch first for the same one again."""
+        module = CrossBertGru(config, backbone)
+        module.eval()
+        return cls(config, backbone, module)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what, with weights and tokenizer, decides the scores."""
+        return {"backbone": self.backbone.name, "model": asdict(self.config)}
+
+    def logits(self, pairs: Sequence[Texts]) -> Tensor:
+        """Return the logits [B, 6] of one batch, with gradients where torch records them."""
+        first, second = [p[0] for p in pairs], [p[1] for p in pairs]
+        read, limit = self.backbone.tokens, self.config.max_length
+        apart = [self._apart(side) for side in (first, second)] if self.config.siamese else []
+        logits: Tensor = self.module(read(first, second, limit), apart)
+        if self.config.both_orders and not self.module.training:
+            logits = (logits + self.module(read(second, first, limit), apart[::-1])) / 2
+        return logits
+
+    def _apart(self, texts: Sequence[str]) -> tuple[Tokens, list[int]]:
+        """Return the distinct texts' tokens and each text's row: a query is read once, not once a candidate."""
+        row = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        return self.backbone.tokens(list(row), None, self.config.max_length), [row[text] for text in texts]
+
+    def cosines(self, pairs: Sequence[Texts]) -> Golds:
+        """Return the cosines [n] of the sentences read apart by the backbone, mean pooled."""
+        distinct = sorted({text for pair in pairs for text in pair}, key=len)
+        place = {text: row for row, text in enumerate(distinct)}
+        with torch.inference_mode():
+            parts = [
+                self.module.embedding(
+                    self.backbone.tokens(distinct[i : i + BATCH], None, self.config.max_length)
+                )
+                for i in range(0, len(distinct), BATCH)
+            ]
+        vectors = torch.cat(parts).double().numpy()
+        rows = np.array([[place[a], place[b]] for a, b in pairs], dtype=np.int64).reshape(-1, 2)
+        return np.asarray((vectors[rows[:, 0]] * vectors[rows[:, 1]]).sum(axis=1), np.float64)
+
+
+def _specials(backbone: Backbone) -> tuple[int, int, int]:
+    """Return the ids of start, separator and padding; −1 for one that the tokenizer has not."""
+    tokenizer = backbone.tokenizer
+    ids = (tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id)
+    start, separator, padding = (-1 if id_ is None else int(id_) for id_ in ids)
+    return start, separator, padding

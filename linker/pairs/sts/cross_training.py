@@ -1,0 +1,243 @@
+"""Training of the Cross-BERT-GRU: discriminative learning rates, warm-up, the best model on dev is kept."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from linker.errors import LinkerError
+from linker.evaluation.correlation import mse, pearson, spearman
+from linker.pairs.data import TOP, Pair, golds
+from linker.pairs.sts.cross_config import Loss, StsConfig
+from linker.pairs.sts.cross_encoder import CrossEncoder
+from linker.pairs.sts.scorer import (
+    BATCH,
+    GRADES,
+    Golds,
+    PairScorer,
+    argmax_value,
+    expected_value,
+    hard_labels,
+    soft_labels,
+)
+from linker.pairs.translate import Translator, back_translate
+from linker.progress import bar
+from linker.training.schedule import learning_rate_scale, parameter_groups, scale_rates
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How a training ended: epochs done, the one that was kept, its dev figures (empty without dev)."""
+
+    epochs: int
+    kept: int
+    dev: dict[str, float]
+
+
+def train(
+    encoder: PairScorer,
+    pairs: Sequence[Pair],
+    dev: Sequence[Pair],
+    config: StsConfig,
+    log: Callable[[str], None] = lambda line: None,
+) -> Report:
+    """Train an encoder in place on graded pairs and keep the epoch that is best on dev; without dev, the last.
+
+    A siamese model is judged untrained too: it then ranks by the cosine. `log` is called with a JSON line an epoch.
+    Raises LinkerError when the loss is no number.
+    """
+    return _Trainer(encoder, pairs, dev, config, log).run()
+
+
+class _Trainer:
+    """The state of one training."""
+
+    def __init__(
+        self,
+        encoder: PairScorer,
+        pairs: Sequence[Pair],
+        dev: Sequence[Pair],
+        config: StsConfig,
+        log: Callable[[str], None],
+    ) -> None:
+        self.encoder, self.pairs, self.dev, self.config, self.log = encoder, pairs, dev, config, log
+        self.gold = np.array(golds(pairs), np.float64)
+        self.rng = np.random.default_rng(config.seed)
+        torch.manual_seed(config.seed)  # dropout
+        _freeze(encoder.module, config.frozen_layers)
+        self.optimizer = torch.optim.AdamW(
+            parameter_groups(
+                encoder.module.named_parameters(),
+                config.weight_decay,
+                lambda name: config.lr if name.startswith(("bert.", "map.")) else config.head_lr,
+            )
+        )
+        self.total = config.epochs * -(-len(pairs) // config.batch_size)
+        self.step = 0
+
+    def run(self) -> Report:
+        """Train; the encoder ends as the best one."""
+        module, config = self.encoder.module, self.config
+        if self.encoder.head.prior is not None:
+            fit_prior(self.encoder, [p.texts for p in self.pairs], self.gold)
+        kept, best, state, waited = 0, -math.inf, None, 0
+        best_figures: dict[str, float] = {}
+        for epoch in range(config.epochs + 1):
+            loss = self._epoch() if epoch else math.nan
+            shown = figures(self.dev, self.encoder) if self.dev else {}
+            self.log(json.dumps({"epoch": epoch, "loss": round(loss, 5) if epoch else None, **shown}))
+            value = _merit(shown, config) if self.dev else float(epoch)
+            if value > best:
+                kept, best, best_figures, waited = epoch, value, shown, 0
+                state = copy.deepcopy(module.state_dict()) if self.dev else None
+            else:
+                waited += 1
+            if config.patience and waited >= config.patience:
+                break
+        if state is not None:
+            module.load_state_dict(state)
+        module.requires_grad_(True).eval()
+        return Report(epoch, kept, best_figures)
+
+    def _epoch(self) -> float:
+        module, config, total = self.encoder.module, self.config, 0.0
+        module.train()
+        self._half(config.precision == "bfloat16")
+        batches = _batches(self.pairs, config.batch_size, self.rng)
+        with bar(len(batches), "training", "steps") as shown:
+            for rows in batches:
+                loss = self._loss(rows)
+                if not math.isfinite(loss.item()):
+                    raise LinkerError(
+                        f"the loss is {loss.item()}: lower lr ({config.lr:g}) or head_lr ({config.head_lr:g})"
+                    )
+                self.optimizer.zero_grad(set_to_none=True)
+                torch.autograd.backward(loss)
+                torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
+                scale_rates(
+                    self.optimizer,
+                    learning_rate_scale(self.step, self.total, config.warmup, config.schedule),
+                )
+                self.optimizer.step()
+                self.step += 1
+                total += loss.item()
+                shown.update()
+        self._half(False)
+        module.eval()
+        return total / len(batches)
+
+    def _half(self, wanted: bool) -> None:
+        if isinstance(self.encoder, CrossEncoder):
+            self.encoder.module.half_precision = wanted
+
+    def _loss(self, rows: Sequence[int]) -> Tensor:
+        turned = self.rng.random(len(rows)) < 0.5 if self.config.both_orders else [False] * len(rows)
+        texts = [self.pairs[row].texts for row in rows]
+        logits = self.encoder.logits([t[::-1] if turn else t for t, turn in zip(texts, turned, strict=True)])
+        return loss_of(logits, self.gold[list(rows)], self.config.loss)
+
+
+def loss_of(logits: Tensor, gold: Golds, loss: Loss) -> Tensor:
+    """Return the loss of logits [B, 6] against grades [B].
+
+    Cross-entropy with the nearest grade, or split between two; the squared error of the expected grade; or both.
+    """
+    if loss == "cross-entropy":
+        return functional.cross_entropy(logits, torch.from_numpy(hard_labels(gold)))
+    parts = []
+    if loss.startswith("soft"):
+        parts.append(functional.cross_entropy(logits, torch.from_numpy(soft_labels(gold))))
+    if loss.endswith("mse"):
+        expected = torch.softmax(logits, dim=1) @ torch.arange(GRADES, dtype=logits.dtype)
+        parts.append(functional.mse_loss(expected, torch.as_tensor(gold, dtype=logits.dtype)))
+    return torch.stack(parts).sum()
+
+
+def fit_prior(encoder: PairScorer, pairs: Sequence[tuple[str, str]], gold: Golds) -> None:
+    """Set a siamese model's prior to the least-squares line from the sentences' cosines to the grades."""
+    cosines = encoder.cosines(pairs)
+    design = np.stack([cosines, np.ones_like(cosines)], axis=1)
+    (slope, offset), *_ = np.linalg.lstsq(design, gold, rcond=None)
+    variance = max(float(np.var(gold - design @ [slope, offset])), 0.05)
+    assert encoder.head.prior is not None
+    with torch.no_grad():
+        encoder.head.prior.copy_(torch.tensor([max(slope, 0.1), offset, -math.log(variance)]))
+
+
+def figures(pairs: Sequence[Pair], scorer: PairScorer, batch_size: int = BATCH) -> dict[str, float]:
+    """Return the figures of a scorer on graded pairs; see `figures_of`."""
+    found = scorer.probabilities([p.texts for p in pairs], batch_size=batch_size)
+    return figures_of(golds(pairs), found)
+
+
+def figures_of(gold: Sequence[float], probabilities: npt.ArrayLike) -> dict[str, float]:
+    """Return MSE on gold/5, Spearman (average ranks) and Pearson, of the expected value and of the likeliest grade."""
+    wanted = np.asarray(gold, np.float64) / TOP
+    found = {}
+    for suffix, value in (("", expected_value), ("_argmax", argmax_value)):
+        predicted = value(probabilities)
+        for name, measure in (("spearman", spearman), ("pearson", pearson), ("mse", mse)):
+            found[name + suffix] = round(measure(predicted, wanted), 6)
+    return found
+
+
+def augmented(pairs: Sequence[Pair], translator: Translator, source: str, via: str) -> list[Pair]:
+    """Return the pairs that back-translation adds: each sentence replaced by its own, where that is usable.
+
+    The label is copied. A pair of which neither sentence changes adds nothing.
+    """
+    texts = [text for pair in pairs for text in pair.texts]
+    back = back_translate(translator, texts, source, via)
+    added = []
+    for pair, first, second in zip(pairs, back[::2], back[1::2], strict=True):
+        if first is not None or second is not None:
+            added.append(Pair(f"{pair.id}+{via}", first or pair.first, second or pair.second, pair.gold))
+    return added
+
+
+def split_dev(pairs: Sequence[Pair], share: float, seed: int) -> tuple[list[Pair], list[Pair]]:
+    """Set a random share of the pairs aside as dev: the rest and the dev pairs, both in their order."""
+    size = round(share * len(pairs))
+    chosen = set(np.random.default_rng([seed, 1]).permutation(len(pairs))[:size].tolist())
+    rest = [p for row, p in enumerate(pairs) if row not in chosen]
+    return rest, [p for row, p in enumerate(pairs) if row in chosen]
+
+
+def _merit(figures: dict[str, float], config: StsConfig) -> float:
+    value = figures[config.measure]
+    if math.isnan(value):
+        return -1e9
+    return -value if config.measure == "mse" else value
+
+
+def _batches(pairs: Sequence[Pair], size: int, rng: np.random.Generator) -> list[list[int]]:
+    """Return an epoch's batches: at random, pairs of alike lengths together within a few batches."""
+    order = rng.permutation(len(pairs)).tolist()
+    batches: list[list[int]] = []
+    for start in range(0, len(order), 8 * size):
+        near = sorted(order[start : start + 8 * size], key=lambda row: sum(map(len, pairs[row].texts)))
+        batches.extend(near[i : i + size] for i in range(0, len(near), size))
+    return [batches[i] for i in rng.permutation(len(batches))]
+
+
+def _freeze(module: torch.nn.Module, layers: int) -> None:
+    if not layers:
+        return
+    backbone: Any = getattr(module, "bert", None)
+    stack = getattr(getattr(backbone, "encoder", None), "layer", ())
+    if layers > len(stack):
+        raise LinkerError(
+            f"frozen_layers = {layers}, but the backbone has {len(stack)} layers that can be frozen"
+        )
+    for part in (backbone.embeddings, *stack[:layers]):
+        part.requires_grad_(False)

@@ -1,0 +1,116 @@
+"""A pair scorer as a folder: model.safetensors, config.json, backbone/ (configuration, tokenizer) and a card.
+
+Of the frozen-feature variant the folder holds the head alone; its encoder is named, and checked when it is loaded.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import torch
+from torch import nn
+
+from linker.encoders.loading import load_encoder
+from linker.encoders.model_folder import (
+    BACKBONE,
+    CARD,
+    CONFIG,
+    WEIGHTS,
+    card,
+    configured,
+    format_of,
+    read_settings,
+    replacing,
+    within,
+    write_part,
+)
+from linker.encoders.weights import check_shapes, hash_state, load_state, shapes_of, to_bytes
+from linker.errors import InputError
+from linker.pairs.backbone import empty_backbone
+from linker.pairs.sts.cross_config import CrossConfig
+from linker.pairs.sts.cross_encoder import CrossEncoder
+from linker.pairs.sts.frozen import FrozenScorer
+from linker.pairs.sts.scorer import PairScorer
+
+FORMATS = {"linker-cross-1": "Cross-BERT-GRU", "linker-frozen-1": "head over frozen features"}
+
+
+def save(scorer: PairScorer, folder: Path, notes: str = "") -> None:
+    """Write a model, which replaces an earlier scorer whole; `notes` go into its card.
+
+    Raises InputError when the folder holds anything but a scorer.
+    """
+    with replacing(folder, FORMATS, "scorer of pairs") as new:
+        settings: dict[str, Any] = {"format": "linker-frozen-1", **scorer.describe()}
+        if isinstance(scorer, CrossEncoder):
+            settings |= {"format": "linker-cross-1", "limit": scorer.backbone.limit}
+            scorer.backbone.module.config.save_pretrained(new / BACKBONE)
+            scorer.backbone.tokenizer.save_pretrained(new / BACKBONE)
+        write_part(new / CONFIG, orjson.dumps(settings, option=orjson.OPT_INDENT_2))
+        write_part(new / CARD, _card(scorer, settings["format"], folder.name, notes))
+        state = scorer.module.state_dict()
+        write_part(new / WEIGHTS, to_bytes(state, fingerprint(scorer.module)))
+
+
+def is_saved(folder: Path) -> bool:
+    """Say whether a folder holds a scorer of this or another version, by its config.json."""
+    return format_of(folder).startswith(("linker-cross-", "linker-frozen-"))
+
+
+def load(folder: Path) -> PairScorer:
+    """Read a model written by `save`. Raises InputError naming what is missing, damaged or too new."""
+    settings = read_settings(folder, FORMATS, "linker sts train")
+    path = folder / WEIGHTS
+    try:
+        scorer = _frozen(settings, folder) if "frozen" in settings["format"] else _cross(settings, folder)
+    except (KeyError, TypeError, ValueError) as e:
+        raise InputError(f"{folder / CONFIG} does not describe a model of this version: {e!r}") from None
+    if load_state(scorer.module, path) != fingerprint(scorer.module):
+        raise InputError(f"{path} is damaged: its weights are not those that were saved; copy it again")
+    scorer.module.eval()
+    return scorer
+
+
+def _cross(settings: dict[str, Any], folder: Path) -> PairScorer:
+    config = configured(CrossConfig, settings["model"], folder / CONFIG)
+    name, limit = str(settings["backbone"]), within("limit", settings["limit"], folder / CONFIG)
+    with torch.device("meta"):  # nothing is allocated before the weights are known to fit
+        module = CrossEncoder.new(config, empty_backbone(folder / BACKBONE, name, limit)).module
+    check_shapes(folder / WEIGHTS, shapes_of(module))
+    return CrossEncoder.new(config, empty_backbone(folder / BACKBONE, name, limit))
+
+
+def _frozen(settings: dict[str, Any], folder: Path) -> PairScorer:
+    model, name = settings["model"], str(settings["backbone"])
+    dropout = float(model["dropout"])
+    if not 0 <= dropout < 1:
+        raise InputError(
+            f"{folder / CONFIG}: dropout = {dropout}: a share, at least 0 and below 1, is needed"
+        )
+    encoder = load_encoder(name, fetch=False)
+    if encoder.fingerprint != model["fingerprint"]:
+        raise InputError(
+            f"the encoder {name!r} is not the one that the scorer's head was trained on: train it again"
+        )
+    return FrozenScorer(name, encoder, dropout)
+
+
+def fingerprint(module: nn.Module) -> str:
+    """Return a hash of a module's weights."""
+    return f"cross-{hash_state(module.state_dict())}"
+
+
+def _card(scorer: PairScorer, kind: str, name: str, notes: str) -> bytes:
+    parameters = sum(p.numel() for p in scorer.module.parameters())
+    described = scorer.describe()
+    about = f"""A {FORMATS[kind]} on the backbone `{described["backbone"]}`: {parameters:,} parameters.
+It takes two texts and gives a distribution over the grades 0 (unrelated) to 5 (the same).
+It knows no other kind of pair, language or time than its training pairs, and repeats their
+biases and those of its backbone."""
+    code = f"""```sh
+linker sts predict {name} pairs.jsonl
+linker search DIR --text "…" --rerank {name}
+```"""
+    return card(name, about, code, described["model"], notes)

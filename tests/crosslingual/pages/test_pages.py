@@ -1,0 +1,114 @@
+"""Words of each language, and pages read from files."""
+
+import json
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from linker.crosslingual.lexicon.lexicon import from_pairs
+from linker.crosslingual.pages.languages import language
+from linker.crosslingual.pages.pages import count_terms, read_pages, split_languages
+from linker.errors import InputError
+from tests.crosslingual.tiny import numbered, pages
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "found"),
+    [
+        ("tr", "ISPARTA İstanbul'da IŞIK", ["ısparta", "istanbul", "da", "ışık"]),
+        ("az", "QIZIL", ["qızıl"]),
+        ("en", "İstanbul I IT", ["istanbul", "it"]),
+        ("fr", "L'été, à ＡＢＣ x 42", ["été", "abc", "42"]),
+        ("zh", "文件系統 abc", ["文件", "系统", "文件系统", "abc"]),
+        ("ja", "日本語 abc", ["日本", "本語", "abc"]),
+        ("hi", "हिन्दी भाषा", ["हिन्दी", "भाषा"]),
+        ("de", "Größe STRASSE", ["größe", "strasse"]),
+        ("xx", "", []),
+    ],
+)
+def test_words(code: str, text: str, found: list[str]) -> None:
+    words = language(code).words(text)
+    assert [word for word in words if code != "zh" or word in found] == found
+
+
+def test_stems_are_beginnings_and_untuned_languages_have_one() -> None:
+    assert language("fr").terms("gouvernement") == ["gouvern"]
+    assert language("de").terms("Verfassungen") == ["verfassu"]
+    assert language("ru").terms("Правительство") == ["правит"]
+    assert language("pt_BR").terms("governamental") == ["governa"]
+    assert language("FR-ca") == language("fr")
+
+
+@settings(deadline=None)
+@given(st.text(max_size=60), st.sampled_from(["en", "tr", "zh", "ja", "hi", "und"]))
+def test_words_are_folded_and_never_single_characters(text: str, code: str) -> None:
+    side = language(code)
+    for word in side.words(text):
+        assert len(word) > 1
+        assert not any(c.isspace() for c in word)
+        assert word[0].isalnum() or unicodedata.category(word[0]) == "No"
+
+
+def test_dictionary_words_are_written_as_pages_write_them() -> None:
+    assert language("zh").headwords("檔案") == ["档案", "文件"]
+    assert language("fr").headwords("tout de suite") == []
+    links = from_pairs([("檔案", "computer file"), ("ISI", "heat")], language("zh"), language("en")).links
+    assert set(links) == {(w, e) for w in ("档案", "文件") for e in ("compute", "file")} | {("isi", "heat")}
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(st.sampled_from(["aa", "bb", "cc"])), max_size=5))
+def test_counts(texts: list[list[str]]) -> None:
+    terms = count_terms([" ".join(t) for t in texts], str.split)
+    assert list(terms.vocabulary) == sorted({word for t in texts for word in t})
+    slow = [[t.count(word) for word in terms.vocabulary] for t in texts]
+    assert terms.counts.toarray().tolist() == slow
+    assert terms.document_frequency.tolist() == [sum(map(bool, c)) for c in zip(*slow, strict=True)]
+
+
+def write(path: Path, *records: dict[str, object]) -> Path:
+    path.write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
+    return path
+
+
+def test_the_language_comes_from_the_flag_the_metadata_or_the_name(tmp_path: Path) -> None:
+    plain = write(tmp_path / "fr.jsonl", {"_id": "1", "text": "un"})
+    marked = write(tmp_path / "pages.jsonl", {"_id": "1", "text": "un", "metadata": {"language": "de"}})
+    folder = tmp_path / "ru"
+    folder.mkdir()
+    (folder / "a.txt").write_text("один", encoding="utf-8")
+    unknown = write(tmp_path / "x.jsonl", {"_id": "1", "text": "un"})
+    codes = [read_pages(p).language.code for p in (plain, marked, folder, unknown)]
+    assert codes == ["fr", "de", "ru", "und"]
+    assert read_pages(plain, "it").language.code == "it"
+
+
+def test_unusable_records_are_kept_aside_and_repeated_ids_refused(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.jsonl", {"_id": "1", "text": "un"}, {"_id": "2", "text": ""}, {"_id": "3", "text": "x"}
+    )
+    found = read_pages(path)
+    assert found.ids == ("1", "3")
+    assert [bad.line for bad in found.skipped] == [2]
+    with pytest.raises(InputError, match="twice"):
+        read_pages(write(tmp_path / "b.jsonl", {"_id": "1", "text": "un"}, {"_id": "1", "text": "deux"}))
+    with pytest.raises(InputError, match="no page"):
+        read_pages(write(tmp_path / "c.jsonl", {"_id": "1"}))
+
+
+def test_language_pairs() -> None:
+    assert split_languages("fr-en") == ("fr", "en")
+    for wrong in ("fr", "fr-", "a-b-c", "1-2"):
+        with pytest.raises(InputError, match="fr-en"):
+            split_languages(wrong)
+
+
+def test_rows_keep_the_vocabulary() -> None:
+    terms = numbered(["aa bb", "bb cc", "cc"], "p").terms
+    some = terms.rows([2, 0])
+    assert some.vocabulary == terms.vocabulary
+    assert some.document_frequency.tolist() == [1, 1, 1]
+    assert pages({"x": "aa"}).position == {"x": 0}

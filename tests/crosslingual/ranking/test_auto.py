@@ -1,0 +1,153 @@
+"""`auto` and `cascade` end to end on two made-up languages, and their traps."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from linker.crosslingual.learned import by_auto, by_cascade
+from linker.crosslingual.lexicon.dictionaries import Dictionary
+from linker.crosslingual.methods import link
+from linker.crosslingual.pages.languages import language
+from linker.crosslingual.pages.pages import Pages
+from linker.crosslingual.ranking.auto import solve
+from linker.crosslingual.ranking.evidence import AllEvidence, overlapping
+from linker.crosslingual.task import Links, Options, Task
+from linker.errors import InputError
+from tests.crosslingual.synthetic import Twin, twin
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Twin:
+    return twin(pages=150)
+
+
+def task(corpus: Twin, known: int = 0, dictionary: bool = False, options: Options | None = None) -> Task:
+    words = (Dictionary(Path("made.tsv"), "tsv", corpus.dictionary),) if dictionary else ()
+    return Task(corpus.source, corpus.target, words, corpus.links[:known], options=options or Options())
+
+
+def right(corpus: Twin, links: Links, known: int) -> float:
+    """Share of the unknown pages whose first target is the right one."""
+    gold = dict(corpus.links.tolist())
+    rows = range(known, len(corpus.source))
+    return float(np.mean([links.candidates.targets[row, 0] == gold[row] for row in rows]))
+
+
+@pytest.fixture(scope="module")
+def from_links(corpus: Twin) -> Links:
+    return link(task(corpus, known=100, options=Options(explain=True)), "auto")
+
+
+def test_links_alone_are_enough(corpus: Twin, from_links: Links) -> None:
+    assert right(corpus, from_links, 100) > 0.9
+    assert from_links.metadata["learned_word_pairs"] > 20
+    assert from_links.metadata["transductive"] is False
+
+
+def test_known_pages_get_no_answer_and_known_targets_are_out(corpus: Twin, from_links: Links) -> None:
+    targets = from_links.candidates.targets
+    assert (targets[:100] == -1).all()
+    assert not np.isin(targets[100:], corpus.links[:100, 1]).any()
+
+
+def test_scores_are_probabilities_that_fall(from_links: Links) -> None:
+    scores = from_links.candidates.scores[100:]
+    assert ((scores[:, 0] > 0) & (scores[:, 0] <= 1)).all()
+    assert (np.diff(scores[:, :5], axis=1) < 0).all()
+
+
+def test_no_target_is_first_twice(from_links: Links) -> None:
+    first = from_links.candidates.targets[100:, 0]
+    assert len(set(first.tolist())) == len(first)
+
+
+def test_explanations_name_true_word_pairs(corpus: Twin, from_links: Links) -> None:
+    records = list(from_links.explanations or ())
+    assert len(records) == 50
+    pairs = set(corpus.dictionary)
+    matches = [(s, t) for r in records for s, t, kind, _ in r["matches"] if kind == "links"]
+    assert len(matches) > 50
+    assert np.mean([m in pairs for m in matches]) > 0.8
+    assert all(0 <= r["probability"] <= 1 and 0 <= r["no_link_probability"] <= 1 for r in records)
+
+
+def test_the_order_of_input_decides_nothing(corpus: Twin, from_links: Links) -> None:
+    place = np.random.default_rng(8).permutation(len(corpus.target))
+    shuffled = Pages(
+        tuple(corpus.target.ids[i] for i in place),
+        tuple(corpus.target.texts[i] for i in place),
+        corpus.target.language,
+    )
+    back = np.argsort(place)
+    known = np.stack([corpus.links[:100, 0], back[corpus.links[:100, 1]]], axis=1)
+    again = link(Task(corpus.source, shuffled, train=known), "auto")
+    first = [corpus.target.ids[t] for t in from_links.candidates.targets[100:, 0]]
+    second = [shuffled.ids[t] for t in again.candidates.targets[100:, 0]]
+    assert (
+        np.mean([a == b for a, b in zip(first, second, strict=True)]) > 0.95
+    )  # sums differ in their last bits
+
+
+def test_a_dictionary_alone_is_enough(corpus: Twin) -> None:
+    links = link(task(corpus, dictionary=True), "auto")
+    assert right(corpus, links, 0) > 0.9
+
+
+def test_both_are_better_than_few_links(corpus: Twin) -> None:
+    assert right(corpus, link(task(corpus, known=30, dictionary=True), "auto"), 30) > 0.9
+
+
+def test_unsure_pages_get_no_link(corpus: Twin) -> None:
+    options = Options(min_probability=0.9, explain=True)
+    lonely = replace(
+        corpus.source,
+        ids=(*corpus.source.ids, "alone"),
+        texts=(*corpus.source.texts, "quite other words than anywhere else"),
+    )
+    links = by_auto(replace(task(corpus, known=100, options=options), source=lonely))
+    assert "alone" in links.metadata["no_link"]
+    assert links.candidates.targets[-1].tolist() == [-1] * links.candidates.targets.shape[1]
+    gold = dict(corpus.links.tolist())
+    linked = [row for row in range(100, 150) if links.candidates.targets[row, 0] >= 0]
+    assert linked and np.mean([links.candidates.targets[row, 0] == gold[row] for row in linked]) >= 0.9
+    assert [r["link"] for r in links.explanations or () if r["id"] == "alone"] == [None]
+
+
+def test_self_training_is_marked_and_does_no_harm(corpus: Twin) -> None:
+    options = Options(self_train=True)
+    links = link(task(corpus, known=40, options=options), "auto")
+    assert links.metadata["transductive"] is True
+    plain = link(task(corpus, known=40), "auto")
+    assert right(corpus, links, 40) >= right(corpus, plain, 40) - 0.03
+
+
+def test_the_cascade_learns_from_links(corpus: Twin) -> None:
+    links = by_cascade(task(corpus, known=100))
+    assert right(corpus, links, 100) > 0.8
+
+
+def test_what_is_missing_is_named(corpus: Twin) -> None:
+    with pytest.raises(InputError, match="--dictionary FILE, links"):
+        by_auto(task(corpus))
+    with pytest.raises(InputError, match="--train QRELS"):
+        by_cascade(task(corpus, dictionary=True))
+    with pytest.raises(InputError, match="at least 20"):
+        by_cascade(task(corpus, known=5))
+
+
+def test_nothing_in_common_scores_at_chance() -> None:
+    """Gold on the diagonal, no shared word, no mark: an order that leaks would find it."""
+    n = 80
+    source = Pages(tuple(f"a{i}" for i in range(n)), ("",) * n, language("und"))
+    target = Pages(tuple(f"b{i}" for i in range(n)), ("",) * n, language("und"))
+    answer = solve(AllEvidence(source, target, (("x", "y"),)), np.empty((0, 2), np.int64))
+    _, best, p = answer.best()
+    assert (best == np.arange(n)).mean() < 0.1
+    assert p.max() < 0.5
+
+
+def test_chinese_is_covered_without_segmentation() -> None:
+    found = overlapping("操作系统 kernel", language("zh"), frozenset({"操作系统"}))
+    assert found == ["kernel", "操作", "作系", "系统", "操作系统"]

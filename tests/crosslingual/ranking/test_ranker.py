@@ -1,0 +1,89 @@
+"""The ranker's likelihood and gradient, its calibration, and soft competition."""
+
+import numpy as np
+import pytest
+
+from linker.crosslingual.ranking.calibration import Platt, calibration_error, compete, fit_platt, temperature
+from linker.crosslingual.ranking.pooled import Pooled, from_json, to_json
+from linker.crosslingual.ranking.ranker import Ranker, _Objective, fit_ranker, softmax
+
+RNG = np.random.default_rng(2)
+
+
+def lists(n: int = 200, c: int = 6, f: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    """Lists whose right candidate is drawn by the model itself; one in ten has none."""
+    x = RNG.normal(size=(n, c, f)).astype(np.float32)
+    p = softmax(x @ np.array([2.0, -1.0, 0.5, 0.0]))
+    right = np.array([RNG.choice(c, p=row) for row in p])
+    right[RNG.random(n) < 0.1] = -1
+    return x, right
+
+
+def test_the_gradient_is_that_of_the_loss() -> None:
+    x, right = lists(20)
+    objective = _Objective(x, right, 3.0, np.array([0.1, 0.2, 0.0, -0.3]))
+    for w in RNG.normal(size=(3, 5)):
+        # The scores are float32: a wide step, and a tolerance to match.
+        slopes = [(objective(w + h)[0] - objective(w - h)[0]) / 2e-3 for h in 1e-3 * np.eye(5)]
+        np.testing.assert_allclose(slopes, objective(w)[1], rtol=0.01, atol=0.05)
+
+
+def test_it_learns_what_made_the_lists() -> None:
+    x, right = lists(3000)
+    ranker = fit_ranker(list("abcd"), x, right, penalty=0.1)
+    weights = ranker.weights / ranker.scale
+    assert weights[0] > 1.5 and weights[1] < -0.7 and abs(weights[3]) < 0.15
+    logits = ranker.logits(x)
+    assert logits.shape == (3000, 7)
+    np.testing.assert_allclose(softmax(logits).sum(axis=1), 1)
+
+
+def test_a_heavy_penalty_keeps_the_prior() -> None:
+    x, right = lists(50)
+    prior = Ranker(("b", "a"), np.array([0.5, 0.0]), np.array([2.0, 1.0]), np.array([-1.0, 3.0]), 0.0)
+    ranker = fit_ranker(list("abcd"), x, right, penalty=1e9, prior=prior)
+    np.testing.assert_allclose(ranker.weights, [3, -1, 0, 0], atol=1e-3)
+    assert ranker.centre[1] == 0.5 and ranker.scale[1] == 2.0
+
+
+def test_competition_leaves_each_target_about_one_page() -> None:
+    logits = np.array([[3.0, 0.0, -5.0], [2.0, 1.9, -5.0]])
+    targets = np.array([[7, 8], [7, 8]])
+    p = compete(logits, targets)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    assert (
+        p[0].argmax() == 0 and p[1].argmax() == 1
+    )  # the second page was the first's rival, and has a way out
+    assert p[:, 0].sum() < 1.05
+    alone = np.array([[3.0, 0.0, -5.0]])
+    np.testing.assert_allclose(compete(alone, targets[:1]), softmax(alone))
+
+
+def test_temperature_undoes_overconfidence() -> None:
+    logits = RNG.normal(size=(4000, 5))
+    right = np.array([RNG.choice(5, p=row) for row in softmax(logits)])
+    right[right == 4] = -1
+    assert temperature(logits * 3, right) == pytest.approx(3, rel=0.1)
+
+
+def test_platt_mends_probabilities_and_keeps_the_order() -> None:
+    truth = RNG.random(20_000)
+    right = RNG.random(20_000) < truth
+    skewed = truth**2
+    platt = fit_platt(skewed, right)
+    assert calibration_error(platt(skewed), right) < 0.03 < calibration_error(skewed, right)
+    assert (np.diff(platt(np.linspace(0, 1, 50))) >= 0).all()
+
+
+def test_calibration_error_of_a_worked_example() -> None:
+    p, right = np.array([0.95, 0.95, 0.15, 0.15]), np.array([True, False, False, False])
+    assert calibration_error(p, right) == pytest.approx((2 * abs(0.95 - 0.5) + 2 * 0.15) / 4)
+    assert calibration_error(np.array([1.0]), np.array([True])) == 0
+
+
+def test_a_pooled_ranker_survives_json() -> None:
+    x, right = lists(50)
+    ranker = fit_ranker(list("abcd"), x, right)
+    back = from_json(to_json(Pooled(ranker, Platt(0.5, 1.0))))
+    np.testing.assert_allclose(back.ranker.logits(x), ranker.logits(x), atol=1e-2)
+    assert back.platt == Platt(0.5, 1.0)

@@ -1,0 +1,119 @@
+"""Comparability: the worked numbers, a slow oracle, and that the split product is the whole one."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array, random_array
+
+from linker.crosslingual.lexicon.lexicon import Lexicon, from_pairs, identical
+from linker.crosslingual.pages.pages import Pages
+from linker.crosslingual.scoring.comparability import comparability, translated_cosine
+from linker.crosslingual.scoring.split_product import Product
+from tests.crosslingual.tiny import numbered, slow_idf, slow_m
+
+PAIRS = [
+    ("chat", "cat"), ("chien", "dog"), ("maison", "house"), ("maison", "home"), ("banque", "bank"), ("rive", "bank"),
+]  # fmt: skip
+F = numbered(["chat maison banque xyz"], "f", "fr")
+E = numbered(["cat house home garden", "bank dog", "garden"], "e", "en")
+
+
+def lexicon(pairs: list[tuple[str, str]]) -> Lexicon:
+    return from_pairs(pairs, F.language, E.language)
+
+
+def scores(source: Pages, target: Pages, words: Lexicon, **options: str) -> np.ndarray:
+    relation = words.relation(source.terms, target.terms)
+    known = words.known(source.terms, target.terms)
+    scorer = comparability(source.terms, target.terms, relation, known=known, **options)  # type: ignore[arg-type] # literals
+    return scorer.block(0, len(source))
+
+
+def test_worked_numbers() -> None:
+    words = lexicon(PAIRS)
+    assert scores(F, E, words, weighting="binary")[0] == pytest.approx([5 / 6, 2 / 5, 0])
+
+
+def test_each_direction_is_one_half_of_the_fraction() -> None:
+    words = lexicon(PAIRS)
+    assert scores(F, E, words, weighting="binary", direction="forward")[0] == pytest.approx([2 / 3, 1 / 3, 0])
+    assert scores(F, E, words, weighting="binary", direction="backward")[0] == pytest.approx(
+        [3 / 3, 1 / 2, 0]
+    )
+
+
+def test_nothing_known_scores_zero_and_is_no_nan() -> None:
+    assert scores(F, E, Lexicon({})).tolist() == [[0, 0, 0]]
+
+
+TEXTS = st.lists(st.lists(st.sampled_from(["aa", "bb", "cc", "dd", "ee", "ff"])), min_size=1, max_size=6)
+LINKS = st.sets(st.tuples(*[st.sampled_from(["aa", "bb", "cc", "dd", "ee", "zz"])] * 2))
+
+
+@settings(deadline=None)
+@given(TEXTS, TEXTS, LINKS, st.booleans())
+def test_equals_the_slow_definition(
+    left: list[list[str]], right: list[list[str]], links: set[tuple[str, str]], weighted: bool
+) -> None:
+    source, target = (numbered([" ".join(t) for t in side], "p") for side in (left, right))
+    found = scores(
+        source, target, Lexicon(dict.fromkeys(links, 1.0)), weighting="idf" if weighted else "binary"
+    )
+    sets = [[set(t) for t in side] for side in (left, right)]
+    weights = (slow_idf(sets[0]), slow_idf(sets[1])) if weighted else None
+    slow = [[slow_m(f, e, links, weights) for e in sets[1]] for f in sets[0]]
+    assert np.allclose(found, slow, atol=1e-6)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 1000), st.floats(0, 1))
+def test_split_product_is_the_product_wherever_it_is_split(seed: int, share: float) -> None:
+    rng = np.random.default_rng(seed)
+    left = csr_array(random_array((7, 30), density=0.3, rng=rng, dtype=np.float32))
+    right = csr_array(random_array((9, 30), density=0.3, rng=rng, dtype=np.float32))
+    whole = (left @ right.T).toarray()
+    product = Product.of(left, right, share)
+    assert product.shape == (7, 9)
+    assert np.allclose(product.block(2, 6), whole[2:6], atol=1e-6)
+
+
+def test_cosine_splits_mass_over_translations() -> None:
+    source, target = (
+        numbered(["chat", "maison"], "f"),
+        numbered(["cat", "house", "home", "cat house", "other"], "e"),
+    )
+    words = Lexicon({("chat", "cat"): 1.0, ("maison", "house"): 1.0, ("maison", "home"): 1.0})
+    cosines = translated_cosine(source.terms, target.terms, words.relation(source.terms, target.terms)).block(
+        0, 2
+    )
+    cat, house, home = np.log(6 / 3), np.log(6 / 3), np.log(6 / 2)
+    length = np.hypot(house / 2, home / 2)
+    assert cosines[0] == pytest.approx([1, 0, 0, cat / np.hypot(cat, house), 0])
+    expected = [house / 2 / length, home / 2 / length, house / 2 * house / length / np.hypot(cat, house)]
+    assert cosines[1] == pytest.approx([0, *expected, 0])
+
+
+def test_a_word_of_two_translations_counts_as_much_as_a_word_of_one() -> None:
+    source, target = numbered(["chat maison"], "f"), numbered(["cat", "house", "home", "other"], "e")
+    words = Lexicon({("chat", "cat"): 1.0, ("maison", "house"): 1.0, ("maison", "home"): 1.0})
+    relation = words.relation(source.terms, target.terms)
+    cosines = translated_cosine(source.terms, target.terms, relation).block(0, 1)[0]
+    assert cosines == pytest.approx(np.array([1, 0.5, 0.5, 0]) / np.sqrt(1.5))  # all idf are equal
+
+
+def test_identical_strings_match_as_far_as_both_stems_reach() -> None:
+    source, target = (
+        numbered(["KOMUT linux librarycall ısı"], "t", "tr"),
+        numbered(["Linux library isi komut"], "e", "en"),
+    )
+    links = identical(source.terms, target.terms, (source.language, target.language)).links
+    assert set(links) == {("linux", "linux"), ("komut", "komut"), ("librar", "library"), ("ısı", "isi")}
+
+
+def test_pages_that_hold_everything_do_not_win() -> None:
+    table = " ".join(f"w{i}w" for i in range(200))
+    source = numbered([" ".join(f"w{j}w" for j in range(i, i + 12)) for i in range(0, 60, 12)], "s")
+    target = numbered([table, *source.texts], "t")
+    words = identical(source.terms, target.terms, (source.language, target.language))
+    assert scores(source, target, words).argmax(axis=1).tolist() == [1, 2, 3, 4, 5]

@@ -1,0 +1,202 @@
+import dataclasses
+import itertools
+import multiprocessing
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from indexes.disk import writing
+from indexes.disk.writing import FileRecord
+from indexes.interface import DamagedError, Document, FormatVersionError, IndexesError, LockedError
+from indexes.store import files as storage
+from indexes.store import manifest as manifests
+from indexes.store import records
+from indexes.store.documents import DocumentStore, write_segment
+from indexes.store.records import BuildRecord, EncoderRecord, Manifest, Segment
+from indexes.writer import MERGED_ROWS, _split
+
+FULL = Manifest(
+    vectors="hnsw",
+    language="german",
+    encoder=EncoderRecord("m", "f" * 64, 8),
+    generation=3,
+    documents=5,
+    quarantined=1,
+    segments=(Segment("000001", 4), Segment("000003", 2)),
+    build=BuildRecord(False, 7, (("ä.jsonl", "123"),)),
+    search={"mode": "hybrid", "fusion": {"method": "rrf", "weights": [0.5, 0.5], "k": 60}},
+    files={
+        **{
+            f"segments/{name}/{file}": FileRecord(size, "a" * 32)
+            for name, rows in (("000001", 4), ("000003", 2))
+            for file, size in (
+                ("ids.txt", 3), ("documents.jsonl", 99), ("offsets.i64", 8 * rows + 8), ("vectors.f32", 32 * rows),
+            )
+        },
+        "deleted/000003.i64": FileRecord(8, "b" * 32),
+        f"text/000003/{'c' * 32}.postings": FileRecord(64, "c" * 32),
+    },
+)  # fmt: skip
+
+
+def test_manifest_round_trip(tmp_path: Path) -> None:
+    for manifest in (FULL, Manifest()):
+        storage.replace_manifest(tmp_path, manifest)
+        assert manifests.load(tmp_path) == manifest
+    assert FULL.rows == 6
+    assert FULL.only_file("deleted") == "deleted/000003.i64"
+    assert FULL.only_file("graph") is None
+
+
+def test_every_flipped_byte_of_the_manifest_is_noticed(tmp_path: Path) -> None:
+    storage.replace_manifest(tmp_path, FULL)
+    path = tmp_path / manifests.NAME
+    sound = path.read_bytes()
+    for place in range(len(sound)):
+        for bit in (0x01, 0x20, 0x80):
+            damaged = bytearray(sound)
+            damaged[place] ^= bit
+            path.write_bytes(damaged)
+            with pytest.raises(DamagedError, match=manifests.NAME):
+                manifests.load(tmp_path)
+    for length in range(len(sound)):
+        path.write_bytes(sound[:length])
+        with pytest.raises(DamagedError):
+            manifests.load(tmp_path)
+
+
+def test_a_manifest_of_the_future_and_none_at_all(tmp_path: Path) -> None:
+    with pytest.raises(IndexesError, match="holds no index"):
+        manifests.load(tmp_path)
+    storage.replace_manifest(tmp_path, dataclasses.replace(FULL, format=records.FORMAT + 1))
+    with pytest.raises(FormatVersionError, match="format 3, this version reads 1, 2"):
+        manifests.load(tmp_path)
+
+
+def hold(directory: Path, held: "multiprocessing.synchronize.Event") -> None:
+    with storage.write_lock(directory):
+        held.set()
+        held.wait()
+        multiprocessing.Event().wait()
+
+
+def test_one_writer_and_no_stale_lock_after_a_kill(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    held = context.Event()
+    process = context.Process(target=hold, args=(tmp_path, held))
+    process.start()
+    assert held.wait(30)
+    with pytest.raises(LockedError, match="another process is writing"), storage.write_lock(tmp_path):
+        pass
+    process.kill()
+    process.join()
+    with storage.write_lock(tmp_path):
+        assert (tmp_path / storage.LOCK).read_bytes() == b""
+
+
+def test_damage_names_missing_short_and_altered_files(tmp_path: Path) -> None:
+    records = {}
+    (tmp_path / "quarantine").mkdir()
+    for name in (f"quarantine/00000{n}.jsonl" for n in range(4)):
+        records[name] = writing.write_durably(tmp_path / name, [b"hello ", b"world"])
+        assert records[name] == storage.record_of(tmp_path / name)
+    manifest = Manifest(files=records)
+    assert storage.damage(tmp_path, manifest) == []
+    (tmp_path / "quarantine/000000.jsonl").unlink()
+    (tmp_path / "quarantine/000001.jsonl").write_bytes(b"hello")
+    (tmp_path / "quarantine/000002.jsonl").write_bytes(b"hello worle")
+    lines = storage.damage(tmp_path, manifest)
+    assert len(lines) == 3
+    assert "000000.jsonl: missing" in lines[0]
+    assert "000001.jsonl: 5 bytes instead of 11" in lines[1]
+    assert "000002.jsonl: content differs" in lines[2]
+    storage.replace_manifest(tmp_path, manifest)
+    with pytest.raises(DamagedError, match=r"000000\.jsonl: missing"):
+        storage.load_checked(tmp_path)
+
+
+def test_documents_are_read_back_by_row_over_segments(tmp_path: Path) -> None:
+    first = [
+        Document("1", "Zwölf Boxkämpfer", "T", {"year": 1999, "tags": ["x", None]}),
+        Document("2", "a\nb\u2028c"),
+    ]
+    second = [Document("ü", "", "only a title")]
+    vectors = np.arange(6, dtype=np.float32).reshape(3, 2)
+    write_segment(tmp_path, "000001", first, [vectors[:1], vectors[1:2]])
+    write_segment(tmp_path, "000002", second, [vectors[2:]])
+    store = DocumentStore(tmp_path, [Segment("000001", 2), Segment("000002", 1)])
+    assert [store[row] for row in range(3)] == first + second
+    assert store.ids() == ["1", "2", "ü"]
+    assert list(store.metadata()) == [d.metadata for d in first + second]
+    (block,) = store.vectors(2)
+    assert block.tolist() == vectors.tolist()
+    (mapped,) = DocumentStore(tmp_path, [Segment("000001", 2)]).vectors(2)
+    assert isinstance(mapped, np.memmap)
+    assert mapped.tolist() == vectors[:2].tolist()
+    (tmp_path / "segments" / "000002" / "vectors.f32").write_bytes(b"1234")
+    with pytest.raises(DamagedError, match=r"000002.*vectors\.f32 is too short"):
+        store.vectors(2)
+
+
+def test_a_segment_written_behind_others_holds_theirs_first(tmp_path: Path) -> None:
+    documents = [Document(f"d{i}", "x" * i, metadata={"i": i}) for i in range(6)]
+    vectors = np.arange(12, dtype=np.float32).reshape(6, 2)
+    write_segment(tmp_path, "1", documents[:2], [vectors[:2]])
+    write_segment(tmp_path, "2", documents[2:3], [vectors[2:3]])
+    write_segment(tmp_path, "3", documents[3:], [vectors[3:5], vectors[5:]], after=["1", "2"])
+    store = DocumentStore(tmp_path, [Segment("3", 6)])
+    assert [store[row] for row in range(6)] == documents
+    assert store.ids() == [d.id for d in documents]
+    assert store.vectors(2)[0].tolist() == vectors.tolist()
+
+
+@given(st.lists(st.integers(1, 300), max_size=200))
+def test_segments_stay_few_and_keep_every_row(batches: list[int]) -> None:
+    segments: tuple[Segment, ...] = ()
+    for number, pending in enumerate(batches):
+        kept, merged = _split(segments, pending)
+        assert (*kept, *merged) == segments
+        segments = (*kept, Segment(str(number), pending + sum(s.rows for s in merged)))
+    rows = [s.rows for s in segments]
+    assert sum(rows) == sum(batches)
+    assert all(earlier > later for earlier, later in itertools.pairwise(rows))
+    assert len(rows) <= 300  # strictly falling sizes, so at most as many as the largest batch
+
+
+def test_large_segments_are_left_alone() -> None:
+    segments = [Segment("a", MERGED_ROWS), Segment("b", MERGED_ROWS // 2)]
+    assert _split(segments, MERGED_ROWS)[1] == []
+    assert _split(segments, MERGED_ROWS // 2)[1] == segments[1:]
+
+
+def test_the_way_to_a_new_folder_is_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[str] = []
+
+    def fsync(descriptor: int) -> None:
+        flushed.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    writing.make_folder(tmp_path / "a" / "b" / "c")
+    assert {str(tmp_path), str(tmp_path / "a"), str(tmp_path / "a" / "b")} <= set(flushed)
+    flushed.clear()
+    (tmp_path / "link").symlink_to(tmp_path / "a" / "b")
+    writing.make_folder(tmp_path / "link")  # it may have been made by one who died before flushing it
+    assert flushed == [str(tmp_path / "a")]
+    monkeypatch.chdir(tmp_path / "a")
+    flushed.clear()
+    writing.make_folder(Path("x/y"))
+    assert set(flushed) == {str(tmp_path / "a"), str(tmp_path / "a" / "x")}
+
+
+def test_disk_errors_say_what_to_do(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_bytes(b"")
+    with (
+        pytest.raises(IndexesError, match=r"creating x failed: Not a directory .*file/sub.*intact"),
+        storage.disk_errors("creating x"),
+    ):
+        (blocked / "sub").mkdir()

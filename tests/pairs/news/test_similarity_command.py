@@ -1,0 +1,126 @@
+"""`linker similarity` as docs/similarity.md shows it, and what it says when something is wrong."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from linker.pairs.backbone import tiny_bert
+from tests.helpers import ROOT, linker
+from tests.pairs.news.news_data import STORIES, news, pipeline, write
+
+PAGE = (ROOT / "docs" / "similarity.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def setting(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with pairs, a pipeline and a tiny transformer."""
+    folder = tmp_path_factory.mktemp("similarity")
+    write(folder / "train.jsonl", news(16))
+    write(folder / "test.jsonl", news(10, 1))
+    pipeline(folder / "ner")
+    tiny_bert(folder / "tiny", [word for story in STORIES for word in story.split()])
+    return folder
+
+
+def options(setting: Path) -> list[str | Path]:
+    return ["--preset", "paper", "--backbone", setting / "tiny", "--epochs", "1", "--folds", "2",
+            "--max-length", "32", "--ner", str(setting / "ner")]  # fmt: skip
+
+
+def test_train_predict_evaluate_with_sampled_and_translated_pairs(setting: Path, tmp_path: Path) -> None:
+    table = tmp_path / "mt.jsonl"
+    entries = [
+        {"source": "en", "target": "fr", "text": text, "translation": f"le {text}"}
+        for pair in news(16)
+        for text in (pair.second.text, pair.second.title)
+    ]
+    table.write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
+    train, test = setting / "train.jsonl", setting / "test.jsonl"
+    entities, model, scores = (tmp_path / name for name in ("entities.jsonl", "model", "scores.tsv"))
+    done = linker(
+        "similarity", "train", train, "--out", model, *options(setting), "--entities", entities,
+        "--sample", "2", "--translator", table, "--to", "fr", "--mt-label", "copy",
+    )  # fmt: skip
+    assert done.stdout.strip() == str(model)
+    found = re.search(r"training anew with (\d+) more pairs", done.stderr)
+    assert found is not None
+    assert int(found[1]) > 8
+    assert entities.stat().st_size > 1000
+    assert f"and {found[1]} pseudo-labelled" in (model / "README.md").read_text(encoding="utf-8")
+    linker("similarity", "predict", model, test, "--out", scores, "--entities", entities)
+    assert len(scores.read_text(encoding="utf-8").splitlines()) == 11
+    result = json.loads(linker("similarity", "evaluate", test, scores, "--json").stdout)
+    assert set(result["pearson"]) == {"scores", "GEO", "ORG", "QTY", "cosine"}  # all days are Mondays
+    assert result["pairs"] == 10
+    assert "> cosine" in linker("similarity", "evaluate", test, scores).stdout.replace("cosine >", "> cosine")
+
+
+def test_pairs_that_are_left_out_are_counted_and_have_no_score(setting: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    linker("similarity", "train", setting / "train.jsonl", "--out", model, *options(setting))
+    path = tmp_path / "pairs.jsonl"
+    lines = (setting / "test.jsonl").read_text(encoding="utf-8").splitlines()[:2]
+    path.write_text("\n".join([*lines, '{"_id": "e", "text1": "", "text2": "b"}']), encoding="utf-8")
+    done = linker("similarity", "predict", model, path)
+    assert "2 pairs are used; left out: 1 with an empty side" in done.stderr
+    assert done.stdout.splitlines()[3].strip() == "e"
+    done = linker("similarity", "train", setting / "train.jsonl", "--out", model, check=1)
+    assert "exists: remove it" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--ner", "no_pipeline"], "there is no spaCy pipeline 'no_pipeline'"),
+        (["--backbone", "./nowhere"], "there is no model folder ./nowhere"),
+        (["--backbone", "no/model"], "there is no backbone 'no/model'"),
+        (["--ner", "de=x"], "no spaCy pipeline for articles in 'en'"),
+        (["--translator", "none.tsv", "--to", "fr"], "cannot read none.tsv"),
+        (["--sample", "2", "--elastic", "http://127.0.0.1:9"], "127.0.0.1:9"),
+    ],
+)
+def test_mistakes_are_one_line_that_says_what_to_do(
+    setting: Path, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    given = options(setting)
+    for name in ("--ner", "--backbone"):
+        if name in arguments:
+            place = given.index(name)
+            del given[place : place + 2]
+    done = linker(
+        "similarity", "train", setting / "train.jsonl", "--out", tmp_path / "m", *given, *arguments, check=1
+    )
+    assert done.stderr.startswith("error: ")
+    assert message in done.stderr
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_bad_pair_is_named(setting: Path, tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text('{"text1": "a", "overall": 1}\n', encoding="utf-8")
+    done = linker("similarity", "train", path, "--out", tmp_path / "m", check=1)
+    assert done.stderr.startswith(f"error: {path}:1: one side is missing: there is no text2")
+    path.write_text('{"text1": "a", "text2": "b", "overall": 1}\n', encoding="utf-8")
+    done = linker("similarity", "train", path, "--out", tmp_path / "m", check=1)
+    assert "no pair has 10 words on both sides" in done.stderr
+
+
+@pytest.mark.slow
+def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "train.jsonl", news(16))
+    write(tmp_path / "test.jsonl", news(10, 1))
+    monkeypatch.chdir(tmp_path)
+    (shell,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+    for line in shell.splitlines():
+        program, *arguments = shlex.split(line)
+        assert program == "linker"
+        done = linker(*arguments)
+    assert len(json.loads(done.stdout)["williams"]) > 5
+    (python,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(python, names)
+    assert len(names["pairs"]) == 16
