@@ -32,7 +32,7 @@ from linker.crosslingual.lexicon.dictionaries import Dictionary, read_dictionary
 from linker.crosslingual.methods import link
 from linker.crosslingual.pages.pages import Pages, read_pages
 from linker.crosslingual.ranking.calibration import calibration_error
-from linker.crosslingual.task import Links, Options, Task, read_links
+from linker.crosslingual.task import LinkingResult, Options, Task, read_links
 
 LANGUAGES = ("tr", "zh", "ru", "fr", "de")
 SYSTEMS = (
@@ -99,7 +99,7 @@ def task_of(system: str, variant: str, code: str) -> tuple[str, Task]:
     )
 
 
-def judge(links: Links, task: Task, code: str) -> dict[str, Any]:
+def judge(links: LinkingResult, task: Task, code: str) -> dict[str, Any]:
     gold = links_of(code, "test", task.source, task.target)
     ranked = links.candidates.cut(5).targets[gold[:, 0]]
     hits = ranked == gold[:, 1:2]

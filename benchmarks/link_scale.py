@@ -18,9 +18,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from benchmarks.support.common import record
+from indexes.dtypes import Float32Array
 from linker.crosslingual.pages.pages import Terms
 from linker.crosslingual.scoring.assignment import margin
-from linker.crosslingual.scoring.candidates import Scorer, Scores, nearest
+from linker.crosslingual.scoring.candidates import PagePairScorer, nearest
 from linker.crosslingual.scoring.comparability import comparability
 from linker.crosslingual.scoring.dense import Cosines
 from linker.crosslingual.scoring.hapax import overlap
@@ -65,7 +66,7 @@ def collections(n: int, m: int, length: int) -> tuple[Terms, Terms]:
     return pages(n, length, 1, own), pages(m, length, 2, own)  # source i and target i share their own terms
 
 
-def scorer_of(method: str, n: int, m: int) -> Scorer:
+def scorer_of(method: str, n: int, m: int) -> PagePairScorer:
     if method == "encoder":
         rng = np.random.default_rng(SEED)
         sides = [rng.standard_normal((size, DIM), np.float32) for size in (n, m)]
@@ -81,14 +82,14 @@ def scorer_of(method: str, n: int, m: int) -> Scorer:
 class Part:
     """The first `rows` sources of a scorer, against all its targets."""
 
-    whole: Scorer
+    whole: PagePairScorer
     rows: int
 
     @property
     def shape(self) -> tuple[int, int]:
         return self.rows, self.whole.shape[1]
 
-    def block(self, begin: int, end: int) -> Scores:
+    def block(self, begin: int, end: int) -> Float32Array:
         return self.whole.block(begin, end)
 
 

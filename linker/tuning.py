@@ -11,45 +11,42 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from indexes.dtypes import BoolArray, Float64Array
 from indexes.fusion import Fusion, Method, Ranking, fuse
 from indexes.hybrid import Mode
 from linker.errors import InputError
 from linker.evaluation.first_ranks import first_ranks, reciprocal_ranks, successes
 
-Values: TypeAlias = npt.NDArray[np.float64]  # [Q], a measure's value for each query
-Found: TypeAlias = npt.NDArray[np.bool_]  # [Q, k], whether the hit at a rank is relevant
-
 CERTAINTY = 2.0
 WEIGHTS = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1, 0.9)  # of the dense side, the plainest first
 
 
-def reciprocal_rank(found: Found, relevant: Values) -> Values:
+def reciprocal_rank(found: BoolArray, relevant: Float64Array) -> Float64Array:
     """Return 1 / rank of the first relevant hit, 0 without one."""
     return reciprocal_ranks(first_ranks(found))
 
 
-def success_at(cutoff: int) -> Callable[[Found, Values], Values]:
+def success_at(cutoff: int) -> Callable[[BoolArray, Float64Array], Float64Array]:
     """Return the measure that is 1 when a relevant hit is among the first `cutoff`."""
 
-    def success(found: Found, relevant: Values) -> Values:
+    def success(found: BoolArray, relevant: Float64Array) -> Float64Array:
         return successes(first_ranks(found), cutoff)
 
     return success
 
 
-def average_precision(found: Found, relevant: Values) -> Values:
+def average_precision(found: BoolArray, relevant: Float64Array) -> Float64Array:
     """Return the precisions at the relevant hits' ranks, summed, over the number of relevant documents."""
     precision = np.cumsum(found, axis=1) / np.arange(1, found.shape[1] + 1)
-    summed: Values = (precision * found).sum(axis=1)
+    summed: Float64Array = (precision * found).sum(axis=1)
     return summed / np.maximum(relevant, 1.0)
 
 
-MEASURES: Mapping[str, Callable[[Found, Values], Values]] = {
+MEASURES: Mapping[str, Callable[[BoolArray, Float64Array], Float64Array]] = {
     "mrr": reciprocal_rank,
     "success@1": success_at(1),
     "success@5": success_at(5),
@@ -58,7 +55,7 @@ MEASURES: Mapping[str, Callable[[Found, Values], Values]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class SearchSetting:
     """One way to search and its mean figures, by measure."""
 
     mode: Mode
@@ -70,8 +67,8 @@ class Candidate:
 class Tuning:
     """What was chosen, out of which candidates, and why (`reason` is a sentence for the user)."""
 
-    chosen: Candidate
-    candidates: tuple[Candidate, ...]
+    chosen: SearchSetting
+    candidates: tuple[SearchSetting, ...]
     measure: str
     queries: int
     reason: str
@@ -104,7 +101,7 @@ def tune(
     for mode, fusion, (rows, _) in settings:
         by_measure = _evaluate(rows, relevant)
         values.append(by_measure[measure])
-        candidates.append(Candidate(mode, fusion, {m: float(v.mean()) for m, v in by_measure.items()}))
+        candidates.append(SearchSetting(mode, fusion, {m: float(v.mean()) for m, v in by_measure.items()}))
     place, reason = _choose(candidates, values)
     return Tuning(candidates[place], tuple(candidates), measure, len(relevant), reason)
 
@@ -135,14 +132,14 @@ def _check(
             raise InputError(f"{len(relevant)} judged queries but {len(side[0])} {name} answers")
 
 
-def _evaluate(rows: npt.NDArray[np.int64], relevant: Sequence[Sequence[int]]) -> dict[str, Values]:
+def _evaluate(rows: npt.NDArray[np.int64], relevant: Sequence[Sequence[int]]) -> dict[str, Float64Array]:
     """Return every measure of one ranking [Q, k], by query."""
     found = find_relevant(rows, relevant)
     counts = np.array([len(r) for r in relevant], dtype=np.float64)
     return {name: measure(found, counts) for name, measure in MEASURES.items()}
 
 
-def find_relevant(rows: npt.NDArray[np.int64], relevant: Sequence[Sequence[int]]) -> Found:
+def find_relevant(rows: npt.NDArray[np.int64], relevant: Sequence[Sequence[int]]) -> BoolArray:
     """Say for each hit of `rows` [Q, k] whether it is among its query's relevant rows; −1 never is."""
     if not rows.shape[1]:
         return np.zeros((len(rows), 1), dtype=bool)
@@ -155,7 +152,7 @@ def find_relevant(rows: npt.NDArray[np.int64], relevant: Sequence[Sequence[int]]
     return found & (rows >= 0)
 
 
-def _choose(candidates: Sequence[Candidate], values: Sequence[Values]) -> tuple[int, str]:
+def _choose(candidates: Sequence[SearchSetting], values: Sequence[Float64Array]) -> tuple[int, str]:
     """Return the place of the chosen candidate and the reason."""
     means = [round(float(v.mean()), 12) for v in values]  # so that a tie is not decided by the last bit
     singles = [i for i, c in enumerate(candidates) if c.mode != "hybrid"]
@@ -173,7 +170,7 @@ def _choose(candidates: Sequence[Candidate], values: Sequence[Values]) -> tuple[
     return single, f"{figures}: not {CERTAINTY:g} standard errors, so {name} alone is kept"
 
 
-def _lead(ahead: Values, behind: Values) -> tuple[float, float]:
+def _lead(ahead: Float64Array, behind: Float64Array) -> tuple[float, float]:
     """Return the mean of the paired differences and its standard error (infinite for a single query)."""
     difference = ahead - behind
     if len(difference) < 2:

@@ -13,13 +13,14 @@ import numpy as np
 from indexes.arrays import check_k
 from indexes.disk import faults
 from indexes.disk.writing import link_or_copy
+from indexes.dtypes import Int32Array, Int64Array
 from indexes.interface import DamagedError, Filter, Hits, IndexesError, Metadata, RowArray, ScoreArray
 from indexes.rows import Rows
 from indexes.text import postings
 from indexes.text.analysis import Analysis
-from indexes.text.postings import Segment
-from indexes.text.scoring import Scorer
-from indexes.text.vocabulary import Lengths, Numbers, QueryTerms, Vocabulary
+from indexes.text.postings import PostingsSegment
+from indexes.text.scoring import Bm25Scorer
+from indexes.text.vocabulary import QueryTerms, Vocabulary
 
 PENDING = 1 << 23  # tokens held before they become a segment
 BATCH = 1024  # documents indexed anew at a time
@@ -45,16 +46,16 @@ class Bm25Index:
         self._check_rows()
 
     def _start(
-        self, language: str, directory: Path | None, segments: list[Segment], rows: Rows | None
+        self, language: str, directory: Path | None, segments: list[PostingsSegment], rows: Rows | None
     ) -> None:
         self._analysis = Analysis(language)
         self._directory = self._source = directory
         self._rows = Rows() if rows is None else rows
         self._segments = segments
-        self._scorer: Scorer | None = None
+        self._scorer: Bm25Scorer | None = None
         self._vocabulary, self._query_terms = Vocabulary(self._analysis), QueryTerms(self._analysis)
-        self._tokens: list[Numbers] = []
-        self._lengths: list[Lengths] = []
+        self._tokens: list[Int32Array] = []
+        self._lengths: list[Int64Array] = []
         self._pending = 0  # tokens
         self._refusal = ""  # why nothing can be changed
         self._closed = False
@@ -135,7 +136,7 @@ class Bm25Index:
         if self._pending >= PENDING or self._vocabulary.full():
             self._flush()
 
-    def _take_in(self, tokens: Numbers, lengths: Lengths) -> None:
+    def _take_in(self, tokens: Int32Array, lengths: Int64Array) -> None:
         if len(lengths):
             self._tokens.append(tokens)
             self._lengths.append(lengths)
@@ -154,12 +155,12 @@ class Bm25Index:
         """Make changes searchable and, in a folder, files; searches do the former by themselves."""
         self._committed()
 
-    def _committed(self) -> Scorer:
+    def _committed(self) -> Bm25Scorer:
         with self._lock:
             if self._closed:
                 raise IndexesError("the BM25 index is closed")
             self._flush()
-            self._scorer = self._scorer or Scorer(self._segments)
+            self._scorer = self._scorer or Bm25Scorer(self._segments)
             return self._scorer
 
     def _flush(self) -> None:
@@ -221,6 +222,6 @@ class Bm25Index:
         return scorer.best(terms, k, self._rows.mask(where))
 
 
-def _link(segment: Segment, folder: Path) -> None:
+def _link(segment: PostingsSegment, folder: Path) -> None:
     assert segment.path is not None
     link_or_copy(segment.path, folder / segment.path.name)

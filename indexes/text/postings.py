@@ -12,13 +12,12 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import xxhash
 
 from indexes.disk.reading import check_length, give_back, map_file, mapping_of
+from indexes.dtypes import AnyArray
 from indexes.interface import DamagedError, IndexesError
 
 SUFFIX = ".postings"
@@ -29,8 +28,6 @@ HEAD = 64  # bytes
 MOST_COUNT = 65_535
 MOST_TOKENS = 1 << 48  # in a segment whose counts were cut
 CHUNK = 1 << 22  # postings copied at a time by a merge
-
-Array = npt.NDArray[Any]
 
 
 def _step(byte: int) -> int:
@@ -46,7 +43,7 @@ LENGTHS = np.array([_step(byte) for byte in range(256)], dtype=np.int64)
 
 
 @dataclass(frozen=True)
-class Segment:
+class PostingsSegment:
     """Postings of the rows `first` … `first + documents − 1`; rows in the arrays count from 0.
 
     terms: uint64 [T], ascending. starts: int64 [T + 1]; term t has the postings starts[t] … starts[t + 1] − 1.
@@ -56,11 +53,11 @@ class Segment:
     first: int
     documents: int
     tokens: int
-    terms: Array
-    starts: Array
-    rows: Array
-    counts: Array
-    lengths: Array
+    terms: AnyArray
+    starts: AnyArray
+    rows: AnyArray
+    counts: AnyArray
+    lengths: AnyArray
     path: Path | None = None
 
     @property
@@ -69,7 +66,7 @@ class Segment:
         return len(self.rows)
 
 
-def from_tokens(first: int, tokens: Array, lengths: Array, hashes: Array) -> Segment:
+def from_tokens(first: int, tokens: AnyArray, lengths: AnyArray, hashes: AnyArray) -> PostingsSegment:
     """Make a segment of documents in sequence: `tokens` numbers all their terms, `lengths` counts each one's.
 
     `hashes` [number] uint64 gives a term's hash by its number.
@@ -92,7 +89,7 @@ def from_tokens(first: int, tokens: Array, lengths: Array, hashes: Array) -> Seg
     counts = np.minimum(np.diff(np.append(edges, len(keys))), MOST_COUNT).astype(np.uint16)
     found = keys[edges]
     starts = np.searchsorted(found >> np.uint64(32), np.arange(len(terms) + 1, dtype=np.uint64))
-    return Segment(
+    return PostingsSegment(
         first,
         len(lengths),
         len(tokens),
@@ -104,16 +101,16 @@ def from_tokens(first: int, tokens: Array, lengths: Array, hashes: Array) -> Seg
     )
 
 
-def _bytes_of(lengths: Array) -> Array:
+def _bytes_of(lengths: AnyArray) -> AnyArray:
     found = (np.searchsorted(LENGTHS, lengths, side="right") - 1).astype(np.uint8)
     return _padded(found)
 
 
-def _padded(lengths: Array) -> Array:
+def _padded(lengths: AnyArray) -> AnyArray:
     return np.pad(lengths, (0, -len(lengths) % BLOCK))
 
 
-def merged(segments: Sequence[Segment]) -> Segment:
+def merged(segments: Sequence[PostingsSegment]) -> PostingsSegment:
     """Return one segment for consecutive ones."""
     terms = np.unique(np.concatenate([s.terms for s in segments]))
     sizes = np.zeros(len(terms) + 1, dtype=np.int64)
@@ -134,7 +131,7 @@ def merged(segments: Sequence[Segment]) -> Segment:
             counts[target] = segment.counts[here]
         free[place] += np.diff(segment.starts)
     lengths = np.concatenate([s.lengths[: s.documents] for s in segments])
-    return Segment(
+    return PostingsSegment(
         segments[0].first,
         len(lengths),
         sum(s.tokens for s in segments),
@@ -146,7 +143,7 @@ def merged(segments: Sequence[Segment]) -> Segment:
     )
 
 
-def _chunks(starts: Array) -> Iterable[tuple[int, int]]:
+def _chunks(starts: AnyArray) -> Iterable[tuple[int, int]]:
     """Yield ranges of terms with about CHUNK postings each."""
     low = 0
     while low < len(starts) - 1:
@@ -156,7 +153,7 @@ def _chunks(starts: Array) -> Iterable[tuple[int, int]]:
         low = high
 
 
-def write(segment: Segment, folder: Path) -> Segment:
+def write(segment: PostingsSegment, folder: Path) -> PostingsSegment:
     """Write a segment under the name of its content's checksum, and return it as `read` does."""
     numbers = (segment.first, segment.documents, segment.tokens, len(segment.terms), segment.size)
     head = MAGIC + np.array(numbers, dtype="<u8").tobytes()
@@ -175,11 +172,11 @@ def write(segment: Segment, folder: Path) -> Segment:
 PARTS = {"terms": "<u8", "starts": "<i8", "rows": "<u4", "counts": "<u2", "lengths": "|u1"}
 
 
-def _little(segment: Segment, name: str) -> memoryview:
+def _little(segment: PostingsSegment, name: str) -> memoryview:
     return np.ascontiguousarray(getattr(segment, name), dtype=PARTS[name]).data
 
 
-def read(path: Path) -> Segment:
+def read(path: Path) -> PostingsSegment:
     """Map a segment's file and check it, content included. Raises DamagedError."""
     data = map_file(path)
     size = len(data)
@@ -197,14 +194,14 @@ def read(path: Path) -> Segment:
         name: np.frombuffer(data, kind, n, offset)
         for name, kind, n, offset in zip(PARTS, kinds, counts, offsets, strict=False)
     }
-    segment = Segment(first, documents, tokens, **arrays, path=path)
+    segment = PostingsSegment(first, documents, tokens, **arrays, path=path)
     if not (_ordered(segment) and _counted(segment)):
         raise _damaged(path)
     give_back(data)
     return segment
 
 
-def _ordered(segment: Segment) -> bool:
+def _ordered(segment: PostingsSegment) -> bool:
     """Say whether terms ascend, their postings follow each other, and the rows of each ascend and exist."""
     starts, terms, rows = segment.starts, segment.terms, segment.rows
     ends = starts[0] == 0 and starts[-1] == segment.size
@@ -220,7 +217,7 @@ def _ordered(segment: Segment) -> bool:
     return True
 
 
-def _counted(segment: Segment) -> bool:
+def _counted(segment: PostingsSegment) -> bool:
     """Say whether every posting counts at least 1, and all together as many tokens as the head says."""
     counted, most = 0, 0
     for begin in range(0, segment.size, CHUNK):
@@ -231,7 +228,7 @@ def _counted(segment: Segment) -> bool:
     return counted == segment.tokens or (most == MOST_COUNT and counted < segment.tokens <= MOST_TOKENS)
 
 
-def read_folder(folder: Path) -> list[Segment]:
+def read_folder(folder: Path) -> list[PostingsSegment]:
     """Return a folder's segments in row order. Raises DamagedError, FileNotFoundError without the folder."""
     names = [p for p in folder.iterdir() if NAME.fullmatch(p.name)]
     segments = sorted((read(p) for p in names), key=lambda s: s.first)
@@ -245,7 +242,7 @@ def read_folder(folder: Path) -> list[Segment]:
     return segments
 
 
-def check_lengths(segments: Sequence[Segment]) -> None:
+def check_lengths(segments: Sequence[PostingsSegment]) -> None:
     """Raise DamagedError if the file of a segment is shorter now than it was when it was mapped."""
     for segment in segments:
         check_length(mapping_of(segment.lengths), segment.path)

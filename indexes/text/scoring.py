@@ -8,15 +8,14 @@ up in a query are whole numbers of 52 bits, so that a sum does not depend on its
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from indexes import native
 from indexes.arrays import padding
+from indexes.dtypes import AnyArray
 from indexes.interface import IndexesError, Mask, RowArray, ScoreArray
-from indexes.text.postings import LENGTHS, Segment, check_lengths
+from indexes.text.postings import LENGTHS, PostingsSegment, check_lengths
 
 K1, B = 1.2, 0.75
 TABLED = 8  # counts below this have their factor in a table; as in postings.c
@@ -27,14 +26,13 @@ MOST_ROWS = (1 << 32) - (1 << 13)
 LOW = np.uint64(0xFFFFFFFF)
 HIGH = np.uint64(32)
 
-Array = npt.NDArray[Any]
 Query = Mapping[int, int]  # a term's hash → how often it counts
 
 
-class Scorer:
+class Bm25Scorer:
     """Ranks the rows of some segments. Searches may run in several threads at once."""
 
-    def __init__(self, segments: Sequence[Segment]) -> None:
+    def __init__(self, segments: Sequence[PostingsSegment]) -> None:
         self._segments = segments
         self._documents = sum(s.documents for s in segments)
         if self._documents > MOST_ROWS:
@@ -93,7 +91,13 @@ class Scorer:
         return _decoded(keys, scales)
 
     def _offer(
-        self, number: int, first: Array, places: Array, weights: Array, allowed: Mask | None, keys: Array
+        self,
+        number: int,
+        first: AnyArray,
+        places: AnyArray,
+        weights: AnyArray,
+        allowed: Mask | None,
+        keys: AnyArray,
     ) -> None:
         """Offer a segment's rows to the keys kept so far [n, k], each query's a heap."""
         if self._library is None:
@@ -105,7 +109,13 @@ class Scorer:
             )  # fmt: skip
 
     def _offer_by_numpy(
-        self, number: int, first: Array, places: Array, weights: Array, allowed: Mask | None, keys: Array
+        self,
+        number: int,
+        first: AnyArray,
+        places: AnyArray,
+        weights: AnyArray,
+        allowed: Mask | None,
+        keys: AnyArray,
     ) -> None:
         """Do as the compiled loop, to the same bits."""
         segment = self._segments[number]
@@ -124,7 +134,7 @@ class Scorer:
             kept[:] = np.partition(np.concatenate((kept, new)), len(new))[len(new) :]
 
 
-def _find(segment: Segment, hashes: Array) -> Array:
+def _find(segment: PostingsSegment, hashes: AnyArray) -> AnyArray:
     """Return int64 [3, terms]: where a term's postings begin, where they end (there too if it has none), and room."""
     places = np.zeros((3, len(hashes)), dtype=np.int64)
     if len(segment.terms):
@@ -135,7 +145,7 @@ def _find(segment: Segment, hashes: Array) -> Array:
     return places
 
 
-def _decoded(keys: Array, scales: Array) -> tuple[RowArray, ScoreArray]:
+def _decoded(keys: AnyArray, scales: AnyArray) -> tuple[RowArray, ScoreArray]:
     """Return the rows and scores of keys [n, k], best first."""
     keys = np.sort(keys, axis=1)[:, ::-1]
     rows = (LOW - (keys & LOW)).astype(np.int64)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import xxhash
 
 from indexes import native
+from indexes.dtypes import Int32Array, Int64Array
 from indexes.text.analysis import LONGEST, Analysis, encodable
 
 # What is between these, no analysis joins: punctuation and symbols that are no letter, mark or number in any script.
@@ -30,9 +31,6 @@ ASCII = "".join(c if c.isalnum() else " " for c in map(chr, range(128)))  # the 
 MOST = 500_000  # pieces remembered, and terms
 MOST_OF_QUERIES = 50_000  # pieces
 PART = 1 << 20  # characters looked up at a time
-
-Numbers = npt.NDArray[np.int32]
-Lengths = npt.NDArray[np.int64]
 
 
 def pieces(text: str) -> list[str]:
@@ -58,7 +56,7 @@ class Vocabulary:
         # the same by the pieces' hashes, where that is compiled
         self._table = Table() if native.load_postings() is not None else None
 
-    def numbers(self, texts: Sequence[str]) -> tuple[Numbers, Lengths]:
+    def numbers(self, texts: Sequence[str]) -> tuple[Int32Array, Int64Array]:
         """Return the numbers of all texts' terms, in order, and how many each text has."""
         prepared = [self._analysis.prepare(text) for text in texts]
         parts = [self._of_part(part) for part in _parts(prepared)]
@@ -67,7 +65,7 @@ class Vocabulary:
         tokens, lengths = zip(*parts, strict=True)
         return np.concatenate(tokens), np.concatenate(lengths)
 
-    def _of_part(self, texts: Sequence[str]) -> tuple[Numbers, Lengths]:
+    def _of_part(self, texts: Sequence[str]) -> tuple[Int32Array, Int64Array]:
         if self._table is not None:
             found, ends = self._table.look_up(texts, self._number_of)
         else:
@@ -97,7 +95,7 @@ class Vocabulary:
             number = self._number[term] = len(self._hashes) - 1
         return number
 
-    def _expanded(self, found: Numbers, ends: Lengths) -> tuple[Numbers, Lengths]:
+    def _expanded(self, found: Int32Array, ends: Int64Array) -> tuple[Int32Array, Int64Array]:
         """Put their terms in the place of pieces that have several or none."""
         places = np.flatnonzero(found < 0)
         if not len(places):
@@ -141,7 +139,7 @@ class Table:
         self._hashes, self._numbers = np.zeros(slots, dtype=np.uint64), np.zeros(slots, dtype=np.int32)
         self.entries = 0
 
-    def look_up(self, texts: Sequence[str], number_of: Callable[[str], int]) -> tuple[Numbers, Lengths]:
+    def look_up(self, texts: Sequence[str], number_of: Callable[[str], int]) -> tuple[Int32Array, Int64Array]:
         """Return the numbers of all pieces and how many there are up to the end of each text."""
         data = b"".join([text.encode("utf-8", "replace") + b"\xff" for text in texts])
         most = len(data) // 2 + 1
@@ -159,7 +157,7 @@ class Table:
         self._enter(new.view(np.uint64), numbers)
         return found[:count], ends
 
-    def _enter(self, hashes: npt.NDArray[np.uint64], numbers: Numbers) -> None:
+    def _enter(self, hashes: npt.NDArray[np.uint64], numbers: Int32Array) -> None:
         total = self.entries + len(hashes)
         old = None
         if 2 * total > len(self._hashes):

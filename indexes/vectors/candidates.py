@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from indexes.disk.writing import FileRecord
 
 
-class Proposer(Protocol):
+class CandidateGenerator(Protocol):
     """What stands between a query and the scan of everything."""
 
     FOURCC: ClassVar[bytes]  # the first bytes of its file

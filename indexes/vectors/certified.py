@@ -26,9 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from indexes import native
+from indexes.dtypes import UInt64Array
 from indexes.interface import Mask, Matrix, RowArray, ScoreArray
 
-Keys = npt.NDArray[np.uint64]  # ascending: falling score, then rising row
 PANEL, WIDTH = 64, 6  # as in scan.c
 BLOCK = 1 << 16  # rows coded together; only the last block is ever coded again
 MOST_DIM = 4096  # up to here a row's rounding takes away less than a quarter of its length
@@ -171,7 +171,7 @@ class ByteScan:
         shares = max(1, threads // len(parts))
         longest = max(block.longest for block in blocks)
 
-        def run(part: Matrix, share: int) -> Keys:
+        def run(part: Matrix, share: int) -> UInt64Array:
             mine = list(enumerate(blocks))[share::shares]
             pool = _scan(vectors, mine, _Queries.code(part, longest), k, room)
             keys = pool.best()
@@ -263,7 +263,7 @@ class _Candidates:
             least = float(_decode(keys[kept[-1:]])[1][0]) / self.queries.scale[q]
             self.threshold[q] = max(self.threshold[q], np.float32(least - self.queries.shared[q]))
 
-    def _keys(self, part: slice) -> Keys:
+    def _keys(self, part: slice) -> UInt64Array:
         count = self.count[part]
         keys = np.empty((len(count), int(count.max(initial=0))), dtype=np.uint64)
         vectors, queries = self.vectors, self.queries.vectors[part]
@@ -274,19 +274,19 @@ class _Candidates:
         )  # fmt: skip
         return keys
 
-    def best(self) -> Keys:
+    def best(self) -> UInt64Array:
         """Score what is left and return the keys [n, k] of the best of each query, filled with NO_KEY."""
         self._tighten(self.k)
         return _best([self._keys(slice(None))], self.k)
 
 
-def _best(parts: list[Keys], k: int) -> Keys:
+def _best(parts: list[UInt64Array], k: int) -> UInt64Array:
     keys = np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
     keys = np.sort(keys, axis=1)[:, :k]
     return np.pad(keys, ((0, 0), (0, k - keys.shape[1])), constant_values=NO_KEY)
 
 
-def _decode(keys: Keys) -> tuple[RowArray, ScoreArray]:
+def _decode(keys: UInt64Array) -> tuple[RowArray, ScoreArray]:
     """Undo the order-preserving packing of score and row."""
     rows = (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
     bits = (keys >> np.uint64(32)).astype(np.uint32)

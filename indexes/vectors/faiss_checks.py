@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from indexes.dtypes import AnyArray
+
 BLOCK = 1 << 22  # neighbours looked at together
 MOST_LEVELS = 64
 MOST_LINKS = 1 << 16  # of a node, on all levels
@@ -38,7 +38,7 @@ class File:
     def __init__(self, data: Any) -> None:
         self._data, self._at = data, 0
 
-    def take(self, count: int, kind: str) -> Array:
+    def take(self, count: int, kind: str) -> AnyArray:
         """Return the next `count` values, where they lie."""
         size = np.dtype(kind).itemsize
         require(0 <= count <= (len(self._data) - self._at) // size, "it is too short for what it announces")
@@ -50,7 +50,7 @@ class File:
         """Return the next value."""
         return int(self.take(1, kind)[0])
 
-    def vector(self, kind: str) -> Array:
+    def vector(self, kind: str) -> AnyArray:
         """Return a vector, which is stored behind its length."""
         return self.take(self.one("<u8"), kind)
 
@@ -108,7 +108,7 @@ def hnsw(file: File, dim: int, rows: int) -> None:
     _check_upper(levels, offsets, neighbours, ends)
 
 
-def _check_upper(levels: Array, offsets: Array, neighbours: Array, ends: Array) -> None:
+def _check_upper(levels: AnyArray, offsets: AnyArray, neighbours: AnyArray, ends: AnyArray) -> None:
     """Require that what is linked on a level above the lowest stands there."""
     for level in range(1, int(levels.max())):
         first = offsets[:-1][levels > level] + ends[level]
@@ -188,7 +188,7 @@ def _check_quantiser(file: File, dim: int, subspaces: int, bits: range) -> int:
     return size
 
 
-def _check_centroids(values: Array, count: int) -> None:
+def _check_centroids(values: AnyArray, count: int) -> None:
     require(len(values) == count, "it lacks centroids")
     for start in range(0, count, BLOCK):
         require(

@@ -32,7 +32,7 @@ from indexes.interface import (
 )
 from indexes.kinds import AUTO, IN_DIRECTORY
 from indexes.rows import Rows
-from indexes.vectors.candidates import Proposer
+from indexes.vectors.candidates import CandidateGenerator
 from indexes.vectors.certified import ByteScan, ExactScan
 from indexes.vectors.faiss_files import load_faiss
 from indexes.vectors.flat import BLAS_BATCH, FlatScan
@@ -84,7 +84,7 @@ class FaissIndex:
         self._scan: ExactScan | None = None
         self._asked = 0
         self._rows = Rows()
-        self._proposer: Proposer | None = None
+        self._proposer: CandidateGenerator | None = None
         self._proposed = 0  # rows the proposer has taken in
         self._exact_below = exact_below or (AUTO_EXACT if kind == AUTO else EXACT_BELOW)
         self._settings = settings or {}
@@ -136,13 +136,13 @@ class FaissIndex:
             proposer.extend(self._flat, self.vectors)
             self._proposer, self._proposed = proposer, total
 
-    def _new(self, kind: str) -> Proposer:
+    def _new(self, kind: str) -> CandidateGenerator:
         proposer = GENERATORS[kind]()
         proposer.settings |= {name: v for name, v in self._settings.items() if name in proposer.settings}
         return proposer
 
     @property
-    def proposer(self) -> Proposer | None:
+    def proposer(self) -> CandidateGenerator | None:
         """What proposes rows, built when it was due; None where every search is exact. Its settings may be changed."""
         self.build()
         return self._proposer

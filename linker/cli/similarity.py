@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from linker.pairs.news.recognise import Recogniser
     from linker.pairs.news.similarity_config import SimilarityConfig
 
-Pairs = Annotated[
+PairFiles = Annotated[
     Path,
     typer.Argument(
         metavar="PAIRS.jsonl",
@@ -49,7 +49,7 @@ ProcessesOption = Annotated[int, typer.Option(min=1, help="Processes that look f
 
 
 def train(
-    pairs: Pairs,
+    pairs: PairFiles,
     out: Annotated[Path, typer.Option(metavar="MODEL", help="New folder.", show_default=False)],
     preset: Annotated[
         Literal["recommended", "paper", "paper_code"],
@@ -160,7 +160,7 @@ def predict(
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="A folder that `train` wrote.", show_default=False)
     ],
-    pairs: Pairs,
+    pairs: PairFiles,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -192,7 +192,7 @@ def predict(
 
 
 def evaluate(
-    pairs: Pairs,
+    pairs: PairFiles,
     predictions: Annotated[
         list[Path],
         typer.Argument(metavar="PREDICTIONS.tsv...", help="Files that `predict` wrote.", show_default=False),

@@ -10,7 +10,7 @@ import typer
 from linker.cli.common import AsJson, EncoderOption, Index, note, print_json
 
 if TYPE_CHECKING:
-    from linker.tuning import Candidate
+    from linker.tuning import SearchSetting
 
 
 def tune(
@@ -126,12 +126,12 @@ def _tune_mode(
     note(tuning.reason)
 
 
-def _as_json(candidate: Candidate) -> dict[str, Any]:
+def _as_json(candidate: SearchSetting) -> dict[str, Any]:
     fusion = candidate.fusion.to_json() if candidate.fusion else None
     return {"mode": candidate.mode, "fusion": fusion, **candidate.means}
 
 
-def _setting(candidate: Candidate) -> str:
+def _setting(candidate: SearchSetting) -> str:
     fusion = candidate.fusion
     if fusion is None:
         return candidate.mode

@@ -7,21 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from linker.crosslingual.ranking.auto import Answer, self_train, solve
+from indexes.dtypes import Float32Array
+from linker.crosslingual.ranking.auto import Solution, self_train, solve
 from linker.crosslingual.ranking.cascade import CascadeEvidence
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.explain import Explainer
 from linker.crosslingual.ranking.learning import Evidence
 from linker.crosslingual.scoring.assignment import greedy, promote
-from linker.crosslingual.scoring.candidates import Candidates, Scores, hashes, rank
-from linker.crosslingual.task import Links, Task, encoded
+from linker.crosslingual.scoring.candidates import Candidates, hashes, rank
+from linker.crosslingual.task import LinkingResult, Task, encoded
 from linker.errors import InputError
 from linker.progress import bar
 
 KEPT = 20  # of a page's candidates in the answer
 
 
-def by_auto(task: Task) -> Links:
+def by_auto(task: Task) -> LinkingResult:
     """All evidence at hand, a learned ranker, probabilities. Pages of the training links get no answer: it is known.
 
     Raises InputError without a dictionary, links or an encoder.
@@ -35,7 +36,7 @@ def by_auto(task: Task) -> Links:
     return _links(task, answer, evidence, about)
 
 
-def by_cascade(task: Task) -> Links:
+def by_cascade(task: Task) -> LinkingResult:
     """AUT's cascade, with the same calibration as auto's. Raises InputError without training links."""
     if not len(task.train):
         raise InputError("the method 'cascade' learns from linked pages: give --train QRELS")
@@ -54,12 +55,12 @@ def _evidence(task: Task) -> AllEvidence:
     return AllEvidence(task.source, task.target, pairs, vectors)
 
 
-def _solved(task: Task, evidence: Evidence) -> Answer:
+def _solved(task: Task, evidence: Evidence) -> Solution:
     with bar(len(task.source), "learning and linking", "pages") as meter:
         return solve(evidence, task.train, advance=meter.update)
 
 
-def _links(task: Task, answer: Answer, evidence: AllEvidence, about: dict[str, Any]) -> Links:
+def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str, Any]) -> LinkingResult:
     found = _candidates(task, answer)
     candidates = promote(found, greedy(found, task.source.ids, task.target.ids))
     # A partner that was promoted keeps its own probability; those that it overtook come down to it.
@@ -76,10 +77,10 @@ def _links(task: Task, answer: Answer, evidence: AllEvidence, about: dict[str, A
         **about,
     }
     told = _told(task, candidates, confidence, answer, evidence) if task.options.explain else None
-    return Links(candidates, metadata, told)
+    return LinkingResult(candidates, metadata, told)
 
 
-def _candidates(task: Task, answer: Answer) -> Candidates:
+def _candidates(task: Task, answer: Solution) -> Candidates:
     """Rank by probability, ties by the hash of the ids."""
     lists, probabilities = answer.lists, answer.probabilities[:, :-1].astype(np.float32)
     rows = np.repeat(lists.rows, lists.targets.shape[1])
@@ -89,7 +90,7 @@ def _candidates(task: Task, answer: Answer) -> Candidates:
 
 
 def _told(
-    task: Task, candidates: Candidates, confidence: Scores, answer: Answer, evidence: AllEvidence
+    task: Task, candidates: Candidates, confidence: Float32Array, answer: Solution, evidence: AllEvidence
 ) -> Iterator[dict[str, Any]]:
     """One record a page that was asked about: its link or none, how probable, and what matched."""
     explainer = Explainer(evidence, answer.learned.induced)

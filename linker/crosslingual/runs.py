@@ -9,9 +9,10 @@ from typing import Any
 
 import orjson
 
+from indexes.dtypes import Float32Array
 from linker.crosslingual.methods import link
 from linker.crosslingual.pages.pages import Pages
-from linker.crosslingual.scoring.candidates import Candidates, Scores
+from linker.crosslingual.scoring.candidates import Candidates
 from linker.crosslingual.scoring.checkpoint import Checkpoint
 from linker.crosslingual.task import Task
 from linker.errors import InputError
@@ -76,7 +77,9 @@ def explanations_path(run: Path) -> Path:
     return run.with_name(run.name + ".explain.jsonl")
 
 
-def _topics(source: Pages, target: Pages, candidates: Candidates) -> Iterator[tuple[str, list[str], Scores]]:
+def _topics(
+    source: Pages, target: Pages, candidates: Candidates
+) -> Iterator[tuple[str, list[str], Float32Array]]:
     for id_, targets, scores in zip(source.ids, candidates.targets, candidates.scores, strict=True):
         kept = targets >= 0
         if kept.any():

@@ -9,20 +9,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.lexicon.dictionaries import Dictionary
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.scoring.assignment import (
     MARGIN_NEIGHBOURS,
 )
-from linker.crosslingual.scoring.candidates import (
-    DEPTH,
-    Candidates,
-    Neighbours,
-    Rows,
-    Scorer,
-    Scores,
-    nearest,
-)
+from linker.crosslingual.scoring.candidates import DEPTH, Candidates, Neighbours, PagePairScorer, nearest
 from linker.crosslingual.scoring.checkpoint import Checkpoint, fingerprint
 from linker.crosslingual.scoring.comparability import Weighting
 from linker.crosslingual.scoring.dense import encode_pages
@@ -64,9 +57,9 @@ class Task:
     source: Pages
     target: Pages
     dictionaries: tuple[Dictionary, ...] = ()
-    train: Rows = field(default_factory=lambda: NO_LINKS)
+    train: Int64Array = field(default_factory=lambda: NO_LINKS)
     pivot: Pages | None = None
-    pivot_links: Rows = field(default_factory=lambda: NO_LINKS)
+    pivot_links: Int64Array = field(default_factory=lambda: NO_LINKS)
     encoder: str | None = None
     one_to_one: bool = False
     options: Options = field(default_factory=Options)
@@ -79,7 +72,7 @@ class Task:
         words = (method, repr(self.options), repr(links), str(self.encoder), *files)
         return fingerprint(self.source, self.target, *([self.pivot] if self.pivot else []), *words)
 
-    def nearest(self, scorer: Scorer) -> Neighbours:
+    def nearest(self, scorer: PagePairScorer) -> Neighbours:
         """Go over all pairs with a progress bar, resumably."""
         with bar(scorer.shape[0], "comparing", "pages") as meter:
             return nearest(
@@ -94,7 +87,7 @@ class Task:
 
 
 @dataclass(frozen=True, eq=False)
-class Links:
+class LinkingResult:
     """A method's answer: candidates in their final order, how they were found and, if asked for, why."""
 
     candidates: Candidates
@@ -102,10 +95,10 @@ class Links:
     explanations: Iterable[Mapping[str, Any]] | None = None
 
 
-Method = Callable[[Task], Links]
+Method = Callable[[Task], LinkingResult]
 
 
-def encoded(task: Task, name: str) -> tuple[Scores, Scores]:
+def encoded(task: Task, name: str) -> tuple[Float32Array, Float32Array]:
     """Return the vectors of the source and of the target pages by the encoder `name`, with a progress bar."""
     from linker.encoders.loading import load_encoder
 
@@ -117,7 +110,7 @@ def encoded(task: Task, name: str) -> tuple[Scores, Scores]:
     return vectors[0], vectors[1]
 
 
-def read_links(path: Path, source: Pages, target: Pages) -> Rows:
+def read_links(path: Path, source: Pages, target: Pages) -> Int64Array:
     """Read judgements of linked pages: rows of source and target, int64 [l, 2].
 
     Links of pages that are not there are left out. Raises InputError if none is left.

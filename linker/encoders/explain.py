@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from indexes.dtypes import Float64Array
 from linker.encoders.interface import Encoder
 from linker.evaluation.correlation import spearman
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from linker.encoders.star import StarTransformer
     from linker.encoders.text import TextEncoder
 
-Floats = npt.NDArray[np.float64]
 FEWEST = 3  # tokens for a rank correlation
 _WORD = re.compile(r"\S+")
 
@@ -76,12 +76,12 @@ class TextExplanation:
     """
 
     tokens: tuple[str, ...]
-    changes: Floats
-    shares: Floats | None = None
+    changes: Float64Array
+    shares: Float64Array | None = None
     attentions: tuple[Attention, ...] = ()
 
     @property
-    def attention(self) -> Floats | None:
+    def attention(self) -> Float64Array | None:
         """Each token's weight in the relay's attentions, the mean over heads and layers, [n]."""
         relays = [a.weights[0, 1:].mean(1) for a in self.attentions if a.name.endswith("relay")]
         return np.mean(relays, axis=0, dtype=np.float64) if relays else None
@@ -92,7 +92,7 @@ class TextExplanation:
         relays = [a.weights for a in self.attentions if a.name.endswith("relay")]
         return max((float(np.abs(w - 1 / w.shape[1]).max()) for w in relays), default=0.0)
 
-    def correlation(self, figures: Floats | None) -> float | None:
+    def correlation(self, figures: Float64Array | None) -> float | None:
         """Return Spearman's rank correlation of figures a token [n] with the size of `changes`, ties averaged.
 
         None with fewer than three tokens or when either is constant.
@@ -161,7 +161,7 @@ def _saved(encoder: Encoder) -> TextEncoder | None:
     return encoder if isinstance(encoder, TextEncoder) else None
 
 
-def _without_ids(encoder: TextEncoder, text: str) -> tuple[tuple[str, ...], Floats]:
+def _without_ids(encoder: TextEncoder, text: str) -> tuple[tuple[str, ...], Float64Array]:
     """Return the tokens [n] and the vectors [1 + n, d] of the whole text and of it without each token."""
     ids = encoder.tokenizer.encode_batch([text], encoder.max_length)[0]
     tokens = encoder.tokenizer.tokens(text, encoder.max_length)
@@ -169,13 +169,13 @@ def _without_ids(encoder: TextEncoder, text: str) -> tuple[tuple[str, ...], Floa
     return tuple(tokens), vectors.astype(np.float64)
 
 
-def _without_words(encoder: Encoder, text: str) -> tuple[tuple[str, ...], Floats]:
+def _without_words(encoder: Encoder, text: str) -> tuple[tuple[str, ...], Float64Array]:
     words = list(_WORD.finditer(text))
     vectors = encoder.encode([text, *(text[: w.start()] + text[w.end() :] for w in words)])
     return tuple(w.group() for w in words), vectors.astype(np.float64)
 
 
-def _inside(encoder: TextEncoder, text: str) -> tuple[Floats | None, tuple[Attention, ...]]:
+def _inside(encoder: TextEncoder, text: str) -> tuple[Float64Array | None, tuple[Attention, ...]]:
     """Return a star's shares [n] and attentions on a text; nothing for another model."""
     from linker.encoders.configs import StarConfig
     from linker.encoders.star import StarTransformer
@@ -212,7 +212,7 @@ def _inside(encoder: TextEncoder, text: str) -> tuple[Floats | None, tuple[Atten
 Seen = dict[str, tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]]
 
 
-def _forward(module: StarTransformer, ids: Sequence[int]) -> tuple[Floats, Seen]:
+def _forward(module: StarTransformer, ids: Sequence[int]) -> tuple[Float64Array, Seen]:
     """Run the model on one text; return the tokens' shares [n] and every attention's weights [q, p, h]."""
     import torch
     from torch import Tensor
@@ -246,5 +246,5 @@ def _forward(module: StarTransformer, ids: Sequence[int]) -> tuple[Floats, Seen]
     return parts.double().cpu().numpy(), seen
 
 
-def _rounded(values: Floats | None) -> list[float] | None:
+def _rounded(values: Float64Array | None) -> list[float] | None:
     return None if values is None else [round(float(v), 6) for v in values]

@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from indexes.dtypes import Float64Array
 from linker.errors import InputError
 from linker.evaluation import tables
 from linker.evaluation.evaluator import Resampling, evaluate
 from linker.evaluation.order import Compat
-from linker.evaluation.reading.fields import Floats
 from linker.evaluation.reading.sources import as_qrels
 from linker.evaluation.result import Evaluation
 from linker.evaluation.significance import bootstrap, holm, paired_t, randomisation
@@ -54,7 +54,7 @@ class Comparison:
     test: Test
     resampling: Resampling
     num_topics: int
-    differences: dict[tuple[str, str], Floats] = field(repr=False)
+    differences: dict[tuple[str, str], Float64Array] = field(repr=False)
 
     def text(self) -> str:
         """Return a table for the terminal."""
@@ -149,7 +149,7 @@ def compare(
 
 
 def _row(
-    run: str, name: str, columns: dict[tuple[str, str], Floats], base: str, test: Test, how: Resampling
+    run: str, name: str, columns: dict[tuple[str, str], Float64Array], base: str, test: Test, how: Resampling
 ) -> Row:
     mine, theirs = columns[run, name], columns[base, name]
     if run == base:

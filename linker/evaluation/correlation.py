@@ -7,8 +7,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from indexes.dtypes import Float64Array
 from linker.errors import InputError
-from linker.evaluation.reading.fields import Floats
 from linker.evaluation.significance import TestResult, williams
 
 
@@ -34,7 +34,7 @@ def mse(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
     return float(np.mean((a - b) ** 2)) if len(a) else math.nan
 
 
-def average_ranks(x: npt.ArrayLike) -> Floats:
+def average_ranks(x: npt.ArrayLike) -> Float64Array:
     """Return ranks from 1, ascending; equal values share the mean of their ranks."""
     _, number, count = np.unique(np.asarray(x, np.float64), return_inverse=True, return_counts=True)
     last = np.cumsum(count)
@@ -46,7 +46,7 @@ def williams_from_scores(human: npt.ArrayLike, a: npt.ArrayLike, b: npt.ArrayLik
     return williams(pearson(human, a), pearson(human, b), pearson(a, b), len(np.asarray(human)))
 
 
-def _pair(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Floats, Floats]:
+def _pair(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Float64Array, Float64Array]:
     a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
     if a.ndim != 1 or a.shape != b.shape:
         raise InputError(f"two sequences of one length, please; got shapes {a.shape} and {b.shape}")

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from indexes.dtypes import Float64Array
 from linker.evaluation.measures import summarise
 from linker.evaluation.names import DEFAULT, Measure, parse
 from linker.evaluation.order import Compat
 from linker.evaluation.ranking import Options, Ranking, extreme, rank, restrict
-from linker.evaluation.reading.fields import Floats
 from linker.evaluation.reading.sources import as_qrels, as_run
 from linker.evaluation.result import Evaluation, Interval
 from linker.evaluation.significance import bootstrap
@@ -86,7 +86,11 @@ def _bounds(whole: Ranking, measures: Sequence[Measure], complete: bool) -> dict
 
 
 def _intervals(
-    ranking: Ranking, measures: Sequence[Measure], columns: dict[str, Floats], complete: bool, how: Resampling
+    ranking: Ranking,
+    measures: Sequence[Measure],
+    columns: dict[str, Float64Array],
+    complete: bool,
+    how: Resampling,
 ) -> dict[str, Interval]:
     result = {}
     for m in measures:

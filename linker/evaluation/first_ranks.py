@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from linker.evaluation.reading.fields import Flags, Floats
+from indexes.dtypes import BoolArray, Float64Array
 
 
-def first_ranks(relevant: Flags) -> Floats:
+def first_ranks(relevant: BoolArray) -> Float64Array:
     """Return the rank, from 1, of the first true value of each row of `relevant` [Q, k]; infinity without one."""
     return np.where(relevant.any(axis=1), 1.0 + relevant.argmax(axis=1), np.inf)
 
 
-def reciprocal_ranks(ranks: Floats) -> Floats:
+def reciprocal_ranks(ranks: Float64Array) -> Float64Array:
     """Return 1 / rank of each query [Q]; 0 where nothing relevant was found. Their mean is the MRR."""
     return 1.0 / ranks
 
 
-def successes(ranks: Floats, cutoff: int) -> Floats:
+def successes(ranks: Float64Array, cutoff: int) -> Float64Array:
     """Return 1 for each query [Q] whose first relevant document is among the first `cutoff`, 0 for the others."""
     return (ranks <= cutoff).astype(np.float64)

@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from indexes.dtypes import Float64Array
 from linker.evaluation import metrics, roc
 from linker.evaluation.ranking import Ranking
-from linker.evaluation.reading.fields import Floats
 
 # How the topics' values become one figure. "count": their sum. "geometric": e to the mean of logarithms. "defined": the
 # mean over the topics that have a value (NaN is none). "pooled": all topics' documents in one list. "name": of the run.
@@ -32,7 +32,7 @@ class Definition:
     """
 
     name: str
-    function: Callable[..., Floats]
+    function: Callable[..., Float64Array]
     cutoffs: tuple[float, ...] | None = None
     summary: Summary = "mean"
     aliases: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class Definition:
         return self.summary == "mean" or (self.summary == "count" and self.name != "num_q")
 
 
-def _no_value(*_: Any) -> Floats:
+def _no_value(*_: Any) -> Float64Array:
     raise AssertionError("the run's name has no value by topic")
 
 
@@ -102,7 +102,7 @@ BY_NAME = {definition.name: definition for definition in DEFINITIONS}
 POOLED = {"auc_micro": roc.auc_micro, "auc_judged_micro": roc.auc_judged_micro}
 
 
-def summarise(definition: Definition, ranking: Ranking, per_topic: Floats, complete: bool) -> float:
+def summarise(definition: Definition, ranking: Ranking, per_topic: Float64Array, complete: bool) -> float:
     """Return trec_eval's summary of a measure's values [topics].
 
     `complete` (-c) averages over all judged topics, otherwise over the answered ones.

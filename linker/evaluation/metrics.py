@@ -10,51 +10,51 @@ import math
 
 import numpy as np
 
+from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from linker.evaluation.ranking import Ranking, nth
-from linker.evaluation.reading.fields import Flags, Floats, Ints
 
 FLOOR = 0.00001  # gm_map's smallest average precision
 _ELEVEN = tuple(i / 10 for i in range(11))
 
 
-def num_q(r: Ranking) -> Floats:
+def num_q(r: Ranking) -> Float64Array:
     """1 for every answered topic."""
     return r.answered.astype(np.float64)
 
 
-def num_ret(r: Ranking) -> Floats:
+def num_ret(r: Ranking) -> Float64Array:
     """Documents retrieved."""
     return r.num_ret.astype(np.float64)
 
 
-def num_rel(r: Ranking) -> Floats:
+def num_rel(r: Ranking) -> Float64Array:
     """Relevant documents in the judgements."""
     return r.num_rel.astype(np.float64)
 
 
-def num_rel_ret(r: Ranking) -> Floats:
+def num_rel_ret(r: Ranking) -> Float64Array:
     """Relevant documents retrieved."""
     return r.count(r.relevant).astype(np.float64)
 
 
-def average_precision(r: Ranking) -> Floats:
+def average_precision(r: Ranking) -> Float64Array:
     """Sum of the precisions at the ranks of relevant documents, divided by all relevant documents."""
     hit = r.relevant
     precision = nth(r.topic[hit]) / r.rank[hit]
     return _over(_sums(r, hit, precision), r.num_rel)
 
 
-def log_average_precision(r: Ranking) -> Floats:
+def log_average_precision(r: Ranking) -> Float64Array:
     """Natural logarithm of the average precision, at least log 0.00001; its mean's exponential is gm_map."""
     return np.array([math.log(max(ap, FLOOR)) for ap in average_precision(r).tolist()])
 
 
-def r_precision(r: Ranking) -> Floats:
+def r_precision(r: Ranking) -> Float64Array:
     """Precision at the rank that equals the number of relevant documents."""
     return _over(r.count(r.relevant & (r.rank <= r.num_rel[r.topic])), r.num_rel)
 
 
-def bpref(r: Ranking) -> Floats:
+def bpref(r: Ranking) -> Float64Array:
     """Mean over the relevant of 1 − (judged non-relevant ranked above, at most R) / min(R, N)."""
     hit = r.relevant
     above = (nth(r.topic) - _count_so_far(r, hit))[hit]
@@ -64,20 +64,20 @@ def bpref(r: Ranking) -> Floats:
     return _over(_sums(r, hit, np.where(above > 0, credit, 1.0)), r.num_rel)
 
 
-def reciprocal_rank(r: Ranking, cutoff: float = math.inf) -> Floats:
+def reciprocal_rank(r: Ranking, cutoff: float = math.inf) -> Float64Array:
     """1 / rank of the first relevant document; 0 if none is ranked by `cutoff`."""
     first = _first_rank(r)
     return np.where(first <= cutoff, 1.0 / first, 0.0)
 
 
-def interpolated_precision(r: Ranking, recall: float) -> Floats:
+def interpolated_precision(r: Ranking, recall: float) -> Float64Array:
     """Highest precision at or after the rank where `recall` is reached.
 
     The number of documents to find is floor(recall · R + 0.9) in trec_eval 9, and rounded (half up) in 10.
     """
     hit = r.relevant
     found = nth(r.topic[hit])
-    exact: Floats = np.multiply(recall, r.num_rel, dtype=np.float64)
+    exact: Float64Array = np.multiply(recall, r.num_rel, dtype=np.float64)
     wanted = np.floor(exact + 0.9) if r.options.compat == "trec_eval-9" else _round_half_up(exact)
     late = found >= wanted[r.topic[hit]]
     result = np.zeros(len(r.topics))
@@ -85,7 +85,7 @@ def interpolated_precision(r: Ranking, recall: float) -> Floats:
     return result
 
 
-def eleven_point_average(r: Ranking) -> Floats:
+def eleven_point_average(r: Ranking) -> Float64Array:
     """Mean of the interpolated precisions at recall 0, .1, … 1."""
     total = np.zeros(len(r.topics))
     for recall in reversed(_ELEVEN):
@@ -93,22 +93,22 @@ def eleven_point_average(r: Ranking) -> Floats:
     return total / len(_ELEVEN)
 
 
-def precision(r: Ranking, cutoff: float) -> Floats:
+def precision(r: Ranking, cutoff: float) -> Float64Array:
     """Relevant documents in the top `cutoff`, divided by `cutoff` even if fewer were retrieved."""
     return r.count(r.relevant & (r.rank <= cutoff)) / cutoff
 
 
-def recall(r: Ranking, cutoff: float) -> Floats:
+def recall(r: Ranking, cutoff: float) -> Float64Array:
     """Relevant documents in the top `cutoff`, divided by all relevant documents."""
     return _over(r.count(r.relevant & (r.rank <= cutoff)), r.num_rel)
 
 
-def success(r: Ranking, cutoff: float) -> Floats:
+def success(r: Ranking, cutoff: float) -> Float64Array:
     """1 if a relevant document is in the top `cutoff`."""
     return (_first_rank(r) <= cutoff).astype(np.float64)
 
 
-def ndcg(r: Ranking, cutoff: float = math.inf) -> Floats:
+def ndcg(r: Ranking, cutoff: float = math.inf) -> Float64Array:
     """Discounted cumulative gain over the ideal one; gain = relevance, discount = log2(rank + 1).
 
     Järvelin and Kekäläinen, ACM TOIS 20 (2002). The relevance level plays no part.
@@ -122,52 +122,52 @@ def ndcg(r: Ranking, cutoff: float = math.inf) -> Floats:
     return _over(dcg, ideal)
 
 
-def set_precision(r: Ranking) -> Floats:
+def set_precision(r: Ranking) -> Float64Array:
     """Relevant among the retrieved."""
     return _over(num_rel_ret(r), r.num_ret)
 
 
-def set_recall(r: Ranking) -> Floats:
+def set_recall(r: Ranking) -> Float64Array:
     """Retrieved among the relevant."""
     return _over(num_rel_ret(r), r.num_rel)
 
 
-def set_f(r: Ranking) -> Floats:
+def set_f(r: Ranking) -> Float64Array:
     """Harmonic mean of set_P and set_recall."""
     p, q = set_precision(r), set_recall(r)
     return _over(2.0 * p * q, p + q)
 
 
-def unjudged(r: Ranking, cutoff: float) -> Floats:
+def unjudged(r: Ranking, cutoff: float) -> Float64Array:
     """Documents without a (non-negative) judgement in the top `cutoff`, divided by `cutoff`."""
     return (np.minimum(r.num_ret, cutoff) - r.count(r.rank <= cutoff)) / cutoff
 
 
-def _over(above: Floats | Ints, below: Floats | Ints) -> Floats:
+def _over(above: Float64Array | Int64Array, below: Float64Array | Int64Array) -> Float64Array:
     """Divide; 0 where the divisor is 0."""
     result = np.zeros(len(above))
     np.divide(above, below, out=result, where=below != 0)
     return result
 
 
-def _sums(r: Ranking, rows: Flags, weights: Floats) -> Floats:
+def _sums(r: Ranking, rows: BoolArray, weights: Float64Array) -> Float64Array:
     """Sum the marked rows' weights by topic, one after the other by rank (bincount adds in that order)."""
     return np.bincount(r.topic[rows], weights, minlength=len(r.topics)).astype(np.float64)
 
 
-def added(numbers: Floats) -> float:
+def added(numbers: Float64Array) -> float:
     """Return the sum of `numbers` [n], added one by one as a C loop does: np.sum may differ in the last place."""
     return float(np.cumsum(numbers)[-1]) if len(numbers) else 0.0
 
 
-def _count_so_far(r: Ranking, marked: Flags) -> Ints:
+def _count_so_far(r: Ranking, marked: BoolArray) -> Int64Array:
     """Number of marked rows of the same topic up to and with each row."""
     total = np.cumsum(marked)
     start = np.arange(len(marked)) - nth(r.topic) + 1
     return np.asarray(total - (total - marked)[start] if len(marked) else total, np.int64)
 
 
-def _first_rank(r: Ranking) -> Floats:
+def _first_rank(r: Ranking) -> Float64Array:
     first = np.full(len(r.topics), math.inf)
     hit = r.relevant
     topic = r.topic[hit]
@@ -176,11 +176,11 @@ def _first_rank(r: Ranking) -> Floats:
     return first
 
 
-def _discount(rank: Ints) -> Floats:
+def _discount(rank: Int64Array) -> Float64Array:
     table = np.array([math.log2(k + 1) for k in range(1, int(rank.max(initial=0)) + 1)])
     return table[rank - 1]
 
 
-def _round_half_up(x: Floats) -> Floats:
+def _round_half_up(x: Float64Array) -> Float64Array:
     down = np.floor(x)  # floor(x + .5) would err just below a half
     return down + (x - down >= 0.5)

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from indexes.dtypes import Float64Array
 from linker.errors import InputError
 from linker.evaluation.measures import BY_NAME, DEFINITIONS, Definition
 from linker.evaluation.ranking import Ranking
-from linker.evaluation.reading.fields import Floats
 
 OFFICIAL = (
     "runid", "num_q", "num_ret", "num_rel", "num_rel_ret", "map", "gm_map", "Rprec", "bpref", "recip_rank",
@@ -41,7 +41,7 @@ class Measure:
         """What the measure computes."""
         return BY_NAME[self.base]
 
-    def values(self, ranking: Ranking) -> Floats:
+    def values(self, ranking: Ranking) -> Float64Array:
         """Return the value of every judged topic, float64 [topics]."""
         function = self.definition.function
         return function(ranking) if self.cutoff is None else function(ranking, self.cutoff)

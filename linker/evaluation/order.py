@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from indexes.dtypes import Float64Array, FloatArray, Int64Array
 from linker.evaluation.reading.entries import Entries, mixed, starts_of
-from linker.evaluation.reading.fields import Fields, Floats, Ints, Words
+from linker.evaluation.reading.fields import Fields, Words
 from linker.evaluation.reading.hashing import HashTable
 
 Compat = Literal["trec_eval-9", "trec_eval-10"]
@@ -17,8 +17,7 @@ COMPAT: tuple[Compat, ...] = ("trec_eval-9", "trec_eval-10")
 
 _CHUNK = 1 << 17  # rows looked up at once
 
-Rows = Ints | slice
-Scores = npt.NDArray[np.float32] | npt.NDArray[np.float64]
+RowIndex = Int64Array | slice
 
 
 @dataclass(frozen=True)
@@ -29,16 +28,16 @@ class Ordered:
     position.
     """
 
-    rows: Rows
-    topic: Ints
-    score: Scores
-    begin: Ints
+    rows: RowIndex
+    topic: Int64Array
+    score: FloatArray
+    begin: Int64Array
 
 
-def sort(run: Entries[float], place: Ints, compat: Compat) -> Ordered:
+def sort(run: Entries[float], place: Int64Array, compat: Compat) -> Ordered:
     """Order the rows whose topic `place` (run topic → judged topic or −1) knows; most files are in order."""
     topic, score = place[run.topic], _compared(run.numbers, compat)
-    rows: Rows = slice(None)
+    rows: RowIndex = slice(None)
     if (place < 0).any():
         rows = np.flatnonzero(topic >= 0)
         topic, score = topic[rows], score[rows]
@@ -55,14 +54,14 @@ def sort(run: Entries[float], place: Ints, compat: Compat) -> Ordered:
     return Ordered(rows, topic, score, begin)
 
 
-def _compared(numbers: Floats, compat: Compat) -> Scores:
+def _compared(numbers: Float64Array, compat: Compat) -> FloatArray:
     if compat == "trec_eval-10":
         return numbers
     with np.errstate(over="ignore"):  # beyond float32 is infinite, as in C
         return numbers.astype(np.float32)
 
 
-def _argsort(topic: Ints, score: Scores) -> Ints:
+def _argsort(topic: Int64Array, score: FloatArray) -> Int64Array:
     """Order by topic, then score descending; a float32 fits into one integer key with the topic."""
     if score.dtype != np.float32:
         return np.lexsort((-score, topic))
@@ -71,7 +70,7 @@ def _argsort(topic: Ints, score: Scores) -> Ints:
     return np.argsort(topic.astype(np.uint64) << np.uint64(32) | falling)
 
 
-def judged_rows(qrels: Entries[int], run: Entries[float], ordered: Ordered) -> tuple[Ints, Ints]:
+def judged_rows(qrels: Entries[int], run: Entries[float], ordered: Ordered) -> tuple[Int64Array, Int64Array]:
     """Return the positions whose document is judged, ascending, and the judgement's row of each.
 
     Hashes find the pairs and their bytes decide; a true collision of 64-bit hashes takes the slow way.
@@ -88,7 +87,7 @@ def judged_rows(qrels: Entries[int], run: Entries[float], ordered: Ordered) -> t
     return _judged_slowly(qrels, run, ordered)
 
 
-def _maybe(hashes: Words, topic: Ints, qrels: Entries[int]) -> Ints:
+def _maybe(hashes: Words, topic: Int64Array, qrels: Entries[int]) -> Int64Array:
     """Return the positions whose document may be judged, by a bitmap for each topic of its hashes' upper bits.
 
     A topic's rows are neighbours and so are its flags: the lookups stay in the cache.
@@ -101,11 +100,13 @@ def _maybe(hashes: Words, topic: Ints, qrels: Entries[int]) -> Ints:
     return np.concatenate(found)
 
 
-def _flag(hashes: Words, topic: Ints, bits: int) -> Ints:
+def _flag(hashes: Words, topic: Int64Array, bits: int) -> Int64Array:
     return topic << bits | (hashes >> np.uint64(64 - bits)).view(np.int64)
 
 
-def _judged_slowly(qrels: Entries[int], run: Entries[float], ordered: Ordered) -> tuple[Ints, Ints]:
+def _judged_slowly(
+    qrels: Entries[int], run: Entries[float], ordered: Ordered
+) -> tuple[Int64Array, Int64Array]:
     pairs = zip(qrels.topic.tolist(), qrels.documents.texts(), strict=True)
     row_of = {pair: row for row, pair in enumerate(pairs)}
     mine = zip(ordered.topic.tolist(), run.documents[ordered.rows].texts(), strict=True)
@@ -114,7 +115,7 @@ def _judged_slowly(qrels: Entries[int], run: Entries[float], ordered: Ordered) -
     return found, answer[found]
 
 
-def ties(ordered: Ordered, judged: Ints, topics: int) -> tuple[Ints, Ints, Ints]:
+def ties(ordered: Ordered, judged: Int64Array, topics: int) -> tuple[Int64Array, Int64Array, Int64Array]:
     """Return the first and last position of each judged row's tie, and the number of tied rows by topic."""
     same = ordered.score[1:] == ordered.score[:-1]
     same &= ordered.topic[1:] == ordered.topic[:-1]
@@ -129,7 +130,9 @@ def ties(ordered: Ordered, judged: Ints, topics: int) -> tuple[Ints, Ints, Ints]
     return np.where(inside, opens[at], judged), np.where(inside, closes[at], judged), tied
 
 
-def break_ties(documents: Fields, ordered: Ordered, judged: Ints, first: Ints, last: Ints) -> Ints:
+def break_ties(
+    documents: Fields, ordered: Ordered, judged: Int64Array, first: Int64Array, last: Int64Array
+) -> Int64Array:
     """Return the judged rows' positions once every tie is in descending byte order of the ids."""
     in_tie = last > first
     if not in_tie.any():

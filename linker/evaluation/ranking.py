@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from indexes.dtypes import BoolArray, FloatArray, Int64Array
 from linker.errors import InputError
-from linker.evaluation.order import COMPAT, Compat, Scores, break_ties, judged_rows, sort, ties
+from linker.evaluation.order import COMPAT, Compat, break_ties, judged_rows, sort, ties
 from linker.evaluation.reading.entries import Entries, sortable
-from linker.evaluation.reading.fields import Flags, Ints
 
 _MOST = 1 << 31  # above any relevance
 
@@ -51,35 +51,35 @@ class Ranking:
     """
 
     topics: npt.NDArray[np.bytes_]
-    answered: Flags
-    num_ret: Ints
-    num_rel: Ints
-    num_nonrel: Ints
-    topic: Ints
-    rank: Ints
-    rel: Ints
-    first: Ints
-    last: Ints
-    score: Scores
-    pool: Scores
+    answered: BoolArray
+    num_ret: Int64Array
+    num_rel: Int64Array
+    num_nonrel: Int64Array
+    topic: Int64Array
+    rank: Int64Array
+    rel: Int64Array
+    first: Int64Array
+    last: Int64Array
+    score: FloatArray
+    pool: FloatArray
     qrels: Entries[int]
-    tied: Ints  # retrieved documents that share their score with another, int64 [t]
+    tied: Int64Array  # retrieved documents that share their score with another, int64 [t]
     options: Options
 
     @property
-    def relevant(self) -> Flags:
+    def relevant(self) -> BoolArray:
         """Which retrieved judged documents are relevant."""
         return self.rel >= self.options.level
 
     @cached_property
-    def ideal(self) -> tuple[Ints, Ints]:
+    def ideal(self) -> tuple[Int64Array, Int64Array]:
         """Topic and value of every positive relevance in the judgements, descending inside each topic."""
         gains = self.qrels.numbers > 0
         topic, gain = self.qrels.topic[gains], self.qrels.numbers[gains].astype(np.int64)
         key = np.sort(topic << 32 | _MOST - gain)
         return key >> 32, _MOST - (key & (1 << 32) - 1)
 
-    def count(self, rows: Flags) -> Ints:
+    def count(self, rows: BoolArray) -> Int64Array:
         """Count the marked rows of each topic."""
         return np.bincount(self.topic[rows], minlength=len(self.topics))
 
@@ -102,7 +102,7 @@ def rank(qrels: Entries[int], run: Entries[float], options: Options) -> Ranking:
     position = break_ties(run.documents, ordered, judged, first, last)
     topic, rel = ordered.topic[judged], qrels.numbers[answer].astype(np.int64)
     base = ordered.begin[topic] - 1
-    order: Ints | slice = np.argsort(position) if (last > first).any() else slice(None)
+    order: Int64Array | slice = np.argsort(position) if (last > first).any() else slice(None)
     return replace(
         _counts(qrels, run, place, options, tied),
         topic=topic[order],
@@ -148,7 +148,7 @@ def extreme(ranking: Ranking, best: bool) -> Ranking:
     return restrict(replace(ranking, **(moved | {"rank": position[again]})))
 
 
-def nth(topic: Ints) -> Ints:
+def nth(topic: Int64Array) -> Int64Array:
     """Number the rows of each topic from 1; rows of a topic are adjacent."""
     row = np.arange(len(topic))
     starts = np.ones(len(topic), np.bool_)
@@ -156,7 +156,9 @@ def nth(topic: Ints) -> Ints:
     return row - np.maximum.accumulate(np.where(starts, row, 0)) + 1 if len(row) else row
 
 
-def _counts(qrels: Entries[int], run: Entries[float], place: Ints, options: Options, tied: Ints) -> Ranking:
+def _counts(
+    qrels: Entries[int], run: Entries[float], place: Int64Array, options: Options, tied: Int64Array
+) -> Ranking:
     """Count what each topic holds; the rows come later."""
     size = len(qrels.topics)
     rel = qrels.numbers.astype(np.int64)
@@ -176,7 +178,7 @@ def _counts(qrels: Entries[int], run: Entries[float], place: Ints, options: Opti
     )  # fmt: skip
 
 
-def _positions(wanted: npt.NDArray[np.bytes_], among: npt.NDArray[np.bytes_]) -> Ints:
+def _positions(wanted: npt.NDArray[np.bytes_], among: npt.NDArray[np.bytes_]) -> Int64Array:
     """Return where each wanted topic is among others (sorted), −1 where it is not."""
     if wanted.itemsize == among.itemsize:
         at = np.minimum(np.searchsorted(sortable(among), sortable(wanted)), len(among) - 1)

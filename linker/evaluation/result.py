@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from indexes.dtypes import BoolArray, Float64Array
 from linker.evaluation.names import Measure, parse
-from linker.evaluation.reading.fields import Flags, Floats
 
 Interval = tuple[float, float]
 
@@ -32,8 +32,8 @@ class Evaluation(Mapping[str, float]):
     measures: tuple[Measure, ...]
     means: Mapping[str, float]
     topics: npt.NDArray[np.bytes_]
-    answered: Flags
-    per_topic: Mapping[str, Floats]
+    answered: BoolArray
+    per_topic: Mapping[str, Float64Array]
     run_name: str
     complete: bool
     ignored: int = 0

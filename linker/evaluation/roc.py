@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from linker.evaluation.order import Scores
+from indexes.dtypes import BoolArray, Float64Array, FloatArray, Int64Array
 from linker.evaluation.ranking import Ranking, nth
-from linker.evaluation.reading.fields import Flags, Floats, Ints
 
 
-def auc(r: Ranking) -> Floats:
+def auc(r: Ranking) -> Float64Array:
     """Return each topic's AUC over all its known documents, float64 [t]."""
     judged = r.rel >= 0
     lost = r.num_rel + r.num_nonrel - r.count(judged)  # judged, not retrieved
     return _by_topic(r, r.num_ret + lost, lost, (r.first + r.last) / 2)
 
 
-def auc_judged(r: Ranking) -> Floats:
+def auc_judged(r: Ranking) -> Float64Array:
     """Return each topic's AUC over its judged documents, float64 [t]."""
     judged = np.flatnonzero(r.rel >= 0)
     topic, first = r.topic[judged], r.first[judged]
@@ -35,7 +34,7 @@ def auc_judged(r: Ranking) -> Floats:
     return _by_topic(r, total, total - np.bincount(topic, minlength=len(r.topics)), middle)
 
 
-def no_topic_value(r: Ranking) -> Floats:
+def no_topic_value(r: Ranking) -> Float64Array:
     """Return NaN for every topic: a micro average has no value by topic."""
     return np.full(len(r.topics), np.nan)
 
@@ -50,22 +49,22 @@ def auc_judged_micro(r: Ranking) -> float:
     return _pooled(r, r.score[r.rel >= 0])
 
 
-def mean_of_defined(per_topic: Floats) -> float:
+def mean_of_defined(per_topic: Float64Array) -> float:
     """Return the mean over the topics that have a value; NaN where none has."""
     defined = per_topic[~np.isnan(per_topic)]
     return float(np.mean(defined)) if len(defined) else float("nan")
 
 
-def _by_topic(r: Ranking, total: Ints, lost: Ints, middle: Floats) -> Floats:
+def _by_topic(r: Ranking, total: Int64Array, lost: Int64Array, middle: Float64Array) -> Float64Array:
     """Rank sums (Mann–Whitney): `middle` is the mean rank of a retrieved document's tie, `total` all documents."""
     hit = r.relevant
     found = np.bincount(r.topic[hit], minlength=len(r.topics))
     ranks = np.bincount(r.topic[hit], (total[r.topic] + 1 - middle)[hit], minlength=len(r.topics))
-    missed: Floats = (r.num_rel - found) * (lost + 1) / 2
+    missed: Float64Array = (r.num_rel - found) * (lost + 1) / 2
     return _area(ranks + missed, r.num_rel, total, r.answered)
 
 
-def _pooled(r: Ranking, scores: Scores) -> float:
+def _pooled(r: Ranking, scores: FloatArray) -> float:
     """AUC over all answered topics at once; `scores` are those of the retrieved documents that take part."""
     ordered = np.sort(scores)
     mine = r.score[r.relevant]
@@ -78,7 +77,7 @@ def _pooled(r: Ranking, scores: Scores) -> float:
     return float(_area(np.array([ranks]), one * positives, one * (len(scores) + lost), one > 0)[0])
 
 
-def _area(ranks: Floats, positives: Ints, total: Ints, answered: Flags) -> Floats:
+def _area(ranks: Float64Array, positives: Int64Array, total: Int64Array, answered: BoolArray) -> Float64Array:
     positive, negative = positives.astype(np.float64), (total - positives).astype(np.float64)
     area = np.full(len(ranks), np.nan)
     known = answered & (positive > 0) & (negative > 0)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from linker.evaluation.reading.fields import Floats
+from indexes.dtypes import Float64Array
 
 _CELLS = 1 << 23  # random numbers held at once: 64 MiB
 
@@ -52,7 +52,7 @@ def randomisation(a: npt.ArrayLike, b: npt.ArrayLike, *, samples: int = 10_000, 
     observed = abs(difference.sum()) * (1 - 1e-12)  # sums in another order differ in the last place
     rng = np.random.default_rng(seed)
 
-    def sums(count: int) -> Floats:
+    def sums(count: int) -> Float64Array:
         signs = rng.integers(0, 2, (count, len(difference)), np.int8) * 2.0 - 1.0
         return np.asarray(np.abs(signs @ difference), np.float64)
 
@@ -105,7 +105,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _difference(a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
+def _difference(a: npt.ArrayLike, b: npt.ArrayLike) -> Float64Array:
     return np.asarray(np.asarray(a, np.float64) - np.asarray(b, np.float64))
 
 
@@ -115,7 +115,7 @@ def _t_above(t: float, df: int) -> float:
     return float(stdtr(df, -t))
 
 
-def _in_parts(samples: int, width: int, draw: Callable[[int], Floats]) -> Floats:
+def _in_parts(samples: int, width: int, draw: Callable[[int], Float64Array]) -> Float64Array:
     """Draw `samples` rows of `width` random numbers in parts that fit into memory."""
     size = max(1, _CELLS // width)
     return np.concatenate([draw(min(size, samples - done)) for done in range(0, samples, size)])

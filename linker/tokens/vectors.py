@@ -11,13 +11,13 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from indexes.dtypes import Float32Array
 from indexes.errors import importing
 from linker.errors import InputError
 from linker.lines import DamagedInputError, read_lines
 from linker.tokens.pieces import PieceTokenizer
 from linker.tokens.words import PAD, UNK, Tokenizer, Vocabulary, WordTokenizer, tokenize
 
-Matrix = npt.NDArray[np.float32]
 MAX_VECTOR_LINE = 1 << 20
 MAX_NUMBER = 1e9
 
@@ -30,7 +30,7 @@ class WordVectors:
     """
 
     tokenizer: Tokenizer
-    matrix: Matrix
+    matrix: Float32Array
     known: npt.NDArray[np.bool_]
 
 
@@ -50,7 +50,7 @@ def load_word_vectors(path: Path, vocabulary: Vocabulary | None = None, *, seed:
         )
     wanted = None if vocabulary is None else vocabulary.ids
     found: dict[str, int] = {}
-    rows: list[Matrix] = []
+    rows: list[Float32Array] = []
     for line, word, numbers in _read_text(path):
         if word in found or (wanted is not None and word not in wanted):
             continue
@@ -113,7 +113,9 @@ class _Sentences:
             yield [token for token in tokenize(text) if token in self._ids]
 
 
-def _complete(tokenizer: Tokenizer, matrix: Matrix, known: npt.NDArray[np.bool_], seed: int) -> WordVectors:
+def _complete(
+    tokenizer: Tokenizer, matrix: Float32Array, known: npt.NDArray[np.bool_], seed: int
+) -> WordVectors:
     """Fill the rows that are not known with random numbers, padding's with zeros."""
     known[PAD] = False
     spread = float(matrix[known].std()) if known.any() else 1.0
@@ -154,7 +156,7 @@ def _read_text(path: Path) -> Iterator[tuple[int, str, list[bytes]]]:
         raise InputError(f"{path}: its first line promises {promised} words, it holds {last}: fetch it again")
 
 
-def _vector(path: Path, line: int, fields: Sequence[bytes]) -> Matrix:
+def _vector(path: Path, line: int, fields: Sequence[bytes]) -> Float32Array:
     try:
         numbers = [float(field) for field in fields]
     except ValueError as e:
@@ -180,7 +182,7 @@ def _load_pieces(folder: Path, vocabulary: Vocabulary | None, seed: int) -> Word
     return _complete(WordTokenizer(vocabulary), matrix, known, seed)
 
 
-def _read_safetensors(path: Path) -> Matrix:
+def _read_safetensors(path: Path) -> Float32Array:
     """Return the one matrix of a file as float32; whole numbers are fractions of their type's largest."""
     with importing("a .safetensors file", "train"):
         from safetensors import SafetensorError, safe_open
@@ -196,7 +198,7 @@ def _read_safetensors(path: Path) -> Matrix:
         )
     (matrix,) = tensors
     whole = np.issubdtype(matrix.dtype, np.integer)
-    result: Matrix = matrix.astype(np.float32) / (np.iinfo(matrix.dtype).max if whole else 1)
+    result: Float32Array = matrix.astype(np.float32) / (np.iinfo(matrix.dtype).max if whole else 1)
     if not np.isfinite(result).all():
         raise InputError(f"{path}: NaN or infinity among the vectors")
     return result

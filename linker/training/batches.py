@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-Rows = npt.NDArray[np.int64]
+from indexes.dtypes import Int64Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ class Batch:
     Every text has at least one of its documents here.
     """
 
-    texts: Rows
-    documents: Rows
+    texts: Int64Array
+    documents: Int64Array
     positives: npt.NDArray[np.bool_]
 
 
@@ -71,7 +71,7 @@ class Batches:
         parts = np.array_split(self._links[order], len(self))  # even sizes: no batch of one at the end
         return [self._batch(part, rng) for part in parts]
 
-    def _batch(self, links: Rows, rng: np.random.Generator) -> Batch:
+    def _batch(self, links: Int64Array, rng: np.random.Generator) -> Batch:
         texts, documents = np.unique(links[:, 0]), np.unique(links[:, 1])
         if self._negatives:
             hard = [d for t in texts for d in self._pick(self._negatives[int(t)], rng)]
@@ -83,6 +83,6 @@ class Batches:
             positives[row, places[documents[places] == own]] = True
         return Batch(texts, documents, positives)
 
-    def _pick(self, candidates: Sequence[int], rng: np.random.Generator) -> Rows:
+    def _pick(self, candidates: Sequence[int], rng: np.random.Generator) -> Int64Array:
         size = min(self._hard, len(candidates))
         return rng.choice(np.array(candidates, dtype=np.int64), size=size, replace=False)

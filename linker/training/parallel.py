@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, distributed, nn
 
-from linker.training.batches import Rows
+from indexes.dtypes import Int64Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class World:
         """Whether this is the process that writes files and judges."""
         return self.rank == 0
 
-    def share(self, count: int) -> Rows:
+    def share(self, count: int) -> Int64Array:
         """Return which of `count` rows this process encodes; at least one where there are fewer rows than processes."""
         return _share(count, self.rank, self.size)
 
@@ -101,6 +101,6 @@ def _wire() -> str:
     return "cuda" if distributed.get_backend() == "nccl" else "cpu"
 
 
-def _share(count: int, rank: int, size: int) -> Rows:
+def _share(count: int, rank: int, size: int) -> Int64Array:
     rows = np.arange(rank, count, size)
     return rows if len(rows) else np.zeros(1, dtype=np.int64)  # encoded twice, counted once

@@ -6,9 +6,9 @@ from itertools import chain, islice
 
 import numpy as np
 
+from indexes.dtypes import Float64Array
 from linker.encoders.text import TextEncoder
 from linker.evaluation.first_ranks import reciprocal_ranks, successes
-from linker.evaluation.reading.fields import Floats
 from linker.training.batches import Pairs
 from linker.training.negatives import mine_negatives
 
@@ -34,7 +34,7 @@ class Judge:
             "success_5": float(successes(ranks, 5).mean()),
         }
 
-    def ranks(self, encoder: TextEncoder) -> Floats:
+    def ranks(self, encoder: TextEncoder) -> Float64Array:
         """Return the rank, from 1, of each linked text's best document, texts in ascending order."""
         texts, documents = (encoder.encode_ids(x) for x in (self._texts, self._documents))
         ranks = np.empty(len(self._linked))

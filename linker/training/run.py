@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from indexes.dtypes import Float32Array
 from indexes.interface import Document
 from linker.corpora import read_corpus, read_queries
 from linker.encoders import folder as folders
@@ -23,7 +24,7 @@ from linker.training.negatives import mine_negatives
 from linker.training.parallel import World, join, leave
 from linker.training.retrieval import dev_sample
 from linker.training.teacher import Teacher, ask
-from linker.training.vectors import Matrix, start_vectors
+from linker.training.vectors import start_vectors
 
 
 def run(config: TrainConfig, *, resume: bool = False) -> Path:
@@ -65,8 +66,8 @@ def _check_folder(out: Path, resume: bool) -> None:
 
 
 def learn_as_mean(
-    tokenizer: Tokenizer, vectors: Matrix, pairs: Pairs, config: TrainConfig, *, resume: bool
-) -> Matrix:
+    tokenizer: Tokenizer, vectors: Float32Array, pairs: Pairs, config: TrainConfig, *, resume: bool
+) -> Float32Array:
     """Return the word vectors after `mean_epochs` as a bag; a checkpoint of its own is under training/mean."""
     training = config.training
     bag = build_encoder(
@@ -80,7 +81,9 @@ def learn_as_mean(
         sparse=training.sparse, device=training.device, seed=training.seed,
     )  # fmt: skip
     train(bag, pairs, None, settings, config.output.path / "training" / "mean", resume=resume)
-    weight: Matrix = bag.module.get_submodule("embedding").get_parameter("weight").detach().cpu().numpy()
+    weight: Float32Array = (
+        bag.module.get_submodule("embedding").get_parameter("weight").detach().cpu().numpy()
+    )
     return weight
 
 
@@ -102,7 +105,9 @@ def joined(pairs: Pairs) -> list[str]:
     return ["\n".join(parts) for parts in texts]
 
 
-def build_encoder(config: EncoderConfig, tokenizer: Tokenizer, vectors: Matrix, seed: int) -> TextEncoder:
+def build_encoder(
+    config: EncoderConfig, tokenizer: Tokenizer, vectors: Float32Array, seed: int
+) -> TextEncoder:
     """Build an untrained encoder over word vectors float32 [tokenizer.size, d]; the seed decides its other weights."""
     torch.manual_seed(seed)
     try:

@@ -14,11 +14,12 @@ import xxhash
 from torch import Tensor
 from torch.nn import functional
 
+from indexes.dtypes import Int64Array
 from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
 from linker.files import write_atomically
 from linker.progress import bar
-from linker.training.batches import Pairs, Rows
+from linker.training.batches import Pairs
 
 BLOCK = 1024  # texts between two saves: a killed run goes on from there
 
@@ -38,7 +39,9 @@ class Teacher:
             digest.update(vectors.tobytes())
         return digest.hexdigest()
 
-    def loss(self, texts: Tensor, documents: Tensor, rows: tuple[Rows, Rows], temperature: float) -> Tensor:
+    def loss(
+        self, texts: Tensor, documents: Tensor, rows: tuple[Int64Array, Int64Array], temperature: float
+    ) -> Tensor:
         """Return the mean over texts of the cross-entropy of the two softmaxes over the batch's documents.
 
         The student's vectors [n, d], [m, d] are those of the teacher's `rows`. Hinton, Vinyals & Dean (2015) with

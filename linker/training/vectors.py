@@ -11,6 +11,7 @@ from scipy import linalg, sparse
 from scipy.sparse import linalg as sparse_linalg
 
 from indexes.arrays import normalised
+from indexes.dtypes import Float32Array
 from linker.encoders.bag import sif_scaled
 from linker.tokens import (
     PAD,
@@ -23,13 +24,12 @@ from linker.tokens import (
 )
 from linker.training.config import DataConfig
 
-Matrix = npt.NDArray[np.float32]
 WHOLE = 1 << 30  # tokens: texts are not cut when words are counted
 LEARNED = ("gensim", "lsa", "random")  # what is no path
 DENSE = 3000  # texts up to which a dense eigenproblem is the faster way
 
 
-def start_vectors(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[Tokenizer, Matrix]:
+def start_vectors(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[Tokenizer, Float32Array]:
     """Return a tokenizer and a vector for each of its ids, float32 [size, dim], as the configuration says.
 
     Raises InputError, MissingExtraError.
@@ -46,7 +46,7 @@ def start_vectors(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[To
     return tokenizer, unit_spread(matrix)
 
 
-def _sources(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[Tokenizer, Matrix | None]:
+def _sources(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[Tokenizer, Float32Array | None]:
     """Return a tokenizer and its vectors; None where they are still to come from the texts' tokens."""
     if data.word_vectors == "gensim":
         found = train_word_vectors(
@@ -63,7 +63,7 @@ def _sources(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[Tokeniz
     return words, np.random.default_rng(seed).normal(0, 1, (words.size, data.dim)).astype(np.float32)
 
 
-def _with_lsa(matrix: Matrix, ids: Sequence[Sequence[int]], data: DataConfig) -> Matrix:
+def _with_lsa(matrix: Float32Array, ids: Sequence[Sequence[int]], data: DataConfig) -> Float32Array:
     """Append the corpus's own latent dimensions to general vectors; each word's length stays the general one's."""
     latent = lsa_vectors(ids, len(matrix), data.lsa_dim)
     latent = normalised(latent)
@@ -77,7 +77,7 @@ def token_counts(ids: Sequence[Sequence[int]], size: int) -> npt.NDArray[np.int6
     return np.bincount(flat, minlength=size)
 
 
-def unit_spread(matrix: Matrix) -> Matrix:
+def unit_spread(matrix: Float32Array) -> Float32Array:
     """Scale a matrix so that its rows have length 1 on average: learning rates then mean the same everywhere."""
     lengths = np.linalg.norm(matrix, axis=1)
     scaled = matrix / max(float(lengths[lengths > 0].mean()) if lengths.any() else 1.0, 1e-12)
@@ -85,7 +85,7 @@ def unit_spread(matrix: Matrix) -> Matrix:
     return scaled.astype(np.float32)
 
 
-def lsa_vectors(ids: Sequence[Sequence[int]], size: int, dim: int, a: float = 1e-4) -> Matrix:
+def lsa_vectors(ids: Sequence[Sequence[int]], size: int, dim: int, a: float = 1e-4) -> Float32Array:
     """Return latent semantic vectors [size, d] of words (Deerwester et al., 1990), d ≤ `dim` and ≤ the texts' rank.
 
     The right singular vectors of the normalised texts-by-words matrix of (1 + ln tf) · a/(a + p(w)), without their

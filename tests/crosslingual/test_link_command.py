@@ -13,10 +13,10 @@ from typing import get_args
 import numpy as np
 import pytest
 
+from indexes.dtypes import Float32Array
 from linker.crosslingual.bucc.prepare import prepare
 from linker.crosslingual.methods import METHODS, link
 from linker.crosslingual.runs import link_to_file
-from linker.crosslingual.scoring.candidates import Scores
 from linker.crosslingual.scoring.dense import chunks, encode_pages
 from linker.crosslingual.task import Task, read_links
 from linker.errors import InputError
@@ -243,7 +243,7 @@ class Counting:
     dim = 26
     fingerprint = "counting"
 
-    def encode(self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False) -> Scores:
+    def encode(self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False) -> Float32Array:
         rows = [[text.lower().count(chr(97 + i)) for i in range(26)] for text in texts]
         vectors = np.array(rows, np.float32)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from indexes.dtypes import Float32Array
 from linker.crosslingual.pages.languages import language
 from linker.crosslingual.pages.pages import Pages
-from linker.crosslingual.scoring.candidates import Candidates, Neighbours, Scores
+from linker.crosslingual.scoring.candidates import Candidates, Neighbours
 
 
 def pages(texts: Mapping[str, str], code: str = "und") -> Pages:
@@ -24,14 +25,14 @@ class Given:
     """A scorer of given scores."""
 
     def __init__(self, scores: Sequence[Sequence[float]]) -> None:
-        self.scores: Scores = np.array(scores, np.float32)
+        self.scores: Float32Array = np.array(scores, np.float32)
 
     @property
     def shape(self) -> tuple[int, int]:
         n, m = self.scores.shape
         return n, m
 
-    def block(self, begin: int, end: int) -> Scores:
+    def block(self, begin: int, end: int) -> Float32Array:
         return self.scores[begin:end].copy()
 
 

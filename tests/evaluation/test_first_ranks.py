@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from indexes.dtypes import BoolArray
 from linker.evaluation import evaluate
 from linker.evaluation.first_ranks import first_ranks, reciprocal_ranks, successes
-from linker.evaluation.reading.fields import Flags
 
 
 def test_worked_numbers() -> None:
@@ -19,7 +19,7 @@ def test_worked_numbers() -> None:
 
 
 @given(arrays.arrays(bool, st.tuples(st.integers(1, 4), st.integers(1, 9))))
-def test_as_the_evaluator_has_it(relevant: Flags) -> None:
+def test_as_the_evaluator_has_it(relevant: BoolArray) -> None:
     qrels = {
         f"q{q}": {f"d{d}": int(flag) for d, flag in enumerate(row)} for q, row in enumerate(relevant.tolist())
     }

@@ -12,7 +12,7 @@ import numpy as np
 from indexes.arrays import normalised
 from indexes.text import postings
 from indexes.text.analysis import Analysis
-from indexes.text.scoring import Scorer
+from indexes.text.scoring import Bm25Scorer
 from indexes.text.vocabulary import Vocabulary
 from indexes.vectors.certified import ByteScan
 from indexes.vectors.scores import scores as scores_of
@@ -38,7 +38,7 @@ def search_postings(work: Path) -> tuple[Sequence[bytes], Run]:
             dict.fromkeys(terms, 9),
         ]
         allowed = np.arange(sum(s.documents for s in segments)) % 3 > 0
-        fast, slow = Scorer(segments), Scorer(segments)
+        fast, slow = Bm25Scorer(segments), Bm25Scorer(segments)
         slow._library = None
         for mask in (None, allowed):
             found, expected = fast.best(queries, K, mask), slow.best(queries, K, mask)
@@ -48,7 +48,7 @@ def search_postings(work: Path) -> tuple[Sequence[bytes], Run]:
     return [_segment(n, folder) for n in (3, 40, 5000)], run
 
 
-def _in_memory(segment: postings.Segment) -> postings.Segment:
+def _in_memory(segment: postings.PostingsSegment) -> postings.PostingsSegment:
     """Copy a mapped segment to the heap, where a sanitizer sees a step beyond an array's end."""
     arrays: dict[str, Any] = {name: np.array(getattr(segment, name)) for name in postings.PARTS}
     return dataclasses.replace(segment, **arrays)

@@ -14,7 +14,7 @@ from indexes.collection import Collection
 from indexes.interface import Filter
 from indexes.store import files as storage
 from indexes.store import manifest as manifests
-from indexes.vectors.candidates import Proposer
+from indexes.vectors.candidates import CandidateGenerator
 from indexes.vectors.faiss_files import load_faiss
 from indexes.vectors.hnsw import Hnsw
 from indexes.vectors.pq import IvfPq, PqScan
@@ -129,7 +129,7 @@ def graph_target(kind: type[Hnsw] | type[IvfPq] | type[PqScan], cases: int) -> T
             path.write_bytes(data)
             flat = faiss.IndexFlatIP(DIM)
             flat.add(vectors)
-            structure: Proposer = kind()
+            structure: CandidateGenerator = kind()
             known = structure.load(path, flat)
             assert 0 <= known <= ROWS
             for allowed in (None, mask[:known]):

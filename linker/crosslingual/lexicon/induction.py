@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-from linker.crosslingual.scoring.candidates import Rows
+from indexes.dtypes import Float64Array, Int64Array
 
 MIN_TOGETHER = 3  # linked pages that must hold both words
 MAX_SHARE = 0.5  # of linked pages; a word of more says nothing
@@ -21,16 +20,15 @@ MAX_LINKS = 3  # translations of a word, each way
 FALSE_SHARE = 0.1  # estimated share of false pairs among those kept
 LEAST = 8.0  # G² below which no pair was ever kept
 BLOCK = 512  # source words counted at once
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class WordPairs:
     """Word pairs: source columns, target columns and G², three arrays of one length, strongest first."""
 
-    source: Rows
-    target: Rows
-    strength: Floats
+    source: Int64Array
+    target: Int64Array
+    strength: Float64Array
 
 
 def induce(source: sp.csr_array, target: sp.csr_array, *, seed: int = 0) -> sp.csr_array:
@@ -49,7 +47,7 @@ def induce(source: sp.csr_array, target: sp.csr_array, *, seed: int = 0) -> sp.c
     return sp.csr_array((found.strength[kept].astype(np.float32), (rows, columns)), shape=shape)
 
 
-def threshold(found: Floats, chance: Floats) -> float:
+def threshold(found: Float64Array, chance: Float64Array) -> float:
     """Return the lowest strength at which chance finds at most a tenth as many pairs; infinity where there is none."""
     found, chance = np.sort(found), np.sort(chance)
     by_chance = len(chance) - np.searchsorted(chance, found)
@@ -57,7 +55,7 @@ def threshold(found: Floats, chance: Floats) -> float:
     return float(found[allowed.argmax()]) if allowed.any() else float("inf")
 
 
-def compete(pairs: Pairs, most: int = MAX_LINKS) -> Pairs:
+def compete(pairs: WordPairs, most: int = MAX_LINKS) -> WordPairs:
     """Take pairs from the strongest down, while both words have fewer than `most` partners."""
     order = np.lexsort((pairs.target, pairs.source, -pairs.strength))
     used_source: dict[int, int] = {}
@@ -71,15 +69,15 @@ def compete(pairs: Pairs, most: int = MAX_LINKS) -> Pairs:
             used_target[t] = used_target.get(t, 0) + 1
             kept.append(i)
     chosen = np.array(kept, np.int64)
-    return Pairs(pairs.source[chosen], pairs.target[chosen], pairs.strength[chosen])
+    return WordPairs(pairs.source[chosen], pairs.target[chosen], pairs.strength[chosen])
 
 
-def _usable(present: sp.csr_array, n: int) -> Rows:
+def _usable(present: sp.csr_array, n: int) -> Int64Array:
     frequency = np.bincount(present.indices, minlength=present.shape[1])
     return np.flatnonzero((frequency >= MIN_TOGETHER) & (frequency <= MAX_SHARE * n))
 
 
-def _associated(x: sp.csr_array, y: sp.csr_array) -> Pairs:
+def _associated(x: sp.csr_array, y: sp.csr_array) -> WordPairs:
     """All pairs that meet often enough, more often than by chance and with G² of at least 8."""
     n = x.shape[0]
     often_x = np.bincount(x.indices, minlength=x.shape[1]).astype(np.float64)
@@ -96,12 +94,12 @@ def _associated(x: sp.csr_array, y: sp.csr_array) -> Pairs:
         strong = strength >= LEAST
         parts.append((rows[strong].astype(np.int64), columns[strong].astype(np.int64), strength[strong]))
     if not parts:
-        return Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+        return WordPairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     rows, columns, strength = (np.concatenate([p[i] for p in parts]) for i in range(3))
-    return Pairs(rows, columns, strength)
+    return WordPairs(rows, columns, strength)
 
 
-def g_squared(both: Floats, often_x: Floats, often_y: Floats, n: int) -> Floats:
+def g_squared(both: Float64Array, often_x: Float64Array, often_y: Float64Array, n: int) -> Float64Array:
     """Return 2 Σ O ln(O/E) over the four cells: pages with both words, with one, and with neither."""
     total = np.zeros_like(both)
     for observed, expected in (

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
+from indexes.dtypes import BoolArray
 from linker.crosslingual.lexicon.dictionaries import Pair
 from linker.crosslingual.pages.languages import Language
 from linker.crosslingual.pages.pages import Terms
-from linker.crosslingual.scoring.candidates import Flags
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +38,13 @@ class Lexicon:
         shape = (len(source.vocabulary), len(target.vocabulary))
         return coo_array((np.array(weights, np.float32), (rows, columns)), shape=shape).tocsr()
 
-    def known(self, source: Terms, target: Terms) -> tuple[Flags, Flags]:
+    def known(self, source: Terms, target: Terms) -> tuple[BoolArray, BoolArray]:
         """Say which terms of two vocabularies have a translation at all, in these pages or not: flags [v] of each."""
         ours, theirs = {f for f, _ in self.links}, {e for _, e in self.links}
         return _flags(source, ours), _flags(target, theirs)
 
 
-def _flags(terms: Terms, chosen: set[str]) -> Flags:
+def _flags(terms: Terms, chosen: set[str]) -> BoolArray:
     return np.fromiter((term in chosen for term in terms.vocabulary), np.bool_, len(terms.vocabulary))
 
 

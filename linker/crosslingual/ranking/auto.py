@@ -12,20 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from indexes.dtypes import Float64Array, Int64Array
 from linker.crosslingual.ranking.calibration import Platt, compete, fit_platt, temperature
 from linker.crosslingual.ranking.features import Lists
-from linker.crosslingual.ranking.learning import (
-    Evidence,
-    Fold,
-    Learned,
-    Links,
-    describe,
-    list_size,
-    out_of_fold,
-)
+from linker.crosslingual.ranking.learning import Evidence, Fold, Learned, describe, list_size, out_of_fold
 from linker.crosslingual.ranking.pooled import Pooled
 from linker.crosslingual.ranking.ranker import Ranker, fit_ranker
-from linker.crosslingual.scoring.candidates import Rows
 from linker.errors import InputError
 
 FEWEST = 20  # links from which a ranker of one's own is learned
@@ -33,25 +25,24 @@ SURE = 0.9  # probability of a link that self-training learns from
 ROUNDS = 3  # of self-training at most
 CROSS_FITS = 3
 NOTHING = np.empty((0, 2), np.int64)
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class Solution:
     """The unlinked pages' candidates with probabilities [n, c + 1] (last: no link), and what was learned.
 
     `quality`: the mean log likelihood of the known links out of fold; NaN without links.
     """
 
     lists: Lists
-    probabilities: Floats
+    probabilities: Float64Array
     learned: Learned
     ranker: Ranker
     platt: Platt
     quality: float
-    extra: Links
+    extra: Int64Array
 
-    def best(self) -> tuple[Rows, Rows, Floats]:
+    def best(self) -> tuple[Int64Array, Int64Array, Float64Array]:
         """Return each page's row, its most probable target and that probability."""
         at = self.probabilities[:, :-1].argmax(axis=1)
         n = np.arange(len(at))
@@ -60,20 +51,20 @@ class Answer:
 
 def solve(
     evidence: Evidence,
-    links: Links,
+    links: Int64Array,
     *,
     folds: int = 5,
     seed: int = 0,
     advance: Callable[[int], object] = lambda done: None,
-) -> Answer:
+) -> Solution:
     """Answer every source page that is not in `links` (int64 [n, 2], source and target rows); those targets are out."""
     unlinked = np.setdiff1d(np.arange(len(evidence.source)), links[:, 0])
     return _solve(evidence, links, NOTHING, unlinked, folds, seed, advance)
 
 
 def self_train(
-    evidence: Evidence, links: Links, first: Answer, *, folds: int = 5, seed: int = 0
-) -> tuple[Answer, list[dict[str, float]]]:
+    evidence: Evidence, links: Int64Array, first: Solution, *, folds: int = 5, seed: int = 0
+) -> tuple[Solution, list[dict[str, float]]]:
     """Learn on from the answers that are sure and mutual, while that makes the known links more likely.
 
     Transductive: the pages that are asked about teach too. Without known links it goes on while the number of sure
@@ -93,7 +84,7 @@ def self_train(
     return best, rounds
 
 
-def sure(answer: Answer) -> Links:
+def sure(answer: Solution) -> Int64Array:
     """Return the links that are nearly certain, no target twice: int64 [n, 2]."""
     rows, targets, p = answer.best()
     order = np.argsort(-p, kind="stable")
@@ -105,13 +96,13 @@ def sure(answer: Answer) -> Links:
 
 def _solve(
     evidence: Evidence,
-    links: Links,
-    extra: Links,
-    unlinked: Rows,
+    links: Int64Array,
+    extra: Int64Array,
+    unlinked: Int64Array,
     folds: int,
     seed: int,
     advance: Callable[[int], object] = lambda done: None,
-) -> Answer:
+) -> Solution:
     parts: list[Fold] = []
     if len(links) >= FEWEST:
         parts = out_of_fold(evidence, links, unlinked, extra=extra, folds=folds, seed=seed, advance=advance)
@@ -119,10 +110,10 @@ def _solve(
     start = evidence.start(len(links) + len(extra) > 0)
     model, logits, quality = learn_ranker(lists, parts, start)
     probabilities = compete(logits, lists.targets)
-    return Answer(lists, model.platt(probabilities), learned, model.ranker, model.platt, quality, extra)
+    return Solution(lists, model.platt(probabilities), learned, model.ranker, model.platt, quality, extra)
 
 
-def learn_ranker(lists: Lists, parts: list[Fold], start: Pooled | None) -> tuple[Pooled, Floats, float]:
+def learn_ranker(lists: Lists, parts: list[Fold], start: Pooled | None) -> tuple[Pooled, Float64Array, float]:
     """Return the ranker with its calibration, the logits [n, c + 1] of `lists`, and the quality out of fold."""
     if not parts and start is None:
         raise InputError(
@@ -167,7 +158,7 @@ def aligned(lists: Lists, names: tuple[str, ...]) -> npt.NDArray[np.float32]:
     return np.stack(columns, axis=2)
 
 
-def _after_competition(held: Floats, part: Lists, logits: Floats, lists: Lists) -> Floats:
+def _after_competition(held: Float64Array, part: Lists, logits: Float64Array, lists: Lists) -> Float64Array:
     """Probabilities of left-out pages when the unlinked pages compete for the same targets."""
     both = compete(np.concatenate([held, logits]), np.concatenate([part.targets, lists.targets]))
     return both[: len(held)]
@@ -175,9 +166,9 @@ def _after_competition(held: Floats, part: Lists, logits: Floats, lists: Lists) 
 
 def _describe_unlinked(
     evidence: Evidence,
-    links: Links,
-    extra: Links,
-    unlinked: Rows,
+    links: Int64Array,
+    extra: Int64Array,
+    unlinked: Int64Array,
     seed: int,
     advance: Callable[[int], object],
 ) -> tuple[Lists, Learned]:

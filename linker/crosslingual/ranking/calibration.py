@@ -8,14 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit, logit
 
+from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from linker.crosslingual.ranking.ranker import softmax
-from linker.crosslingual.scoring.candidates import Rows
 
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 ROUNDS = 10
 EDGE = 1e-4  # probabilities nearer to 0 or 1 than this are taken as this
 STIFFNESS = 2.0  # ridge of Platt's two numbers towards slope 1 and offset 0
@@ -28,18 +25,18 @@ class Platt:
     slope: float = 1.0
     offset: float = 0.0
 
-    def __call__(self, p: Floats) -> Floats:
+    def __call__(self, p: Float64Array) -> Float64Array:
         """Return calibrated probabilities."""
         return np.asarray(expit(self.slope * _logit(p) + self.offset))
 
 
-def fit_platt(p: Floats, right: Flags) -> Platt:
+def fit_platt(p: Float64Array, right: BoolArray) -> Platt:
     """Fit on the probabilities of pages' best candidates, and whether each was the right one."""
     from scipy.optimize import minimize
 
     x, sign = _logit(p), np.where(right, 1.0, -1.0)
 
-    def loss(v: Floats) -> float:
+    def loss(v: Float64Array) -> float:
         ridge = STIFFNESS / 2 * ((v[0] - 1) ** 2 + v[1] ** 2)
         return float(np.logaddexp(0, -sign * (v[0] * x + v[1])).sum() + ridge)
 
@@ -47,7 +44,7 @@ def fit_platt(p: Floats, right: Flags) -> Platt:
     return Platt(float(slope), float(offset))
 
 
-def temperature(logits: Floats, right: Rows) -> float:
+def temperature(logits: Float64Array, right: Int64Array) -> float:
     """Return the divisor of `logits` [n, c + 1] at which they are most likely; `right` −1 is the last column."""
     from scipy.optimize import minimize_scalar
 
@@ -60,7 +57,7 @@ def temperature(logits: Floats, right: Rows) -> float:
     return float(np.exp(minimize_scalar(loss, bounds=(-2, 2), method="bounded").x))
 
 
-def compete(logits: Floats, targets: Rows) -> Floats:
+def compete(logits: Float64Array, targets: Int64Array) -> Float64Array:
     """Return probabilities [n, c + 1] when a target can be the counterpart of one page only.
 
     `logits` [n, c + 1], the last for "no link"; `targets` [n, c]. A target wanted by more than one page in sum gets
@@ -79,12 +76,12 @@ def compete(logits: Floats, targets: Rows) -> Floats:
     return probabilities
 
 
-def calibration_error(p: Floats, right: Flags, bins: int = 10) -> float:
+def calibration_error(p: Float64Array, right: BoolArray, bins: int = 10) -> float:
     """Return the expected calibration error: mean |confidence − share right| over bins of equal width, by size."""
     which = np.minimum((np.asarray(p) * bins).astype(int), bins - 1)
     gaps = np.bincount(which, np.asarray(p, np.float64) - right, bins)
     return float(np.abs(gaps).sum() / max(len(which), 1))
 
 
-def _logit(p: Floats) -> Floats:
+def _logit(p: Float64Array) -> Float64Array:
     return np.asarray(logit(np.clip(p, EDGE, 1 - EDGE)))

@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.evidence import AllEvidence
-from linker.crosslingual.ranking.learning import Learned, Links
+from linker.crosslingual.ranking.learning import Learned
 from linker.crosslingual.ranking.pooled import Pooled
-from linker.crosslingual.scoring.candidates import Rows, Scores
 from linker.crosslingual.scoring.lsi import fit_lsi
 from linker.crosslingual.scoring.names import shared_names
-from linker.crosslingual.scoring.scores import Product, Restrictable, cosine, coverage, one_way
+from linker.crosslingual.scoring.scores import Restrictable, WeightedProduct, cosine, coverage, one_way
 from linker.crosslingual.scoring.topics import fit_topics, jensen_shannon
 
 CANDIDATES = 200
@@ -57,7 +57,7 @@ class CascadeEvidence:
         """The cascade has no ranker before it is trained."""
         return None
 
-    def learn(self, links: Links) -> Learned:
+    def learn(self, links: Int64Array) -> Learned:
         """Learn the latent space, the lexicon and the topics from links."""
         x, y = self.all.source_terms, self.all.target_terms
         rows, columns = links[:, 0], links[:, 1]
@@ -65,7 +65,7 @@ class CascadeEvidence:
         lsi = fit_lsi(self.all.weights[0][rows], self.all.weights[1][columns], COMPONENTS)
         left, right = lsi.fold_source(self.all.weights[0]), lsi.fold_target(self.all.weights[1])
         scores: dict[str, Restrictable] = {
-            "lsi": Product(left, np.ascontiguousarray(right.T)),
+            "lsi": WeightedProduct(left, np.ascontiguousarray(right.T)),
             "words.idf": coverage(x, y, bridge),
             "words.forward": one_way(x, y, bridge),
             "words.backward": one_way(y, x, sp.csr_array(bridge.T)).swapped(),
@@ -73,7 +73,7 @@ class CascadeEvidence:
         }
         return Learned(scores, self._topics(links), induced, bridge)
 
-    def _topics(self, links: Links) -> TopicMatcher:
+    def _topics(self, links: Int64Array) -> TopicMatcher:
         sides = []
         for terms, linked in ((self.all.source_terms, links[:, 0]), (self.all.target_terms, links[:, 1])):
             often = np.bincount(terms.counts[linked].indices, minlength=terms.counts.shape[1])
@@ -91,15 +91,15 @@ class TopicMatcher:
 
     source: npt.NDArray[np.float64]
     target: npt.NDArray[np.float64]
-    source_length: Scores
-    target_length: Scores
+    source_length: Float32Array
+    target_length: Float32Array
 
     @property
     def names(self) -> tuple[str, ...]:
         """What the scores are called."""
         return "topics", "length"
 
-    def features(self, rows: Rows, candidates: Rows) -> Scores:
+    def features(self, rows: Int64Array, candidates: Int64Array) -> Float32Array:
         """Return the negative Jensen–Shannon divergence of the mixtures and the negative |log length ratio|."""
         out = np.empty((*candidates.shape, 2), np.float32)
         usual = np.median(self.source_length) - np.median(self.target_length)
@@ -109,5 +109,5 @@ class TopicMatcher:
         return out
 
 
-def _lengths(pages: Pages) -> Scores:
+def _lengths(pages: Pages) -> Float32Array:
     return np.log1p(np.array([len(text) for text in pages.texts], np.float32))

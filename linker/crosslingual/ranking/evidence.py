@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 import scipy.sparse as sp
 
+from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.lexicon.dictionaries import Pair
 from linker.crosslingual.lexicon.induction import induce
 from linker.crosslingual.lexicon.lexicon import from_pairs, identical
@@ -17,14 +18,13 @@ from linker.crosslingual.pages.languages import HAN, Language
 from linker.crosslingual.pages.pages import Pages, Terms, count_terms
 from linker.crosslingual.pages.surface import letter_grams, mark_grams
 from linker.crosslingual.ranking.features import LIST
-from linker.crosslingual.ranking.learning import Learned, Links
+from linker.crosslingual.ranking.learning import Learned
 from linker.crosslingual.ranking.pooled import Pooled, pooled
-from linker.crosslingual.scoring.candidates import Scores
 from linker.crosslingual.scoring.lsi import fit_lsi
 from linker.crosslingual.scoring.passages import Passages, match_passages, passages_of
 from linker.crosslingual.scoring.scores import (
-    Product,
     Restrictable,
+    WeightedProduct,
     common,
     cosine,
     coverage,
@@ -53,7 +53,7 @@ class AllEvidence:
     source: Pages
     target: Pages
     pairs: tuple[Pair, ...] = ()
-    vectors: tuple[Scores, Scores] | None = None
+    vectors: tuple[Float32Array, Float32Array] | None = None
     choosing: tuple[str, ...] = CHOOSING
     size: int = LIST
 
@@ -110,7 +110,7 @@ class AllEvidence:
             scores["dictionary.forward"] = synonyms(x, y, self.known)
             scores["dictionary.backward"] = synonyms_backward(x, y, self.known)
         if self.vectors is not None:
-            scores["encoder"] = Product(self.vectors[0], np.ascontiguousarray(self.vectors[1].T))
+            scores["encoder"] = WeightedProduct(self.vectors[0], np.ascontiguousarray(self.vectors[1].T))
         return self.held(scores)
 
     def held(self, scores: dict[str, Restrictable]) -> dict[str, Restrictable]:
@@ -136,7 +136,7 @@ class AllEvidence:
         """Return the ranker that other language pairs taught, for this kind of evidence."""
         return pooled(bool(self.pairs), links)
 
-    def bridge(self, links: Links) -> tuple[sp.csr_array, sp.csr_array]:
+    def bridge(self, links: Int64Array) -> tuple[sp.csr_array, sp.csr_array]:
         """Return what translates what, [v source, v target]: all that is known, and of that what the links taught."""
         rows, columns = links[:, 0], links[:, 1]
         if not len(links):
@@ -144,7 +144,7 @@ class AllEvidence:
         induced = ones(induce(self.source_terms.present[rows], self.target_terms.present[columns]))
         return sp.csr_array(self.known + INDUCED_WEIGHT * induced, dtype=np.float32), induced
 
-    def learn(self, links: Links) -> Learned:
+    def learn(self, links: Int64Array) -> Learned:
         """Induce a lexicon and a latent space from links, int64 [n, 2] of source and target rows; none is fine."""
         x, y = self.source_terms, self.target_terms
         rows, columns = links[:, 0], links[:, 1]
@@ -159,7 +159,7 @@ class AllEvidence:
         if len(links) > 1:
             lsi = fit_lsi(self.weights[0][rows], self.weights[1][columns], COMPONENTS)
             left, right = lsi.fold_source(self.weights[0]), lsi.fold_target(self.weights[1])
-            scores["lsi"] = Product(left, np.ascontiguousarray(right.T))
+            scores["lsi"] = WeightedProduct(left, np.ascontiguousarray(right.T))
         return Learned(scores, match_passages(*self.passages, x, y, bridge), induced, bridge)
 
 
@@ -183,5 +183,7 @@ def _plain(language: Language) -> Language:
     return Language("und", language.stem)
 
 
-def _surface(source: Sequence[str], target: Sequence[str], split: Callable[[str], list[str]]) -> Product:
+def _surface(
+    source: Sequence[str], target: Sequence[str], split: Callable[[str], list[str]]
+) -> WeightedProduct:
     return common(count_terms(source, split), count_terms(target, split))

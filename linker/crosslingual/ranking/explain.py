@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 import scipy.sparse as sp
 
+from indexes.dtypes import Float32Array
 from linker.crosslingual.ranking.evidence import AllEvidence
-from linker.crosslingual.scoring.candidates import Scores
 from linker.crosslingual.scoring.comparability import idf
 
 Kind = Literal["same", "dictionary", "links"]
@@ -43,7 +43,7 @@ class Explainer:
         return sp.csr_array(self.evidence.known + self.induced)
 
     @cached_property
-    def _weights(self) -> tuple[Scores, Scores]:
+    def _weights(self) -> tuple[Float32Array, Float32Array]:
         return idf(self.evidence.source_terms), idf(self.evidence.target_terms)
 
     def matches(self, row: int, column: int, most: int = MOST) -> list[Match]:

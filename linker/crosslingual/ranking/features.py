@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linker.crosslingual.scoring.candidates import Rows, Scores
+from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.scoring.scores import Restrictable, held
 
 LIST = 50  # candidates of a page
@@ -22,12 +22,12 @@ PARTS = ("z", "row", "column", "margin")
 class Lists:
     """Candidates of n source pages: `rows` [n], `targets` [n, c] best guess first, `features` float32 [n, c, f]."""
 
-    rows: Rows
-    targets: Rows
-    features: Scores
+    rows: Int64Array
+    targets: Int64Array
+    features: Float32Array
     names: tuple[str, ...]
 
-    def right(self, gold: Mapping[int, int]) -> Rows:
+    def right(self, gold: Mapping[int, int]) -> Int64Array:
         """Return where in its list each row's linked target stands: int64 [n], −1 where it does not."""
         wanted = np.array([gold.get(int(row), -1) for row in self.rows], np.int64)
         hit = self.targets == wanted[:, None]
@@ -38,13 +38,13 @@ class Lists:
 class Columns:
     """What all source pages together say about each target, for one score; float32 [m], `holder` int64 [m]."""
 
-    deviation: Scores
-    best: Scores
-    second: Scores
-    holder: Rows
-    near: Scores
+    deviation: Float32Array
+    best: Float32Array
+    second: Float32Array
+    holder: Int64Array
+    near: Float32Array
 
-    def others(self, rows: Rows, targets: Rows) -> Scores:
+    def others(self, rows: Int64Array, targets: Int64Array) -> Float32Array:
         """Return the best score that any other source page has with each target: rows [n, 1], targets [n, c]."""
         return np.where(self.holder[targets] == rows, self.second[targets], self.best[targets])
 
@@ -70,16 +70,16 @@ def columns_of(score: Restrictable) -> Columns:
 class _RowView:
     """One block of a score with what its rows say: mean, deviation, best, second best and who is best."""
 
-    values: Scores
-    mean: Scores
-    deviation: Scores
-    best: Scores
-    second: Scores
-    holder: Rows
-    near: Scores
+    values: Float32Array
+    mean: Float32Array
+    deviation: Float32Array
+    best: Float32Array
+    second: Float32Array
+    holder: Int64Array
+    near: Float32Array
 
     @classmethod
-    def of(cls, values: Scores) -> _RowView:
+    def of(cls, values: Float32Array) -> _RowView:
         k = min(NEAREST, values.shape[1])
         top = -np.sort(-np.partition(values, values.shape[1] - k, axis=1)[:, values.shape[1] - k :], axis=1)
         second = top[:, 1:2] if k > 1 else np.zeros_like(top)
@@ -87,10 +87,10 @@ class _RowView:
         mean, near = values.mean(axis=1, keepdims=True), top.mean(axis=1, keepdims=True)
         return cls(values, mean, deviation, top[:, :1], second, values.argmax(axis=1)[:, None], near)
 
-    def z(self) -> Scores:
+    def z(self) -> Float32Array:
         return (self.values - self.mean) / self.deviation
 
-    def features(self, columns: Columns, rows: Rows, targets: Rows) -> list[Scores]:
+    def features(self, columns: Columns, rows: Int64Array, targets: Int64Array) -> list[Float32Array]:
         """Return z, distance to the best other target, distance to the best other source, and margin."""
         value = np.take_along_axis(self.values, targets, axis=1)
         row_best = np.where(targets == self.holder, self.second, self.best)
@@ -104,9 +104,9 @@ class _RowView:
 
 def candidate_lists(
     scores: Mapping[str, Restrictable],
-    rows: Rows,
-    competitors: Rows,
-    columns: Rows,
+    rows: Int64Array,
+    competitors: Int64Array,
+    columns: Int64Array,
     *,
     choosing: Sequence[str],
     size: int = LIST,
@@ -145,7 +145,7 @@ def _block(
     end: int,
     choosing: Sequence[str],
     size: int,
-) -> tuple[Rows, Scores]:
+) -> tuple[Int64Array, Float32Array]:
     views = {name: _RowView.of(score.block(begin, end)) for name, score in scores.items()}
     total = np.zeros_like(next(iter(views.values())).values)
     for name in choosing:
@@ -161,7 +161,7 @@ def _block(
     return targets, np.stack(found, axis=2).astype(np.float32)
 
 
-def with_pairs(lists: Lists, similar: Scores, names: Sequence[str]) -> Lists:
+def with_pairs(lists: Lists, similar: Float32Array, names: Sequence[str]) -> Lists:
     """Append scores [n, c, p] of candidates alone: as they are, and relative to the list (z, gap to the best other)."""
     mean, deviation = (
         similar.mean(axis=1, keepdims=True),

@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.features import Lists, candidate_lists, with_pairs
 from linker.crosslingual.ranking.pooled import Pooled
-from linker.crosslingual.scoring.candidates import Rows, Scores, hashes
+from linker.crosslingual.scoring.candidates import hashes
 from linker.crosslingual.scoring.scores import Restrictable
 from linker.errors import InputError
 
 FOLDS = 5
-Links = npt.NDArray[np.int64]
 
 
 class PairScores(Protocol):
@@ -29,7 +28,7 @@ class PairScores(Protocol):
         """What they are called."""
         ...
 
-    def features(self, rows: Rows, candidates: Rows) -> Scores:
+    def features(self, rows: Int64Array, candidates: Int64Array) -> Float32Array:
         """Return float32 [n, c, names] for source pages `rows` [n] and their `candidates` [n, c]."""
         ...
 
@@ -79,7 +78,7 @@ class Evidence(Protocol):
         """Return a ranker from other language pairs, for when there are links to learn words from or none."""
         ...
 
-    def learn(self, links: Links) -> Learned:
+    def learn(self, links: Int64Array) -> Learned:
         """Learn from links, int64 [n, 2] of source and target rows."""
         ...
 
@@ -89,15 +88,15 @@ class Fold:
     """Lists of linked pages that were left out when their features were learned, and where the right target stands."""
 
     lists: Lists
-    right: Rows
+    right: Int64Array
 
 
 def describe(
     evidence: Evidence,
     learned: Learned,
-    rows: Rows,
-    competitors: Rows,
-    taken: Rows,
+    rows: Int64Array,
+    competitors: Int64Array,
+    taken: Int64Array,
     size: int,
     advance: Callable[[int], object] = lambda done: None,
 ) -> Lists:
@@ -114,10 +113,10 @@ def describe(
 
 def out_of_fold(
     evidence: Evidence,
-    links: Links,
-    unlinked: Rows,
+    links: Int64Array,
+    unlinked: Int64Array,
     *,
-    extra: Links | None = None,
+    extra: Int64Array | None = None,
     folds: int = FOLDS,
     seed: int = 0,
     advance: Callable[[int], object] = lambda done: None,
@@ -138,7 +137,7 @@ def out_of_fold(
     return parts
 
 
-def list_size(evidence: Evidence, links: Links) -> int:
+def list_size(evidence: Evidence, links: Int64Array) -> int:
     """Return how many candidates a list has: as many as are wanted, or as are free once all links are taken.
 
     Raises InputError when no target is free.
@@ -151,7 +150,7 @@ def list_size(evidence: Evidence, links: Links) -> int:
     return min(evidence.size, free)
 
 
-def gold_of(links: Links) -> Mapping[int, int]:
+def gold_of(links: Int64Array) -> Mapping[int, int]:
     """Return each linked source row's target; the first where there are several."""
     gold: dict[int, int] = {}
     for row, column in links.tolist():

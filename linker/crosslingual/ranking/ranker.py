@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-Floats = npt.NDArray[np.float64]
+from indexes.dtypes import Float64Array, Int64Array
+
 Features = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 CLIP = 8.0  # standard deviations that a feature counts at most
 SEEN_WITHOUT = (
     0.02  # weight of a training list seen once more without its target: it teaches what "no link" looks like
@@ -28,9 +28,9 @@ class Ranker:
     """`weights` [f] of the standardised features, `none` the score of "no link", `temperature` found by calibration."""
 
     names: tuple[str, ...]
-    centre: Floats
-    scale: Floats
-    weights: Floats
+    centre: Float64Array
+    scale: Float64Array
+    weights: Float64Array
     none: float
     temperature: float = 1.0
 
@@ -44,18 +44,18 @@ class Ranker:
         out = (features - self.centre.astype(np.float32)) / self.scale.astype(np.float32)
         return np.asarray(np.clip(out, -CLIP, CLIP), np.float32)
 
-    def logits(self, features: Features) -> Floats:
+    def logits(self, features: Features) -> Float64Array:
         """Return the scores [n, c + 1] of `features` [n, c, f]; the last column is "no link"."""
         scores = (self.standard(features) @ self.weights.astype(np.float32)).astype(np.float64)
         return with_none(scores, self.none) / self.temperature
 
 
-def with_none(scores: Floats, none: float) -> Floats:
+def with_none(scores: Float64Array, none: float) -> Float64Array:
     """Append the column of "no link"."""
     return np.concatenate([scores, np.full((len(scores), 1), none)], axis=1)
 
 
-def softmax(logits: Floats) -> Floats:
+def softmax(logits: Float64Array) -> Float64Array:
     """Return probabilities along the last axis."""
     return np.asarray(np.exp(logits - logsumexp(logits, axis=-1, keepdims=True)))
 
@@ -63,7 +63,7 @@ def softmax(logits: Floats) -> Floats:
 def fit_ranker(
     names: Sequence[str],
     features: Features,
-    right: Ints,
+    right: Int64Array,
     *,
     penalty: float = 10.0,
     prior: Ranker | None = None,
@@ -95,7 +95,7 @@ def _towards(own: Ranker, prior: Ranker) -> Ranker:
     return Ranker(own.names, centre, scale, weights, prior.none)
 
 
-def _minimise(x: Features, right: Ints, penalty: float, start: Ranker) -> tuple[Floats, float]:
+def _minimise(x: Features, right: Int64Array, penalty: float, start: Ranker) -> tuple[Float64Array, float]:
     from scipy.optimize import minimize
 
     objective = _Objective(x, right, penalty, start.weights)
@@ -107,14 +107,14 @@ def _minimise(x: Features, right: Ints, penalty: float, start: Ranker) -> tuple[
 class _Objective:
     """The negative log likelihood and its gradient; "no link" is right for a list without its target."""
 
-    def __init__(self, x: Features, right: Ints, penalty: float, centre: Floats) -> None:
+    def __init__(self, x: Features, right: Int64Array, penalty: float, centre: Float64Array) -> None:
         self.x, self.penalty, self.centre = x, penalty, centre
         n, c, _ = x.shape
         self.choice = np.where(right >= 0, right, c)
         self.has = np.flatnonzero(right >= 0)
         self.rows = np.arange(n)
 
-    def __call__(self, w: Floats) -> tuple[float, Floats]:
+    def __call__(self, w: Float64Array) -> tuple[float, Float64Array]:
         logits = with_none((self.x @ w[:-1].astype(np.float32)).astype(np.float64), w[-1])
         loss, pull = self._part(logits, self.choice, np.ones(len(logits)))
         without = logits[self.has]
@@ -128,7 +128,7 @@ class _Objective:
         return loss, np.append(gradient + self.penalty * away, pull[:, -1].sum())
 
     @staticmethod
-    def _part(logits: Floats, choice: Ints, weight: Floats) -> tuple[float, Floats]:
+    def _part(logits: Float64Array, choice: Int64Array, weight: Float64Array) -> tuple[float, Float64Array]:
         """Loss of choosing `choice`, and its derivative by the logits."""
         total = logsumexp(logits, axis=1)
         rows = np.arange(len(logits))

@@ -9,16 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linker.crosslingual.scoring.candidates import (
-    DECIMALS,
-    Candidates,
-    Neighbours,
-    Rows,
-    Scores,
-    hashes,
-    rank,
-    tie_breaks,
-)
+from indexes.dtypes import Float32Array, Int64Array
+from linker.crosslingual.scoring.candidates import DECIMALS, Candidates, Neighbours, hashes, rank, tie_breaks
 
 MARGIN_NEIGHBOURS = 4
 
@@ -34,7 +26,7 @@ def margin(neighbours: Neighbours, source_ids: Sequence[str], target_ids: Sequen
     return rank(rows, columns, scores / mean, n, k, hashes(source_ids), hashes(target_ids))
 
 
-def greedy(candidates: Candidates, source_ids: Sequence[str], target_ids: Sequence[str]) -> Rows:
+def greedy(candidates: Candidates, source_ids: Sequence[str], target_ids: Sequence[str]) -> Int64Array:
     """Match one to one, best pairs first; ties by the hash of the ids. Returns each source's target, −1 for none."""
     rows, columns, scores = candidates.pairs()
     return _greedy(rows, columns, scores, len(candidates.targets), source_ids, target_ids)
@@ -42,7 +34,7 @@ def greedy(candidates: Candidates, source_ids: Sequence[str], target_ids: Sequen
 
 def maximum(
     forward: Candidates, backward: Candidates, source_ids: Sequence[str], target_ids: Sequence[str]
-) -> Rows:
+) -> Int64Array:
     """Match the union of forward and backward bests, best first, where both sides are free (LASER's "max")."""
     f, ft, fs = forward.cut(1).pairs()
     b, bs, bscores = backward.cut(1).pairs()
@@ -51,14 +43,14 @@ def maximum(
     return _greedy(rows, columns, scores, len(forward.targets), source_ids, target_ids)
 
 
-def intersect(forward: Candidates, backward: Candidates) -> Rows:
+def intersect(forward: Candidates, backward: Candidates) -> Int64Array:
     """Match mutual bests only. Returns each source's target, −1 for none."""
     best, back = forward.targets[:, 0], backward.targets[:, 0]
     mutual = (best >= 0) & (back[best] == np.arange(len(best)))
     return np.where(mutual, best, -1)
 
 
-def promote(candidates: Candidates, partner: Rows) -> Candidates:
+def promote(candidates: Candidates, partner: Int64Array) -> Candidates:
     """Put each source's partner at rank 1 and keep the order of the others; no partner, no change."""
     order = np.argsort(candidates.targets != partner[:, None], axis=1, kind="stable")
     order[partner < 0] = np.arange(order.shape[1])
@@ -67,8 +59,13 @@ def promote(candidates: Candidates, partner: Rows) -> Candidates:
 
 
 def _greedy(
-    rows: Rows, columns: Rows, scores: Scores, n: int, source_ids: Sequence[str], target_ids: Sequence[str]
-) -> Rows:
+    rows: Int64Array,
+    columns: Int64Array,
+    scores: Float32Array,
+    n: int,
+    source_ids: Sequence[str],
+    target_ids: Sequence[str],
+) -> Int64Array:
     ties = tie_breaks(hashes(source_ids)[rows], hashes(target_ids)[columns])
     order = np.lexsort((ties, -np.round(scores.astype(np.float64), DECIMALS)))
     partner = np.full(n, -1, np.int64)
@@ -80,7 +77,7 @@ def _greedy(
     return partner
 
 
-def pigeonhole(candidates: Candidates, partner: Rows) -> Candidates:
+def pigeonhole(candidates: Candidates, partner: Int64Array) -> Candidates:
     """Order each source's candidates: its partner, then those that are nobody's partner, then the rest; else as before.
 
     A target that found its partner is a filler elsewhere (the LINA runs).

@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-Scores = npt.NDArray[np.float32]
-Rows = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+from indexes.dtypes import Float32Array, Int64Array
+
 Hashes = npt.NDArray[np.uint64]
 DECIMALS = 6  # scores that agree so far are equal: sums of the same numbers in another order are
 BLOCK = 256
@@ -25,7 +24,7 @@ DEPTH = 100  # candidates kept for each source before re-ranking
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
-class Scorer(Protocol):
+class PagePairScorer(Protocol):
     """Scores of all pairs, computed when asked for; higher is closer, and 0 means nothing in common."""
 
     @property
@@ -33,7 +32,7 @@ class Scorer(Protocol):
         """Number of source and of target pages."""
         ...
 
-    def block(self, begin: int, end: int) -> Scores:
+    def block(self, begin: int, end: int) -> Float32Array:
         """Return the scores of the source pages begin … end−1: float32 [end − begin, targets]."""
         ...
 
@@ -45,14 +44,14 @@ class Candidates:
     Pairs that score 0 or less are never candidates.
     """
 
-    targets: Rows
-    scores: Scores
+    targets: Int64Array
+    scores: Float32Array
 
     def cut(self, k: int) -> Candidates:
         """Return the first k of each source."""
         return Candidates(self.targets[:, :k], self.scores[:, :k])
 
-    def pairs(self) -> tuple[Rows, Rows, Scores]:
+    def pairs(self) -> tuple[Int64Array, Int64Array, Float32Array]:
         """Return sources, targets and scores of all candidates, row by row: three arrays of one length."""
         rows, columns = np.nonzero(self.targets >= 0)
         return rows, self.targets[rows, columns], self.scores[rows, columns]
@@ -66,8 +65,8 @@ class Neighbours:
     """
 
     candidates: Candidates
-    forward: Scores
-    backward: Scores
+    forward: Float32Array
+    backward: Float32Array
 
 
 def hashes(ids: Sequence[str]) -> Hashes:
@@ -84,7 +83,13 @@ def tie_breaks(source: Hashes, target: Hashes) -> Hashes:
 
 
 def rank(
-    rows: Rows, columns: Rows, scores: Scores, n: int, k: int, source: Hashes, target: Hashes
+    rows: Int64Array,
+    columns: Int64Array,
+    scores: Float32Array,
+    n: int,
+    k: int,
+    source: Hashes,
+    target: Hashes,
 ) -> Candidates:
     """Sort scored pairs into candidates: by score to six decimals, then by the hash of the ids.
 
@@ -108,7 +113,7 @@ class Progress:
     """A pass so far: candidates of the first `done` sources, and each target's k best scores, least first [k, m]."""
 
     found: Candidates
-    best: Scores
+    best: Float32Array
     done: int = 0
 
 
@@ -125,7 +130,7 @@ class Keeper(Protocol):
 
 
 def nearest(
-    scorer: Scorer,
+    scorer: PagePairScorer,
     source_ids: Sequence[str],
     target_ids: Sequence[str],
     *,
@@ -162,7 +167,9 @@ def nearest(
     return Neighbours(found, forward, progress.best.sum(axis=0) / max(1, min(k, n)))
 
 
-def score_pairs(scorer: Scorer, rows: Rows, columns: Rows, block: int = BLOCK) -> Scores:
+def score_pairs(
+    scorer: PagePairScorer, rows: Int64Array, columns: Int64Array, block: int = BLOCK
+) -> Float32Array:
     """Return the scores of some pairs: float32, as long as `rows` and `columns` (sources and targets)."""
     result = np.empty(len(rows), np.float32)
     order = np.argsort(rows, kind="stable")
@@ -175,10 +182,12 @@ def score_pairs(scorer: Scorer, rows: Rows, columns: Rows, block: int = BLOCK) -
     return result
 
 
-def _blocks(scorer: Scorer, first: int, block: int, workers: int) -> Iterator[tuple[int, Scores]]:
+def _blocks(
+    scorer: PagePairScorer, first: int, block: int, workers: int
+) -> Iterator[tuple[int, Float32Array]]:
     """Yield the blocks in order; as many are computed at a time as there are workers."""
     n = scorer.shape[0]
-    waiting: deque[tuple[int, Future[Scores]]] = deque()
+    waiting: deque[tuple[int, Future[Float32Array]]] = deque()
     with ThreadPoolExecutor(workers) as pool:
         for begin in range(first, n, block):
             waiting.append((begin, pool.submit(scorer.block, begin, min(begin + block, n))))
@@ -189,7 +198,7 @@ def _blocks(scorer: Scorer, first: int, block: int, workers: int) -> Iterator[tu
             yield start, scores.result()
 
 
-def _best_of(scores: Scores, k: int, source: Hashes, target: Hashes) -> Candidates:
+def _best_of(scores: Float32Array, k: int, source: Hashes, target: Hashes) -> Candidates:
     """Rank each row's k best; all that ties with the k-th takes part, so that the order of input decides nothing.
 
     The k-th greatest of the maxima of groups of columns bounds the k-th best score from below, so that only groups
@@ -211,7 +220,7 @@ def _best_of(scores: Scores, k: int, source: Hashes, target: Hashes) -> Candidat
     return rank(rows[good], columns[good], values[good], n, k, source, target)
 
 
-def _raise(best: Scores, scores: Scores) -> None:
+def _raise(best: Float32Array, scores: Float32Array) -> None:
     """Merge a block into the k best scores of each column, `best` [k, m], its least in the first row."""
     better = np.flatnonzero(scores.max(axis=0) > best[0])
     k = len(best)

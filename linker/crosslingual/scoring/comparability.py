@@ -12,15 +12,15 @@ from typing import Literal
 import numpy as np
 from scipy.sparse import csr_array
 
+from indexes.dtypes import BoolArray, Float32Array
 from linker.crosslingual.pages.pages import Terms
-from linker.crosslingual.scoring.candidates import Flags, Scores
-from linker.crosslingual.scoring.split_product import Product
+from linker.crosslingual.scoring.split_product import SplitProduct
 
 Weighting = Literal["binary", "idf"]
 Direction = Literal["both", "forward", "backward"]
 
 
-def idf(terms: Terms) -> Scores:
+def idf(terms: Terms) -> Float32Array:
     """Return ln((N + 1) / (df + 1)) of each term: float32 [v]."""
     n = terms.counts.shape[0]
     return np.asarray(np.log((n + 1) / (terms.document_frequency + 1)), np.float32)
@@ -30,16 +30,16 @@ def idf(terms: Terms) -> Scores:
 class Comparability:
     """M of all pairs: the hits are a product in each direction, the masses of both sides make the denominator."""
 
-    hits: tuple[Product, ...]
-    source_mass: Scores
-    target_mass: Scores
+    hits: tuple[SplitProduct, ...]
+    source_mass: Float32Array
+    target_mass: Float32Array
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of source and of target pages."""
         return self.hits[0].shape
 
-    def block(self, begin: int, end: int) -> Scores:
+    def block(self, begin: int, end: int) -> Float32Array:
         """Return M of the source pages begin … end−1: float32 [end − begin, targets]; 0 where nothing is known."""
         scores = self.hits[0].block(begin, end)
         for hits in self.hits[1:]:
@@ -54,7 +54,7 @@ def comparability(
     target: Terms,
     relation: csr_array,
     *,
-    known: tuple[Flags, Flags] | None = None,
+    known: tuple[BoolArray, BoolArray] | None = None,
     weighting: Weighting = "idf",
     direction: Direction = "both",
 ) -> Comparability:
@@ -73,15 +73,15 @@ def comparability(
     if direction != "backward":
         x = _scaled(_restricted(source, ours), w)
         source_mass = _sums(x, 1)
-        hits.append(Product.of(x, _binary(target.present @ links.T.tocsr())))
+        hits.append(SplitProduct.of(x, _binary(target.present @ links.T.tocsr())))
     if direction != "forward":
         y = _restricted(target, theirs)
         target_mass = _sums(_scaled(y, v), 1)
-        hits.append(Product.of(_scaled(_binary(source.present @ links), v), y))
+        hits.append(SplitProduct.of(_scaled(_binary(source.present @ links), v), y))
     return Comparability(tuple(hits), source_mass, target_mass)
 
 
-def translated_cosine(source: Terms, target: Terms, relation: csr_array) -> Product:
+def translated_cosine(source: Terms, target: Terms, relation: csr_array) -> SplitProduct:
     """Prepare cosines of tf-idf vectors, the source's translated: a term's mass is split over its translations.
 
     Vectors are (1 + ln tf) · idf of the target side; a term that the relation does not know drops out.
@@ -89,7 +89,7 @@ def translated_cosine(source: Terms, target: Terms, relation: csr_array) -> Prod
     share = _scaled_rows(relation, _inverse(_sums(relation, 1)))
     weights = idf(target)
     left = _scaled(csr_array(_log_counts(source) @ share), weights)
-    return Product.of(_normalised(left), _normalised(_scaled(_log_counts(target), weights)))
+    return SplitProduct.of(_normalised(left), _normalised(_scaled(_log_counts(target), weights)))
 
 
 def _log_counts(terms: Terms) -> csr_array:
@@ -103,16 +103,16 @@ def _normalised(matrix: csr_array) -> csr_array:
     return _scaled_rows(matrix, _inverse(np.sqrt(_sums(squares, 1))))
 
 
-def _inverse(values: Scores) -> Scores:
+def _inverse(values: Float32Array) -> Float32Array:
     return np.divide(1, values, out=np.zeros_like(values), where=values > 0)
 
 
-def _scaled_rows(matrix: csr_array, factors: Scores) -> csr_array:
+def _scaled_rows(matrix: csr_array, factors: Float32Array) -> csr_array:
     data = matrix.data * np.repeat(factors, np.diff(matrix.indptr))
     return csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
-def _sums(matrix: csr_array, axis: int) -> Scores:
+def _sums(matrix: csr_array, axis: int) -> Float32Array:
     return np.asarray(matrix.sum(axis=axis), np.float32).ravel()
 
 
@@ -121,7 +121,7 @@ def _binary(matrix: csr_array) -> csr_array:
     return csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
-def _restricted(terms: Terms, known: Flags) -> csr_array:
+def _restricted(terms: Terms, known: BoolArray) -> csr_array:
     """Return who holds which term, of the terms that the lexicon knows."""
     present = terms.present.copy()
     present.data *= known.astype(np.float32)[present.indices]
@@ -129,7 +129,7 @@ def _restricted(terms: Terms, known: Flags) -> csr_array:
     return present
 
 
-def _scaled(matrix: csr_array, weights: Scores | None) -> csr_array:
+def _scaled(matrix: csr_array, weights: Float32Array | None) -> csr_array:
     if weights is None:
         return matrix
     data = matrix.data * weights[matrix.indices]

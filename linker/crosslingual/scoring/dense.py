@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from indexes.arrays import normalised
-from linker.crosslingual.scoring.candidates import Scores
+from indexes.dtypes import Float32Array
 from linker.encoders.interface import Encoder
 
 CHUNK = 1000  # in Latin letters, which are about 250 tokens
@@ -21,22 +21,22 @@ GROUP = 64  # pages encoded at a time
 class Cosines:
     """Cosines of all pairs: `source` float32 [n, d] and `target` float32 [m, d], rows of length 1 or 0."""
 
-    source: Scores
-    target: Scores
+    source: Float32Array
+    target: Float32Array
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of source and of target pages."""
         return len(self.source), len(self.target)
 
-    def block(self, begin: int, end: int) -> Scores:
+    def block(self, begin: int, end: int) -> Float32Array:
         """Return the cosines of the source pages begin … end−1: float32 [end − begin, targets]."""
         return self.source[begin:end] @ self.target.T
 
 
 def encode_pages(
     encoder: Encoder, texts: Sequence[str], advance: Callable[[int], object] = lambda done: None
-) -> Scores:
+) -> Float32Array:
     """Encode pages as the means of their chunks' vectors: float32 [n, dim], L2-normalised; 0 for an empty page."""
     vectors = np.zeros((len(texts), encoder.dim), np.float32)
     for begin in range(0, len(texts), GROUP):

@@ -9,10 +9,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from indexes.dtypes import Float32Array
 from linker.crosslingual.pages.pages import Pages, Terms, count_terms
 from linker.crosslingual.pages.surface import romanise
-from linker.crosslingual.scoring.candidates import Scores
-from linker.crosslingual.scoring.split_product import Product
+from linker.crosslingual.scoring.split_product import SplitProduct
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +46,16 @@ class HapaxRules:
 class SharedHapaxes:
     """n + Dice/2 of all pairs, where n = |Hap(s) ∩ Hap(t)| and Dice = 2n / (|Hap(s)| + |Hap(t)|) < 2 breaks ties."""
 
-    shared: Product
-    source_sizes: Scores
-    target_sizes: Scores
+    shared: SplitProduct
+    source_sizes: Float32Array
+    target_sizes: Float32Array
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of source and of target pages."""
         return self.shared.shape
 
-    def block(self, begin: int, end: int) -> Scores:
+    def block(self, begin: int, end: int) -> Float32Array:
         """Return n + Dice/2 of the source pages begin … end−1: float32 [end − begin, targets]."""
         n = self.shared.block(begin, end)
         sizes = self.source_sizes[begin:end, None] + self.target_sizes[None, :]
@@ -78,11 +78,11 @@ def overlap(left: Terms, right: Terms) -> SharedHapaxes:
     """Prepare n(s, t) of two sets of pages whose hapaxes are counted; sizes are those of the whole sets."""
     known = [(i, right.position[term]) for i, term in enumerate(left.vocabulary) if term in right.position]
     ours, theirs = np.array(known, np.int64).reshape(-1, 2).T
-    product = Product.of(left.present[:, ours], right.present[:, theirs])
+    product = SplitProduct.of(left.present[:, ours], right.present[:, theirs])
     return SharedHapaxes(product, _sizes(left), _sizes(right))
 
 
-def _sizes(terms: Terms) -> Scores:
+def _sizes(terms: Terms) -> Float32Array:
     return np.diff(terms.counts.indptr).astype(np.float32)
 
 

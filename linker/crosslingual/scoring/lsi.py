@@ -10,8 +10,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from indexes.arrays import normalised
+from indexes.dtypes import Float32Array
 
-Floats = npt.NDArray[np.float32]
 EXACT = 3000  # linked pages up to which the decomposition goes through their full Gram matrix
 
 
@@ -19,14 +19,14 @@ EXACT = 3000  # linked pages up to which the decomposition goes through their fu
 class CrossLsi:
     """The two blocks of components: `source` float32 [v_source, k], `target` float32 [v_target, k]."""
 
-    source: Floats
-    target: Floats
+    source: Float32Array
+    target: Float32Array
 
-    def fold_source(self, weights: sp.csr_array) -> Floats:
+    def fold_source(self, weights: sp.csr_array) -> Float32Array:
         """Return source pages (tf-idf rows [n, v_source]) as unit vectors [n, k]; zeros for an empty page."""
         return normalised(weights @ self.source)
 
-    def fold_target(self, weights: sp.csr_array) -> Floats:
+    def fold_target(self, weights: sp.csr_array) -> Float32Array:
         """Return target pages (tf-idf rows [m, v_target]) as unit vectors [m, k]; zeros for an empty page."""
         return normalised(weights @ self.target)
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from linker.crosslingual.pages.pages import Pages, Terms, count_terms
 from linker.crosslingual.pages.surface import romanise
 from linker.crosslingual.scoring.comparability import idf
-from linker.crosslingual.scoring.scores import Product, Restrictable, scale_columns
+from linker.crosslingual.scoring.scores import Restrictable, WeightedProduct, scale_columns
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
@@ -42,9 +42,9 @@ def shared_names(source: Pages, target: Pages) -> dict[str, Restrictable]:
         x, y = count_terms(source.texts, split), count_terms(target.texts, split)
         left, right = _aligned(x, y)
         weighted = scale_columns(left, idf(_onto(y, right)))
-        scores[f"{name}.overlap"] = Product(weighted, sp.csr_array(right.T))
+        scores[f"{name}.overlap"] = WeightedProduct(weighted, sp.csr_array(right.T))
         sizes = (np.asarray(side.present.sum(axis=1), np.float32).ravel() for side in (x, y))
-        scores[f"{name}.dice"] = Product(2 * left, sp.csr_array(right.T), *sizes)
+        scores[f"{name}.dice"] = WeightedProduct(2 * left, sp.csr_array(right.T), *sizes)
     return scores
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Terms
-from linker.crosslingual.scoring.candidates import Rows, Scores
 from linker.crosslingual.scoring.comparability import idf
 from linker.crosslingual.scoring.scores import scale_columns, stochastic, unit_rows
 
@@ -39,7 +39,7 @@ class Passages:
     """All passages of a collection: `present` 0/1 CSR [passages, v]; page i has rows begin[i] … begin[i+1]−1."""
 
     present: sp.csr_array
-    begin: Rows
+    begin: Int64Array
 
 
 def passages_of(texts: Sequence[str], split: Callable[[str], list[str]], terms: Terms) -> Passages:
@@ -64,15 +64,15 @@ class PassageMatcher:
     target: Passages
     translated: sp.csr_array  # [source passages, v target], unit rows
     weighted: sp.csr_array  # [target passages, v target], unit rows
-    source_mass: Scores
-    target_mass: Scores
+    source_mass: Float32Array
+    target_mass: Float32Array
 
     @property
     def names(self) -> tuple[str, ...]:
         """What the scores are called."""
         return tuple(f"passages.{part}" for part in PARTS)
 
-    def features(self, rows: Rows, candidates: Rows) -> Scores:
+    def features(self, rows: Int64Array, candidates: Int64Array) -> Float32Array:
         """Return float32 [n, c, 6] for the source pages `rows` [n] and their `candidates` [n, c].
 
         Each source passage keeps its best cosine on the candidate page; of these the weighted mean, the best, the
@@ -83,7 +83,7 @@ class PassageMatcher:
             out[i] = self._page(row, columns)
         return out
 
-    def _page(self, row: int, columns: Rows) -> Scores:
+    def _page(self, row: int, columns: Int64Array) -> Float32Array:
         begin, end = self.source.begin[row], self.source.begin[row + 1]
         first, after = self.target.begin[columns], self.target.begin[columns + 1]
         chosen = np.concatenate(
@@ -102,7 +102,7 @@ class PassageMatcher:
         return np.stack([*forward, back_mean, np.array(back_third, np.float32)], axis=1)
 
 
-def _best_third(values: Scores) -> np.float32:
+def _best_third(values: Float32Array) -> np.float32:
     return np.float32((-np.sort(-values))[: max(1, len(values) // 3)].mean())
 
 

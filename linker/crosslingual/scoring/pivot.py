@@ -7,7 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from linker.crosslingual.scoring.candidates import Rows, Scorer, Scores
+from indexes.dtypes import Float32Array, Int64Array
+from linker.crosslingual.scoring.candidates import PagePairScorer
 
 PivotMode = Literal["filter", "boost"]
 
@@ -20,9 +21,9 @@ class Pivoted:
     pivot; `links`: int64 [l, 2], row of a pivot page and of the target page it is linked to.
     """
 
-    direct: Scorer
-    through: Scorer
-    links: Rows
+    direct: PagePairScorer
+    through: PagePairScorer
+    links: Int64Array
     mode: PivotMode = "filter"
 
     @property
@@ -30,14 +31,14 @@ class Pivoted:
         """Number of source and of target pages."""
         return self.direct.shape
 
-    def block(self, begin: int, end: int) -> Scores:
+    def block(self, begin: int, end: int) -> Float32Array:
         """Return the scores of the source pages begin … end−1: float32 [end − begin, targets]."""
         scores = self.direct.block(begin, end)
         support = self.support(begin, end)
         scores += support
         return scores if self.mode == "boost" else np.where(support > 0, scores, np.float32(0))
 
-    def support(self, begin: int, end: int) -> Scores:
+    def support(self, begin: int, end: int) -> Float32Array:
         """Return the whole part of the greatest n(s, g) for each target: float32 [end − begin, targets]."""
         result = np.zeros((end - begin, self.shape[1]), np.float32)
         if len(self.links):

@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Terms
-from linker.crosslingual.scoring.candidates import Rows, Scores
 from linker.crosslingual.scoring.comparability import idf
 
 K1, B, K3 = 1.2, 0.6, 1.2
 FROM_PAGE = 0.3  # of the translation model: the share of words that come from the page, not the collection
-Matrix = sp.csr_array | Scores
+SparseOrDense = sp.csr_array | Float32Array
 
 
 class Restrictable(Protocol):
@@ -32,30 +32,30 @@ class Restrictable(Protocol):
         """Number of source and of target pages."""
         ...
 
-    def block(self, begin: int, end: int) -> Scores:
+    def block(self, begin: int, end: int) -> Float32Array:
         """Return the scores of the source pages begin … end−1: float32 [end − begin, targets]."""
         ...
 
-    def restrict(self, rows: Rows, columns: Rows) -> Restrictable:
+    def restrict(self, rows: Int64Array, columns: Int64Array) -> Restrictable:
         """Return the same score between some source and some target pages."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
-class Product:
+class WeightedProduct:
     """`left` [n, d] · `right` [d, m], divided by the sum of the two pages' masses where there are masses."""
 
-    left: Matrix
-    right: Matrix
-    source_mass: Scores | None = None
-    target_mass: Scores | None = None
+    left: SparseOrDense
+    right: SparseOrDense
+    source_mass: Float32Array | None = None
+    target_mass: Float32Array | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of source and of target pages."""
         return self.left.shape[0], self.right.shape[1]
 
-    def block(self, begin: int, end: int) -> Scores:
+    def block(self, begin: int, end: int) -> Float32Array:
         """Return the scores of the source pages begin … end−1: float32 [end − begin, targets]."""
         product = self.left[begin:end] @ self.right
         values = np.asarray(product.toarray() if sp.issparse(product) else product, dtype=np.float32)
@@ -63,33 +63,35 @@ class Product:
             values /= np.maximum(self.source_mass[begin:end, None] + self.target_mass, 1e-6)
         return values
 
-    def swapped(self) -> Product:
+    def swapped(self) -> WeightedProduct:
         """Return the scores of the same pairs, [m, n]."""
-        return Product(_transposed(self.right), _transposed(self.left), self.target_mass, self.source_mass)
+        return WeightedProduct(
+            _transposed(self.right), _transposed(self.left), self.target_mass, self.source_mass
+        )
 
-    def restrict(self, rows: Rows, columns: Rows) -> Product:
+    def restrict(self, rows: Int64Array, columns: Int64Array) -> WeightedProduct:
         """Return the same score between some source and some target pages."""
         source = None if self.source_mass is None else self.source_mass[rows]
         target = None if self.target_mass is None else self.target_mass[columns]
-        return Product(self.left[rows], self.right[:, columns], source, target)
+        return WeightedProduct(self.left[rows], self.right[:, columns], source, target)
 
 
 @dataclass(frozen=True, eq=False)
 class Dense:
     """Scores that are held in memory: float32 [n, m]."""
 
-    values: Scores
+    values: Float32Array
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of source and of target pages."""
         return self.values.shape[0], self.values.shape[1]
 
-    def block(self, begin: int, end: int) -> Scores:
+    def block(self, begin: int, end: int) -> Float32Array:
         """Return the scores of the source pages begin … end−1."""
         return self.values[begin:end]
 
-    def restrict(self, rows: Rows, columns: Rows) -> Dense:
+    def restrict(self, rows: Int64Array, columns: Int64Array) -> Dense:
         """Return the same score between some source and some target pages."""
         return Dense(self.values[np.ix_(rows, columns)])
 
@@ -105,7 +107,7 @@ def held(score: Restrictable, block: int = 512) -> Dense:
     return Dense(values)
 
 
-def coverage(source: Terms, target: Terms, bridge: sp.csr_array) -> Product:
+def coverage(source: Terms, target: Terms, bridge: sp.csr_array) -> WeightedProduct:
     """Return idf-weighted M: the share of translatable words that have a translation on the other page."""
     forward, backward = (
         one_way(source, target, bridge),
@@ -113,39 +115,41 @@ def coverage(source: Terms, target: Terms, bridge: sp.csr_array) -> Product:
     )
     left = sp.hstack([_csr(forward.left), _csr(backward.left)])
     right = sp.vstack([_csr(forward.right), _csr(backward.right)])
-    return Product(_csr(left), _csr(right), forward.source_mass, backward.target_mass)
+    return WeightedProduct(_csr(left), _csr(right), forward.source_mass, backward.target_mass)
 
 
-def one_way(source: Terms, target: Terms, bridge: sp.csr_array) -> Product:
+def one_way(source: Terms, target: Terms, bridge: sp.csr_array) -> WeightedProduct:
     """Return M_fe: the idf-weighted share of the source's translatable words that the target has a translation of."""
     links = ones(bridge)
     known = np.asarray(links.sum(axis=1)).ravel() > 0
     weighted = scale_columns(source.present, idf(source) * known)
     translated = ones(_csr(target.present @ _transposed(links)))
     mass = np.asarray(weighted.sum(axis=1), np.float32).ravel()
-    return Product(weighted, _transposed(translated), mass, np.zeros(target.counts.shape[0], np.float32))
+    return WeightedProduct(
+        weighted, _transposed(translated), mass, np.zeros(target.counts.shape[0], np.float32)
+    )
 
 
-def synonyms(source: Terms, target: Terms, bridge: sp.csr_array) -> Product:
+def synonyms(source: Terms, target: Terms, bridge: sp.csr_array) -> WeightedProduct:
     """Return BM25 of the source's terms, all translations of a term counting as that term (Pirkola 1998)."""
     translated = _csr(target.counts @ ones(bridge).T)
     lengths = np.asarray(target.counts.sum(axis=1), np.float32).ravel()
-    return Product(_query_weights(source, translated), _transposed(_saturated(translated, lengths)))
+    return WeightedProduct(_query_weights(source, translated), _transposed(_saturated(translated, lengths)))
 
 
-def synonyms_backward(source: Terms, target: Terms, bridge: sp.csr_array) -> Product:
+def synonyms_backward(source: Terms, target: Terms, bridge: sp.csr_array) -> WeightedProduct:
     """Return BM25 of the target's terms in the source page, again [source, target]."""
     return synonyms(target, source, _transposed(bridge)).swapped()
 
 
-def cosine(source: Terms, target: Terms, bridge: sp.csr_array) -> Product:
+def cosine(source: Terms, target: Terms, bridge: sp.csr_array) -> WeightedProduct:
     """Return the tf-idf cosine of the translated source page, a term's mass split over its translations."""
     logarithmic = _map(source.counts, lambda data: 1 + np.log(data))
     translated = scale_columns(_csr(logarithmic @ stochastic(bridge)), idf(target))
-    return Product(unit_rows(translated), _transposed(tfidf(target)))
+    return WeightedProduct(unit_rows(translated), _transposed(tfidf(target)))
 
 
-def translation_model(source: Terms, target: Terms, bridge: sp.csr_array) -> Product:
+def translation_model(source: Terms, target: Terms, bridge: sp.csr_array) -> WeightedProduct:
     """Return the mean log ratio of the source's words under the target's translation model and the collection.
 
     P(w | page) = .3 · Σ_v P(w | v) tf(v)/|page| + .7 · P(w); a word counts with the root of its frequency.
@@ -158,16 +162,16 @@ def translation_model(source: Terms, target: Terms, bridge: sp.csr_array) -> Pro
     expected = _map(scale_columns(expected, ratio.astype(np.float32)), np.log1p)
     roots = _map(source.counts, np.sqrt)
     total = np.asarray(roots.sum(axis=1), np.float32).ravel()
-    return Product(_rows(roots, 1 / np.maximum(total, 1)), _transposed(expected))
+    return WeightedProduct(_rows(roots, 1 / np.maximum(total, 1)), _transposed(expected))
 
 
-def common(source: Terms, target: Terms) -> Product:
+def common(source: Terms, target: Terms) -> WeightedProduct:
     """Return the tf-idf cosine on terms that both vocabularies hold; idf is the target's."""
     shared = sorted(source.position.keys() & target.position.keys())
     left = source.counts[:, [source.position[t] for t in shared]]
     right = target.counts[:, [target.position[t] for t in shared]]
     both = Terms(tuple(shared), _csr(right))
-    return Product(_tfidf(_csr(left), idf(both)), _transposed(_tfidf(_csr(right), idf(both))))
+    return WeightedProduct(_tfidf(_csr(left), idf(both)), _transposed(_tfidf(_csr(right), idf(both))))
 
 
 def tfidf(terms: Terms) -> sp.csr_array:
@@ -181,7 +185,7 @@ def unit_rows(matrix: sp.csr_array) -> sp.csr_array:
     return _rows(matrix, 1 / np.maximum(norms, 1e-12))
 
 
-def _tfidf(counts: sp.csr_array, weights: Scores) -> sp.csr_array:
+def _tfidf(counts: sp.csr_array, weights: Float32Array) -> sp.csr_array:
     return unit_rows(scale_columns(_map(counts, lambda data: 1 + np.log(data)), weights))
 
 
@@ -195,7 +199,7 @@ def _query_weights(source: Terms, translated: sp.csr_array) -> sp.csr_array:
     return scale_columns(_map(source.counts, lambda tf: tf * (K3 + 1) / (tf + K3)), weights)
 
 
-def _saturated(counts: sp.csr_array, lengths: Scores) -> sp.csr_array:
+def _saturated(counts: sp.csr_array, lengths: Float32Array) -> sp.csr_array:
     norm = K1 * (1 - B + B * lengths / max(float(lengths.mean()), 1e-6))
     rows = np.repeat(norm, np.diff(counts.indptr))
     return _map(counts, lambda tf: tf * (K1 + 1) / (tf + rows))
@@ -206,7 +210,7 @@ def stochastic(bridge: sp.csr_array) -> sp.csr_array:
     return _rows(bridge, 1 / np.maximum(np.asarray(bridge.sum(axis=1), np.float32).ravel(), 1e-12))
 
 
-def _map(matrix: sp.csr_array, function: Callable[[Scores], npt.NDArray[np.floating]]) -> sp.csr_array:
+def _map(matrix: sp.csr_array, function: Callable[[Float32Array], npt.NDArray[np.floating]]) -> sp.csr_array:
     data = np.asarray(function(matrix.data.astype(np.float32)), np.float32)
     return sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
@@ -231,5 +235,5 @@ def _csr(matrix: Any) -> sp.csr_array:
     return found
 
 
-def _transposed(matrix: Matrix) -> sp.csr_array:
+def _transposed(matrix: SparseOrDense) -> sp.csr_array:
     return _csr(matrix.T)

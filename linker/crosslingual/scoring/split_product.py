@@ -13,18 +13,18 @@ from typing import Self
 import numpy as np
 from scipy.sparse import csr_array
 
-from linker.crosslingual.scoring.candidates import Scores
+from indexes.dtypes import Float32Array
 
 # Where both ways cost the same: a meeting in the postings takes ~3.5 ns, a cell of a dense column ~0.025 ns.
 DENSE_SHARE = 0.007
 
 
 @dataclass(frozen=True, eq=False)
-class Product:
+class SplitProduct:
     """left · rightᵀ in two parts, of common columns (`right_common` dense [c', m]) and of rare ones (CSR [c'', m])."""
 
     left_common: csr_array
-    right_common: Scores
+    right_common: Float32Array
     left_rare: csr_array
     right_rare: csr_array
 
@@ -45,9 +45,9 @@ class Product:
         """Rows and columns of the product."""
         return self.left_common.shape[0], self.right_common.shape[1]
 
-    def block(self, begin: int, end: int) -> Scores:
+    def block(self, begin: int, end: int) -> Float32Array:
         """Return the rows begin … end−1 of the product: float32 [end − begin, m]."""
-        result: Scores = self.left_common[begin:end].toarray() @ self.right_common
+        result: Float32Array = self.left_common[begin:end].toarray() @ self.right_common
         rare = self.left_rare[begin:end]
         for row, (start, stop) in enumerate(pairwise(rare.indptr.tolist())):
             if stop > start:

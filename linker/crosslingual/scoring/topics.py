@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-Floats = npt.NDArray[np.float64]
+from indexes.dtypes import Float64Array
+
 BLOCK = 1 << 22  # numbers of a block of (page, word) × topic
 
 
@@ -20,7 +21,7 @@ BLOCK = 1 << 22  # numbers of a block of (page, word) × topic
 class PolylingualTopics:
     """Word probabilities per language and topic: `words[l]` float64 [v_l, k], columns sum to one; `alpha` per topic."""
 
-    words: tuple[Floats, ...]
+    words: tuple[Float64Array, ...]
     alpha: float
 
     @property
@@ -28,7 +29,7 @@ class PolylingualTopics:
         """Number of topics."""
         return int(self.words[0].shape[1])
 
-    def fold_in(self, counts: sp.csr_array, language: int, rounds: int = 20) -> Floats:
+    def fold_in(self, counts: sp.csr_array, language: int, rounds: int = 20) -> Float64Array:
         """Return the topic mixtures [n, k] of pages in one language, its words fixed; an empty page has the prior."""
         phi, counts = self.words[language], counts.tocsr()
         out = np.empty((counts.shape[0], self.size))
@@ -75,7 +76,9 @@ def fit_topics(
     return PolylingualTopics(tuple(words), alpha)
 
 
-def _expect(cell: sp.coo_array, theta: Floats, phi: Floats, n: int) -> tuple[Floats, Floats]:
+def _expect(
+    cell: sp.coo_array, theta: Float64Array, phi: Float64Array, n: int
+) -> tuple[Float64Array, Float64Array]:
     """Expected counts of topic per word [v, k] and per page [n, k]."""
     by_word, by_page = np.zeros_like(phi), np.zeros((n, phi.shape[1]))
     step = max(1, BLOCK // phi.shape[1])
@@ -88,19 +91,19 @@ def _expect(cell: sp.coo_array, theta: Floats, phi: Floats, n: int) -> tuple[Flo
     return by_word, by_page
 
 
-def _by_page(weight: Floats, row: npt.NDArray[np.integer], n: int) -> Floats:
+def _by_page(weight: Float64Array, row: npt.NDArray[np.integer], n: int) -> Float64Array:
     """Sum the rows of `weight` that belong to the same page."""
     sums = sp.csr_array((np.ones(len(row)), (row, np.arange(len(row)))), shape=(n, len(row)))
     return np.asarray(sums @ weight)
 
 
-def jensen_shannon(p: Floats, q: Floats) -> Floats:
+def jensen_shannon(p: Float64Array, q: Float64Array) -> Float64Array:
     """Jensen–Shannon divergence in nats of distributions along the last axis; the two broadcast."""
     middle = (p + q) / 2
     return 0.5 * (_divergence(p, middle) + _divergence(q, middle))
 
 
-def _divergence(p: Floats, q: Floats) -> Floats:
+def _divergence(p: Float64Array, q: Float64Array) -> Float64Array:
     return np.asarray(
         np.sum(np.where(p > 0, p * np.log(np.maximum(p, 1e-300) / np.maximum(q, 1e-300)), 0.0), axis=-1)
     )

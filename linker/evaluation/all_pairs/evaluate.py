@@ -15,12 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from indexes.arrays import normalised
+from indexes.dtypes import Float64Array, FloatArray, Int64Array
 from linker.errors import InputError
 from linker.evaluation.all_pairs.result import RANKS, PairEvaluation, Reading, Threshold
-from linker.evaluation.reading.fields import Floats, Ints
-
-Links = npt.NDArray[np.int64]
-Scores = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 
 _BLOCK = 1 << 24  # scores held at once
 _FEW = 16
@@ -32,8 +29,8 @@ class _Scorer:
 
     articles: int
     tweets: int
-    block: Callable[[int, int], Scores]
-    single: Callable[[Links], Scores]
+    block: Callable[[int, int], FloatArray]
+    single: Callable[[Int64Array], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -100,14 +97,14 @@ def _vectors(values: npt.ArrayLike, what: str, normalise: bool) -> npt.NDArray[n
     return normalised(matrix) if normalise else matrix
 
 
-def _dots(a: npt.NDArray[np.float32], t: npt.NDArray[np.float32], pairs: Links) -> Scores:
+def _dots(a: npt.NDArray[np.float32], t: npt.NDArray[np.float32], pairs: Int64Array) -> FloatArray:
     parts = [
         np.einsum("nd,nd->n", a[p[:, 0]], t[p[:, 1]]) for p in np.array_split(pairs, 1 + len(pairs) // 10_000)
     ]
     return np.concatenate(parts)
 
 
-def _links(links: npt.ArrayLike, articles: int, tweets: int) -> Links:
+def _links(links: npt.ArrayLike, articles: int, tweets: int) -> Int64Array:
     """Return distinct links sorted by article, then tweet."""
     pairs = np.asarray(links)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs) or pairs.dtype.kind not in "iu":
@@ -127,14 +124,14 @@ def _links(links: npt.ArrayLike, articles: int, tweets: int) -> Links:
 class _Counts:
     """For each link, the pairs that score more (`above`) and at least as much (`upto`), overall or in its article."""
 
-    above: Ints
-    upto: Ints
+    above: Int64Array
+    upto: Int64Array
 
     @classmethod
     def zeros(cls, size: int) -> _Counts:
         return cls(np.zeros(size, np.int64), np.zeros(size, np.int64))
 
-    def add(self, ascending: Scores, scores: Scores, rows: slice = slice(None)) -> None:
+    def add(self, ascending: FloatArray, scores: FloatArray, rows: slice = slice(None)) -> None:
         """Count a sorted stretch of pairs."""
         self.above[rows] += len(ascending) - np.searchsorted(ascending, scores, "right")
         self.upto[rows] += len(ascending) - np.searchsorted(ascending, scores, "left")
@@ -167,7 +164,9 @@ def _evaluate(scorer: _Scorer, links: npt.ArrayLike, asked: _Asked) -> PairEvalu
     return _result(scorer, pairs, scores, (counts, within), top[::-1], asked)
 
 
-def _count_within(block: Scores, rows: Ints, scores: Scores, within: _Counts, offset: int) -> None:
+def _count_within(
+    block: FloatArray, rows: Int64Array, scores: FloatArray, within: _Counts, offset: int
+) -> None:
     """Count each link against its own article's tweets; `rows` ascend."""
     linked, starts = np.unique(rows, return_index=True)
     stops = np.append(starts, len(rows))[1:]
@@ -182,10 +181,10 @@ def _count_within(block: Scores, rows: Ints, scores: Scores, within: _Counts, of
 
 def _result(
     scorer: _Scorer,
-    pairs: Links,
-    scores: Scores,
+    pairs: Int64Array,
+    scores: FloatArray,
     counts: tuple[_Counts, _Counts],
-    top: Scores,
+    top: FloatArray,
     asked: _Asked,
 ) -> PairEvaluation:
     everywhere, within = counts
@@ -221,7 +220,7 @@ def _result(
     )
 
 
-def _rank_among(scores: Scores, group: Ints, ascending: bool) -> tuple[Ints, Ints]:
+def _rank_among(scores: FloatArray, group: Int64Array, ascending: bool) -> tuple[Int64Array, Int64Array]:
     """For each link, links of its group that score less, and at most as much (`ascending`); or the reverse."""
     key = scores if ascending else -scores
     order = np.lexsort((key, group))
@@ -237,12 +236,14 @@ def _rank_among(scores: Scores, group: Ints, ascending: bool) -> tuple[Ints, Int
     return below, upto
 
 
-def _precisions(scores: Scores, counts: _Counts, group: Ints) -> Floats:
+def _precisions(scores: FloatArray, counts: _Counts, group: Int64Array) -> Float64Array:
     """Precision at each link's score: links at or above it, over pairs at or above it."""
     return np.asarray(_rank_among(scores, group, ascending=False)[1] / counts.upto, np.float64)
 
 
-def _negatives_below(scores: Scores, counts: _Counts, group: Ints, links: Ints, total: int) -> Floats:
+def _negatives_below(
+    scores: FloatArray, counts: _Counts, group: Int64Array, links: Int64Array, total: int
+) -> Float64Array:
     """Pairs without a link that score less than each link; a tie counts half."""
     below, upto = _rank_among(scores, group, ascending=True)
     less = (total - counts.upto) - below
@@ -250,7 +251,7 @@ def _negatives_below(scores: Scores, counts: _Counts, group: Ints, links: Ints, 
     return np.asarray((less + not_more) / 2, np.float64)
 
 
-def _precision_at(r: int, top: Scores, scores: Scores, overall: _Counts, total: int) -> float:
+def _precision_at(r: int, top: FloatArray, scores: FloatArray, overall: _Counts, total: int) -> float:
     """Links among the best r pairs, over r; where a tie crosses r, the mean over its orders. NaN if r > pairs."""
     if r > total:
         return math.nan
@@ -263,13 +264,13 @@ def _precision_at(r: int, top: Scores, scores: Scores, overall: _Counts, total: 
     return found / r
 
 
-def _threshold(value: float, scores: Scores, accepted: int, total: int) -> Threshold:
+def _threshold(value: float, scores: FloatArray, accepted: int, total: int) -> Threshold:
     hits = int(np.count_nonzero(scores >= scores.dtype.type(value)))
     missed = len(scores) - hits
     return Threshold(value, hits, accepted - hits, missed, total - accepted - missed)
 
 
-def _reading(links: int, overall: _Counts, within: _Counts, group: Ints) -> Reading:
+def _reading(links: int, overall: _Counts, within: _Counts, group: Int64Array) -> Reading:
     """How far one reads until `links` links are found; where a tie crosses the last, to its end."""
     order = np.lexsort((within.upto, group))
     starts = np.searchsorted(group[order], np.arange(int(group.max()) + 1))

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
+from indexes.dtypes import Int64Array
 from linker.errors import InputError
 from linker.evaluation.reading.entries import Source
-from linker.evaluation.reading.fields import PAD, Bytes, Fields, Ints, padded
+from linker.evaluation.reading.fields import PAD, Bytes, Fields, padded
 from linker.files import open_input
 
 PathLike = str | os.PathLike[str]
@@ -78,9 +79,9 @@ class Block:
 
     buffer: Bytes
     base: int
-    before: Ints
-    after: Ints
-    line: int | Ints
+    before: Int64Array
+    after: Int64Array
+    line: int | Int64Array
 
     def column(self, number: int, rows: slice = slice(None)) -> Fields:
         """Return one column's fields, of all rows or some."""
@@ -121,7 +122,9 @@ def line_end(buffer: Bytes, stop: int) -> int:
     return stop
 
 
-def _regular(text: Bytes, newlines: int, columns: int, line: int) -> tuple[Ints, Ints, int] | None:
+def _regular(
+    text: Bytes, newlines: int, columns: int, line: int
+) -> tuple[Int64Array, Int64Array, int] | None:
     """Cut lines that all hold exactly `columns` columns with one blank or tab between; None if they do not."""
     edge = text <= _BLANK
     edges = np.flatnonzero(edge)
@@ -140,7 +143,7 @@ def _regular(text: Bytes, newlines: int, columns: int, line: int) -> tuple[Ints,
 
 def _irregular(
     text: Bytes, rule: tuple[int, int | None, str], path: str, first: int
-) -> tuple[Ints, Ints, Ints]:
+) -> tuple[Int64Array, Int64Array, Int64Array]:
     """Cut any lines; blank ones are passed over. Raises InputError where the column count is wrong."""
     columns, most, wanted = rule
     edges = np.concatenate(([0], np.flatnonzero(_SPACE[text[1:]]) + 1))

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from linker.evaluation.reading.fields import Fields, Flags, Floats, Ints, Words
+from indexes.dtypes import BoolArray, Float64Array, Int64Array
+from linker.evaluation.reading.fields import Fields, Words
 
 _ZEROS = np.uint64(0x3030303030303030)  # exclusive or with it makes digits 0…9
 _MINUS = np.uint64(ord("-") ^ ord("0"))
@@ -20,7 +21,7 @@ _HIGH = np.uint64(0x8080808080808080)
 _TENS = 10.0 ** np.arange(16)  # each exact in a double
 
 
-def numbers(fields: Fields) -> Floats:
+def numbers(fields: Fields) -> Float64Array:
     """Return the fields as doubles [n]; what is no number becomes NaN."""
     values, done = _short_decimals(fields)
     if not done.all():
@@ -46,7 +47,7 @@ def _number(text: bytes) -> float:
         return float("nan")
 
 
-def _short_decimals(fields: Fields) -> tuple[Floats, Flags]:
+def _short_decimals(fields: Fields) -> tuple[Float64Array, BoolArray]:
     """Read fields of at most 16 bytes, `-12.34`, with at most 8 digits before the point; say which were read."""
     low, high = fields.sixteen()
     low, high, length = low ^ _ZEROS, high ^ _ZEROS, fields.length
@@ -62,7 +63,7 @@ def _short_decimals(fields: Fields) -> tuple[Floats, Flags]:
     mantissa = _eight_digits(head)
     mantissa *= np.uint64(10**8)
     mantissa += _eight_digits(tail)
-    values: Floats = mantissa / _TENS.take(length - whole - 1, mode="clip")
+    values: Float64Array = mantissa / _TENS.take(length - whole - 1, mode="clip")
     np.negative(values, out=values, where=negative)
     return values, done
 
@@ -70,12 +71,12 @@ def _short_decimals(fields: Fields) -> tuple[Floats, Flags]:
 _8 = np.uint64(8)
 
 
-def _without_sign(low: Words, high: Words, negative: Flags) -> Words:
+def _without_sign(low: Words, high: Words, negative: BoolArray) -> Words:
     shift = negative * _8
     return low >> shift | high << (np.uint64(64) - shift)
 
 
-def _without_point(low: Words, high: Words) -> tuple[Words, Words, Ints]:
+def _without_point(low: Words, high: Words) -> tuple[Words, Words, Int64Array]:
     """Close the gap of the first word's first point; also return how many characters are before it, 8 if none."""
     other = low ^ _POINTS  # a zero byte where the point is
     point = other - _ONES
@@ -90,7 +91,7 @@ def _without_point(low: Words, high: Words) -> tuple[Words, Words, Ints]:
     return low, high >> _8, np.bitwise_count(before) >> 3
 
 
-def _aligned(low: Words, high: Words, digits: Ints) -> tuple[Words, Words]:
+def _aligned(low: Words, high: Words, digits: Int64Array) -> tuple[Words, Words]:
     """Move the first `digits` of 16 characters to the right end, zeros before them."""
     shift = ((16 - digits) << 3).view(np.uint64)
     tail = low << (shift - np.uint64(64))
@@ -99,7 +100,7 @@ def _aligned(low: Words, high: Words, digits: Ints) -> tuple[Words, Words]:
     return low << shift, tail
 
 
-def _all_digits(head: Words, tail: Words) -> Flags:
+def _all_digits(head: Words, tail: Words) -> BoolArray:
     beyond = head + np.uint64(0x7676767676767676)  # sets the high bit of what is above 9
     beyond |= head
     beyond |= tail + np.uint64(0x7676767676767676)

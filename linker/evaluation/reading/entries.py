@@ -11,8 +11,9 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from indexes.dtypes import Float64Array, Int64Array
 from linker.errors import InputError
-from linker.evaluation.reading.fields import Fields, Floats, Ints, Words
+from linker.evaluation.reading.fields import Fields, Words
 from linker.evaluation.reading.hashing import HashTable
 
 Value = TypeVar("Value", float, int)  # a run's score, a judgement's relevance
@@ -27,7 +28,7 @@ class Source:
     """Where rows came from, for messages: a file's name and the line of each row; or a value's name."""
 
     name: str
-    blocks: tuple[tuple[int, int | Ints], ...] = ()  # first row, and its line or the line of each row
+    blocks: tuple[tuple[int, int | Int64Array], ...] = ()  # first row, and its line or the line of each row
 
     def place(self, row: int) -> str:
         """Name the file and line of a row."""
@@ -43,14 +44,14 @@ def sortable(topics: npt.NDArray[np.bytes_]) -> npt.NDArray[Any]:
     return topics.view(">u8").astype(np.uint64) if topics.itemsize == 8 else topics
 
 
-def _unique(groups: Fields) -> tuple[npt.NDArray[np.bytes_], Ints]:
+def _unique(groups: Fields) -> tuple[npt.NDArray[np.bytes_], Int64Array]:
     """Return the distinct topic ids in byte order, and each group's number among them."""
     ids = groups.array()
     _, first, number = np.unique(sortable(ids), return_index=True, return_inverse=True)
     return ids[first], number.astype(np.int64)
 
 
-def mixed(hashes: Words, topic: Ints) -> Words:
+def mixed(hashes: Words, topic: Int64Array) -> Words:
     """Return the hash of (topic number, document) from the documents' hashes."""
     result = topic.astype(np.uint64)
     result *= _MIX  # in place: a large run's columns are worth no copies
@@ -59,7 +60,7 @@ def mixed(hashes: Words, topic: Ints) -> Words:
     return result
 
 
-def starts_of(topic: Ints) -> Ints:
+def starts_of(topic: Int64Array) -> Int64Array:
     """Return the first row of every stretch of one topic."""
     return np.concatenate(([0], np.flatnonzero(topic[1:] != topic[:-1]) + 1))[: len(topic)]
 
@@ -74,17 +75,23 @@ class Entries(Mapping[str, dict[str, Value]]):
     """
 
     topics: npt.NDArray[np.bytes_]
-    topic: Ints
+    topic: Int64Array
     documents: Fields
     hashes: Words
-    numbers: Floats
+    numbers: Float64Array
     source: Source
     name: str = ""
     kind: str = field(default="run", kw_only=True)
 
     @classmethod
     def build(
-        cls, groups: Fields, lengths: Ints, documents: Fields, hashes: Words, numbers: Floats, **more: Any
+        cls,
+        groups: Fields,
+        lengths: Int64Array,
+        documents: Fields,
+        hashes: Words,
+        numbers: Float64Array,
+        **more: Any,
     ) -> Entries[Value]:
         """Intern the topics, given one field and one row count for each stretch of rows of one topic."""
         topics, number = _unique(groups)
@@ -105,19 +112,19 @@ class Entries(Mapping[str, dict[str, Value]]):
             rows = np.concatenate([self._repeated(begin, end) for begin, end in pairwise(cuts.tolist())])
         self._compare(np.unique(rows))
 
-    def _alike(self, step: int) -> Ints:
+    def _alike(self, step: int) -> Int64Array:
         """Return rows whose hash is that of the row `step` further on in the topic, and those rows."""
         rows = np.flatnonzero(self.hashes[step:] == self.hashes[:-step])
         rows = rows[self.topic[rows] == self.topic[rows + step]]
         return np.append(rows, rows + step)
 
-    def _repeated(self, begin: int, end: int) -> Ints:
+    def _repeated(self, begin: int, end: int) -> Int64Array:
         """Return rows between two whose hash of topic and document repeats."""
         hashes = mixed(self.hashes[begin:end], self.topic[begin:end])
         repeated = HashTable(hashes).repeated
         return np.flatnonzero(np.isin(hashes, hashes[repeated])) + begin if len(repeated) else _none
 
-    def _compare(self, rows: Ints) -> None:
+    def _compare(self, rows: Int64Array) -> None:
         """Look at rows of equal hash for equal documents."""
         seen: dict[tuple[int, str], int] = {}
         pairs = zip(self.topic[rows].tolist(), self.documents[rows].texts(), strict=True)
@@ -144,7 +151,7 @@ class Entries(Mapping[str, dict[str, Value]]):
         return [str(t, "utf-8", "surrogateescape") for t in self.topics.tolist()]
 
     @cached_property
-    def _order(self) -> tuple[Ints, Ints]:
+    def _order(self) -> tuple[Int64Array, Int64Array]:
         """Rows grouped by topic (stable), and where each topic begins in that order."""
         order = np.argsort(self.topic, kind="stable")
         return order, np.searchsorted(self.topic[order], np.arange(len(self.topics) + 1))

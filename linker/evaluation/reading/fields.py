@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from indexes.dtypes import BoolArray, Int64Array
+
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-Index = Ints | Flags | slice
+Index = Int64Array | BoolArray | slice
 
 PAD = 16  # bytes either side of the text, so that a word may be loaded across its edge
 _WORD = np.dtype("<u8")
@@ -30,8 +29,8 @@ class Fields:
     """`start` and `length`, int64 [n], of n fields in `buffer`, uint8 with `PAD` bytes either side."""
 
     buffer: Bytes
-    start: Ints
-    length: Ints
+    start: Int64Array
+    length: Int64Array
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> Fields:
@@ -77,15 +76,15 @@ class Fields:
             factor = factor * _STEP % 2**64
         return result
 
-    def equal(self, other: Fields) -> Flags:
+    def equal(self, other: Fields) -> BoolArray:
         """Compare row by row, exactly."""
-        same: Flags = self.length == other.length
+        same: BoolArray = self.length == other.length
         rows = np.flatnonzero(same)
         for (at, mine), (_, theirs) in zip(self[rows].words(), other[rows].words(), strict=False):
             same[rows[at]] &= mine == theirs
         return same
 
-    def changes(self) -> Flags:
+    def changes(self) -> BoolArray:
         """Mark the rows whose field differs from the row before; row 0 is marked."""
         differs = np.ones(len(self), np.bool_)
         differs[1:] = self.length[1:] != self.length[:-1]
@@ -135,6 +134,6 @@ def _at_any_byte(buffer: Bytes, item: str) -> npt.NDArray[Any]:
     return np.ndarray((len(buffer) - kind.itemsize + 1,), kind, buffer, strides=(1,))
 
 
-def _first(word: Words, length: Ints) -> Words:
+def _first(word: Words, length: Int64Array) -> Words:
     """Keep the first `length` bytes of a word: none below 1, all from 8."""
     return word if length.min() >= 8 else word & _FIRST.take(length, mode="clip")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from linker.evaluation.reading.fields import Ints, Words
+from indexes.dtypes import Int64Array
+from linker.evaluation.reading.fields import Words
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -32,9 +33,9 @@ class HashTable:
             same = keys[rows] == keys[winner]
             lost.append(rows[same])
             rows = rows[~same]
-        self.repeated: Ints = np.concatenate([*lost, rows]).astype(np.int64)
+        self.repeated: Int64Array = np.concatenate([*lost, rows]).astype(np.int64)
 
-    def find(self, keys: Words) -> Ints:
+    def find(self, keys: Words) -> Int64Array:
         """Return the row of each key, −1 where it is not there."""
         result = np.full(len(keys), -1, np.int64)
         still = np.arange(len(keys))
@@ -46,7 +47,7 @@ class HashTable:
         return result
 
 
-def _slots(keys: Words, size: int, number: int) -> Ints:
+def _slots(keys: Words, size: int, number: int) -> Int64Array:
     """The upper bits of a product, with another odd factor in every round."""
     factor = _MIX + np.uint64(2 * number)
     return ((keys * factor) >> np.uint64(65 - size.bit_length())).astype(np.int64)

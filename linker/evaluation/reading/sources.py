@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from indexes.dtypes import Float64Array
 from linker.errors import InputError
 from linker.evaluation.reading.entries import Entries, Source
-from linker.evaluation.reading.fields import Fields, Floats
+from linker.evaluation.reading.fields import Fields
 from linker.evaluation.reading.trec import read_qrels, read_run
 
 _TOPIC = ("topic", "query_id", "query-id", "qid", "q_id", "query")
@@ -101,7 +102,7 @@ def _id(value: Any, kind: str) -> str:
     )
 
 
-def _numbers(values: Iterable[Any], kind: str) -> Floats:
+def _numbers(values: Iterable[Any], kind: str) -> Float64Array:
     try:
         numbers = np.array([float(v) for v in values], np.float64)
     except (TypeError, ValueError) as error:

@@ -13,11 +13,12 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from indexes.dtypes import Float64Array, Int64Array
 from linker.errors import InputError
 from linker.evaluation.reading.columns import Block, PathLike, line_count, line_end, lines, load
 from linker.evaluation.reading.decimals import numbers
 from linker.evaluation.reading.entries import Entries, Source
-from linker.evaluation.reading.fields import PAD, Bytes, Fields, Floats, Ints
+from linker.evaluation.reading.fields import PAD, Bytes, Fields
 from linker.files import sync_folder
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
@@ -133,7 +134,7 @@ def _replacing(target: Path) -> Iterator[IO[bytes]]:
             path.unlink(missing_ok=True)
 
 
-def _scores(block: Block, path: str) -> Floats:
+def _scores(block: Block, path: str) -> Float64Array:
     fields = block.column(4)
     values = numbers(fields)
     bad = np.isnan(values)
@@ -144,7 +145,7 @@ def _scores(block: Block, path: str) -> Floats:
     return values
 
 
-def _relevances(block: Block, path: str) -> Floats:
+def _relevances(block: Block, path: str) -> Float64Array:
     fields = block.column(block.after.shape[1] - 1)
     digit = fields.buffer[fields.start] - ord("0")
     values = digit.astype(np.float64)
@@ -182,12 +183,12 @@ class _Rows:
         self._hashes = np.empty(most, np.uint64)
         self._values = np.empty(most)
         self._heads: list[Fields] = []
-        self._lengths: list[Ints] = []
-        self._places: list[tuple[int, int | Ints]] = []
+        self._lengths: list[Int64Array] = []
+        self._places: list[tuple[int, int | Int64Array]] = []
         self._count = 0
         self._path = path
 
-    def add(self, block: Block, document: int, values: Floats) -> None:
+    def add(self, block: Block, document: int, values: Float64Array) -> None:
         topic, documents = block.column(0), block.column(document)
         first = np.flatnonzero(topic.changes())
         self._heads.append(topic[first])

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from indexes.dtypes import Float64Array
 from linker.errors import InputError
-from linker.evaluation.reading.fields import Floats
 from linker.pairs.data import filled_lines, json_object
 
 SAME, UNRELATED = 1.0, 4.0
@@ -80,12 +80,12 @@ def similarity(score: float) -> float:
     return (UNRELATED - score) / (UNRELATED - SAME)
 
 
-def scores_of(similarities: Floats) -> Floats:
+def scores_of(similarities: Float64Array) -> Float64Array:
     """Return x = 4 − 3p, clipped to [1, 4], of predicted similarities [n]."""
     return np.asarray(np.clip(UNRELATED - (UNRELATED - SAME) * similarities, SAME, UNRELATED), np.float64)
 
 
-def targets(pairs: Sequence[NewsPair]) -> Floats:
+def targets(pairs: Sequence[NewsPair]) -> Float64Array:
     """Return the similarities [n] that people gave. Raises InputError naming a pair without a score."""
     for pair in pairs:
         if pair.score is None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linker.evaluation.reading.fields import Floats
+from indexes.dtypes import Float64Array
 
 Mention = tuple[str, str]  # text and label
 # OntoNotes' labels; PER and MISC are those of pipelines that learned from Wikipedia.
@@ -35,7 +35,7 @@ def count_cosine(a: Counter[str], b: Counter[str]) -> float:
     return dot / math.sqrt(_square(a) * _square(b)) if dot else 0.0
 
 
-def entity_cosines(first: Sequence[list[Counter[str]]], second: Sequence[list[Counter[str]]]) -> Floats:
+def entity_cosines(first: Sequence[list[Counter[str]]], second: Sequence[list[Counter[str]]]) -> Float64Array:
     """Return the count-cosine of each group for each pair: float64 [n, 4], in the order of GROUPS."""
     rows = [
         [count_cosine(a, b) for a, b in zip(left, right, strict=True)]

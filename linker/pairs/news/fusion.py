@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from indexes.dtypes import Float64Array
 from indexes.errors import importing
-from linker.evaluation.reading.fields import Floats
 
 LAYERS = ("hidden", "hidden_bias", "out", "out_bias")
 
@@ -33,18 +33,18 @@ class FusionConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Fusion:
+class FusionNetwork:
     """The features' mean and scale [f], and the weights of each member: [m, f, h], [m, h], [m, h], [m]."""
 
-    mean: Floats
-    scale: Floats
-    hidden: Floats
-    hidden_bias: Floats
-    out: Floats
-    out_bias: Floats
+    mean: Float64Array
+    scale: Float64Array
+    hidden: Float64Array
+    hidden_bias: Float64Array
+    out: Float64Array
+    out_bias: Float64Array
     output: str
 
-    def predict(self, features: Floats) -> Floats:
+    def predict(self, features: Float64Array) -> Float64Array:
         """Return similarities [n], clipped to [0, 1], of features [n, f]."""
         standard = (features - self.mean) / self.scale
         inner = _logistic(np.einsum("nf,mfh->mnh", standard, self.hidden) + self.hidden_bias[:, None])
@@ -53,17 +53,17 @@ class Fusion:
             values = _logistic(values)
         return np.asarray(values.mean(axis=0).clip(0, 1), np.float64)
 
-    def tensors(self) -> dict[str, Floats]:
+    def tensors(self) -> dict[str, Float64Array]:
         """Return what `of_tensors` takes."""
         return {name: np.ascontiguousarray(getattr(self, name)) for name in ("mean", "scale", *LAYERS)}
 
     @classmethod
-    def of_tensors(cls, tensors: Mapping[str, Floats], output: str) -> Fusion:
+    def of_tensors(cls, tensors: Mapping[str, Float64Array], output: str) -> FusionNetwork:
         """Make a network of stored arrays."""
         return cls(**{name: tensors[name] for name in ("mean", "scale", *LAYERS)}, output=output)
 
 
-def fit_fusion(features: Floats, similarities: Floats, config: FusionConfig) -> Fusion:
+def fit_fusion(features: Float64Array, similarities: Float64Array, config: FusionConfig) -> FusionNetwork:
     """Learn from features [n, f] and similarities [n] in [0, 1]; the scale is that of these features.
 
     Raises MissingExtraError without scikit-learn.
@@ -78,10 +78,12 @@ def fit_fusion(features: Floats, similarities: Floats, config: FusionConfig) -> 
         name: np.stack([member[place] for member in members]).astype(np.float64)
         for place, name in enumerate(LAYERS)
     }
-    return Fusion(mean, scale, **layers, output=config.output)
+    return FusionNetwork(mean, scale, **layers, output=config.output)
 
 
-def _fit_member(features: Floats, similarities: Floats, config: FusionConfig, seed: int) -> tuple[Any, ...]:
+def _fit_member(
+    features: Float64Array, similarities: Float64Array, config: FusionConfig, seed: int
+) -> tuple[Any, ...]:
     with importing("training the fusion of features (by scikit-learn)", "entities"):
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.neural_network import MLPClassifier, MLPRegressor
@@ -107,5 +109,5 @@ def _fit_member(features: Floats, similarities: Floats, config: FusionConfig, se
     return hidden, hidden_bias, out[:, 0], out_bias[0]
 
 
-def _logistic(values: Floats) -> Floats:
+def _logistic(values: Float64Array) -> Float64Array:
     return np.asarray(0.5 * (1 + np.tanh(0.5 * values)), np.float64)  # no overflow

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from linker.evaluation.reading.fields import Floats
+from indexes.dtypes import Float64Array
 
 KINDS = ("words", "names", "numbers")
 BUCKETS = 1 << 16  # of document frequencies; words are compared as they are
@@ -43,7 +43,7 @@ class Overlap:
                 frequencies[row, list({_bucket(token) for token in counts})] += 1
         return cls(frequencies, articles)
 
-    def cosines(self, first: Sequence[str], second: Sequence[str]) -> Floats:
+    def cosines(self, first: Sequence[str], second: Sequence[str]) -> Float64Array:
         """Return float64 [n, 3]: cosines of words, names and numbers; 0 where a side has none."""
         rows = [
             [

@@ -11,18 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from indexes.arrays import normalised
+from indexes.dtypes import Float32Array, Float64Array, Int64Array
 from linker.encoders.interface import Encoder
-from linker.evaluation.reading.fields import Floats, Ints
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from linker.pairs.backbone import Backbone
-
-Vectors = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +44,10 @@ class Examples:
     """Texts, the rows of each pair's two sides [n], the similarities to learn [n] in [0, 1], and weights [n]."""
 
     texts: Sequence[str]
-    first: Ints
-    second: Ints
-    similarities: Floats
-    weights: Floats
+    first: Int64Array
+    second: Int64Array
+    similarities: Float64Array
+    weights: Float64Array
 
     def __len__(self) -> int:
         return len(self.first)
@@ -59,7 +56,7 @@ class Examples:
 class Siamese(Protocol):
     """What the rest needs of either kind."""
 
-    def encode(self, texts: Sequence[str]) -> Vectors:
+    def encode(self, texts: Sequence[str]) -> Float32Array:
         """Return float32 [n, d], L2-normalised."""
         ...
 
@@ -70,7 +67,7 @@ class RememberingEncoder:
     def __init__(self, encoder: Encoder) -> None:
         """Wrap an encoder."""
         self._encoder = encoder
-        self._known: dict[str, Vectors] = {}
+        self._known: dict[str, Float32Array] = {}
 
     @property
     def dim(self) -> int:
@@ -82,7 +79,7 @@ class RememberingEncoder:
         """The wrapped encoder's."""
         return self._encoder.fingerprint
 
-    def encode(self, texts: Sequence[str], *, batch_size: int = 16, progress: bool = False) -> Vectors:
+    def encode(self, texts: Sequence[str], *, batch_size: int = 16, progress: bool = False) -> Float32Array:
         """Return float32 [n, dim], L2-normalised, in the order of `texts`."""
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
         found = self._encoder.encode(new, batch_size=batch_size, progress=progress)
@@ -94,11 +91,11 @@ class RememberingEncoder:
 class FrozenSiamese:
     """v ↦ (v + shift)(I + map), L2-normalised, over the vectors of an encoder that does not change."""
 
-    def __init__(self, encoder: Encoder, shift: Vectors, deviation: Vectors) -> None:
+    def __init__(self, encoder: Encoder, shift: Float32Array, deviation: Float32Array) -> None:
         """`shift` is [d], `deviation` [d, d]; both zero leave the encoder as it is."""
         self.encoder, self.shift, self.deviation = encoder, shift, deviation
 
-    def encode(self, texts: Sequence[str]) -> Vectors:
+    def encode(self, texts: Sequence[str]) -> Float32Array:
         """Return float32 [n, d], L2-normalised."""
         moved = self.encoder.encode(texts, batch_size=16, progress=True) + self.shift
         mapped = moved + moved @ self.deviation
@@ -112,7 +109,7 @@ class TunedSiamese:
         """`max_length` is in tokens."""
         self.backbone, self.max_length, self._batch_size = backbone, max_length, batch_size
 
-    def encode(self, texts: Sequence[str]) -> Vectors:
+    def encode(self, texts: Sequence[str]) -> Float32Array:
         """Return float32 [n, d], L2-normalised; texts of like length go together."""
         import torch
 
@@ -135,7 +132,7 @@ class TunedSiamese:
         return normalize((states * mask).sum(1) / mask.sum(1).clamp(min=1), dim=-1)
 
 
-def cosines(siamese: Siamese, first: Sequence[str], second: Sequence[str]) -> Floats:
+def cosines(siamese: Siamese, first: Sequence[str], second: Sequence[str]) -> Float64Array:
     """Return the cosine of each pair, float64 [n]; every distinct text is encoded once."""
     texts = list(dict.fromkeys([*first, *second]))
     rows = {text: row for row, text in enumerate(texts)}

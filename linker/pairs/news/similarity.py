@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from indexes.dtypes import Float64Array, Int64Array
 from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
 from linker.errors import InputError
-from linker.evaluation.reading.fields import Floats, Ints
 from linker.pairs.news.articles import Article, NewsPair, scores_of, targets
 from linker.pairs.news.entities import GROUPS, entity_cosines, group_counts
-from linker.pairs.news.fusion import Fusion, fit_fusion
+from linker.pairs.news.fusion import FusionNetwork, fit_fusion
 from linker.pairs.news.overlap import KINDS, Overlap
 from linker.pairs.news.recognise import Recogniser
 from linker.pairs.news.siamese import (
@@ -30,7 +30,7 @@ from linker.pairs.news.siamese import (
 )
 from linker.pairs.news.similarity_config import Family, SimilarityConfig
 
-Columns = dict[str, Floats]  # name → [n]
+Columns = dict[str, Float64Array]  # name → [n]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Predictions:
     """Scores [n] from 1 (the same) to 4 of the pairs `ids`, and the features that they rest on."""
 
     ids: tuple[str, ...]
-    scores: Floats
+    scores: Float64Array
     columns: Columns
 
 
@@ -50,7 +50,7 @@ class NewsSimilarity:
     siamese: Siamese
     overlap: Overlap | None
     kinds: tuple[str, ...]
-    fusion: Fusion
+    fusion: FusionNetwork
     recogniser: Recogniser
 
     def columns(self, pairs: Sequence[NewsPair]) -> Columns:
@@ -174,7 +174,7 @@ def out_of_fold(
     return columns
 
 
-def split(count: int, folds: int, seed: int) -> list[Ints]:
+def split(count: int, folds: int, seed: int) -> list[Int64Array]:
     """Cut the rows 0 … count − 1, shuffled, into `folds` parts of nearly equal size, none of them empty."""
     order = np.random.default_rng(seed).permutation(count)
     return [np.sort(part) for part in np.array_split(order, min(folds, count))]
@@ -235,5 +235,5 @@ def encoder_columns(siamese: Siamese, pairs: Sequence[NewsPair], families: Seque
     return columns
 
 
-def _matrix(columns: Columns, names: Sequence[str]) -> Floats:
+def _matrix(columns: Columns, names: Sequence[str]) -> Float64Array:
     return np.column_stack([columns[name] for name in names])

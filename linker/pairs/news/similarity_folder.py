@@ -24,7 +24,7 @@ from linker.encoders.model_folder import (
 )
 from linker.encoders.weights import opened
 from linker.errors import InputError
-from linker.pairs.news.fusion import Fusion
+from linker.pairs.news.fusion import FusionNetwork
 from linker.pairs.news.overlap import Overlap
 from linker.pairs.news.recognise import Recogniser
 from linker.pairs.news.siamese import FrozenSiamese, Siamese, TunedSiamese
@@ -62,7 +62,7 @@ def load(
     kinds, fingerprint = _texts(settings.get("kinds"), folder / CONFIG), settings.get("encoder")
     tensors = _read(folder / WEIGHTS)
     try:
-        fusion = Fusion.of_tensors(_within(tensors, "fusion."), config.fusion.output)
+        fusion = FusionNetwork.of_tensors(_within(tensors, "fusion."), config.fusion.output)
         siamese = _siamese(folder, config, tensors, fingerprint, encoder)
         known = _within(tensors, "overlap.")
         overlap = Overlap(known["frequencies"].astype(np.int64), int(known["articles"][0])) if known else None

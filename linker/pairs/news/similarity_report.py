@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from indexes.dtypes import Float64Array
 from linker.errors import InputError
 from linker.evaluation.correlation import pearson, williams_from_scores
-from linker.evaluation.reading.fields import Floats
 from linker.files import read_lines
 from linker.pairs.news.articles import SAME, UNRELATED, NewsPair, targets
 from linker.pairs.news.similarity import Predictions
@@ -56,7 +56,9 @@ class Agreement:
                 "by_kind": self.by_kind, "williams": tests}  # fmt: skip
 
 
-def agree(pairs: Sequence[NewsPair], systems: Mapping[str, Floats], *, every: bool = False) -> Agreement:
+def agree(
+    pairs: Sequence[NewsPair], systems: Mapping[str, Float64Array], *, every: bool = False
+) -> Agreement:
     """Compare systems' similarities [n] with the pairs' scores; test the first against the others, or `every` two.
 
     Of two systems, the better comes first in a test. Raises InputError where there is no system.
@@ -98,7 +100,7 @@ def predictions_text(pairs: Sequence[NewsPair], predictions: Predictions) -> str
     return "".join(f"{line}\n" for line in lines)
 
 
-def read_predictions(path: Path, pairs: Sequence[NewsPair]) -> dict[str, Floats]:
+def read_predictions(path: Path, pairs: Sequence[NewsPair]) -> dict[str, Float64Array]:
     """Return each column of a file as similarities [n] in the pairs' order.
 
     Raises InputError naming the line that cannot be read, or a pair that has no prediction.
@@ -125,7 +127,7 @@ def read_predictions(path: Path, pairs: Sequence[NewsPair]) -> dict[str, Floats]
     return columns
 
 
-def systems_of(paths: Sequence[Path], pairs: Sequence[NewsPair]) -> dict[str, Floats]:
+def systems_of(paths: Sequence[Path], pairs: Sequence[NewsPair]) -> dict[str, Float64Array]:
     """Return what to compare: each file's score under its name, then the first file's features, if they vary."""
     read = {path: read_predictions(path, pairs) for path in paths}
     names = [path.stem for path in paths]
@@ -145,7 +147,7 @@ def _numbers(fields: Sequence[str], count: int, where: str) -> list[float]:
     return values
 
 
-def _pearson_within(values: Floats, gold: Floats, mask: Any) -> float:
+def _pearson_within(values: Float64Array, gold: Float64Array, mask: Any) -> float:
     return pearson(values[mask], gold[mask]) if mask.sum() >= FEWEST else math.nan
 
 

@@ -16,9 +16,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from indexes.dtypes import Float64Array
 from linker.pairs.backbone import Backbone
 from linker.pairs.sts.cross_config import CrossConfig
-from linker.pairs.sts.scorer import BATCH, Golds, GradeHead, PairScorer, Texts
+from linker.pairs.sts.scorer import BATCH, GradeHead, PairScorer, Texts
 
 Tokens = dict[str, Tensor]  # ids and masks [B, L]
 
@@ -112,7 +113,7 @@ class CrossEncoder(PairScorer):
         row = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         return self.backbone.tokens(list(row), None, self.config.max_length), [row[text] for text in texts]
 
-    def cosines(self, pairs: Sequence[Texts]) -> Golds:
+    def cosines(self, pairs: Sequence[Texts]) -> Float64Array:
         """Return the cosines [n] of the sentences read apart by the backbone, mean pooled."""
         distinct = sorted({text for pair in pairs for text in pair}, key=len)
         place = {text: row for row, text in enumerate(distinct)}

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from indexes.dtypes import Float64Array
 from linker.errors import LinkerError
 from linker.evaluation.correlation import mse, pearson, spearman
 from linker.pairs.data import TOP, Pair, golds
@@ -23,7 +24,6 @@ from linker.pairs.sts.cross_encoder import CrossEncoder
 from linker.pairs.sts.scorer import (
     BATCH,
     GRADES,
-    Golds,
     PairScorer,
     argmax_value,
     expected_value,
@@ -147,7 +147,7 @@ class _Trainer:
         return loss_of(logits, self.gold[list(rows)], self.config.loss)
 
 
-def loss_of(logits: Tensor, gold: Golds, loss: Loss) -> Tensor:
+def loss_of(logits: Tensor, gold: Float64Array, loss: Loss) -> Tensor:
     """Return the loss of logits [B, 6] against grades [B].
 
     Cross-entropy with the nearest grade, or split between two; the squared error of the expected grade; or both.
@@ -163,7 +163,7 @@ def loss_of(logits: Tensor, gold: Golds, loss: Loss) -> Tensor:
     return torch.stack(parts).sum()
 
 
-def fit_prior(encoder: PairScorer, pairs: Sequence[tuple[str, str]], gold: Golds) -> None:
+def fit_prior(encoder: PairScorer, pairs: Sequence[tuple[str, str]], gold: Float64Array) -> None:
     """Set a siamese model's prior to the least-squares line from the sentences' cosines to the grades."""
     cosines = encoder.cosines(pairs)
     design = np.stack([cosines, np.ones_like(cosines)], axis=1)

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from indexes.dtypes import Float64Array
 from linker.encoders.interface import Encoder
-from linker.pairs.sts.scorer import Golds, GradeHead, PairScorer, Texts
+from linker.pairs.sts.scorer import GradeHead, PairScorer, Texts
 
 
 class FrozenHead(nn.Module):
@@ -60,7 +61,7 @@ class FrozenScorer(PairScorer):
         logits: Tensor = self.module(*self._sides(pairs))
         return logits
 
-    def cosines(self, pairs: Sequence[Texts]) -> Golds:
+    def cosines(self, pairs: Sequence[Texts]) -> Float64Array:
         """Return the cosines [n] of the encoder's vectors."""
         u, v = self._sides(pairs)
         return np.asarray((u * v).sum(1).numpy(), np.float64)

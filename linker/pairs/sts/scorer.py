@@ -11,11 +11,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from indexes.dtypes import Float32Array, Float64Array
 from linker.pairs.data import TOP
 from linker.progress import bar
 
-Floats = npt.NDArray[np.float32]
-Golds = npt.NDArray[np.float64]
 Texts = tuple[str, str]
 GRADES = 6
 BATCH = 32
@@ -26,7 +25,7 @@ def hard_labels(gold: npt.ArrayLike) -> npt.NDArray[np.int64]:
     return np.clip(np.floor(np.asarray(gold, np.float64) + 0.5), 0, GRADES - 1).astype(np.int64)
 
 
-def soft_labels(gold: npt.ArrayLike) -> Floats:
+def soft_labels(gold: npt.ArrayLike) -> Float32Array:
     """Split each score [n] between its neighbouring grades, [n, 6], so that the expected grade is the score."""
     y = np.clip(np.asarray(gold, np.float64), 0, GRADES - 1)
     distance = np.abs(y[:, None] - np.arange(GRADES))
@@ -82,12 +81,12 @@ class PairScorer(abc.ABC):
         """Return the logits [B, 6] of one batch, with gradients where torch records them."""
 
     @abc.abstractmethod
-    def cosines(self, pairs: Sequence[Texts]) -> Golds:
+    def cosines(self, pairs: Sequence[Texts]) -> Float64Array:
         """Return the cosines [n] of the texts read apart."""
 
     def probabilities(
         self, pairs: Sequence[Texts], *, batch_size: int = BATCH, progress: bool = False
-    ) -> Floats:
+    ) -> Float32Array:
         """Return the distributions over the grades 0–5, float32 [n, 6], in the order of `pairs`."""
         found = np.zeros((len(pairs), GRADES), dtype=np.float32)
         order = np.argsort([len(a) + len(b) for a, b in pairs], kind="stable")  # alike lengths: less padding
@@ -101,6 +100,6 @@ class PairScorer(abc.ABC):
         self.module.train(training)
         return found
 
-    def score(self, pairs: Sequence[Texts]) -> Floats:
+    def score(self, pairs: Sequence[Texts]) -> Float32Array:
         """Return each pair's expected similarity from 0 to 1, float32 [n]: the `Reranker` protocol."""
         return expected_value(self.probabilities(pairs)).astype(np.float32)

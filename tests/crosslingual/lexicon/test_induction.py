@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from linker.crosslingual.lexicon.induction import Pairs, compete, g_squared, induce, threshold
+from linker.crosslingual.lexicon.induction import WordPairs, compete, g_squared, induce, threshold
 from tests.crosslingual.synthetic import twin, word
 
 
@@ -20,7 +20,7 @@ def test_g_squared_of_a_worked_table() -> None:
 
 
 def test_competition_takes_the_strongest_first() -> None:
-    pairs = Pairs(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.array([9.0, 8.0, 7.0, 1.0]))
+    pairs = WordPairs(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.array([9.0, 8.0, 7.0, 1.0]))
     kept = compete(pairs, most=1)
     assert list(zip(kept.source.tolist(), kept.target.tolist(), strict=True)) == [(0, 0), (1, 1)]
     assert len(compete(pairs, most=2).source) == 4

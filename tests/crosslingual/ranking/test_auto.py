@@ -13,7 +13,7 @@ from linker.crosslingual.pages.languages import language
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.auto import solve
 from linker.crosslingual.ranking.evidence import AllEvidence, overlapping
-from linker.crosslingual.task import Links, Options, Task
+from linker.crosslingual.task import LinkingResult, Options, Task
 from linker.errors import InputError
 from tests.crosslingual.synthetic import Twin, twin
 
@@ -28,7 +28,7 @@ def task(corpus: Twin, known: int = 0, dictionary: bool = False, options: Option
     return Task(corpus.source, corpus.target, words, corpus.links[:known], options=options or Options())
 
 
-def right(corpus: Twin, links: Links, known: int) -> float:
+def right(corpus: Twin, links: LinkingResult, known: int) -> float:
     """Share of the unknown pages whose first target is the right one."""
     gold = dict(corpus.links.tolist())
     rows = range(known, len(corpus.source))
@@ -36,34 +36,34 @@ def right(corpus: Twin, links: Links, known: int) -> float:
 
 
 @pytest.fixture(scope="module")
-def from_links(corpus: Twin) -> Links:
+def from_links(corpus: Twin) -> LinkingResult:
     return link(task(corpus, known=100, options=Options(explain=True)), "auto")
 
 
-def test_links_alone_are_enough(corpus: Twin, from_links: Links) -> None:
+def test_links_alone_are_enough(corpus: Twin, from_links: LinkingResult) -> None:
     assert right(corpus, from_links, 100) > 0.9
     assert from_links.metadata["learned_word_pairs"] > 20
     assert from_links.metadata["transductive"] is False
 
 
-def test_known_pages_get_no_answer_and_known_targets_are_out(corpus: Twin, from_links: Links) -> None:
+def test_known_pages_get_no_answer_and_known_targets_are_out(corpus: Twin, from_links: LinkingResult) -> None:
     targets = from_links.candidates.targets
     assert (targets[:100] == -1).all()
     assert not np.isin(targets[100:], corpus.links[:100, 1]).any()
 
 
-def test_scores_are_probabilities_that_fall(from_links: Links) -> None:
+def test_scores_are_probabilities_that_fall(from_links: LinkingResult) -> None:
     scores = from_links.candidates.scores[100:]
     assert ((scores[:, 0] > 0) & (scores[:, 0] <= 1)).all()
     assert (np.diff(scores[:, :5], axis=1) < 0).all()
 
 
-def test_no_target_is_first_twice(from_links: Links) -> None:
+def test_no_target_is_first_twice(from_links: LinkingResult) -> None:
     first = from_links.candidates.targets[100:, 0]
     assert len(set(first.tolist())) == len(first)
 
 
-def test_explanations_name_true_word_pairs(corpus: Twin, from_links: Links) -> None:
+def test_explanations_name_true_word_pairs(corpus: Twin, from_links: LinkingResult) -> None:
     records = list(from_links.explanations or ())
     assert len(records) == 50
     pairs = set(corpus.dictionary)
@@ -73,7 +73,7 @@ def test_explanations_name_true_word_pairs(corpus: Twin, from_links: Links) -> N
     assert all(0 <= r["probability"] <= 1 and 0 <= r["no_link_probability"] <= 1 for r in records)
 
 
-def test_the_order_of_input_decides_nothing(corpus: Twin, from_links: Links) -> None:
+def test_the_order_of_input_decides_nothing(corpus: Twin, from_links: LinkingResult) -> None:
     place = np.random.default_rng(8).permutation(len(corpus.target))
     shuffled = Pages(
         tuple(corpus.target.ids[i] for i in place),

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from indexes.dtypes import Float32Array
 from linker.crosslingual.scoring.candidates import (
     Candidates,
     Neighbours,
     Progress,
-    Scores,
     hashes,
     nearest,
     rank,
@@ -114,7 +114,7 @@ def test_scores_of_single_pairs(scores: np.ndarray) -> None:
 class Failing(Given):
     """Breaks off at a block."""
 
-    def block(self, begin: int, end: int) -> Scores:
+    def block(self, begin: int, end: int) -> Float32Array:
         if begin >= 6:
             raise KeyboardInterrupt
         return super().block(begin, end)
@@ -138,7 +138,7 @@ def test_an_interrupted_pass_goes_on_and_ends_alike(tmp_path: Path) -> None:
     asked: list[int] = []
 
     class Watched(Given):
-        def block(self, begin: int, end: int) -> Scores:
+        def block(self, begin: int, end: int) -> Float32Array:
             asked.append(begin)
             return super().block(begin, end)
 

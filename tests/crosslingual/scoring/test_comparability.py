@@ -9,7 +9,7 @@ from scipy.sparse import csr_array, random_array
 from linker.crosslingual.lexicon.lexicon import Lexicon, from_pairs, identical
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.scoring.comparability import comparability, translated_cosine
-from linker.crosslingual.scoring.split_product import Product
+from linker.crosslingual.scoring.split_product import SplitProduct
 from tests.crosslingual.tiny import numbered, slow_idf, slow_m
 
 PAIRS = [
@@ -73,7 +73,7 @@ def test_split_product_is_the_product_wherever_it_is_split(seed: int, share: flo
     left = csr_array(random_array((7, 30), density=0.3, rng=rng, dtype=np.float32))
     right = csr_array(random_array((9, 30), density=0.3, rng=rng, dtype=np.float32))
     whole = (left @ right.T).toarray()
-    product = Product.of(left, right, share)
+    product = SplitProduct.of(left, right, share)
     assert product.shape == (7, 9)
     assert np.allclose(product.block(2, 6), whole[2:6], atol=1e-6)
 

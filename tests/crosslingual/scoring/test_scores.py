@@ -39,7 +39,7 @@ def bridge(x: Terms, y: Terms) -> sp.csr_array:
     return sp.csr_array(matrix)
 
 
-def everything(score: scores.Product) -> np.ndarray:
+def everything(score: scores.WeightedProduct) -> np.ndarray:
     return np.vstack([score.block(0, 3), score.block(3, score.shape[0])])
 
 

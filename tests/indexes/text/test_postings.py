@@ -18,7 +18,7 @@ from indexes.interface import DamagedError, Filter
 from indexes.text import postings, scoring
 from indexes.text.analysis import BIGRAMS, Analysis
 from indexes.text.bm25 import Bm25Index
-from indexes.text.postings import BLOCK, LENGTHS, Segment
+from indexes.text.postings import BLOCK, LENGTHS, PostingsSegment
 from indexes.text.vocabulary import ASCII, SEPARATED, QueryTerms, Vocabulary, term_hash
 
 compiled = pytest.mark.skipif(native.load_postings() is None, reason=native.postings_status())
@@ -26,12 +26,12 @@ HASHES = np.array([term_hash(f"t{n}") for n in range(12)], dtype=np.uint64)
 CORPUS = st.lists(st.lists(st.integers(0, 11), max_size=30), min_size=1, max_size=30)
 
 
-def segment_of(texts: list[list[int]], first: int = 0) -> Segment:
+def segment_of(texts: list[list[int]], first: int = 0) -> PostingsSegment:
     tokens = np.array([t for text in texts for t in text], dtype=np.int32)
     return postings.from_tokens(first, tokens, np.array([len(t) for t in texts], dtype=np.int64), HASHES)
 
 
-def content(segment: Segment) -> dict[int, list[tuple[int, int]]]:
+def content(segment: PostingsSegment) -> dict[int, list[tuple[int, int]]]:
     """Return each term's rows and counts."""
     return {
         int(term): list(zip(segment.rows[a:b].tolist(), segment.counts[a:b].tolist(), strict=True))
@@ -116,10 +116,10 @@ def test_wrong_rows_in_a_file_do_not_leave_the_arrays(tmp_path: Path) -> None:
     segment = segment_of([[1, 1, 2], [2], [3] * 500])
     rows = np.random.default_rng(0).integers(0, 2**32, len(segment.rows), dtype=np.uint32)
     for wrong in (rows, rows % 4096, np.full_like(rows, 2**32 - 1), rows[::-1].copy()):
-        damaged = Segment(
+        damaged = PostingsSegment(
             0, 3, segment.tokens, segment.terms, segment.starts, wrong, segment.counts, segment.lengths
         )
-        found, _ = scoring.Scorer([damaged]).best([{int(h): 1 for h in HASHES}], 3)
+        found, _ = scoring.Bm25Scorer([damaged]).best([{int(h): 1 for h in HASHES}], 3)
         assert found.max() < 3
 
 
@@ -151,7 +151,7 @@ def ranked(texts: list[list[int]], query: dict[int, int], k: int) -> list[tuple[
 def test_scores_are_bm25s(way: str) -> None:
     rng = np.random.default_rng(3)
     texts = [rng.integers(0, 12, rng.integers(0, 30)).tolist() for _ in range(200)]
-    scorer = scoring.Scorer([segment_of(texts[:90]), segment_of(texts[90:], 90)])
+    scorer = scoring.Bm25Scorer([segment_of(texts[:90]), segment_of(texts[90:], 90)])
     queries = [{1: 1}, {2: 1, 3: 4, 11: 1}, {n: n + 1 for n in range(12)}, {}]
     rows, scores = scorer.best([{int(HASHES[t]): n for t, n in q.items()} for q in queries], 250)
     for query, found, values in zip(queries, rows, scores, strict=True):
@@ -175,15 +175,15 @@ def test_compiled_and_numpy_agree_to_the_last_bit(data: st.DataObject) -> None:
     k = data.draw(st.integers(1, 50))
     mask = np.random.default_rng(data.draw(st.integers(0, 99))).random(len(far)) < 0.7
     allowed = data.draw(st.sampled_from([None, mask]))
-    fast = scoring.Scorer(segments).best(queries, k, allowed)
+    fast = scoring.Bm25Scorer(segments).best(queries, k, allowed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(native, "load_postings", lambda: None)
-        slow = scoring.Scorer(segments).best(queries, k, allowed)
+        slow = scoring.Bm25Scorer(segments).best(queries, k, allowed)
     assert [a.tobytes() for a in fast] == [b.tobytes() for b in slow]
 
 
 def test_many_queries_go_in_parts(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    scorer = scoring.Scorer([segment_of([[1], [2], [1, 2]])])
+    scorer = scoring.Bm25Scorer([segment_of([[1], [2], [1, 2]])])
     queries = [{int(HASHES[1 + n % 2]): 1} for n in range(11)]
     whole = scorer.best(queries, 2)
     monkeypatch.setattr(scoring, "KEYS", 4)
@@ -310,7 +310,7 @@ def test_scores_are_exact_however_long_and_lopsided_a_query(way: str, query: dic
     texts = [rng.integers(0 if n == 0 else 1, 2000, 20).tolist() for n in range(300)]
     tokens = np.array([t for text in texts for t in text], dtype=np.int32)
     segment = postings.from_tokens(0, tokens, np.full(300, 20), hashes)
-    rows, scores = scoring.Scorer([segment]).best([{int(hashes[t]): n for t, n in query.items()}], 300)
+    rows, scores = scoring.Bm25Scorer([segment]).best([{int(hashes[t]): n for t, n in query.items()}], 300)
     expected = dict(ranked(texts, query, 300))
     found = rows[0][rows[0] >= 0].tolist()
     assert set(found) == set(expected)

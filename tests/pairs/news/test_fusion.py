@@ -11,7 +11,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.neural_network import MLPRegressor
 
 from linker.pairs.news import overlap
-from linker.pairs.news.fusion import Fusion, FusionConfig, fit_fusion
+from linker.pairs.news.fusion import FusionConfig, FusionNetwork, fit_fusion
 from linker.pairs.news.overlap import Overlap, tokens
 
 FIRST = ["Ships left the port of London at 10:30 with 1,200 tons", "Nothing in common", "no numbers"]
@@ -77,7 +77,7 @@ def test_it_learns_and_members_are_averaged(output: str) -> None:
     assert np.corrcoef(fusion.predict(features), gold)[0, 1] > 0.99
     assert fusion.hidden.shape == (3, 5, 32)
     parts = [
-        Fusion.of_tensors(
+        FusionNetwork.of_tensors(
             {
                 name: array if name in ("mean", "scale") else array[[m]]
                 for name, array in fusion.tensors().items()
@@ -90,14 +90,14 @@ def test_it_learns_and_members_are_averaged(output: str) -> None:
     mean = np.mean([part.predict(features) for part in parts], axis=0)
     assert inside.sum() > 60
     assert fusion.predict(features)[inside] == pytest.approx(mean[inside], abs=0.02)
-    again = Fusion.of_tensors(fusion.tensors(), output)
+    again = FusionNetwork.of_tensors(fusion.tensors(), output)
     assert again.predict(features).tolist() == fusion.predict(features).tolist()
 
 
 def test_the_worked_forward_pass() -> None:
     """One feature 3 with mean 1, scale 2 → 1; hidden logistic(1·ln 3) = .75; out .75·2 − 1 = .5."""
     one = np.array
-    fusion = Fusion(
+    fusion = FusionNetwork(
         one([1.0]), one([2.0]), one([[[math.log(3)]]]), one([[0.0]]), one([[2.0]]), one([-1.0]), "linear"
     )
     assert fusion.predict(one([[3.0]])) == pytest.approx([0.5])
