@@ -101,9 +101,9 @@ def ours(kind: str, vectors: Matrix, queries: Matrix) -> dict[str, Any]:
     start = time.process_time()
     index.build()
     found: dict[str, Any] = {"build_cpu_s": time.process_time() - start}
-    proposer = index.proposer
-    assert proposer is not None
-    default = dict(proposer.settings)
+    generator = index.generator
+    assert generator is not None
+    default = dict(generator.settings)
     curve = measure(index, queries, K)
     points = [p for p in curve.points if all(default[n] == v for n, v in p.settings.items())]
     return (

@@ -30,8 +30,8 @@ from benchmarks.support import direct
 from benchmarks.support.common import RESULTS, record, shared_data
 from benchmarks.support.passages import SEED, statements
 from indexes.elastic.client import ElasticSettings
+from indexes.elastic.retrievers import ElasticText
 from indexes.elastic.server_index import ElasticStore, new_name
-from indexes.elastic.sides import ElasticText
 from indexes.text.analysis import Analysis
 from indexes.text.bm25 import Bm25Index
 from tests import elastic_server

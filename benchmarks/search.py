@@ -56,8 +56,8 @@ def pairs(work: Path, data: Data, queries: list[str], vectors: Matrix) -> dict[s
     text = open_text(data.sentences, work / "text-sentences")
     exact = direct.DirectVectors(direct.flat(data.vectors), ids)
     side: Any = graph.collection.hybrid.vectors  # what proposes is FAISS's own graph
-    proposer = side._proposer
-    approximate = direct.DirectVectors(proposer._index, graph.collection.rows.ids)
+    generator = side._generator
+    approximate = direct.DirectVectors(generator._index, graph.collection.rows.ids)
     return {
         "bm25, articles": (
             lambda t, v, k: articles.search(t, k, mode="bm25"),

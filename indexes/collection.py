@@ -115,10 +115,10 @@ class Collection:
         return Bm25Index.open(folder, self.rows, language) if folder else Bm25Index(language)
 
     def _open_on_server(self) -> tuple[RowSearch, RowSearch | None]:
-        from indexes.elastic.stored import open_sides, vector_kind
+        from indexes.elastic.stored import open_retrievers, vector_kind
 
         try:
-            return open_sides(self.manifest, self.rows)
+            return open_retrievers(self.manifest, self.rows)
         except BackendUnavailableError as error:
             side = Unavailable(error)
             return side, side if vector_kind(self.manifest)[0] else None

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from indexes import sides as text_writer
+from indexes import text_backend
 from indexes.arrays import normalised
 from indexes.collection import open_vectors
 from indexes.disk import faults, writing
@@ -38,7 +38,7 @@ class Writer:
         self.directory, self.manifest = directory, manifest
         generations.sweep(directory, manifest)
         self.rows = read_rows(directory, manifest, DocumentStore(directory, manifest.segments))
-        self._text = text_writer.resume(directory, manifest, self.rows)
+        self._text = text_backend.resume(directory, manifest, self.rows)
         self._clear()
 
     def _clear(self) -> None:

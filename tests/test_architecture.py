@@ -16,7 +16,7 @@ ROOMS = (
     "indexes/errors", "indexes/interface", "indexes/arrays", "indexes/native", "indexes/kinds", "indexes/rows",
     "indexes/fusion", "indexes/hybrid", "indexes/disk", "indexes/text", "indexes/vectors", "indexes/store",
     "indexes/elastic", "indexes/collection",
-    "indexes/sides", "indexes/writer", "indexes/dropping",
+    "indexes/text_backend", "indexes/writer", "indexes/dropping",
     "linker/errors", "linker/printable", "linker/files", "linker/lines", "linker/config", "linker/progress",
     "linker/evaluation/reading", "linker/evaluation", "linker/evaluation/all_pairs",
     "linker/corpora", "linker/tokens", "linker/encoders", "linker/training",

@@ -21,8 +21,8 @@ from indexes.disk.writing import FileRecord
 from indexes.elastic.breaker import Breaker
 from indexes.elastic.client import ElasticSettings, remember
 from indexes.elastic.mapping import FORMAT, meta_terms, stored_vectors
+from indexes.elastic.retrievers import ElasticText, ElasticVectors
 from indexes.elastic.server_index import ElasticStore
-from indexes.elastic.sides import ElasticText, ElasticVectors
 from indexes.interface import BackendUnavailableError, IndexesError, RowSearch
 from indexes.kinds import KINDS, on_server
 from indexes.rows import Rows
@@ -48,7 +48,7 @@ def outdated(store: ElasticStore, manifest: Manifest) -> str:
     return f"{store.settings.index} was made by an earlier version: fill it anew with `linker index rebuild`"
 
 
-def open_sides(manifest: Manifest, rows: Rows) -> tuple[RowSearch, RowSearch | None]:
+def open_retrievers(manifest: Manifest, rows: Rows) -> tuple[RowSearch, RowSearch | None]:
     """Return the text side and, if the vectors are there too, the dense side; nothing is sent yet."""
     store = ElasticStore(ElasticSettings.from_json(manifest.elastic))
     dim, kind = vector_kind(manifest)

@@ -28,7 +28,7 @@ class CandidateGenerator(Protocol):
         """Return about how many vector comparisons a query costs, when `rows` rows are indexed."""
         ...
 
-    def propose(self, queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
+    def generate(self, queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
         """Return likely rows [n_queries, fetch or more], filled with −1; only rows that `mask` allows."""
         ...
 

@@ -84,8 +84,8 @@ class FaissIndex:
         self._scan: ExactScan | None = None
         self._asked = 0
         self._rows = Rows()
-        self._proposer: CandidateGenerator | None = None
-        self._proposed = 0  # rows the proposer has taken in
+        self._generator: CandidateGenerator | None = None
+        self._covered = 0  # rows the generator has taken in
         self._exact_below = exact_below or (AUTO_EXACT if kind == AUTO else EXACT_BELOW)
         self._settings = settings or {}
         self._lock = threading.Lock()
@@ -128,37 +128,37 @@ class FaissIndex:
         """Train, and take in what was added since; searches do this by themselves when it is due."""
         with self._lock:
             total = self._flat.ntotal
-            if self.kind == "flat" or total < self._exact_below or total == self._proposed:
+            if self.kind == "flat" or total < self._exact_below or total == self._covered:
                 return
-            proposer = self._proposer or self._new(kind_by_size(total) if self.kind == AUTO else self.kind)
-            if isinstance(proposer, Hnsw):  # FAISS writes the rows onto themselves as it links them
+            generator = self._generator or self._new(kind_by_size(total) if self.kind == AUTO else self.kind)
+            if isinstance(generator, Hnsw):  # FAISS writes the rows onto themselves as it links them
                 own(self._flat)
-            proposer.extend(self._flat, self.vectors)
-            self._proposer, self._proposed = proposer, total
+            generator.extend(self._flat, self.vectors)
+            self._generator, self._covered = generator, total
 
     def _new(self, kind: str) -> CandidateGenerator:
-        proposer = GENERATORS[kind]()
-        proposer.settings |= {name: v for name, v in self._settings.items() if name in proposer.settings}
-        return proposer
+        generator = GENERATORS[kind]()
+        generator.settings |= {name: v for name, v in self._settings.items() if name in generator.settings}
+        return generator
 
     @property
-    def proposer(self) -> CandidateGenerator | None:
+    def generator(self) -> CandidateGenerator | None:
         """What proposes rows, built when it was due; None where every search is exact. Its settings may be changed."""
         self.build()
-        return self._proposer
+        return self._generator
 
     def save_graph(self, path: Path) -> FileRecord | None:
         """Write what took long to build, without the vectors, durably; return its record, if there was anything."""
         self.build()
-        return self._proposer.save(path) if self._proposer else None
+        return self._generator.save(path) if self._generator else None
 
     def load_graph(self, path: Path) -> None:
         """Read what `save_graph` wrote, after `restore`; it may lack the last rows. Raises DamagedError."""
         if self.kind == "flat":
             raise IndexesError(f"{path}: a flat index has no graph to load")
-        proposer = self._new(kind_of(path) if self.kind == AUTO else self.kind)
-        self._proposed = proposer.load(path, self._flat)
-        self._proposer = proposer
+        generator = self._new(kind_of(path) if self.kind == AUTO else self.kind)
+        self._covered = generator.load(path, self._flat)
+        self._generator = generator
 
     def search(self, vectors: Matrix, k: int, where: Filter | None = None) -> list[Hits]:
         """Return the best min(k, matching) documents of each query; equal scores come in row order."""
@@ -178,7 +178,7 @@ class FaissIndex:
         if not found or not len(queries):
             return padding(len(queries), k)
         self.build()
-        if self._proposal_pays(found, allowed):
+        if self._generating_pays(found, allowed):
             rows, scores = self._approximate(queries, found, mask)
         else:
             rows, scores = self._exact(queries, found, mask)
@@ -188,16 +188,16 @@ class FaissIndex:
         all_rows[:, :found], all_scores[:, :found] = rows, scores
         return all_rows, all_scores
 
-    def _proposal_pays(self, k: int, allowed: int) -> bool:
+    def _generating_pays(self, k: int, allowed: int) -> bool:
         """Compare the allowed rows with what a search costs, which grows as fewer rows are allowed."""
-        if self._proposer is None:
+        if self._generator is None:
             return False
         total: int = self._flat.ntotal
-        return allowed * allowed > self._proposer.cost(with_reserve(k), total) * total
+        return allowed * allowed > self._generator.cost(with_reserve(k), total) * total
 
     def _approximate(self, queries: Matrix, k: int, mask: Mask | None) -> tuple[RowArray, ScoreArray]:
-        assert self._proposer is not None
-        rows = self._proposer.propose(queries, with_reserve(k), mask)
+        assert self._generator is not None
+        rows = self._generator.generate(queries, with_reserve(k), mask)
         rows, scores = best(rows, exact_scores(self.vectors, queries, rows), k)
         short = np.flatnonzero(rows[:, -1] < 0)
         if len(short):

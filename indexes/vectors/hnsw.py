@@ -80,7 +80,7 @@ class Hnsw:
     def _width(self, fetch: int) -> int:
         return max(int(self.settings["ef"]), 2 * fetch)
 
-    def propose(self, queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
+    def generate(self, queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
         """Walk the graph, the wider the fewer rows are allowed: forbidden ones are passed, not returned."""
         faiss = load_faiss()
         ef = self._width(fetch)

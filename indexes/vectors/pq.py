@@ -95,7 +95,7 @@ class IvfPq:
     def _fetched(self, fetch: int) -> int:
         return int(self.settings["refine"] * fetch) + 64
 
-    def propose(self, queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
+    def generate(self, queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
         """Return several times as many rows as wanted, since codes order them only roughly."""
         faiss = load_faiss()
         total, cells = self._index.ntotal, self._index.nlist
@@ -165,7 +165,7 @@ class PqScan:
     def _fetched(self, fetch: int) -> int:
         return int(self.settings["refine"] * fetch) + 64
 
-    def propose(self, queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
+    def generate(self, queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
         """Return several times as many rows as wanted; with a mask, as many more as it forbids (no selector here)."""
         total = self._index.ntotal
         wanted = self._fetched(fetch)

@@ -49,21 +49,21 @@ def measure(index: FaissIndex, queries: Matrix, k: int, own: RowArray | None = N
 
     Raises IndexesError where the index has nothing to tune. The index's settings stay as they were.
     """
-    proposer = index.proposer
-    if proposer is None:
+    generator = index.generator
+    if generator is None:
         raise IndexesError(
             "the index searches exactly (flat, or too few documents to be worth approximating): nothing to tune"
         )
     fetch = min(k + (own is not None), len(index))
     truth = _without(index.search_exactly(queries, fetch)[0], own, k)
-    before, points = dict(proposer.settings), []
+    before, points = dict(generator.settings), []
     try:
-        for settings in proposer.GRID:
-            proposer.settings |= settings
+        for settings in generator.GRID:
+            generator.settings |= settings
             found = _without(index.search_rows(queries, fetch)[0], own, k)
             points.append(Point(settings, _share(found, truth), _cost(index, queries, k)))
     finally:
-        proposer.settings |= before
+        generator.settings |= before
     start = time.process_time()
     for query in queries[:TIMED, None]:
         index.search_exactly(query, fetch)

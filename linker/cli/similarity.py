@@ -290,8 +290,8 @@ def _text_index(elastic: str | None) -> Iterator[TextIndex]:
         index.close()
         return
     from indexes.elastic.client import ElasticSettings
+    from indexes.elastic.retrievers import ElasticText
     from indexes.elastic.server_index import ElasticStore, new_name
-    from indexes.elastic.sides import ElasticText
 
     store = ElasticStore(ElasticSettings((elastic,), new_name("linker-sample")))
     store.create()

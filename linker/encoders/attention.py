@@ -12,20 +12,20 @@ from torch import Tensor
 from linker.encoders.star import StarTransformer
 from linker.encoders.text import TextEncoder, padded
 
-Tap = Callable[[str, Tensor, Tensor], Tensor]
+Hook = Callable[[str, Tensor, Tensor], Tensor]
 
 
 @contextmanager
-def tapped(module: StarTransformer, tap: Tap) -> Iterator[None]:
-    """Let `tap(name, weights, inside)` see, and replace, the weights of every attention; shapes are at `_Attention`."""
+def hooked(module: StarTransformer, hook: Hook) -> Iterator[None]:
+    """Let `hook(name, weights, inside)` see and replace the weights of every attention; shapes: `_Attention`."""
     attentions = module.attentions()
     try:
         for name, attention in attentions.items():
-            attention.tap = partial(tap, name)
+            attention.hook = partial(hook, name)
         yield
     finally:
         for attention in attentions.values():
-            attention.tap = None
+            attention.hook = None
 
 
 def sparsity(encoder: TextEncoder, ids: Sequence[Sequence[int]]) -> dict[str, list[float]]:
@@ -50,7 +50,7 @@ def sparsity(encoder: TextEncoder, ids: Sequence[Sequence[int]]) -> dict[str, li
     was_training = module.training
     module.eval()
     try:
-        with torch.inference_mode(), tapped(module, count):
+        with torch.inference_mode(), hooked(module, count):
             for text in filter(len, ids):
                 module(*(x.to(device) for x in padded([text])))  # alone: no padding to leave out
     finally:

@@ -217,7 +217,7 @@ def _forward(module: StarTransformer, ids: Sequence[int]) -> tuple[Float64Array,
     import torch
     from torch import Tensor
 
-    from linker.encoders.attention import tapped
+    from linker.encoders.attention import hooked
     from linker.encoders.text import padded
 
     seen: Seen = {}
@@ -237,7 +237,7 @@ def _forward(module: StarTransformer, ids: Sequence[int]) -> tuple[Float64Array,
     device = next(module.parameters()).device
     hook = module.embedding.register_forward_hook(catch)
     try:
-        with torch.enable_grad(), tapped(module, hold):
+        with torch.enable_grad(), hooked(module, hold):
             length = module(*(x.to(device) for x in padded([ids])))[0].norm()
             (gradient,) = torch.autograd.grad(length, words[0])
     finally:

@@ -74,14 +74,14 @@ class _Layer(nn.Module):
 class _Attention(nn.Module):
     """Projections and one α a head. Keys need no bias: entmax does not see what all scores share.
 
-    `tap`, when set, is given the weights and which places count (a broadcastable mask) and returns the weights to use:
+    `hook`, when set, is given the weights and which places count (a broadcastable mask) and returns the weights to use:
     the ring's are [places, B, L, h], the places being −c … c, the relay and, if it is one, the own word vector; the
     relay's are [B, 1 + L, h], itself first. `linker.encoders.explain` looks through it.
     """
 
     def __init__(self, config: StarConfig, head_dim: int | None = None) -> None:
         super().__init__()
-        self.tap: Callable[[Tensor, Tensor], Tensor] | None = None
+        self.hook: Callable[[Tensor, Tensor], Tensor] | None = None
         self.heads, self.head_dim, self.window = config.heads, head_dim or config.head_dim, config.window
         self.pre_norm = config.pre_norm
         inner = self.heads * self.head_dim
@@ -103,7 +103,7 @@ class _Attention(nn.Module):
     def _weights(self, scores: Tensor, dim: int, inside: Tensor) -> Tensor:
         """Turn scores [..., h, L] into weights [..., L, h]; with h last, loops would be as short as there are heads."""
         weights = entmax(scores, self.alpha[:, None], dim, inside).mT
-        return weights if self.tap is None else self.tap(weights, inside.mT)
+        return weights if self.hook is None else self.hook(weights, inside.mT)
 
     def _seen(self, x: Tensor) -> Tensor:
         """Return what queries and keys are made from."""

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from indexes.elastic.client import ElasticSettings
+from indexes.elastic.retrievers import ElasticText
 from indexes.elastic.server_index import ElasticStore, new_name
-from indexes.elastic.sides import ElasticText
 from indexes.interface import (
     BadIdError,
     DuplicateIdError,

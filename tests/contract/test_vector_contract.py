@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from indexes.elastic.client import ElasticSettings
+from indexes.elastic.retrievers import ElasticVectors
 from indexes.elastic.server_index import ElasticStore, new_name
-from indexes.elastic.sides import ElasticVectors
 from indexes.interface import (
     BadIdError,
     BadVectorError,

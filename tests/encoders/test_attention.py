@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from linker.encoders.attention import sparsity, tapped
+from linker.encoders.attention import hooked, sparsity
 from linker.encoders.configs import BagConfig, StarConfig
 from linker.encoders.star import StarTransformer
 from linker.encoders.text import TextEncoder, padded
@@ -49,7 +49,7 @@ def record(module: StarTransformer, ids: list[list[int]]) -> dict[str, tuple[Ten
         seen[name] = weights, inside
         return weights
 
-    with torch.no_grad(), tapped(module, keep):
+    with torch.no_grad(), hooked(module, keep):
         module(*padded(ids))
     return seen
 
@@ -65,12 +65,12 @@ def test_recorded_weights_reproduce_the_embedding(name: str) -> None:
             if any(part in parameter_name for part in ("query", "key", "raw_alpha")):
                 parameter.add_(torch.randn_like(parameter))
         scrambled = module(*padded(IDS))
-        with tapped(module, lambda name, weights, inside: seen[name][0]):
+        with hooked(module, lambda name, weights, inside: seen[name][0]):
             replayed = module(*padded(IDS))
         again = module(*padded(IDS))
     assert (scrambled - expected).abs().max() > 1e-3
     assert torch.equal(replayed, expected)
-    assert torch.equal(again, scrambled)  # the tap is gone
+    assert torch.equal(again, scrambled)  # the hook is gone
     assert list(seen) == list(module.alphas())
 
 
@@ -118,8 +118,8 @@ def test_an_error_in_the_model_leaves_no_tap_behind() -> None:
     module = star(SMALL)
     with (
         pytest.raises(IndexError),
-        tapped(module, lambda name, weights, inside: weights),
+        hooked(module, lambda name, weights, inside: weights),
         torch.no_grad(),
     ):
         module(torch.tensor([[99]]), torch.ones(1, 1, dtype=torch.bool))
-    assert all(attention.tap is None for attention in module.attentions().values())
+    assert all(attention.hook is None for attention in module.attentions().values())

@@ -15,7 +15,7 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 from linker.encoders import folder as folders
-from linker.encoders.attention import tapped
+from linker.encoders.attention import hooked
 from linker.encoders.configs import BagConfig, StarConfig
 from linker.encoders.explain import Attention, explain
 from linker.encoders.star import StarTransformer
@@ -56,7 +56,7 @@ def test_the_weights_shown_bring_the_cosine_back(max_weight: float | None) -> No
     vectors = []
     for text, part in zip((A, B), found.texts, strict=True):
         held = {attention.name: original(attention) for attention in part.attentions}
-        with tapped(model.module, lambda name, weights, inside, held=held: held[name]):  # type: ignore[misc]  # bound early
+        with hooked(model.module, lambda name, weights, inside, held=held: held[name]):  # type: ignore[misc]  # bound early
             vectors.append(model.encode([text])[0])
     assert float(np.dot(*vectors)) == pytest.approx(found.cosine, abs=1e-5)
     assert abs(float(np.dot(*model.encode([A, B]))) - found.cosine) > 1e-3
@@ -110,7 +110,7 @@ def test_shares_are_the_parts_of_the_embedding() -> None:
                 return output * keep
 
             hook = module.embedding.register_forward_hook(only)
-            with tapped(module, lambda name, weights, inside: held[name]):
+            with hooked(module, lambda name, weights, inside: held[name]):
                 shares.append(float(module(ids, mask)[0] @ whole / whole.square().sum()))
             hook.remove()
     assert part.shares == pytest.approx(shares, abs=1e-5)
@@ -147,7 +147,7 @@ def test_explaining_leaves_the_model_as_it_was() -> None:
     assert module.training
     assert model.fingerprint == before
     assert all(p.grad is None for p in module.parameters())
-    assert all(attention.tap is None for attention in module.attentions().values())
+    assert all(attention.hook is None for attention in module.attentions().values())
     assert not module.embedding._forward_hooks
 
 

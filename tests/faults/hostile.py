@@ -283,25 +283,25 @@ def graph_cases(folder: Path, seed: int) -> Iterator[Case]:
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     known, path = 1400, folder / "graph"
     sound = {}
-    for kind, proposer_kind in GENERATORS.items():
+    for kind, generator_class in GENERATORS.items():
         flat = load_faiss().IndexFlatIP(16)
         flat.add(vectors[:known])
-        proposer = proposer_kind()
-        proposer.extend(flat, vectors[:known])
-        proposer.save(path)
+        generator = generator_class()
+        generator.extend(flat, vectors[:known])
+        generator.save(path)
         sound[kind] = path.read_bytes()
 
     def attempt(kind: str, data: bytes) -> None:
         path.write_bytes(data)
         flat = load_faiss().IndexFlatIP(16)
         flat.add(vectors)
-        proposer = GENERATORS[kind]()
-        assert 0 < proposer.load(path, flat) <= len(vectors)
+        generator = GENERATORS[kind]()
+        assert 0 < generator.load(path, flat) <= len(vectors)
         for mask in (None, rng.random(len(vectors)) < 0.3):
-            rows = proposer.propose(vectors[:5], 20, mask if mask is None else mask[:known])
+            rows = generator.generate(vectors[:5], 20, mask if mask is None else mask[:known])
             assert rows.shape[0] == 5
             assert ((rows >= -1) & (rows < len(vectors))).all()
-        proposer.extend(flat, vectors)
+        generator.extend(flat, vectors)
 
     for what, kind, data in damaged_graphs(sound, random.Random(seed)):
         yield f"{kind}: {what}", functools.partial(attempt, kind, data)

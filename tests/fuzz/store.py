@@ -134,7 +134,7 @@ def graph_target(kind: type[Hnsw] | type[IvfPq] | type[PqScan], cases: int) -> T
             assert 0 <= known <= ROWS
             for allowed in (None, mask[:known]):
                 if allowed is None or allowed.any():
-                    rows = structure.propose(queries, 10, allowed)
+                    rows = structure.generate(queries, 10, allowed)
                     assert ((rows >= -1) & (rows < max(known, 1))).all(), "rows outside the index"
 
         return list(_graphs(kind, vectors, path)), run

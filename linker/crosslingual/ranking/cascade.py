@@ -61,17 +61,17 @@ class CascadeEvidence:
         """Learn the latent space, the lexicon and the topics from links."""
         x, y = self.all.source_terms, self.all.target_terms
         rows, columns = links[:, 0], links[:, 1]
-        bridge, induced = self.all.bridge(links)
+        translations, induced = self.all.translations(links)
         lsi = fit_lsi(self.all.weights[0][rows], self.all.weights[1][columns], COMPONENTS)
         left, right = lsi.fold_source(self.all.weights[0]), lsi.fold_target(self.all.weights[1])
         scores: dict[str, Restrictable] = {
             "lsi": WeightedProduct(left, np.ascontiguousarray(right.T)),
-            "words.idf": coverage(x, y, bridge),
-            "words.forward": one_way(x, y, bridge),
-            "words.backward": one_way(y, x, sp.csr_array(bridge.T)).swapped(),
-            "words.cosine": cosine(x, y, bridge),
+            "words.idf": coverage(x, y, translations),
+            "words.forward": one_way(x, y, translations),
+            "words.backward": one_way(y, x, sp.csr_array(translations.T)).swapped(),
+            "words.cosine": cosine(x, y, translations),
         }
-        return Learned(scores, self._topics(links), induced, bridge)
+        return Learned(scores, self._topics(links), induced, translations)
 
     def _topics(self, links: Int64Array) -> TopicMatcher:
         sides = []

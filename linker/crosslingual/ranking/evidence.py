@@ -83,14 +83,14 @@ class AllEvidence:
 
     @cached_property
     def spelling(self) -> sp.csr_array:
-        """Bridge of identical strings."""
+        """Translation matrix of identical strings."""
         languages = (self.source.language, self.target_language)
         found = identical(self.source_terms, self.target_terms, languages)
         return found.relation(self.source_terms, self.target_terms)
 
     @cached_property
     def known(self) -> sp.csr_array:
-        """Bridge of what needs no links: identical strings and the dictionaries, all of weight 1."""
+        """Translation matrix of what needs no links: identical strings and the dictionaries, all of weight 1."""
         lexicon = from_pairs(self.pairs, self.source.language, self.target_language)
         both = self.spelling + lexicon.relation(self.source_terms, self.target_terms)
         return ones(sp.csr_array(both))
@@ -136,7 +136,7 @@ class AllEvidence:
         """Return the ranker that other language pairs taught, for this kind of evidence."""
         return pooled(bool(self.pairs), links)
 
-    def bridge(self, links: Int64Array) -> tuple[sp.csr_array, sp.csr_array]:
+    def translations(self, links: Int64Array) -> tuple[sp.csr_array, sp.csr_array]:
         """Return what translates what, [v source, v target]: all that is known, and of that what the links taught."""
         rows, columns = links[:, 0], links[:, 1]
         if not len(links):
@@ -148,19 +148,19 @@ class AllEvidence:
         """Induce a lexicon and a latent space from links, int64 [n, 2] of source and target rows; none is fine."""
         x, y = self.source_terms, self.target_terms
         rows, columns = links[:, 0], links[:, 1]
-        bridge, induced = self.bridge(links)
+        translations, induced = self.translations(links)
         scores: dict[str, Restrictable] = {
-            "bridge.coverage": coverage(x, y, bridge),
-            "bridge.forward": synonyms(x, y, bridge),
-            "bridge.backward": synonyms_backward(x, y, bridge),
-            "bridge.cosine": cosine(x, y, bridge),
-            "bridge.model": translation_model(x, y, bridge),
+            "bridge.coverage": coverage(x, y, translations),
+            "bridge.forward": synonyms(x, y, translations),
+            "bridge.backward": synonyms_backward(x, y, translations),
+            "bridge.cosine": cosine(x, y, translations),
+            "bridge.model": translation_model(x, y, translations),
         }
         if len(links) > 1:
             lsi = fit_lsi(self.weights[0][rows], self.weights[1][columns], COMPONENTS)
             left, right = lsi.fold_source(self.weights[0]), lsi.fold_target(self.weights[1])
             scores["lsi"] = WeightedProduct(left, np.ascontiguousarray(right.T))
-        return Learned(scores, match_passages(*self.passages, x, y, bridge), induced, bridge)
+        return Learned(scores, match_passages(*self.passages, x, y, translations), induced, translations)
 
 
 def overlapping(text: str, language: Language, known: frozenset[str]) -> list[str]:

@@ -39,7 +39,7 @@ class Explainer:
     induced: sp.csr_array
 
     @cached_property
-    def _bridge(self) -> sp.csr_array:
+    def _translations(self) -> sp.csr_array:
         return sp.csr_array(self.evidence.known + self.induced)
 
     @cached_property
@@ -53,7 +53,7 @@ class Explainer:
         """
         x, y = self.evidence.source_terms, self.evidence.target_terms
         here, there = x.counts[[row]].indices, y.counts[[column]].indices
-        known = sp.coo_array(self._bridge[here][:, there])
+        known = sp.coo_array(self._translations[here][:, there])
         sources, targets = here[known.row], there[known.col]
         weights = np.minimum(self._weights[0][sources], self._weights[1][targets])
         first = self._forms(self.evidence.source.texts[row], self.evidence.split)

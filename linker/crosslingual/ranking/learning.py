@@ -35,15 +35,15 @@ class PairScores(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """What some links taught: scores of all pairs, scores of candidates, the word pairs induced, and the whole bridge.
+    """What some links taught: scores of all pairs, scores of candidates, the word pairs induced, and all translations.
 
-    `induced` and `bridge`: CSR [v source, v target].
+    `induced` and `translations`: CSR [v source, v target].
     """
 
     scores: dict[str, Restrictable]
     pairs: PairScores
     induced: sp.csr_array
-    bridge: sp.csr_array
+    translations: sp.csr_array
 
 
 class Evidence(Protocol):

@@ -107,13 +107,13 @@ def _best_third(values: Float32Array) -> np.float32:
 
 
 def match_passages(
-    source: Passages, target: Passages, source_terms: Terms, target_terms: Terms, bridge: sp.csr_array
+    source: Passages, target: Passages, source_terms: Terms, target_terms: Terms, translations: sp.csr_array
 ) -> PassageMatcher:
-    """Translate the source's passages over a bridge [v source, v target] and weigh both sides by idf."""
+    """Translate the source's passages over a translation matrix [v source, v target] and weigh both sides by idf."""
     weights, source_weights = idf(target_terms), idf(source_terms)
-    known = np.asarray(bridge.sum(axis=1)).ravel() > 0
-    reached = np.asarray(bridge.sum(axis=0)).ravel() > 0
-    translated = sp.csr_array(source.present @ stochastic(bridge), dtype=np.float32)
+    known = np.asarray(translations.sum(axis=1)).ravel() > 0
+    reached = np.asarray(translations.sum(axis=0)).ravel() > 0
+    translated = sp.csr_array(source.present @ stochastic(translations), dtype=np.float32)
     return PassageMatcher(
         source,
         target,

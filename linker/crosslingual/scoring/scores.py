@@ -1,8 +1,9 @@
 """Weak scores between two collections; each is a product of two matrices, so blocks of all pairs are cheap.
 
-A bridge is a matrix [v source, v target] of which terms translate which, with weights. Over one bridge: coverage (M of
-Li & Gaussier), BM25 with translations as synonyms (Pirkola's structured queries) both ways, a tf-idf cosine of the
-translated page, and the likelihood of the source page under the target's translation model (Berger & Lafferty 1999).
+A translation matrix [v source, v target] says which terms translate which, with weights. The scores over it are
+coverage (M of Li & Gaussier), BM25 with translations as synonyms (Pirkola's structured queries) both ways, a tf-idf
+cosine of the translated page, and the likelihood of the source page under the target's translation model (Berger &
+Lafferty 1999).
 """
 
 from __future__ import annotations
@@ -107,20 +108,20 @@ def held(score: Restrictable, block: int = 512) -> Dense:
     return Dense(values)
 
 
-def coverage(source: Terms, target: Terms, bridge: sp.csr_array) -> WeightedProduct:
+def coverage(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
     """Return idf-weighted M: the share of translatable words that have a translation on the other page."""
     forward, backward = (
-        one_way(source, target, bridge),
-        one_way(target, source, _transposed(bridge)).swapped(),
+        one_way(source, target, translations),
+        one_way(target, source, _transposed(translations)).swapped(),
     )
     left = sp.hstack([_csr(forward.left), _csr(backward.left)])
     right = sp.vstack([_csr(forward.right), _csr(backward.right)])
     return WeightedProduct(_csr(left), _csr(right), forward.source_mass, backward.target_mass)
 
 
-def one_way(source: Terms, target: Terms, bridge: sp.csr_array) -> WeightedProduct:
+def one_way(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
     """Return M_fe: the idf-weighted share of the source's translatable words that the target has a translation of."""
-    links = ones(bridge)
+    links = ones(translations)
     known = np.asarray(links.sum(axis=1)).ravel() > 0
     weighted = scale_columns(source.present, idf(source) * known)
     translated = ones(_csr(target.present @ _transposed(links)))
@@ -130,33 +131,33 @@ def one_way(source: Terms, target: Terms, bridge: sp.csr_array) -> WeightedProdu
     )
 
 
-def synonyms(source: Terms, target: Terms, bridge: sp.csr_array) -> WeightedProduct:
+def synonyms(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
     """Return BM25 of the source's terms, all translations of a term counting as that term (Pirkola 1998)."""
-    translated = _csr(target.counts @ ones(bridge).T)
+    translated = _csr(target.counts @ ones(translations).T)
     lengths = np.asarray(target.counts.sum(axis=1), np.float32).ravel()
     return WeightedProduct(_query_weights(source, translated), _transposed(_saturated(translated, lengths)))
 
 
-def synonyms_backward(source: Terms, target: Terms, bridge: sp.csr_array) -> WeightedProduct:
+def synonyms_backward(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
     """Return BM25 of the target's terms in the source page, again [source, target]."""
-    return synonyms(target, source, _transposed(bridge)).swapped()
+    return synonyms(target, source, _transposed(translations)).swapped()
 
 
-def cosine(source: Terms, target: Terms, bridge: sp.csr_array) -> WeightedProduct:
+def cosine(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
     """Return the tf-idf cosine of the translated source page, a term's mass split over its translations."""
     logarithmic = _map(source.counts, lambda data: 1 + np.log(data))
-    translated = scale_columns(_csr(logarithmic @ stochastic(bridge)), idf(target))
+    translated = scale_columns(_csr(logarithmic @ stochastic(translations)), idf(target))
     return WeightedProduct(unit_rows(translated), _transposed(tfidf(target)))
 
 
-def translation_model(source: Terms, target: Terms, bridge: sp.csr_array) -> WeightedProduct:
+def translation_model(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
     """Return the mean log ratio of the source's words under the target's translation model and the collection.
 
     P(w | page) = .3 · Σ_v P(w | v) tf(v)/|page| + .7 · P(w); a word counts with the root of its frequency.
     """
     length = np.asarray(target.counts.sum(axis=1), np.float32).ravel()
     shares = _rows(target.counts, 1 / np.maximum(length, 1))
-    expected = _csr(shares @ stochastic(_transposed(bridge)))
+    expected = _csr(shares @ stochastic(_transposed(translations)))
     often = np.asarray(source.counts.sum(axis=0), np.float64).ravel() + 0.5
     ratio = FROM_PAGE / (1 - FROM_PAGE) * often.sum() / np.maximum(often, 0.5)
     expected = _map(scale_columns(expected, ratio.astype(np.float32)), np.log1p)
@@ -205,9 +206,11 @@ def _saturated(counts: sp.csr_array, lengths: Float32Array) -> sp.csr_array:
     return _map(counts, lambda tf: tf * (K1 + 1) / (tf + rows))
 
 
-def stochastic(bridge: sp.csr_array) -> sp.csr_array:
+def stochastic(translations: sp.csr_array) -> sp.csr_array:
     """Scale every row to sum to one; an empty row stays empty."""
-    return _rows(bridge, 1 / np.maximum(np.asarray(bridge.sum(axis=1), np.float32).ravel(), 1e-12))
+    return _rows(
+        translations, 1 / np.maximum(np.asarray(translations.sum(axis=1), np.float32).ravel(), 1e-12)
+    )
 
 
 def _map(matrix: sp.csr_array, function: Callable[[Float32Array], npt.NDArray[np.floating]]) -> sp.csr_array:

@@ -22,12 +22,12 @@ def test_features_are_the_best_cosines_of_passages() -> None:
     a, b, c = (" ".join(f"{x}{i}" for i in range(30)) for x in "abc")
     sources, targets = [f"{a}\n{b}", ""], [f"{c}\n{b}", f"{a}\n{b}", c, ""]
     x, y = count_terms(sources, str.split), count_terms(targets, str.split)
-    bridge = sp.lil_array((len(x.vocabulary), len(y.vocabulary)), dtype=np.float32)
+    translations = sp.lil_array((len(x.vocabulary), len(y.vocabulary)), dtype=np.float32)
     for term, i in x.position.items():
         if term in y.position:
-            bridge[i, y.position[term]] = 1
+            translations[i, y.position[term]] = 1
     sides = passages_of(sources, str.split, x), passages_of(targets, str.split, y)
-    matcher = match_passages(*sides, x, y, sp.csr_array(bridge))
+    matcher = match_passages(*sides, x, y, sp.csr_array(translations))
     found = matcher.features(np.array([0, 1]), np.array([[0, 1, 2, 3], [3, 2, 1, 0]]))
     assert matcher.names[:2] == ("passages.mean", "passages.best")
     np.testing.assert_allclose(found[0, 1], 1, atol=1e-5)  # both passages are there

@@ -31,7 +31,7 @@ def y() -> Terms:
 
 
 @pytest.fixture
-def bridge(x: Terms, y: Terms) -> sp.csr_array:
+def translations(x: Terms, y: Terms) -> sp.csr_array:
     matrix = sp.lil_array((len(x.vocabulary), len(y.vocabulary)), dtype=np.float32)
     for foreign, english in DICTIONARY.items():
         for e in english:
@@ -48,9 +48,9 @@ def idf(texts: list[str], word: str) -> float:
 
 
 def test_one_way_coverage_is_the_weighted_share_of_translated_words(
-    x: Terms, y: Terms, bridge: sp.csr_array
+    x: Terms, y: Terms, translations: sp.csr_array
 ) -> None:
-    got = everything(scores.one_way(x, y, bridge))
+    got = everything(scores.one_way(x, y, translations))
     for i, s in enumerate(SOURCE):
         for j, t in enumerate(TARGET):
             known = [w for w in set(s.split()) if w in DICTIONARY]
@@ -59,9 +59,9 @@ def test_one_way_coverage_is_the_weighted_share_of_translated_words(
             assert got[i, j] == pytest.approx(hits / total if total else 0, abs=1e-6)
 
 
-def test_coverage_counts_both_directions(x: Terms, y: Terms, bridge: sp.csr_array) -> None:
+def test_coverage_counts_both_directions(x: Terms, y: Terms, translations: sp.csr_array) -> None:
     backwards = {e: [f for f, ts in DICTIONARY.items() if e in ts] for ts in DICTIONARY.values() for e in ts}
-    got = everything(scores.coverage(x, y, bridge))
+    got = everything(scores.coverage(x, y, translations))
     for i, s in enumerate(SOURCE):
         for j, t in enumerate(TARGET):
             words = [
@@ -77,8 +77,8 @@ def test_coverage_counts_both_directions(x: Terms, y: Terms, bridge: sp.csr_arra
             assert got[i, j] == pytest.approx(hits / total if total else 0, abs=1e-6)
 
 
-def test_synonyms_are_bm25_of_merged_terms(x: Terms, y: Terms, bridge: sp.csr_array) -> None:
-    got = everything(scores.synonyms(x, y, bridge))
+def test_synonyms_are_bm25_of_merged_terms(x: Terms, y: Terms, translations: sp.csr_array) -> None:
+    got = everything(scores.synonyms(x, y, translations))
     mean = sum(len(t.split()) for t in TARGET) / len(TARGET)
     for i, s in enumerate(SOURCE):
         for j, t in enumerate(TARGET):
@@ -99,13 +99,13 @@ def test_synonyms_are_bm25_of_merged_terms(x: Terms, y: Terms, bridge: sp.csr_ar
                     / (tf + norm)
                 )
             assert got[i, j] == pytest.approx(expected, abs=1e-5)
-    back = scores.synonyms_backward(x, y, bridge)
-    other = scores.synonyms(y, x, sp.csr_array(bridge.T))
+    back = scores.synonyms_backward(x, y, translations)
+    other = scores.synonyms(y, x, sp.csr_array(translations.T))
     np.testing.assert_allclose(everything(back), other.block(0, 5).T, atol=1e-6)
 
 
-def test_the_translation_model_is_the_mean_log_ratio(x: Terms, y: Terms, bridge: sp.csr_array) -> None:
-    got = everything(scores.translation_model(x, y, bridge))
+def test_the_translation_model_is_the_mean_log_ratio(x: Terms, y: Terms, translations: sp.csr_array) -> None:
+    got = everything(scores.translation_model(x, y, translations))
     backwards = {e: [f for f, ts in DICTIONARY.items() if e in ts] for ts in DICTIONARY.values() for e in ts}
     often = {w: sum(t.split().count(w) for t in SOURCE) + 0.5 for w in x.vocabulary}
     for i, s in enumerate(SOURCE):
@@ -120,8 +120,8 @@ def test_the_translation_model_is_the_mean_log_ratio(x: Terms, y: Terms, bridge:
             assert got[i, j] == pytest.approx(expected / max(mass, 1), abs=1e-5)
 
 
-def test_cosines_are_those_of_the_translated_vector(x: Terms, y: Terms, bridge: sp.csr_array) -> None:
-    got = everything(scores.cosine(x, y, bridge))
+def test_cosines_are_those_of_the_translated_vector(x: Terms, y: Terms, translations: sp.csr_array) -> None:
+    got = everything(scores.cosine(x, y, translations))
 
     def vector(weights: dict[str, float]) -> np.ndarray:
         return np.array([weights.get(v, 0.0) * idf(TARGET, v) for v in y.vocabulary])
@@ -138,9 +138,15 @@ def test_cosines_are_those_of_the_translated_vector(x: Terms, y: Terms, bridge: 
             assert got[i, j] == pytest.approx(a @ b / length if length else 0, abs=1e-5)
 
 
-def test_a_restricted_score_is_the_score_of_those_pages(x: Terms, y: Terms, bridge: sp.csr_array) -> None:
+def test_a_restricted_score_is_the_score_of_those_pages(
+    x: Terms, y: Terms, translations: sp.csr_array
+) -> None:
     rows, columns = np.array([3, 0]), np.array([4, 1, 0])
-    for score in (scores.coverage(x, y, bridge), scores.synonyms(x, y, bridge), scores.cosine(x, y, bridge)):
+    for score in (
+        scores.coverage(x, y, translations),
+        scores.synonyms(x, y, translations),
+        scores.cosine(x, y, translations),
+    ):
         expected = everything(score)[np.ix_(rows, columns)]
         np.testing.assert_allclose(score.restrict(rows, columns).block(0, 2), expected, atol=1e-6)
         np.testing.assert_allclose(

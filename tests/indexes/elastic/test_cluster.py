@@ -12,8 +12,8 @@ import pytest
 
 from indexes.elastic.bulk import BulkSettings
 from indexes.elastic.client import ElasticSettings
+from indexes.elastic.retrievers import ElasticText, ElasticVectors
 from indexes.elastic.server_index import ElasticStore, new_name
-from indexes.elastic.sides import ElasticText, ElasticVectors
 from indexes.interface import Hits
 from tests import elastic_server
 from tests.elastic_server import Node

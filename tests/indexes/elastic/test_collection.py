@@ -180,7 +180,7 @@ def test_a_graph_of_an_earlier_version_is_named_and_filled_anew(
         patch.setattr("indexes.elastic.server_index.mapping", earlier)
         patch.setattr("indexes.elastic.stored.FORMAT", 1)
         patch.setattr(
-            "indexes.elastic.sides.stored_vectors", lambda vectors, kind, first: {"vector": vectors}
+            "indexes.elastic.retrievers.stored_vectors", lambda vectors, kind, first: {"vector": vectors}
         )
         engine = make("elastic-hnsw")
         engine.add(texts[:30])

@@ -16,8 +16,8 @@ import pytest
 from indexes.elastic.breaker import Breaker
 from indexes.elastic.bulk import BulkSettings
 from indexes.elastic.client import ElasticSettings
+from indexes.elastic.retrievers import ElasticText
 from indexes.elastic.server_index import ElasticStore, new_name
-from indexes.elastic.sides import ElasticText
 from indexes.elastic.stored import check
 from indexes.hybrid import Answer
 from indexes.interface import BackendUnavailableError, Document

@@ -43,10 +43,10 @@ def filled(kind: str, **options: dict[str, float]) -> FaissIndex:
 @pytest.mark.parametrize("kind", ["hnsw", "pq", "ivfpq"])
 def test_the_curve_rises_and_settings_stay(kind: str) -> None:
     index = filled(kind)
-    assert index.proposer is not None
-    before = dict(index.proposer.settings)
+    assert index.generator is not None
+    before = dict(index.generator.settings)
     curve = recall.measure(index, cluster(60, seed=1), 10)
-    assert index.proposer.settings == before
+    assert index.generator.settings == before
     found = [point.recall for point in curve.points]
     assert found[-1] == max(found) > 0.97
     assert all(0 <= share <= 1 for share in found)
@@ -101,8 +101,8 @@ def test_an_exact_index_has_nothing_to_tune() -> None:
 
 def test_settings_are_given_to_the_proposer() -> None:
     index = filled("hnsw", settings={"ef": 77.0, "refine": 3.0})
-    assert index.proposer is not None
-    assert index.proposer.settings == {"ef": 77.0}
+    assert index.generator is not None
+    assert index.generator.settings == {"ef": 77.0}
 
 
 def test_auto_is_flat_then_chooses_by_size(tmp_path: Path) -> None:
@@ -110,14 +110,14 @@ def test_auto_is_flat_then_chooses_by_size(tmp_path: Path) -> None:
     assert FaissIndex(DIM, AUTO)._exact_below == kinds.AUTO_EXACT
     index = filled(AUTO, settings={"refine": 5.0})
     assert index.save_graph(tmp_path / "graph")
-    assert isinstance(index.proposer, PqScan)
+    assert isinstance(index.generator, PqScan)
     again = FaissIndex(DIM, AUTO, exact_below=500, settings={"refine": 5.0})
     rows = Rows()
     rows.restore([f"d{i}" for i in range(ROWS)], np.empty(0, dtype=np.int64))
     again.restore(rows, index.vectors)
     again.load_graph(tmp_path / "graph")
-    assert isinstance(again.proposer, PqScan)
-    assert again.proposer.settings == {"refine": 5.0}
+    assert isinstance(again.generator, PqScan)
+    assert again.generator.settings == {"refine": 5.0}
     queries = cluster(20, seed=1)
     np.testing.assert_array_equal(again.search_rows(queries, 5)[0], index.search_rows(queries, 5)[0])
 
@@ -155,8 +155,8 @@ def test_the_command(directory: Path, tmp_path: Path) -> None:
     assert manifest.load(directory).search == {"vectors": found["chosen"]["settings"]}
     side = Engine.open(directory).collection.hybrid.vectors
     assert isinstance(side, FaissIndex)
-    assert side.proposer is not None
-    assert side.proposer.settings == found["chosen"]["settings"]
+    assert side.generator is not None
+    assert side.generator.settings == found["chosen"]["settings"]
     assert (
         len(Engine.open(directory).search("banel dedom", 3).hits[0]) == 3
     )  # the mode is still chosen as before

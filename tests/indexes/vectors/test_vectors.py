@@ -125,16 +125,16 @@ def test_few_rows_are_searched_exactly(kind: str, monkeypatch: pytest.MonkeyPatc
 def test_missing_proposals_are_made_up_for(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     index, exact = filled(kind), filled("flat")
     index.build()
-    proposer = index._proposer
-    assert proposer is not None
-    propose = proposer.propose
+    generator = index._generator
+    assert generator is not None
+    generate = generator.generate
 
     def lazy(queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
-        rows = propose(queries, fetch, mask)
+        rows = generate(queries, fetch, mask)
         rows[::2, 3:] = -1
         return rows
 
-    monkeypatch.setattr(proposer, "propose", lazy)
+    monkeypatch.setattr(generator, "generate", lazy)
     queries = clustered(30, seed=1)
     np.testing.assert_array_equal(
         index.search_rows(queries, 10)[0][::2], exact.search_rows(queries, 10)[0][::2]

@@ -19,7 +19,7 @@ from indexes.text.bm25 import Bm25Index
 from indexes.text.postings import NAME
 
 
-class TextWriter(Protocol):
+class TextBackend(Protocol):
     """What the writer needs. `elastic` is what the manifest says of the server, empty without one."""
 
     @property
@@ -121,7 +121,7 @@ class EmbeddedText:
         self._index.close()
 
 
-def resume(directory: Path, manifest: Manifest, rows: Rows) -> TextWriter:
+def resume(directory: Path, manifest: Manifest, rows: Rows) -> TextBackend:
     """Go on from a commit, on the side that its manifest names."""
     if not manifest.elastic:
         return EmbeddedText.resume(directory, manifest, rows)
