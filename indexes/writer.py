@@ -34,8 +34,8 @@ COMMITTED = tuple(f for f in storage.FOLDERS if f != storage.SCRATCH)
 class Writer:
     """The one writer of a collection. Nothing is visible, or kept after a crash, before `commit`."""
 
-    def __init__(self, directory: Path, manifest: Manifest) -> None:
-        self.directory, self.manifest = directory, manifest
+    def __init__(self, directory: Path, manifest: Manifest, building: bool = False) -> None:
+        self.directory, self.manifest, self._building = directory, manifest, building
         generations.sweep(directory, manifest)
         self.rows = read_rows(directory, manifest, DocumentStore(directory, manifest.segments))
         self._text = text_backend.resume(directory, manifest, self.rows)
@@ -76,15 +76,16 @@ class Writer:
                 faults.point("create.prepared")
                 generations.set_limit(directory, keep or 0)
                 storage.replace_manifest(directory, manifest)
-                with cls._session(directory, manifest) as writer:
+                with cls._session(directory, manifest, building=True) as writer:
                     yield writer
 
     @classmethod
     @contextlib.contextmanager
-    def open(cls, directory: Path, keep: int | None = None) -> Iterator[Self]:
+    def open(cls, directory: Path, keep: int | None = None, *, resume: bool = False) -> Iterator[Self]:
         """Open the last committed generation for writing on. Raises LockedError, DamagedError.
 
-        `keep` is how many older generations stay there beside the last one, from now on; None: as before.
+        `keep` is how many older generations stay there beside the last one, from now on; None: as before. Only with
+        `resume` may documents be added to, or removed from, an index whose build was interrupted.
         """
         manifest = manifests.load(directory)
         if keep:
@@ -94,13 +95,13 @@ class Writer:
             manifest = storage.load_checked(directory)
             if keep is not None:
                 generations.set_limit(directory, keep)
-            with cls._session(directory, manifest) as writer:
+            with cls._session(directory, manifest, building=resume) as writer:
                 yield writer
 
     @classmethod
     @contextlib.contextmanager
-    def _session(cls, directory: Path, manifest: Manifest) -> Iterator[Self]:
-        writer = cls(directory, manifest)
+    def _session(cls, directory: Path, manifest: Manifest, building: bool) -> Iterator[Self]:
+        writer = cls(directory, manifest, building)
         try:
             yield writer
         finally:
@@ -111,6 +112,7 @@ class Writer:
 
     def add(self, documents: Sequence[Document], vectors: Matrix | None) -> None:
         """Add a batch, all or nothing; `vectors` [n, dim] exactly when the collection has an encoder."""
+        self._check_complete()
         documents = [storable(d) for d in documents]
         ids = [d.id for d in documents]
         encoder = self.manifest.encoder
@@ -130,8 +132,16 @@ class Writer:
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove a batch, all or nothing. Raises UnknownIdError."""
+        self._check_complete()
         self._text.remove(ids)
         self._removed = True
+
+    def _check_complete(self) -> None:
+        """Raise IndexesError where an interrupted build would take the change for the corpus's own."""
+        if not (self.manifest.build.complete or self._building):
+            raise IndexesError(
+                f"the build of {self.directory} was interrupted: finish it first with `linker index build … --resume`"
+            )
 
     def quarantine(self, line: bytes) -> None:
         """Keep a record that could not be used, as one JSON line, with the next commit."""

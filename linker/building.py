@@ -36,7 +36,7 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
         _check_same_build(found, wanted, out)
         if found.build.complete:  # it was stopped after its last commit
             return BuildReport(found.documents, 0, 0, found.generation)
-        opened = Writer.open(out, options.keep)
+        opened = Writer.open(out, options.keep, resume=True)
     else:
         _reach(options.elastic)
         opened = Writer.create(out, wanted, _own_model(Path(options.encoder)), options.keep)
@@ -96,8 +96,6 @@ def add(
     for path in corpora:
         identity(path, options.columns, out)
     with interruptible() as interrupted, Writer.open(out, options.keep) as writer:
-        if not writer.manifest.build.complete:
-            raise IndexesError(f"the build of {out} has not ended: go on with `linker index build --resume`")
         return Intake(writer, encoder, options, _loader(options), replace=replace).run(corpora, interrupted)
 
 

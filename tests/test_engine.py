@@ -289,3 +289,36 @@ def test_text_and_rows_must_agree(tmp_path: Path) -> None:
     live.snapshot(tmp_path / "snap")
     with pytest.raises(IndexesError, match="rebuild"):
         Bm25Index.open(tmp_path / "snap", Rows())
+
+
+def test_only_resuming_changes_an_index_whose_build_was_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, out = write_corpus(tmp_path / "c.jsonl", 60), tmp_path / "i"
+    options = building.BuildOptions(batch_size=10, commit_every=10)
+
+    def interrupted(self: Any, batch: Sequence[Any], encoded: Any) -> None:
+        if self._build.position >= 30:
+            raise KeyboardInterrupt
+        taken(self, batch, encoded)
+
+    with monkeypatch.context() as patch:
+        taken = building.Intake._take
+        patch.setattr(building.Intake, "_take", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            building.build([corpus], out, options)
+    engine = Engine.open(out)
+    assert 0 < len(engine) < 60
+    for change in (
+        lambda: engine.add([Document("d50", "a document of the corpus, by another way")]),
+        lambda: engine.delete(["d0"]),
+        lambda: building.add([corpus], out, None, options),
+    ):
+        with pytest.raises(IndexesError, match=r"was interrupted: finish it first with .*--resume"):
+            change()
+    report = building.build([corpus], out, options, resume=True)
+    assert (report.documents, report.quarantined) == (60, 0)
+    engine = Engine.open(out)
+    engine.add([Document("new", "now it may be changed")])
+    engine.delete(["d0"])
+    assert len(engine) == 60
