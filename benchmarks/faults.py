@@ -1,173 +1,48 @@
-"""How much memory do a build of a million documents and a query process take, and what does the store survive?
+"""What does the store survive, and how much memory does it take?
 
-`python -m benchmarks.faults [--work FOLDER] [--documents N]` → benchmarks/results/faults.json. Targets: 1 M documents
-with vectors of 256 dimensions are built within 2.5 GiB and searched within 1.5 GiB (resident, whatever the pages are).
+`python -m benchmarks.faults [--parts PART,…] [--work FOLDER]` → benchmarks/results/faults.json. The parts:
 
-Each step runs in a process of its own. `peak_rss` is the kernel's own high-water mark (VmHWM); it counts mapped pages
-of the index, which the kernel takes back when memory is short, so the anonymous part, sampled every 50 ms, stands
-beside it. The texts are 20 words drawn from 200,000 by Zipf's law; the stand-in encoder seeds a generator with each
-text's hash.
-
-Then a small index is killed at every fault point of every change and at random moments; each time what is committed
-must be the state before or after, and doing the change again must end as if undisturbed. The same is asked of what a
-power cut may leave of each change, of models and small files as well (tests/power/disk.py describes the disk). The part
-`fuzz` counts the mutated inputs that tests/fuzz feeds to all that reads others' files, and those neither taken nor
-refused.
+- memory: a million documents with vectors of 256 dimensions are built within 2.5 GiB and searched within 1.5 GiB
+  (resident, whatever the pages are; see benchmarks/support/store_memory.py).
+- kills: a small index is killed at every fault point of every change and at random moments; what is committed must be
+  the state before or after, and making the change again must end as if undisturbed.
+- power: the same is asked of whatever a power cut may leave of each change (tests/power/disk.py describes the disk).
+- corruptions: bytes of an index are altered, files cut and extended; opening must name the file.
+- hostile: index and model folders with right checksums, as an attacker would make them, must be refused or answer with
+  the right shape, and never kill the process.
+- fuzz: mutated inputs for everything that reads others' files must be taken or refused, not end in a traceback.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import random
-import re
 import shutil
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
-from unittest import mock
-
-import numpy as np
-import numpy.typing as npt
-import xxhash
 
 from benchmarks.support.common import RESULTS, record
+from benchmarks.support.store_memory import LENGTH, SEED, WORDS, measure_memory
+from indexes.collection import Collection
+from indexes.interface import DamagedError
 from indexes.store import manifest as manifests
+from tests.faults import hostile
 from tests.faults.support import Worker, content
 from tests.fuzz import process as fuzzing
+from tests.golden.make_index import HERE
 from tests.helpers import write_corpus as write_documents
 from tests.power.changes import CHANGES
 from tests.power.checking import check
 from tests.power.recording import record as record_calls
 
-SEED, DIM, WORDS, LENGTH = 17, 256, 200_000, 20
-QUERIES = 64
-
-
-class StandIn:
-    """Vectors from the hash of a text: no model, no training, the same in every process."""
-
-    dim = DIM
-    fingerprint = "stand-in".ljust(64, "0")
-
-    def encode(
-        self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False
-    ) -> npt.NDArray[np.float32]:
-        rows = np.empty((len(texts), DIM), dtype=np.float32)
-        for row, text in zip(rows, texts, strict=True):
-            bits = np.random.SFC64(xxhash.xxh3_64_intdigest(text.encode()))
-            np.random.Generator(bits).standard_normal(out=row, dtype=np.float32)
-        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        return rows
-
-
-def write_corpus(path: Path, documents: int) -> Path:
-    """Write JSON lines of Zipf-distributed words."""
-    rng = np.random.default_rng(SEED)
-    shares = np.cumsum(1 / np.arange(1, WORDS + 1))
-    shares /= shares[-1]
-    with path.open("w", encoding="utf-8") as file:
-        for start in range(0, documents, 10_000):
-            words = np.searchsorted(shares, rng.random((min(10_000, documents - start), LENGTH)))
-            for number, row in enumerate(words.tolist(), start):
-                file.write(json.dumps({"id": f"doc-{number}", "text": " ".join(f"w{w}" for w in row)}) + "\n")
-    return path
-
-
-def build(corpus: Path, out: Path, kind: str) -> dict[str, Any]:
-    from linker import building
-
-    with mock.patch.object(building, "load_encoder", lambda _name, **_: StandIn()):
-        report = building.build([corpus], out, building.BuildOptions("stand-in", kind))
-    return {"documents": report.documents}
-
-
-def query(out: Path, mode: str) -> dict[str, Any]:
-    """Open the index, ask a batch and 16 single queries (enough that whatever a search prepares is prepared)."""
-    from linker.engine import Engine
-
-    engine = Engine(out, encoder=StandIn())
-    opened = memory()
-    texts = [engine.collection.documents[row].text for row in range(0, len(engine), len(engine) // QUERIES)]
-    answer = engine.search(texts, 10, mode=mode)  # type: ignore[arg-type] # a mode's name
-    for text in texts[:16]:
-        engine.search(text, 10, mode=mode)  # type: ignore[arg-type] # a mode's name
-    assert all(len(hits) == 10 for hits in answer.hits)
-    if mode != "bm25":  # each finds itself
-        assert all(float(hits.scores[0]) > 0 for hits in answer.hits)
-    return {"opened_mib": opened, "in_use_mib": memory(), "queries": len(texts)}
-
-
-def compact(out: Path) -> dict[str, Any]:
-    from indexes.writer import Writer
-
-    with Writer.open(out) as writer:
-        writer.remove([f"doc-{n}" for n in range(0, writer.manifest.rows, 10)])
-        writer.commit()
-    with Writer.open(out) as writer:
-        return {"documents": writer.compact().documents}
-
-
-def memory() -> dict[str, float]:
-    """Return this process's memory by kind, in MiB."""
-    status = Path("/proc/self/status").read_text()
-    names = {"rss": "VmRSS", "anonymous": "RssAnon", "file": "RssFile", "peak_rss": "VmHWM"}
-    return {n: round(int(re.search(rf"{f}:\s+(\d+)", status)[1]) / 1024) for n, f in names.items()}  # type: ignore[index] # Linux has them
-
-
-def watched(run: Callable[..., dict[str, Any]], *args: Any) -> dict[str, Any]:
-    """Run in this process; return its result, time and peak memory in MiB."""
-    peak, ended = 0.0, threading.Event()
-
-    def sample() -> None:
-        nonlocal peak
-        while not ended.wait(0.05):
-            peak = max(peak, memory()["anonymous"])
-
-    sampler = threading.Thread(target=sample)
-    sampler.start()
-    begin, cpu = time.perf_counter(), time.process_time()
-    try:
-        result = run(*args)
-    finally:
-        ended.set()
-        sampler.join()
-    return {
-        **result,
-        "peak_rss_mib": memory()["peak_rss"],
-        "peak_anonymous_mib": peak,
-        "at_end_mib": memory(),
-        "seconds": round(time.perf_counter() - begin, 1),
-        "cpu_s": round(time.process_time() - cpu, 1),
-    }
-
-
-def in_child(run: Callable[..., dict[str, Any]], *args: Any) -> dict[str, Any]:
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(watched, run, *args).result()
-
-
-def measure_memory(work: Path, documents: int, kind: str) -> dict[str, Any]:
-    corpus, out = work / "corpus.jsonl", work / kind
-    if not corpus.exists():
-        write_corpus(corpus, documents)
-    shutil.rmtree(out, ignore_errors=True)
-    results = {"build": in_child(build, corpus, out, kind)}
-    print(kind, "build", results["build"], flush=True)
-    for name, step in (
-        ("query", (query, out, "hybrid")),
-        ("remove a tenth and compact", (compact, out)),
-        ("query after it", (query, out, "hybrid")),
-    ):
-        results[name] = in_child(*step)
-        print(kind, name, results[name], flush=True)
-    return {"documents": documents, "dimensions": DIM, **results}
+GOLDEN = HERE / "index-v2"
+PARTS = ("memory", "kills", "power", "corruptions", "hostile", "fuzz")
+GROWING = ("memory", "power")  # a run of some kinds or changes leaves the others as recorded
 
 
 def measure_kills(work: Path, at_random: int) -> dict[str, dict[str, int]]:
@@ -248,45 +123,107 @@ def measure_power(work: Path, changes: Sequence[str], states: int, again: int) -
     return results
 
 
+def measure_corruptions(work: Path, count: int) -> dict[str, int]:
+    """Alter, cut or extend one file of an index, `count` times, and open it; count what was not refused by name."""
+    rng, index, results = random.Random(SEED), work / "corrupted", Counter[str]()
+    shutil.copytree(GOLDEN, index)
+    paths = [path for path in sorted(index.rglob("*")) if path.is_file() and path.stat().st_size]
+    for number in range(count):
+        path = paths[number % len(paths)]
+        sound = path.read_bytes()
+        altered = bytearray(sound)
+        place = rng.randrange(len(sound))
+        kind = rng.choice(["flip", "cut", "extend"])
+        if kind == "flip":
+            altered[place] ^= 1 << rng.randrange(8)
+        else:
+            altered[place:] = sound[place:] + rng.randbytes(9) if kind == "extend" else b""
+        path.write_bytes(altered)
+        try:
+            Collection.open(index)
+            results["not noticed"] += 1
+        except DamagedError as error:
+            results["refused" if path.name in str(error) else "refused, the file not named"] += 1
+        path.write_bytes(sound)
+    Collection.open(index)
+    return dict(results)
+
+
+def measure_hostile(work: Path, budget: int) -> dict[str, dict[str, int]]:
+    """Open and use index and model folders that an attacker made; count the outcomes."""
+    from linker.encoders import folder as folders
+    from linker.encoders.configs import KINDS, StarConfig
+    from linker.encoders.text import TextEncoder
+    from linker.tokens import Vocabulary, WordTokenizer
+    from tests.encoders.hostile_models import attack
+
+    results = {}
+    for kind in ("manifests", "contents", "graphs"):
+        counts = hostile.run(kind, budget, SEED)
+        results[kind] = dict(counts.outcomes)
+        print(kind, results[kind], *counts.wrong[:3], flush=True)
+    tokenizer = WordTokenizer(Vocabulary(("[PAD]", "[UNK]", "rain", "sun")))
+    for kind, config in KINDS.items():
+        settings = StarConfig(dim=8, heads=2, head_dim=4) if config is StarConfig else config(dim=8)
+        folders.save(TextEncoder.new(settings, tokenizer, 20), work / kind)
+        (work / kind / "README.md").unlink()
+        results[f"model: {kind}"] = dict(attack(work / kind, _fingerprint, work, budget // 10, SEED))
+        print(kind, results[f"model: {kind}"], flush=True)
+    return results
+
+
+def _fingerprint(folder: Path) -> str:
+    from linker.encoders import folder as folders
+
+    return folders.load(folder).fingerprint
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--work", type=Path, help="folder for the corpus, kept (otherwise temporary)")
     parser.add_argument("--documents", type=int, default=1_000_000)
     parser.add_argument(
         "--kinds", default="flat,auto", help="of vectors; auto is what a build does by itself"
     )
-    parser.add_argument(
-        "--parts", default="memory,kills,power", help="which to run; the others stay as recorded"
-    )
+    parser.add_argument("--parts", default=",".join(PARTS), help="which to run; the others stay as recorded")
     parser.add_argument("--random", type=int, default=25, help="kills of each change at random moments")
     parser.add_argument("--states", type=int, default=2000, help="of each change, that a power cut may leave")
     parser.add_argument(
         "--again", type=int, default=50, help="of these, after which the change is made again"
     )
-    parser.add_argument("--fuzz-seconds", type=float, default=60, help="for each target of the part fuzz")
     parser.add_argument("--changes", nargs="*", default=list(CHANGES), help="for the part power; others stay")
+    parser.add_argument("--corruptions", type=int, default=2000)
+    parser.add_argument("--hostile", type=int, default=2500, help="folders of each kind")
+    parser.add_argument("--fuzz-seconds", type=float, default=60, help="for each target of the part fuzz")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        work = options.work or Path(temporary)
+        scratch = Path(temporary)
+        work = options.work or scratch
         work.mkdir(exist_ok=True)
-        results: dict[str, Any] = {}
-        if "memory" in options.parts:
-            kinds = options.kinds.split(",")
-            measured = {kind: measure_memory(work, options.documents, kind) for kind in kinds}
-            results["memory"] = earlier().get("memory", {}) | measured
-        if "kills" in options.parts:
-            results["kills"] = measure_kills(Path(temporary), options.random)
-        if "fuzz" in options.parts:
-            results["fuzz"] = fuzzing.counts("--seconds", str(options.fuzz_seconds))
-        if "power" in options.parts:
-            found = measure_power(Path(temporary), options.changes, options.states, options.again)
-            results["power"] = earlier().get("power", {}) | found
-    about = {
+        measure: dict[str, Callable[[], dict[str, Any]]] = {
+            "memory": lambda: {
+                kind: measure_memory(work, options.documents, kind) for kind in options.kinds.split(",")
+            },
+            "kills": lambda: measure_kills(scratch, options.random),
+            "power": lambda: measure_power(scratch, options.changes, options.states, options.again),
+            "corruptions": lambda: measure_corruptions(scratch, options.corruptions),
+            "hostile": lambda: measure_hostile(scratch, options.hostile),
+            "fuzz": lambda: fuzzing.counts("--seconds", str(options.fuzz_seconds)),
+        }
+        assert tuple(measure) == PARTS
+        results = earlier()
+        for part in options.parts.split(","):
+            results[part] = (
+                {**results.get(part, {}), **measure[part]()} if part in GROWING else measure[part]()
+            )
+    results["about"] = {
         "texts": f"{LENGTH} words of {WORDS}, by Zipf's law",
         "encoder": "a stand-in: normal vectors, seeded by the hash of each text",
         "targets_mib": {"build": 2560, "query": 1536},
     }
-    print(record("faults", {**earlier(), **results, "about": about}, SEED))
+    print(record("faults", results, SEED))
 
 
 def earlier() -> dict[str, Any]:
