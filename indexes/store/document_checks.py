@@ -46,14 +46,17 @@ def _may_be_ids(text: str) -> bool:
 
 
 def read_document(line: bytes, id_: str, path: Path) -> Document:
-    """Return the document in a line of `path`. Raises DamagedError unless its id is `id_` and its fields have their types."""
+    """Return the document in a line of `path`.
+
+    Raises DamagedError unless it has the id `id_` and the right fields of the right types.
+    """
     try:
         values = orjson.loads(line)
         if line.count(b"[") + line.count(b"{") > NESTED:
             # This refuses values that are nested too deeply, which are therefore never written.
             orjson.dumps(values)
     except (orjson.JSONDecodeError, orjson.JSONEncodeError) as e:
-        raise DamagedError(f"{path}: the document {id_!r} is not valid JSON ({e}): {REMEDY}") from None
+        raise DamagedError(f"{path}: the document {id_!r} cannot be read as JSON ({e}): {REMEDY}") from None
     if type(values) is not dict or {n: type(v) for n, v in values.items()} != TYPES or values["id"] != id_:
         raise DamagedError(f"{path} does not hold the document {id_!r} where its offset points: {REMEDY}")
     return Document(**values)
