@@ -93,7 +93,7 @@ def fuse(sides: Sequence[Ranking], fusion: Fusion, k: int) -> Ranking:
     BadFusionError where the rankings do not fit together or do not fit `fusion`, or k is below 1.
     """
     _check(sides, fusion, k)
-    parts = [(*side, w) for side, w in zip(sides, fusion.weights, strict=True) if w]
+    parts = [(*ranking, w) for ranking, w in zip(sides, fusion.weights, strict=True) if w]
     queries = len(sides[0][0])
     rows = np.full((queries, k), -1, dtype=np.int64)
     scores = np.full((queries, k), -np.inf, dtype=np.float32)
@@ -104,12 +104,12 @@ def fuse(sides: Sequence[Ranking], fusion: Fusion, k: int) -> Ranking:
     return rows, scores
 
 
-def _check(sides: Sequence[Ranking], fusion: Fusion, k: int) -> None:
-    if len(sides) != len(fusion.weights):
-        raise BadFusionError(f"{len(sides)} rankings but {len(fusion.weights)} fusion weights")
+def _check(rankings: Sequence[Ranking], fusion: Fusion, k: int) -> None:
+    if len(rankings) != len(fusion.weights):
+        raise BadFusionError(f"{len(rankings)} rankings but {len(fusion.weights)} fusion weights")
     if k < 1:
         raise BadFusionError(f"cannot return the best {k}: ask for 1 or more")
-    shapes = [array.shape for side in sides for array in side]
+    shapes = [array.shape for ranking in rankings for array in ranking]
     if len({shape[0] for shape in shapes}) != 1 or shapes[::2] != shapes[1::2]:
         raise BadFusionError(f"rankings do not fit together: rows and scores have shapes {shapes}")
 
@@ -153,7 +153,7 @@ def _ratio(values: Gains, by: Gains, otherwise: float) -> Gains:
     return out
 
 
-def _add_up(rows: RowArray, gains: Gains, sides: int) -> tuple[RowArray, Gains]:
+def _add_up(rows: RowArray, gains: Gains, rankings: int) -> tuple[RowArray, Gains]:
     """Sort each query's rows [Q, n] in ascending order and add the gains of equal rows to the first of them.
 
     Returns rows and totals, both [Q, n]; the total is −inf for a repeated row and for padding. The column is packed
@@ -170,7 +170,7 @@ def _add_up(rows: RowArray, gains: Gains, sides: int) -> tuple[RowArray, Gains]:
     gains = np.take_along_axis(gains, columns, axis=1)
     rows = keys >> bits
     totals = gains.copy()
-    for shift in range(1, sides):
+    for shift in range(1, rankings):
         totals[:, :-shift] += np.where(rows[:, shift:] == rows[:, :-shift], gains[:, shift:], 0.0)
     totals[:, 1:][rows[:, 1:] == rows[:, :-1]] = -np.inf
     totals[rows == padding] = -np.inf
@@ -212,22 +212,22 @@ def fuse_hits(sides: Sequence[Sequence[Hits]], fusion: Fusion, k: int) -> list[H
     return answers
 
 
-def _number(sides: Sequence[Sequence[Hits]]) -> list[Ranking]:
+def _number(answers: Sequence[Sequence[Hits]]) -> list[Ranking]:
     """Return the answers as rankings, in which an id's row number is where the query's answers first mention it."""
     rankings = []
-    for number, side in enumerate(sides):
-        lengths = np.array([len(hits.ids) for hits in side], dtype=np.int64)
+    for number, answer in enumerate(answers):
+        lengths = np.array([len(hits.ids) for hits in answer], dtype=np.int64)
         is_hit = np.arange(lengths.max(initial=0)) < lengths[:, None]
         if number:
-            queries = zip(*sides[: number + 1], strict=True)
+            queries = zip(*answers[: number + 1], strict=True)
             flat = chain.from_iterable(map(_first_mentions, queries))
             rows = np.full(is_hit.shape, -1)
             rows[is_hit] = np.fromiter(flat, dtype=np.int64, count=int(lengths.sum()))
         else:  # every id of the first index is new
             rows = np.where(is_hit, np.arange(is_hit.shape[1]), -1)
         scores = np.full(is_hit.shape, -np.inf, dtype=np.float32)
-        if side:
-            scores[is_hit] = np.concatenate([hits.scores for hits in side])
+        if answer:
+            scores[is_hit] = np.concatenate([hits.scores for hits in answer])
         rankings.append((rows, scores))
     return rankings
 

@@ -95,7 +95,7 @@ class Rows:
         return row + 1
 
     def restore(self, ids: list[str], dead: RowArray, metadata: Iterable[Metadata] | None = None) -> None:
-        """Fill an empty object from storage: trusted ids in row order, the dead rows (int64), metadata by row.
+        """Fill an empty object from storage: trusted ids in row order, the `dead` rows (int64 [n]), metadata by row.
 
         `metadata` is read at the first filter, so a generator that reads a file costs nothing until then.
         """
@@ -125,7 +125,7 @@ class Rows:
         return np.fromiter((lookup[id_] for id_ in ids), dtype=np.int64, count=len(ids))
 
     def remove(self, ids: Sequence[str]) -> RowArray:
-        """Mark the rows of ids as dead, all or nothing, and return them, ascending; a repeated id counts once.
+        """Mark the rows of ids as dead, all or nothing, and return them (int64 [n], ascending), each once.
 
         Raises UnknownIdError.
         """
@@ -139,7 +139,7 @@ class Rows:
 
     @property
     def dead(self) -> RowArray:
-        """Rows of removed documents (int64), ascending."""
+        """Rows of removed documents (int64 [n]), ascending."""
         return np.array(sorted(self._dead), dtype=np.int64)
 
     def mask(self, where: Filter | None = None) -> Mask | None:

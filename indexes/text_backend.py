@@ -83,7 +83,7 @@ class EmbeddedText:
         metadata: Sequence[Metadata] | None = None,
         vectors: Matrix | None = None,
     ) -> None:
-        """Add a batch, all or nothing; metadata and vectors are stored with the documents.
+        """Add a batch, all or nothing; metadata and vectors ([n, dim]) are stored with the documents, not here.
 
         Raises DuplicateIdError, BadIdError.
         """

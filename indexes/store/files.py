@@ -32,7 +32,7 @@ LOCK = "lock"
 
 @contextlib.contextmanager
 def disk_errors(what: str) -> Iterator[None]:
-    """Turn an OSError inside the block into an IndexesError that names the file and the remedy; `what` was done."""
+    """Turn an OSError inside the block into an IndexesError with file and remedy; `what` names the operation."""
     try:
         yield
     except OSError as e:
@@ -80,7 +80,7 @@ def open_lock(directory: Path, flags: int = 0) -> IO[bytes]:
 
 @contextlib.contextmanager
 def write_lock(directory: Path) -> Iterator[None]:
-    """Hold the lock for writing, which ends with the process. Raises LockedError where another process holds it."""
+    """Hold the write lock, which a killed process releases too. Raises LockedError where another process holds it."""
     path = directory / LOCK
     with open_lock(directory, os.O_CREAT) as file:
         try:

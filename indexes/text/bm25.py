@@ -38,7 +38,7 @@ class Bm25Index:
     def __init__(
         self, language: str = "english", directory: Path | None = None, rows: Rows | None = None
     ) -> None:
-        """Start an index in memory, or one whose files are in `directory`; `rows` numbers the documents already there."""
+        """Start an index in memory, or one that lives in `directory`; `rows` numbers the documents already there."""
         if directory is not None:
             directory.mkdir(parents=True, exist_ok=True)
         self._start(language, directory, postings.read_folder(directory) if directory else [], rows)
@@ -85,7 +85,7 @@ class Bm25Index:
     def resume(cls, snapshot: Path | None, scratch: Path, rows: Rows, language: str = "english") -> Self:
         """Return an index that continues from a snapshot (None: from scratch) in the empty or absent folder `scratch`.
 
-        Raises IndexesError where `scratch` is not empty, DamagedError, and FileNotFoundError where there is no snapshot.
+        Raises IndexesError where `scratch` is not empty, FileNotFoundError where there is no snapshot, DamagedError.
         """
         scratch.mkdir(parents=True, exist_ok=True)
         if any(scratch.iterdir()):

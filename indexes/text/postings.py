@@ -1,8 +1,8 @@
 """Postings: which terms occur in which rows how often, in segments that are written once and never changed.
 
-A segment covers consecutive rows. Its terms are identified by their 64-bit xxh3, in ascending order (the probability that
-two of ten million terms share one is three in a million). A term's postings are its rows, ascending, each with a count
-of at most 65,535. A row's length is one byte, as in Lucene: exact below 40, then rounded down to one of 216 steps.
+A segment covers consecutive rows. Its terms are identified by their 64-bit xxh3, in ascending order (the probability
+that two of ten million terms share one is three in a million). A term's postings are its rows, ascending, each with a
+count of at most 65,535. A row's length is a byte, as in Lucene: exact below 40, then rounded down to one of 216 steps.
 """
 
 from __future__ import annotations
@@ -88,15 +88,15 @@ def from_tokens(first: int, tokens: AnyArray, lengths: AnyArray, hashes: AnyArra
         else np.empty(0, np.int64)
     )
     counts = np.minimum(np.diff(np.append(edges, len(keys))), MOST_COUNT).astype(np.uint16)
-    keys = keys[edges]
-    starts = np.searchsorted(keys >> np.uint64(32), np.arange(len(terms) + 1, dtype=np.uint64))
+    unique = keys[edges]
+    starts = np.searchsorted(unique >> np.uint64(32), np.arange(len(terms) + 1, dtype=np.uint64))
     return PostingsSegment(
         first,
         len(lengths),
         len(tokens),
         terms,
         starts.astype(np.int64),
-        keys.astype(np.uint32),  # the lower half
+        unique.astype(np.uint32),  # the lower half
         counts,
         _bytes_of(lengths),
     )
