@@ -177,7 +177,8 @@ class Bm25Index:
         first = sum(s.documents for s in self._segments)
         tokens, lengths = np.concatenate(self._tokens), np.concatenate(self._lengths)
         new = postings.from_tokens(first, tokens, lengths, self._vocabulary.hashes)
-        count, total = len(self._segments), new.size  # of the segments left alone; postings merged
+        # `count` segments are left alone, `total` postings are merged.
+        count, total = len(self._segments), new.size
         while count and self._segments[count - 1].size <= min(total, MERGED - total):
             count -= 1
             total += self._segments[count].size
