@@ -152,7 +152,7 @@ class Collection:
 
 
 def contradictions(directory: Path) -> list[str]:
-    """Open an index whose checksums match and read all its documents; return one line per damage found."""
+    """Return what is damaged although the checksums match, found by opening the index and reading every document."""
     try:
         collection = Collection.open(directory)
         collections.deque(collection.documents.texts(), maxlen=0)

@@ -47,8 +47,8 @@ class Fusion:
 
     The default is meant for BM25 and dense retrieval, in this order, with 100 candidates each and nothing tuned. It was
     chosen on dev queries of statements, tweets and headlines, with weak (mean word vectors) and strong (MiniLM) dense
-    retrievers: it beat the better of the two everywhere, whereas with equally weighted reciprocal ranks a weak retriever
-    cost up to .16 of mean reciprocal rank (benchmarks/results/default_fusion.json).
+    retrievers: it beat the better of the two everywhere, whereas with equally weighted reciprocal ranks a weak one cost
+    up to .16 of mean reciprocal rank (benchmarks/results/default_fusion.json).
     """
 
     method: Method = "zscore"

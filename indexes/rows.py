@@ -72,7 +72,7 @@ class Rows:
     def append(self, ids: Sequence[str], metadata: Sequence[Metadata] | None = None) -> int:
         """Add ids, all or nothing, and return the row of the first.
 
-        Raises BadIdError, DuplicateIdError, and ValueError where there is not one `metadata` per id.
+        Raises BadIdError, DuplicateIdError, and ValueError where `metadata` and `ids` differ in number.
         """
         self.check_new(ids)
         if metadata is not None and len(metadata) != len(ids):

@@ -99,7 +99,7 @@ class Bm25Index:
     def rebuilt(
         cls, texts: Iterable[str], rows: Rows, language: str = "english", directory: Path | None = None
     ) -> Self:
-        """Index again the texts of rows that are numbered already, removed ones included.
+        """Return an index of the texts of rows that are numbered already, removed ones included.
 
         Without a directory the index is for reading only. Raises DamagedError unless there is one text per row.
         """
@@ -130,7 +130,7 @@ class Bm25Index:
             raise IndexesError(
                 f"{len(ids)} ids, but {len(texts)} texts or a different number of metadata records"
             )
-        # Steps that can fail come first, and `append` refuses bad ids: a batch must never be added by half.
+        # Steps that can fail come first, and `append` refuses bad ids: half a batch must never be added.
         self._make_room()
         tokens, lengths = self._vocabulary.numbers(texts)
         self._rows.append(ids, metadata)

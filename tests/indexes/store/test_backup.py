@@ -93,7 +93,9 @@ def test_nothing_is_overwritten(out: Path, tmp_path: Path) -> None:
         assert "already exists" in linker("index", *arguments, check=1).stderr
     assert (tmp_path / "old.tar").read_text() == (tmp_path / "old" / "mine").read_text() == "mine"
     assert "holds no index" in linker("index", "backup", tmp_path / "old", tmp_path / "n", check=1).stderr
-    assert "is not a backup" in linker("index", "restore", tmp_path / "nothing", tmp_path / "n", check=1).stderr
+    assert (
+        "is not a backup" in linker("index", "restore", tmp_path / "nothing", tmp_path / "n", check=1).stderr
+    )
     assert not (tmp_path / "n").exists()
 
 
