@@ -90,16 +90,16 @@ def prepare(
     texts = [
         (pair, _body(sources[pair[0]], languages[0]), _body(targets[pair[1]], languages[1])) for pair in both
     ]
-    whole = [entry for entry in texts if entry[1] and entry[2]]
-    if not whole:
+    complete = [entry for entry in texts if entry[1] and entry[2]]
+    if not complete:
         raise InputError(
             f"in none of the {len(both):,} linked pairs do both pages have text after the first sentence"
         )
-    ratios = np.array([len(a) / len(b) for _, a, b in whole])
+    ratios = np.array([len(a) / len(b) for _, a, b in complete])
     low, high = (float(q) for q in np.percentile(ratios, (25, 75)))
-    kept = [whole[i] for i in np.flatnonzero((ratios >= low) & (ratios <= high)).tolist()]
-    halves = _write(kept, out, languages, seed)
-    counts = (len(sources), len(targets), bad + more_bad, len(both), len(whole), len(kept))
+    selected = [complete[i] for i in np.flatnonzero((ratios >= low) & (ratios <= high)).tolist()]
+    halves = _write(selected, out, languages, seed)
+    counts = (len(sources), len(targets), bad + more_bad, len(both), len(complete), len(selected))
     report = Report(*counts, (low, high), *halves, seed)
     write_atomically(out / "prepare.json", orjson.dumps(report.to_dict(), option=orjson.OPT_INDENT_2) + b"\n")
     return report
@@ -188,23 +188,23 @@ def strip_markup(text: str) -> str:
 
 
 def _write(
-    kept: list[tuple[Pair, str, str]], out: Path, languages: tuple[str, str], seed: int
+    selected: list[tuple[Pair, str, str]], out: Path, languages: tuple[str, str], seed: int
 ) -> tuple[int, int]:
     """Write both halves and return their sizes."""
     rng = np.random.default_rng(seed)
-    n = len(kept)
+    n = len(selected)
     ids = [_opaque(code, rng.permutation(n)) for code in languages]
     order = rng.permutation(n)
     halves = {"train": sorted(order[: n // 2].tolist()), "test": sorted(order[n // 2 :].tolist())}
     (out / "qrels").mkdir(parents=True, exist_ok=True)
     for half, rows in halves.items():
         for i, code in enumerate(languages):
-            pages = sorted((ids[i][row], kept[row][1 + i]) for row in rows)
+            pages = sorted((ids[i][row], selected[row][1 + i]) for row in rows)
             lines = (orjson.dumps({"_id": id_, "text": text, "language": code}) for id_, text in pages)
             _write_lines(out / f"{code}.{half}.jsonl", lines)
         links = sorted(f"{ids[0][row]} 0 {ids[1][row]} 1" for row in rows)
         _write_lines(out / "qrels" / f"{languages[0]}.{half}.txt", (link.encode() for link in links))
-    key = sorted((ids[i][row], kept[row][0][i]) for row in range(n) for i in (0, 1))
+    key = sorted((ids[i][row], selected[row][0][i]) for row in range(n) for i in (0, 1))
     _write_lines(out / "key.tsv", (f"{id_}\t{spreadsheet_cell(page)}".encode() for id_, page in key))
     return len(halves["train"]), len(halves["test"])
 

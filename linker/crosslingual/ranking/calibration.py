@@ -68,8 +68,8 @@ def compete(logits: Float64Array, targets: Int64Array) -> Float64Array:
     price = np.zeros(len(unique))
     probabilities = softmax(logits)
     for _ in range(ROUNDS):
-        wanted = np.bincount(column.ravel(), probabilities[:, :-1].ravel(), len(unique))
-        price = np.maximum(0, price + np.log(np.maximum(wanted, 1e-9)))
+        demand = np.bincount(column.ravel(), probabilities[:, :-1].ravel(), len(unique))
+        price = np.maximum(0, price + np.log(np.maximum(demand, 1e-9)))
         dearer = logits.copy()
         dearer[:, :-1] -= price[column]
         probabilities = softmax(dearer)

@@ -140,7 +140,7 @@ class AllEvidence:
         return pooled(bool(self.pairs), links)
 
     def translations(self, links: Int64Array) -> tuple[sp.csr_array, sp.csr_array]:
-        """Return translation matrices [v source, v target]: all pairs, and those learned from `links` (int64 [l, 2])."""
+        """Return translation matrices [v source, v target]: all pairs, and those learned from `links` [l, 2]."""
         rows, columns = links[:, 0], links[:, 1]
         if not len(links):
             return self.known, sp.csr_array(self.known * 0)

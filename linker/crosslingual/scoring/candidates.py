@@ -154,22 +154,22 @@ def nearest(
     n, m = scorer.shape
     depth = min(depth, m)
     source, target = hashes(source_ids), hashes(target_ids)
-    found = Candidates(np.full((n, depth), -1, np.int64), np.full((n, depth), -np.inf, np.float32))
-    progress = Progress(found, np.zeros((k, m), np.float32))
+    candidates = Candidates(np.full((n, depth), -1, np.int64), np.full((n, depth), -np.inf, np.float32))
+    progress = Progress(candidates, np.zeros((k, m), np.float32))
     if checkpoint:
         checkpoint.restore(progress)
         advance(progress.done)
     for begin, scores in _blocks(scorer, progress.done, block, workers or len(os.sched_getaffinity(0))):
         rows = slice(begin, begin + len(scores))
         part = _best_of(scores, depth, source[rows], target)
-        found.targets[rows], found.scores[rows] = part.targets, part.scores
+        candidates.targets[rows], candidates.scores[rows] = part.targets, part.scores
         _raise(progress.best, scores)
         progress.done += len(scores)
         advance(len(scores))
         if checkpoint:
             checkpoint.keep(progress)
-    forward = np.maximum(found.scores[:, :k], 0).sum(axis=1) / max(1, min(k, m))
-    return Neighbours(found, forward, progress.best.sum(axis=0) / max(1, min(k, n)))
+    forward = np.maximum(candidates.scores[:, :k], 0).sum(axis=1) / max(1, min(k, m))
+    return Neighbours(candidates, forward, progress.best.sum(axis=0) / max(1, min(k, n)))
 
 
 def score_pairs(
