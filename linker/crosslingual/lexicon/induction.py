@@ -50,7 +50,7 @@ def induce(source: sp.csr_array, target: sp.csr_array, *, seed: int = 0) -> sp.c
 def threshold(found: Float64Array, chance: Float64Array) -> float:
     """Return the lowest strength at which shuffled links (`chance`) yield at most a tenth as many pairs as `found`.
 
-    Both are float64 strengths, one per pair, in any order. Infinity if there is no such strength.
+    Both are strengths, float64 [pairs], in any order. Infinity if no strength qualifies.
     """
     found, chance = np.sort(found), np.sort(chance)
     by_chance = len(chance) - np.searchsorted(chance, found)

@@ -29,7 +29,7 @@ class Language:
     def fold(self, text: str) -> str:
         """Return the text in NFKC and lower case, by Turkish rules for "tr" and "az"; Chinese becomes simplified.
 
-        Raises MissingExtraError where Chinese text needs the extra 'crosslingual' and it is not installed.
+        Raises MissingExtraError for Chinese without the extra 'crosslingual'.
         """
         text = unicodedata.normalize("NFKC", text)
         if self.code in ("tr", "az"):

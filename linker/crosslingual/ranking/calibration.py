@@ -26,7 +26,7 @@ class Platt:
     offset: float = 0.0
 
     def __call__(self, p: Float64Array) -> Float64Array:
-        """Return calibrated probabilities, in the shape of `p`."""
+        """Return calibrated probabilities in the shape of `p` [...]."""
         return np.asarray(expit(self.slope * _logit(p) + self.offset))
 
 

@@ -102,7 +102,7 @@ def describe(
 ) -> Lists:
     """Return `size` candidates of each source page in `rows`, with all features, excluding the targets in `taken`.
 
-    `competitors`: source rows that compete for the same targets; all three are int64 arrays of one dimension.
+    `competitors`: other source rows that compete for the same targets. All three are int64 [rows].
     """
     scores = {**evidence.fixed, **learned.scores}
     free = np.setdiff1d(np.arange(len(evidence.target)), taken)

@@ -55,7 +55,7 @@ def with_none(scores: Float64Array, none: float) -> Float64Array:
 
 
 def softmax(logits: Float64Array) -> Float64Array:
-    """Return the softmax of `logits` along the last axis, in the same shape."""
+    """Return the softmax of `logits` [..., c] along the last axis: float64 [..., c]."""
     return np.asarray(np.exp(logits - logsumexp(logits, axis=-1, keepdims=True)))
 
 

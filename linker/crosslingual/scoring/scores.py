@@ -21,7 +21,7 @@ from linker.crosslingual.pages.pages import Terms
 from linker.crosslingual.scoring.comparability import idf
 
 K1, B, K3 = 1.2, 0.6, 1.2
-FROM_PAGE = 0.3  # of the translation model's words come from the page, the others from the collection
+FROM_PAGE = 0.3  # share of words that the translation model draws from the page, not the collection
 SparseOrDense = sp.csr_array | Float32Array
 
 
@@ -109,7 +109,7 @@ def held(score: Restrictable, block: int = 512) -> Dense:
 
 
 def coverage(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
-    """Return idf-weighted M: the share of both pages' translatable words with a translation on the other page."""
+    """Return idf-weighted M [n, m]: the share of both pages' translatable words with a translation on the other."""
     forward, backward = (
         one_way(source, target, translations),
         one_way(target, source, _transposed(translations)).swapped(),
@@ -120,7 +120,7 @@ def coverage(source: Terms, target: Terms, translations: sp.csr_array) -> Weight
 
 
 def one_way(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
-    """Return M_fe: the idf-weighted share of the source page's translatable words with a translation on the target."""
+    """Return M_fe [n, m]: the idf-weighted share of the source's translatable words with a translation on the target."""
     links = ones(translations)
     known = np.asarray(links.sum(axis=1)).ravel() > 0
     weighted = scale_columns(source.present, idf(source) * known)
@@ -132,7 +132,7 @@ def one_way(source: Terms, target: Terms, translations: sp.csr_array) -> Weighte
 
 
 def synonyms(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
-    """Return BM25 of the source's terms, where all translations of a term count as that term (Pirkola 1998)."""
+    """Return BM25 [n, m] of the source's terms, where all translations of a term count as that term (Pirkola 1998)."""
     translated = _csr(target.counts @ ones(translations).T)
     lengths = np.asarray(target.counts.sum(axis=1), np.float32).ravel()
     return WeightedProduct(_query_weights(source, translated), _transposed(_saturated(translated, lengths)))
@@ -144,14 +144,14 @@ def synonyms_backward(source: Terms, target: Terms, translations: sp.csr_array) 
 
 
 def cosine(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
-    """Return the tf-idf cosine of the translated source page; a term's mass is divided among its translations."""
+    """Return the tf-idf cosine [n, m] of the translated source page; translations of a term share its mass."""
     logarithmic = _map(source.counts, lambda data: 1 + np.log(data))
     translated = scale_columns(_csr(logarithmic @ stochastic(translations)), idf(target))
     return WeightedProduct(unit_rows(translated), _transposed(tfidf(target)))
 
 
 def translation_model(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
-    """Return the mean log ratio of the source's words, target page's translation model against the collection.
+    """Return the mean log ratio [n, m] of the source's words, target's translation model against the collection.
 
     P(w | page) = .3 · Σ_v P(w | v) tf(v)/|page| + .7 · P(w) (Berger & Lafferty 1999); each word is weighted by the
     square root of its frequency.
@@ -168,7 +168,7 @@ def translation_model(source: Terms, target: Terms, translations: sp.csr_array) 
 
 
 def common(source: Terms, target: Terms) -> WeightedProduct:
-    """Return the tf-idf cosine over the terms of both vocabularies, with the target's idf."""
+    """Return the tf-idf cosine [n, m] over the terms of both vocabularies, with the target's idf."""
     shared = sorted(source.position.keys() & target.position.keys())
     left = source.counts[:, [source.position[t] for t in shared]]
     right = target.counts[:, [target.position[t] for t in shared]]
@@ -182,7 +182,7 @@ def tfidf(terms: Terms) -> sp.csr_array:
 
 
 def unit_rows(matrix: sp.csr_array) -> sp.csr_array:
-    """Return the matrix with every row scaled to unit length; empty rows stay empty."""
+    """Return the matrix [n, v] with every row scaled to unit length; empty rows stay empty."""
     norms = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1), np.float32)).ravel()
     return _rows(matrix, 1 / np.maximum(norms, 1e-12))
 
@@ -208,7 +208,7 @@ def _saturated(counts: sp.csr_array, lengths: Float32Array) -> sp.csr_array:
 
 
 def stochastic(translations: sp.csr_array) -> sp.csr_array:
-    """Return the matrix with every row scaled to sum to one; empty rows stay empty."""
+    """Return the matrix [v source, v target] with every row scaled to sum to one; empty rows stay empty."""
     return _rows(
         translations, 1 / np.maximum(np.asarray(translations.sum(axis=1), np.float32).ravel(), 1e-12)
     )
@@ -220,7 +220,7 @@ def _map(matrix: sp.csr_array, function: Callable[[Float32Array], npt.NDArray[np
 
 
 def ones(matrix: sp.csr_array) -> sp.csr_array:
-    """Return the matrix with every stored value replaced by 1."""
+    """Return the matrix [n, v] with every stored value replaced by 1."""
     return _map(matrix, np.ones_like)
 
 
@@ -230,7 +230,7 @@ def _rows(matrix: sp.csr_array, factors: npt.NDArray[np.floating]) -> sp.csr_arr
 
 
 def scale_columns(matrix: sp.csr_array, factors: npt.NDArray[np.floating]) -> sp.csr_array:
-    """Return the matrix with every column multiplied by its factor in `factors` [v]."""
+    """Return the matrix [n, v] with every column multiplied by its factor in `factors` [v]."""
     return _map(matrix, lambda data: data * factors[matrix.indices])
 
 

@@ -101,7 +101,7 @@ def _by_page(weight: Float64Array, row: npt.NDArray[np.integer], n: int) -> Floa
 
 
 def jensen_shannon(p: Float64Array, q: Float64Array) -> Float64Array:
-    """Return the Jensen–Shannon divergence, in nats, of distributions along the last axis; `p` and `q` broadcast."""
+    """Return the Jensen–Shannon divergence, in nats, of distributions [..., k]: [...]; `p` and `q` broadcast."""
     middle = (p + q) / 2
     return 0.5 * (_divergence(p, middle) + _divergence(q, middle))
 
