@@ -15,7 +15,7 @@ from linker.crosslingual.ranking.ranker import softmax
 
 ROUNDS = 10
 EDGE = 1e-4  # probabilities are clipped to at least this distance from 0 and 1
-STIFFNESS = 2.0  # ridge penalty that pulls Platt's slope to 1 and his offset to 0
+STIFFNESS = 2.0  # ridge penalty that pulls the slope to 1 and the offset to 0
 
 
 @dataclass(frozen=True, slots=True)

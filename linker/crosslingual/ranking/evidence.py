@@ -38,7 +38,7 @@ from linker.crosslingual.scoring.scores import (
 
 COMPONENTS = 300
 INDUCED_WEIGHT = 5.0  # of a word pair learned from links; pairs of dictionaries have weight 1
-HELD = 1 << 30  # bytes of scores without links that are kept between folds
+HELD = 1 << 30  # bytes of scores that need no links, kept between folds
 LONGEST = 6  # characters of the longest Chinese word that is looked up
 CHOOSING = (
     "strings.coverage", "dictionary.coverage", "bridge.coverage", "bridge.forward", "bridge.model",
@@ -67,7 +67,7 @@ class AllEvidence:
 
     @cached_property
     def split(self) -> Callable[[str], list[str]]:
-        """Function that cuts source text into terms; for Chinese, all dictionary words and all bigrams."""
+        """Function that splits source text into terms; Chinese becomes all dictionary words and all bigrams."""
         language = self.source.language
         if language.code != "zh":
             return language.terms

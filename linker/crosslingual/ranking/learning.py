@@ -106,7 +106,7 @@ def describe(
     """
     scores = {**evidence.fixed, **learned.scores}
     free = np.setdiff1d(np.arange(len(evidence.target)), taken)
-    # Equal sums are ranked in the order of the columns, so these are sorted by a hash of the ids, not left as read.
+    # Equal sums are ranked in the order of the columns, so a hash of the ids decides it, not the order of input.
     free = free[np.argsort(hashes([evidence.target.ids[i] for i in free]), kind="stable")]
     lists = candidate_lists(
         scores, rows, competitors, free, choosing=evidence.choosing, size=size, advance=advance

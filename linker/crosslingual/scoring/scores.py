@@ -120,7 +120,7 @@ def coverage(source: Terms, target: Terms, translations: sp.csr_array) -> Weight
 
 
 def one_way(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
-    """Return M_fe [n, m]: the idf-weighted share of the source's translatable words with a translation on the target."""
+    """Return M_fe [n, m]: the idf-weighted share of the source's translatable words that the target translates."""
     links = ones(translations)
     known = np.asarray(links.sum(axis=1)).ravel() > 0
     weighted = scale_columns(source.present, idf(source) * known)
