@@ -20,7 +20,7 @@ PARTS = ("z", "row", "column", "margin")
 
 @dataclass(frozen=True, eq=False)
 class Lists:
-    """Candidates of n source pages: `rows` [n], `targets` [n, c], best guess first, and float32 `features` [n, c, f]."""
+    """Candidates of n source pages: `rows` [n], `targets` [n, c], best guess first; float32 `features` [n, c, f]."""
 
     rows: Int64Array
     targets: Int64Array
