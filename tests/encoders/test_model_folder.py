@@ -160,5 +160,5 @@ def test_an_index_gives_no_encoder_but_its_own(model: Path, tmp_path: Path) -> N
         load_own(tmp_path, "link")
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "config.json").write_text('{"model_type": "bert"}')
-    with pytest.raises(InputError, match="no other is loaded out of an index"):
+    with pytest.raises(InputError, match="no other model is loaded from inside an index"):
         load_own(tmp_path, "foreign")
