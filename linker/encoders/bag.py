@@ -36,7 +36,7 @@ def sif_scaled(
     """Return vectors [n, d] scaled by smooth inverse frequency, a/(a + p(w)): float32 [n, d] (Arora, Liang & Ma, 2017).
 
     `counts`, int64 [n], are the tokens' frequencies; a token that never occurs keeps its length. The mean of the scaled
-    vectors has the direction of the weighted mean, so that any encoder can start from them and go on learning weights.
+    vectors has the direction of the weighted mean, so that any encoder can start from them and refine the weights.
     """
     share = counts / max(int(counts.sum()), 1)
     return (vectors * (a / (a + share))[:, None]).astype(np.float32)

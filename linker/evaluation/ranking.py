@@ -90,21 +90,21 @@ def rank(qrels: Entries[int], run: Entries[float], options: Options) -> Ranking:
     `restrict` then applies -M and -J and drops negative judgements. Raises InputError where no topic of the run is
     judged.
     """
-    place = _positions(run.topics, qrels.topics)
-    if (place < 0).all():
+    topic_of = _positions(run.topics, qrels.topics)
+    if (topic_of < 0).all():
         raise InputError(
             f"{run.source.name}: none of its {len(run)} topics (first: {run.topic_ids[0]!r}) is in "
             f"{qrels.source.name} (first: {qrels.topic_ids[0]!r}); do the two belong together?"
         )
-    ordered = sort(run, place, options.compat)
-    judged, answer = judged_rows(qrels, run, ordered)
+    ordered = sort(run, topic_of, options.compat)
+    judged, judgement = judged_rows(qrels, run, ordered)
     first, last, tied = ties(ordered, judged, len(qrels))
     position = break_ties(run.documents, ordered, judged, first, last)
-    topic, rel = ordered.topic[judged], qrels.numbers[answer].astype(np.int64)
+    topic, rel = ordered.topic[judged], qrels.numbers[judgement].astype(np.int64)
     base = ordered.begin[topic] - 1
     order: Int64Array | slice = np.argsort(position) if (last > first).any() else slice(None)
     return replace(
-        _counts(qrels, run, place, options, tied),
+        _counts(qrels, run, topic_of, options, tied),
         topic=topic[order],
         rank=(position - base)[order],
         rel=rel[order],
@@ -140,12 +140,12 @@ def extreme(ranking: Ranking, best: bool) -> Ranking:
         raise InputError("bounds over tied orders are not defined for -J and -M together; drop one of them")
     order = np.lexsort((-ranking.rel, ranking.first, ranking.topic))
     columns = {name: getattr(ranking, name)[order] for name in _ROWS}
-    whole = replace(ranking, **columns)
-    step = nth(whole.topic * (int(ranking.num_ret.max()) + 1) + whole.first) - 1
-    position = whole.first + step if best else whole.last - step
-    again = np.lexsort((position, whole.topic))
-    moved = {name: columns[name][again] for name in _ROWS}
-    return restrict(replace(ranking, **(moved | {"rank": position[again]})))
+    grouped = replace(ranking, **columns)
+    step = nth(grouped.topic * (int(ranking.num_ret.max()) + 1) + grouped.first) - 1
+    position = grouped.first + step if best else grouped.last - step
+    by_rank = np.lexsort((position, grouped.topic))
+    rows = {name: columns[name][by_rank] for name in _ROWS}
+    return restrict(replace(ranking, **(rows | {"rank": position[by_rank]})))
 
 
 def nth(topic: Int64Array) -> Int64Array:

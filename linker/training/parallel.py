@@ -39,14 +39,14 @@ class World:
             return own
         shares = [_share(count, rank, self.size) for rank in range(self.size)]
         longest = max(map(len, shares))
-        sent = own.new_zeros((longest, own.shape[1]))
-        sent[: len(own)] = own.detach()
-        parts = [torch.empty_like(sent) for _ in shares]
-        distributed.all_gather(parts, sent)
+        padded = own.new_zeros((longest, own.shape[1]))
+        padded[: len(own)] = own.detach()
+        parts = [torch.empty_like(padded) for _ in shares]
+        distributed.all_gather(parts, padded)
         parts[self.rank] = own
-        whole = torch.cat([part[: len(rows)] for part, rows in zip(parts, shares, strict=True)])
+        gathered = torch.cat([part[: len(rows)] for part, rows in zip(parts, shares, strict=True)])
         _, first = np.unique(np.concatenate(shares), return_index=True)
-        return whole[torch.from_numpy(first).to(whole.device)]
+        return gathered[torch.from_numpy(first).to(gathered.device)]
 
     def share_weights(self, module: nn.Module) -> None:
         """Copy the weights of the first process to all others."""
@@ -69,9 +69,9 @@ class World:
         """Return the numbers of the first process, in all processes."""
         if self.size == 1:
             return numbers
-        sent = torch.tensor(numbers, dtype=torch.float64, device=_wire())
-        distributed.broadcast(sent, 0)
-        return [float(x) for x in sent.tolist()]
+        message = torch.tensor(numbers, dtype=torch.float64, device=_wire())
+        distributed.broadcast(message, 0)
+        return [float(x) for x in message.tolist()]
 
     def wait(self) -> None:
         """Wait until every process has called this."""

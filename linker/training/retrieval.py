@@ -55,9 +55,9 @@ def dev_sample(pairs: Pairs, size: int) -> Pairs:
     linked = sorted({document for _, document in pairs.links})
     if len(pairs.documents) <= max(size, len(linked)):
         return pairs
-    rivals = [found for found in mine_negatives(pairs, DEPTH) if found]
-    ranked = (row for rank in range(DEPTH) for found in rivals for row in found[rank : rank + 1])
+    rivals = [negatives for negatives in mine_negatives(pairs, DEPTH) if negatives]
+    ranked = (row for rank in range(DEPTH) for negatives in rivals for row in negatives[rank : rank + 1])
     rows = sorted(islice(dict.fromkeys(chain(linked, ranked)), max(size, len(linked))))
-    place = {row: new for new, row in enumerate(rows)}
-    links = [(text, place[document]) for text, document in pairs.links]
+    position = {row: new for new, row in enumerate(rows)}
+    links = [(text, position[document]) for text, document in pairs.links]
     return Pairs(pairs.texts, [pairs.documents[row] for row in rows], links)

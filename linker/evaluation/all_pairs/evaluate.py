@@ -34,7 +34,7 @@ class _Scorer:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Options:
     ranks: tuple[int, ...]
     thresholds: tuple[float, ...]
     until: tuple[int, ...]
@@ -64,7 +64,7 @@ def evaluate_vectors(
     if a.shape[1] != t.shape[1]:
         raise InputError(f"articles have {a.shape[1]} dimensions, tweets {t.shape[1]}")
     scorer = _Scorer(len(a), len(t), lambda i, j: a[i:j] @ t.T, lambda pairs: _dots(a, t, pairs))
-    return _evaluate(scorer, links, _Asked(tuple(ranks), tuple(thresholds), tuple(until)))
+    return _evaluate(scorer, links, _Options(tuple(ranks), tuple(thresholds), tuple(until)))
 
 
 def evaluate_scores(
@@ -90,7 +90,7 @@ def evaluate_scores(
         )
     rows, columns = matrix.shape
     scorer = _Scorer(rows, columns, lambda i, j: matrix[i:j].copy(), lambda p: matrix[p[:, 0], p[:, 1]])
-    return _evaluate(scorer, links, _Asked(tuple(ranks), tuple(thresholds), tuple(until)))
+    return _evaluate(scorer, links, _Options(tuple(ranks), tuple(thresholds), tuple(until)))
 
 
 def _vectors(values: npt.ArrayLike, what: str, normalise: bool) -> npt.NDArray[np.float32]:
@@ -143,13 +143,13 @@ class _Counts:
         self.upto[rows] += len(ascending) - np.searchsorted(ascending, scores, "left")
 
 
-def _evaluate(scorer: _Scorer, links: npt.ArrayLike, asked: _Asked) -> PairEvaluation:
+def _evaluate(scorer: _Scorer, links: npt.ArrayLike, options: _Options) -> PairEvaluation:
     pairs = _links(links, scorer.articles, scorer.tweets)
     scores = scorer.single(pairs)
-    looked_up = np.concatenate((scores, np.array(asked.thresholds, scores.dtype)))
+    looked_up = np.concatenate((scores, np.array(options.thresholds, scores.dtype)))
     order = np.argsort(looked_up, kind="stable")
     everywhere, within = _Counts.zeros(len(order)), _Counts.zeros(len(pairs))
-    depth = max(asked.ranks)
+    depth = max(options.ranks)
     top = np.empty(0, scores.dtype)
     step = max(1, _BLOCK // scorer.tweets)
     for begin in range(0, scorer.articles, step):
@@ -166,7 +166,7 @@ def _evaluate(scorer: _Scorer, links: npt.ArrayLike, asked: _Asked) -> PairEvalu
         top = np.sort(np.concatenate((top, flat[-depth:])))[-depth:]
     counts = _Counts.zeros(len(order))
     counts.above[order], counts.upto[order] = everywhere.above, everywhere.upto
-    return _result(scorer, pairs, scores, (counts, within), top[::-1], asked)
+    return _result(scorer, pairs, scores, (counts, within), top[::-1], options)
 
 
 def _count_within(
@@ -190,7 +190,7 @@ def _result(
     scores: FloatArray,
     counts: tuple[_Counts, _Counts],
     top: FloatArray,
-    asked: _Asked,
+    options: _Options,
 ) -> PairEvaluation:
     everywhere, within = counts
     size, total = len(scores), scorer.articles * scorer.tweets
@@ -205,7 +205,7 @@ def _result(
     np.divide(wins, per_group * (scorer.tweets - per_group), out=area, where=has_negative)
     one = np.zeros(size, np.int64)
     micro_wins = _negatives_below(scores, overall, one, one + size, total).sum()
-    at = {r: _precision_at(r, top, scores, overall, total) for r in asked.ranks}
+    at = {r: _precision_at(r, top, scores, overall, total) for r in options.ranks}
     return PairEvaluation(
         articles=scorer.articles,
         tweets=scorer.tweets,
@@ -219,9 +219,9 @@ def _result(
         articles_without_negative=int(np.count_nonzero(~has_negative)),
         thresholds=tuple(
             _threshold(t, scores, int(n), total)
-            for t, n in zip(asked.thresholds, everywhere.upto[size:], strict=True)
+            for t, n in zip(options.thresholds, everywhere.upto[size:], strict=True)
         ),
-        until=tuple(_reading(n, overall, within, group) for n in asked.until),
+        until=tuple(_reading(n, overall, within, group) for n in options.until),
     )
 
 
@@ -262,11 +262,11 @@ def _precision_at(r: int, top: FloatArray, scores: FloatArray, overall: _Counts,
         return math.nan
     last = top[r - 1]
     tied = np.flatnonzero(scores == last)
-    found = float(np.count_nonzero(scores > last))
+    links = float(np.count_nonzero(scores > last))
     if len(tied):
         room = r - overall.above[tied[0]]
-        found += len(tied) * room / (overall.upto - overall.above)[tied[0]]
-    return found / r
+        links += len(tied) * room / (overall.upto - overall.above)[tied[0]]
+    return links / r
 
 
 def _threshold(value: float, scores: FloatArray, accepted: int, total: int) -> Threshold:

@@ -53,7 +53,7 @@ class Fields:
         return pairs[::2], pairs[1::2]
 
     def words(self) -> Iterator[tuple[Index, Words]]:
-        """Yield per word position the rows, which include all fields that reach it, and their zero-padded words."""
+        """Yield, per word position, rows [r], which include all fields that reach it, and their zero-padded words [r]."""
         rows: Index = slice(None)
         here = self
         while len(here):
@@ -122,7 +122,7 @@ class Fields:
 
 
 def padded(text: bytes) -> Bytes:
-    """Return `text` as uint8 with `PAD` zero bytes on either side."""
+    """Return `text` as uint8 [len(text) + 2 · PAD], with `PAD` zero bytes on either side."""
     buffer = np.zeros(len(text) + 2 * PAD, np.uint8)
     buffer[PAD : PAD + len(text)] = np.frombuffer(text, np.uint8)
     return buffer
