@@ -85,7 +85,9 @@ class CnnConfig:
     def __post_init__(self) -> None:
         object.__setattr__(self, "widths", tuple(self.widths))  # JSON gives a list
         if not self.widths or min(self.dim, self.filters, *self.widths) < 1:
-            raise ValueError("dim, filters and widths must be at least 1, with one width or more")
+            raise ValueError(
+                "dim, filters and widths must be at least 1, and there must be at least one width"
+            )
         if self.projection is not None and self.projection < 1:
             raise ValueError("projection must be at least 1")
         if not 0 <= self.dropout < 1:

@@ -68,7 +68,7 @@ def load(folder: Path) -> TextEncoder:
         raise InputError(f"{path} is missing: the model cannot be read without it")
     tokenizer = load_tokenizer(path)
     if tokenizer.size > MAX_TOKENS:
-        raise InputError(f"{path} numbers {tokenizer.size:,} tokens, more than the {MAX_TOKENS:,} allowed")
+        raise InputError(f"{path} has {tokenizer.size:,} tokens, more than the {MAX_TOKENS:,} allowed")
     with torch.device("meta"):
         check_shapes(folder / WEIGHTS, shapes_of(TextEncoder.new(config, tokenizer, max_length).module))
     encoder = TextEncoder.new(config, tokenizer, max_length)

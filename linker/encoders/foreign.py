@@ -115,7 +115,9 @@ def _module_folders(folder: Path) -> Iterator[Path]:
                 f"modules of sentence_transformers may be {', '.join(CLASSES)}"
             )
         if not isinstance(place, str) or not _is_inside(place):
-            raise InputError(f"{path} is damaged: the path {str(place)[:80]!r} leads out of the model folder")
+            raise InputError(
+                f"{path} is damaged: the path {str(place)[:80]!r} leads outside the model folder"
+            )
         if kind.endswith("Dense"):
             _check_activation(folder / place / "config.json")
         if (folder / place).is_dir():
@@ -180,7 +182,7 @@ def _objection(file: str, key: str, value: Any) -> str | None:
     if key.endswith("attn_implementation") and isinstance(value, str) and not value.isidentifier():
         return "would fetch code: remove the entry"
     if file == CONFIG and isinstance(value, int | float) and not abs(value) <= _limit(key):
-        return f"is beyond what is read ({_limit(key):,})"
+        return f"exceeds the limit ({_limit(key):,})"
     if file.endswith(".index.json") or key == "transformers_weights":
         leads_out = isinstance(value, str) and ("/" in value or "\\" in value)
         return "is not the name of a file in the folder" if leads_out else None

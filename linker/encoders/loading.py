@@ -59,7 +59,7 @@ def load_own(directory: Path, name: str) -> Encoder:
         not folder.resolve().is_relative_to(directory.resolve())
         or ".." in folder.relative_to(directory).parts
     ):
-        raise InputError(f"{folder} leads out of the index {directory}: rebuild the index")
+        raise InputError(f"{folder} is outside the index {directory}: rebuild the index")
     if not _is_saved(folder):
         raise InputError(
             f"{folder} is not a model of `linker train`, and no other model is loaded from inside an index: "

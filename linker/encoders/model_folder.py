@@ -140,7 +140,7 @@ def within(name: str, value: Any, path: Path) -> int:
     limit = LIMITS.get(name, MAX_SIZE)
     if type(value) is not int or not 0 < value <= limit:
         shown = f"{value!r}"[:80]
-        raise InputError(f"{path}: {name} = {shown}: a whole number from 1 to {limit:,} is needed")
+        raise InputError(f"{path}: {name} = {shown}: it must be an integer from 1 to {limit:,}")
     return value
 
 
@@ -171,7 +171,7 @@ def _check_limits(config: Any, path: Path) -> None:
             _check_limits(value, path)
         elif len(numbers) > MAX_SIZE or not all(_is_within(number, limit) for number in numbers):
             shown = f"{value!r}"[:80]
-            raise InputError(f"{path}: {field.name} = {shown} is beyond what this version reads ({limit:,})")
+            raise InputError(f"{path}: {field.name} = {shown} exceeds the limit of this version ({limit:,})")
 
 
 def _is_within(value: Any, limit: int) -> bool:
@@ -212,7 +212,7 @@ def _lock(descriptor: int, new: Path) -> None:
             return
     except (BlockingIOError, FileNotFoundError):
         pass
-    raise InputError(f"another process is saving to {new}: wait until it has ended") from None
+    raise InputError(f"another process is saving to {new}: wait until it has finished") from None
 
 
 def _carry_over(old: Path, new: Path) -> None:

@@ -145,7 +145,7 @@ def _open(name: str, fetch: bool = True) -> Any:
             if Path(source).is_dir() and (Path(source) / "config.json").is_file():
                 check_allocation(Path(source))
 
-            # The libraries keep and modify this dictionary, so each call gets a new one.
+            # The libraries may keep and modify this dictionary, so that each call gets a new one.
             return SentenceTransformer(
                 source,
                 local_files_only=local,

@@ -57,7 +57,7 @@ def parse(names: Iterable[str] | str) -> list[Measure]:
     expanded = [n for text in texts for n in (OFFICIAL if text == "official" else (text,))]
     measures = {measure for text in expanded for measure in _read(text)}
     if not measures:
-        raise InputError("no measure is named")
+        raise InputError("no measure is named: name at least one")
     return sorted(measures, key=lambda m: (DEFINITIONS.index(m.definition), m.cutoff or 0))
 
 

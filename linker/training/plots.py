@@ -37,7 +37,7 @@ class Metrics:
     def series(self, key: str) -> tuple[list[float], dict[str, np.ndarray[Any, np.dtype[np.float64]]]]:
         """Return the epochs [t] at which `key` ("alpha", "sparsity") was logged, and its values by name.
 
-        The values are float64 [t, h], for h heads. Raises InputError where the values are not numbers by name.
+        The values are float64 [t, h], for h heads. Raises InputError where the log does not map names to numbers.
         """
         lines = [line for line in self.judgements if line.get(key)]
         try:
@@ -45,7 +45,9 @@ class Metrics:
             values = {name: np.array([line[key][name] for line in lines], dtype=np.float64) for name in names}
             return [float(line["epoch"]) for line in lines], values
         except (TypeError, ValueError, LookupError, OverflowError) as e:
-            raise InputError(f"{METRICS}: the {key} of an evaluation is not numbers by name: {e}") from None
+            raise InputError(
+                f"{METRICS}: the {key} of an evaluation must map names to numbers: {e}"
+            ) from None
 
 
 def read_metrics(model: Path) -> Metrics:

@@ -151,7 +151,7 @@ def test_integer_ids_are_ids_and_other_numbers_are_refused() -> None:
         (
             {"q": {"a": 1}},
             pd.DataFrame({"qid": ["q"] * 2, "doc_id": ["a"] * 2, "score": [1, 2]}),
-            "there twice",
+            "occurs twice",
         ),
     ],
 )

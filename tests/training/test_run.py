@@ -119,7 +119,7 @@ def test_a_baseline_trains_stops_and_goes_on(
     [
         (["encoder.kind=cnn", "encoder.hidden=4"], r"encoder\.hidden does not apply to the kind 'cnn'"),
         (["encoder.kind=bigru", "encoder.filters=4"], r"encoder\.filters does not apply to the kind 'bigru'"),
-        (["encoder.kind=cnn", "encoder.widths=[]"], "one width or more"),
+        (["encoder.kind=cnn", "encoder.widths=[]"], "at least one width"),
         (["encoder.kind=gru", "encoder.hidden=0"], "hidden and layers must be at least 1"),
     ],
 )

@@ -59,7 +59,7 @@ def read_links(path: Path, articles: Side, tweets: Side) -> npt.NDArray[np.int64
                 [_number(cell, known, f"{path}:{line}") for cell, known in zip(cells, numbers, strict=True)]
             )
     if not links:
-        raise InputError(f"{path}: no link")
+        raise InputError(f"{path}: there are no links")
     return np.array(links, np.int64)
 
 

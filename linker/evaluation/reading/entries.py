@@ -137,7 +137,7 @@ class Entries(Mapping[str, dict[str, Value]]):
             first = seen.setdefault((topic, document), row)
             if first != row:
                 raise InputError(
-                    f"{self.source.place(row)}: document {document!r} is there twice for topic "
+                    f"{self.source.place(row)}: document {document!r} occurs twice for topic "
                     f"{self.topic_ids[topic]!r}{self._remedy(first, row)}"
                 )
 

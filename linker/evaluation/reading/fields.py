@@ -53,7 +53,7 @@ class Fields:
         return pairs[::2], pairs[1::2]
 
     def words(self) -> Iterator[tuple[Index, Words]]:
-        """Yield, per word position, rows [r], which include all fields that reach it, and their zero-padded words [r]."""
+        """Yield, per word position, rows [r] that include all fields that reach it, and their zero-padded words [r]."""
         rows: Index = slice(None)
         here = self
         while len(here):
