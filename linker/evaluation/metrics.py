@@ -1,6 +1,7 @@
 """trec_eval's measures: one small function each, from the ranks of the judged documents to one value per topic.
 
-Every public function of a Ranking returns float64 [t], one value per judged topic, 0 for a topic without an answer.
+Every public function of a Ranking returns float64 [t], one value per judged topic. Except for `num_rel` and
+`log_average_precision`, it is 0 for a topic without an answer.
 Sums are taken in trec_eval's order (by rank; over topics in byte order), so that the last printed digit agrees.
 Definitions: docs/evaluation.md.
 """
