@@ -123,11 +123,11 @@ def test_pickles_adapters_pipes_and_devices_are_refused(evil: Path) -> None:
     with pytest.raises(InputError, match="as a pickle"):
         load_encoder(evil)
     os.mkfifo(weights)
-    with pytest.raises(InputError, match="no regular file"):
+    with pytest.raises(InputError, match="not a regular file"):
         load_encoder(evil)
     (evil / "config.json").unlink()
     (evil / "config.json").symlink_to("/dev/zero")
-    with pytest.raises(InputError, match="no regular file"):
+    with pytest.raises(InputError, match="not a regular file"):
         load_encoder(evil)
 
 
