@@ -139,6 +139,7 @@ MODELS = ("train", "backbone", "encoder", "model", "ner", "sts", "similarity", "
 CREATED = {
     ("find ledger", "missing"),
     ("index build out", "folder"),
+    ("index build out", "missing"),
     ("similarity train ner", "strange name"),
 }
 CASES = [

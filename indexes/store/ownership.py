@@ -33,8 +33,8 @@ _FILES = re.compile(
     rf"|deleted/{_NUMBER}\.i64|graph/{_NUMBER}\.faiss|quarantine/{_NUMBER}\.jsonl"
     rf"|generations/(?:{_NUMBER}\.json|keep)(?:\.tmp)?"
 )
-_FOLDERS = re.compile(rf"(?:segments|text)/{_NUMBER}|encoder/[0-9a-f]{{16}}")
-_ENCODER = re.compile(r"encoder/[0-9a-f]{16}/[^/]+")
+_FOLDERS = re.compile(rf"(?:segments|text)/{_NUMBER}|encoder/[^/]{{1,16}}")
+_ENCODER = re.compile(r"encoder/[^./][^/]{0,15}/[^/]+")
 
 
 def is_ours(name: str, copied: Collection[str] = ()) -> bool:

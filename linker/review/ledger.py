@@ -112,5 +112,11 @@ class Ledger:
 
 
 def _is_incomplete(first: bytes) -> bool:
-    """Say whether a file's first line may be what a crash left of an entry, rather than another file's content."""
-    return b"\0" in first or first.startswith(BEGINNING) or BEGINNING.startswith(first)
+    """Say whether a file's only line may be what a crash left of an entry: nothing else is ever cut off.
+
+    Blocks that did not come to the disk are zeros, so an entry then lacks its beginning, its end, or both.
+    """
+    written = first.rstrip(b"\n").strip(b"\0")
+    if not first.startswith(b"\0"):
+        return written.startswith(BEGINNING) or BEGINNING.startswith(written)
+    return not written or (written.endswith(b"}") and b"\0" not in written and written.isascii())
