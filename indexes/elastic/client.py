@@ -156,7 +156,10 @@ def _secret(name: str) -> str:
 
 @contextlib.contextmanager
 def elastic_errors(settings: ElasticSettings) -> Iterator[None]:
-    """Turn the client's errors into ours; errors that may pass become BackendUnavailableError."""
+    """Turn the client's errors into ours.
+
+    Raises BackendUnavailableError where the error may pass, IndexesError where a request was rejected.
+    """
     from elasticsearch import ApiError, TransportError, UnsupportedProductError
 
     where = f"Elasticsearch at {', '.join(settings.urls)}"

@@ -130,7 +130,7 @@ class PqScan:
     GRID: ClassVar[Sequence[Settings]] = tuple({"refine": r} for r in (1, 2, 4, 8, 16, 32, 64))
     DIMENSIONS_PER_CODE = 2
     CODE_SPEED = 32.0  # codes compared in the time of one full vector
-    POINTS = 1 << 16  # to train on
+    POINTS = 1 << 16  # rows to train on
 
     def __init__(self) -> None:
         self.settings: dict[str, float] = {"refine": 8}
