@@ -86,8 +86,8 @@ class Writer:
     def open(cls, directory: Path, keep: int | None = None, *, resume: bool = False) -> Iterator[Self]:
         """Open the last committed generation for changes.
 
-        `keep` is how many older generations are kept beside the last one from now on; None leaves it as it is. Only with
-        `resume` may documents be added to, or removed from, an index whose build was interrupted. Raises
+        `keep` is how many older generations are kept beside the last one from now on; None leaves it as it is. Only
+        with `resume` may documents be added to, or removed from, an index whose build was interrupted. Raises
         IndexesError where there is no index, LockedError where another process is writing to it, DamagedError.
         """
         manifest = manifests.load(directory)

@@ -1,8 +1,8 @@
 """The fixed list of mutants: lines that matter, each changed in one way that a test must notice.
 
 A list (lists/*.toml) has a table per source file with the tests that guard it, and under it one line per mutant:
-its name, the text that stands in the file exactly once, and what replaces it. A mutant may name a file and tests of its own; one
-that no test can tell from the original says why under `equivalent`.
+its name, the text that stands in the file exactly once, and what replaces it. A mutant may name a file and tests of
+its own; one that no test can tell from the original says why under `equivalent`.
 """
 
 from __future__ import annotations

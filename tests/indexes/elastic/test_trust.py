@@ -47,7 +47,9 @@ def index_naming(url: str, directory: Path) -> Path:
 
 def name(url: str, directory: Path) -> Path:
     named = {"urls": [url], "index": "news", "shards": 1, "replicas": 0}
-    storage.replace_manifest(directory, dataclasses.replace(manifests.load(directory), elastic=named))
+    manifest = manifests.load(directory)
+    files = {file: record for file, record in manifest.files.items() if not file.startswith("text/")}
+    storage.replace_manifest(directory, dataclasses.replace(manifest, elastic=named, files=files))
     return directory
 
 
