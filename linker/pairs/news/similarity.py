@@ -90,9 +90,7 @@ def train(
     where there are fewer than four pairs or one has no score; MissingExtraError naming the extra to install.
     """
     if len(pairs) < 4:
-        raise InputError(
-            f"{len(pairs)} pairs are too few to train on: give at least 4, better some hundreds"
-        )
+        raise InputError(f"{len(pairs)} pairs are too few to train on: give at least 4, better some hundreds")
     recogniser = recogniser or Recogniser(dict(config.pipelines))
     fit = siamese_trainer(config, encoder)
     kinds = tuple(sorted({pair.kind for pair in pairs})) if "languages" in config.features else ()
@@ -227,8 +225,7 @@ def entity_columns(first: Sequence[Article], second: Sequence[Article], recognis
     articles = [*first, *second]
     mentions = recogniser.mentions(articles)
     counts = [
-        group_counts(of_article, article.date)
-        for of_article, article in zip(mentions, articles, strict=True)
+        group_counts(of_article, article.date) for of_article, article in zip(mentions, articles, strict=True)
     ]
     groups = entity_cosines(counts[: len(first)], counts[len(first) :])
     return dict(zip(GROUPS, groups.T, strict=True))
