@@ -1,18 +1,18 @@
 """How much memory do a build of a million documents and a query process take, and what does the store survive?
 
 `python -m benchmarks.faults [--work FOLDER] [--documents N]` → benchmarks/results/faults.json. Targets: 1 M documents
-with vectors of 256 dimensions are built within 2.5 GiB and searched within 1.5 GiB (resident, whatever the pages are).
+with vectors of 256 dimensions are built within 2.5 GiB and searched within 1.5 GiB (resident, of whatever pages).
 
-Each step runs in a process of its own. `peak_rss` is the kernel's own high-water mark (VmHWM); it counts mapped pages
-of the index, which the kernel takes back when memory is short, so the anonymous part, sampled every 50 ms, stands
-beside it. The texts are 20 words drawn from 200,000 by Zipf's law; the stand-in encoder seeds a generator with each
-text's hash.
+Each step runs in its own process. `peak_rss` is the kernel's own high-water mark (VmHWM); it includes mapped pages
+of the index, which the kernel reclaims when memory is short, so the anonymous part, sampled every 50 ms, is recorded
+as well. The texts are 20 words drawn from 200,000 by Zipf's law; the stand-in encoder seeds a generator with the hash
+of each text.
 
-Then a small index is killed at every fault point of every change and at random moments; each time what is committed
-must be the state before or after, and doing the change again must end as if undisturbed. The same is asked of what a
-power cut may leave of each change, of models and small files as well (tests/power/disk.py describes the disk). The part
-`fuzz` counts the mutated inputs that tests/fuzz feeds to all that reads others' files, and those neither taken nor
-refused.
+Then a small index is killed at every fault point of every change and at random moments; each time, the committed
+state must be the one before or after, and repeating the change must end as if it had not been interrupted. The same is
+required of whatever a power failure may leave of each change, of models and small files as well
+(tests/power/disk.py models the disk). The part `fuzz` counts the mutated inputs that tests/fuzz feeds to all readers of
+foreign files, and those that were neither accepted nor refused.
 """
 
 from __future__ import annotations
