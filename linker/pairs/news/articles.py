@@ -70,8 +70,8 @@ class Kept:
         if not self.empty and not self.short:
             return ""
         return (
-            f"{len(self.pairs)} pairs are used; left out: {len(self.empty)} with an empty side, "
-            f"{len(self.short)} with a side of fewer than {LEAST} words"
+            f"{len(self.pairs)} pairs are used; left out: {len(self.empty)} with an empty article, "
+            f"{len(self.short)} with an article of fewer than {LEAST} words"
         )
 
 
@@ -95,7 +95,9 @@ def targets(pairs: Sequence[NewsPair]) -> Float64Array:
 
 def keep_long(pairs: Sequence[NewsPair], least: int = LEAST) -> Kept:
     """Return the pairs whose articles have at least `least` words each, and the ids of the others."""
-    lengths = {pair.id: min(len(side.full.split()) for side in (pair.first, pair.second)) for pair in pairs}
+    lengths = {
+        pair.id: min(len(article.full.split()) for article in (pair.first, pair.second)) for pair in pairs
+    }
     return Kept(
         tuple(pair for pair in pairs if lengths[pair.id] >= least),
         tuple(pair.id for pair in pairs if lengths[pair.id] == 0),
@@ -132,7 +134,7 @@ def _side(fields: dict[str, Any], side: int, where: str) -> Article:
     values = {name: fields.get(f"{name}{side}") for name in names}
     if values["text"] is None and values["title"] is None:
         raise InputError(
-            f"{where}: one side is missing: there is no text{side} (nor title{side}); add it or remove the pair"
+            f"{where}: one article is missing: there is no text{side} (nor title{side}); add it or remove the pair"
         )
     for name, value in values.items():
         if value is not None and not isinstance(value, str):

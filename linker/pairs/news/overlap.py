@@ -19,7 +19,7 @@ BUCKETS = 1 << 16  # of hashed document frequencies; the words themselves are co
 STEM, NAME = 5, 6
 WORD = re.compile(r"[^\W\d_]\w*")
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-# A word inside a sentence, of which the capitalised ones are names. In German these are all nouns, which is fine.
+# A word inside a sentence; the capitalised ones are names. In German these are all nouns: there, shared nouns count.
 INSIDE = re.compile(r"(?<=[\w,;] )[^\W\d_][\w-]+")
 
 Counts = Counter[str]

@@ -20,8 +20,8 @@ TOP = 5  # articles that each article is paired with
 
 def articles_of(pairs: Sequence[NewsPair]) -> list[Article]:
     """Return every article with a distinct title and text once, in order."""
-    sides = (side for pair in pairs for side in (pair.first, pair.second))
-    return list({side.full: side for side in sides}.values())
+    articles = (article for pair in pairs for article in (pair.first, pair.second))
+    return list({article.full: article for article in articles}.values())
 
 
 def sample_pairs(

@@ -94,8 +94,8 @@ def train(
     recogniser = recogniser or Recogniser(dict(config.pipelines))
     fit = siamese_trainer(config, encoder)
     kinds = tuple(sorted({pair.kind for pair in pairs})) if "languages" in config.features else ()
-    sides = [side.full for pair in pairs for side in (pair.first, pair.second)]
-    overlap = Overlap.fit(dict.fromkeys(sides)) if "overlap" in config.features else None
+    texts = [article.full for pair in pairs for article in (pair.first, pair.second)]
+    overlap = Overlap.fit(dict.fromkeys(texts)) if "overlap" in config.features else None
     fixed = fixed_columns(pairs, config.features, recogniser, overlap, kinds)
     learned = out_of_fold(pairs, pseudo, config, fit) if config.folds > 1 else None
     siamese = fit(pairs, pseudo)
@@ -148,12 +148,12 @@ def examples(
     both = [*pairs, *pseudo]
     rows: dict[str, int] = {}
     for pair in both:
-        for side in (pair.first, pair.second):
-            rows.setdefault(side.full, len(rows))
+        for article in (pair.first, pair.second):
+            rows.setdefault(article.full, len(rows))
     weights = np.repeat([1.0, pseudo_weight], [len(pairs), len(pseudo)])
     first, second = (
-        np.array([rows[side.full] for side in sides], np.int64)
-        for sides in ([p.first for p in both], [p.second for p in both])
+        np.array([rows[article.full] for article in articles], np.int64)
+        for articles in ([p.first for p in both], [p.second for p in both])
     )
     return Examples(list(rows), first, second, targets(both), weights)
 
@@ -168,7 +168,7 @@ def out_of_fold(
     columns: Columns = {}
     for fold in split(len(pairs), config.folds, config.siamese.seed):
         held_out = [pairs[row] for row in fold]
-        texts = {side.full for pair in held_out for side in (pair.first, pair.second)}
+        texts = {article.full for pair in held_out for article in (pair.first, pair.second)}
         within = set(fold.tolist())
         siamese = fit(
             [pair for row, pair in enumerate(pairs) if row not in within],
