@@ -1,1 +1,1 @@
-"""One file a question; each is run as `python -m benchmarks.NAME` from the repository root."""
+"""One file per question; run each as `python -m benchmarks.NAME` from the repository root."""

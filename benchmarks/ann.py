@@ -1,12 +1,13 @@
-"""What do approximate indexes find, for what? Build, memory, recall and latency of ours beside hnswlib and usearch.
+"""What do approximate indexes find, and at what cost? Build, memory, recall and latency of ours, hnswlib and usearch.
 
 `python -m benchmarks.ann --work FOLDER [--rows N] [--only NAME,…] [--data real]` → benchmarks/results/ann.json. Real
-vectors (real_vectors.py: the first N of a million), 500 test statements as queries, ten best; one thread; every kind
-in a process of its own. All graphs have 32 links a node (64 at the bottom) and construction width 100. `sizes` are
-bytes a row of the saved structure beside the float32 vectors (which our kinds share with exact search; hnswlib and
-usearch hold them again, so theirs are taken off), at 10,000 rows. At each recall asked for, the cheapest setting that
-reaches it: CPU ms of a query alone. Random vectors, which have no structure to find, are the warning: no setting
-tuned on them says anything about text. Cases of earlier runs stay in the file until they are run again.
+vectors (real_vectors.py: the first N of a million), 500 test statements as queries, top ten; one thread; each kind
+runs in its own process. All graphs have 32 links per node (64 on the bottom level) and a construction width of 100.
+`sizes` are bytes per row of the saved structure apart from the float32 vectors (which our kinds share with exact
+search; hnswlib and usearch store them again, so they are subtracted), at 10,000 rows. For each target recall, the
+cheapest setting that reaches it is shown, in CPU ms per single query. Random vectors, which have no structure to find,
+are a warning: no setting tuned on them says anything about text. Cases of earlier runs stay in the file until they are
+run again.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """The AST's two tables on real data, and retrieval over the whole corpus: AST, CNN, GRUs, mean, MiniLM, BM25, hybrids.
 
-`python -m benchmarks.ast_tables --work FOLDER` trains what FOLDER lacks and records benchmarks/results/ast_tables.json.
-Every encoder starts from the same vectors (word-vectors-en and latent semantic vectors of the corpus, trained as a mean
-first), with the same vocabulary and tokens. All choices are made on dev, figures are of test. A trial is one (data,
-model, seed), a file in FOLDER: kill it and go on. `--trials data/model/seed ...` runs some in this process.
+`python -m benchmarks.ast_tables --work FOLDER` trains the models that FOLDER lacks and records
+benchmarks/results/ast_tables.json. Every encoder starts from the same vectors (word-vectors-en and latent semantic
+vectors of the corpus, first trained as a mean), with the same vocabulary and tokens. All choices are made on dev; the
+figures are those of test. A trial is one (data, model, seed) and a file in FOLDER, so that a killed run can resume.
+`--trials data/model/seed ...` runs some trials in this process.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""How well `auto` and `cascade` link linked-pages, with what they are given: dictionaries, links, or both.
+"""How well do `auto` and `cascade` link linked-pages, given dictionaries, links, or both?
 
-All test pages are judged, against all English pages (`auto` leaves out those linked in training). ECE: expected
+All test pages are judged, against all English pages (`auto` excludes those linked in training). ECE: expected
 calibration error of the first target's probability over ten bins. Everything was chosen on training pages. The ranker
 for dictionaries without links, and the start of the others, are pooled over training pages of some of these pairs
-(benchmarks/pool_rankers.py): linker/crosslingual/ranking/pooled.json names them. A pair that is not among them is a
-pair that the pooled ranker never saw.
+(benchmarks/pool_rankers.py); linker/crosslingual/ranking/pooled.json names them. The pooled ranker has never seen a
+pair that is not among them.
 
 `--languages fr-de` links two of the languages to each other, for which nothing was tuned and there is no dictionary.
 
     python -m benchmarks.auto_link [--languages fr,de] [--variants hard] [--systems "auto: both"] [--rows FILE]
 
-`--rows` keeps each row as it is made; rows that are there already are not made again.
+`--rows` saves each row as it is computed, and rows that are already there are not computed again.
 """
 
 from __future__ import annotations

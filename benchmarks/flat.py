@@ -1,12 +1,12 @@
-"""What does exact search cost? The certified scan beside tuned FAISS and the libraries' ways, on one million vectors.
+"""What does exact search cost? The certified scan, tuned FAISS and other libraries, on one million vectors.
 
 `python -m benchmarks.flat --work FOLDER [--rows N] [--parts …]` → benchmarks/results/flat.json. One core; CPU
-milliseconds a batch, least of several rounds in which the rivals take turns. Vectors: real_vectors.py, and random
-ones as a second case. FAISS is tuned: `distance_compute_blas_threshold` set by the batch. Every answer is compared:
-`same_rows` is the share of FAISS's rows, place by place, that are ours too; where they differ, float32's rounding in
-FAISS decided between near-equal scores. The libraries' ways scan the first 100,000 rows, per row scaled to all:
-numpy and torch float32 or bfloat16 blocks with a running threshold, numkong's int8 and bfloat16 matrix products (the
-product alone, nothing selected). Targets: at least .9 × FAISS at any batch, 1.2 × at 1, 2 × at 64 and 1,000.
+milliseconds per batch, the least of several rounds in which the systems take turns. Vectors: real_vectors.py, and
+random ones as a second case. FAISS is tuned: `distance_compute_blas_threshold` is set per batch size. Every answer is
+compared: `same_rows` is the share of FAISS's rows that equal ours, rank by rank; where they differ, float32 rounding in
+FAISS decided between nearly equal scores. The other libraries scan the first 100,000 rows, scaled per row to all:
+numpy and torch in float32 or bfloat16 blocks with a running threshold, numkong's int8 and bfloat16 matrix products
+(the product alone, without selection). Targets: at least .9 × FAISS at any batch size, 1.2 × at 1, 2 × at 64 and 1,000.
 """
 
 from __future__ import annotations

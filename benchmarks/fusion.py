@@ -1,7 +1,7 @@
-"""Is reciprocal rank fusion on arrays worth it? 10,000 queries × (100 + 100), beside a pure-Python one and ranx.
+"""Is reciprocal rank fusion on arrays worth it? 10,000 queries × (100 + 100), compared with pure Python and ranx.
 
 Target: three times as fast as pure Python. Two forms: row numbers (embedded backends) and string ids (others).
-The pure-Python side gives the same product: the best 100 (row, score) pairs, or `Hits`.
+The pure-Python version returns the same results: the top 100 (row, score) pairs, or `Hits`.
 """
 
 from __future__ import annotations

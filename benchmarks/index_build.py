@@ -1,13 +1,13 @@
-"""What does an index cost to build, beside the libraries below it? Documents a CPU-second and peak memory.
+"""What does building an index cost, compared with the libraries below it? Documents per CPU-second and peak memory.
 
 `python -m benchmarks.index_build [--work FOLDER]` → benchmarks/results/index_build.json. Target: the engine costs
-at most 1.15 times the CPU time of tantivy and faiss called directly. Each build runs in a process of its own,
-warmed up on 50 documents, engine and library in turn; the ratio is the median of several rounds, since neighbours
-in time share the machine's noise. FAISS uses one thread.
+at most 1.15 times the CPU time of tantivy and faiss called directly. Each build runs in its own process, warmed up on
+50 documents; engine and library take turns. The ratio is the median of several rounds, since consecutive builds share
+the noise of the machine. FAISS uses one thread.
 
-The engine's side is the whole command (`linker.building.build`): the file read and checked, BM25, the document
-store, vectors, checksums, fsync. The libraries' side reads the same file, indexes and commits on the disk; it
-stores no documents. Vectors are computed before, so no encoder's time is in either side.
+The engine's build is the whole command (`linker.building.build`): reading and checking the file, BM25, the document
+store, vectors, checksums, fsync. The libraries' build reads the same file, indexes it and commits to disk; it
+stores no documents. Vectors are computed beforehand, so neither includes an encoder's time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""How the exact methods grow: Zipf pages of two languages, 2k to 115k × 230k, time and memory of each method.
+"""How do the exact methods scale? Zipf pages of two languages, 2k to 115k × 230k; time and memory of each method.
 
-A page of either language is a bag of terms: most from one Zipf law over the vocabulary, some from its own few rare
-ones, which its counterpart shares through the dictionary (three translations a term). One process a size and method.
+A page of either language is a bag of terms: most are drawn from one Zipf law over the vocabulary, some from a few rare
+terms of its own, which its counterpart shares through the dictionary (three translations per term). Each size and
+method runs in its own process.
 """
 
 from __future__ import annotations

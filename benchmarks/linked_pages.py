@@ -1,7 +1,7 @@
-"""How well each linking method does on linked-pages, language by language and variant by variant.
+"""How well does each linking method do on linked-pages, per language and variant?
 
-Every page of a language is linked (as `linker link` would), against all English pages; test links are judged. What a
-method was given is in its row. Nothing here uses how the variants were cut.
+Every page of a language is linked (as by `linker link`), against all English pages; the test links are judged. Each row
+records what the method was given. Nothing here uses how the variants were cut.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""News similarity on news-similarity: entity groups, encoder, fusion with entities, BM25-sampled semi-supervision.
+"""News similarity on news-similarity: entity groups, encoder, fusion with entities, semi-supervision by BM25 sampling.
 
-Five-fold cross-validation on train decides how sampled pairs are used; test is looked at in the end.
-Every vector, entity and finished system is kept under --work, so that a killed run goes on.
+Five-fold cross-validation on train decides how sampled pairs are used; test is evaluated at the end.
+Every vector, entity and finished system is saved under --work, so that a killed run can resume.
 
     python -m benchmarks.news_similarity --work FOLDER [--seeds 3] [--tuned]
 """

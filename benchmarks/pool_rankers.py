@@ -1,9 +1,9 @@
-"""Fit the rankers that `auto` starts from where links are few or missing: linker/crosslingual/ranking/pooled.json.
+"""Fit the rankers that `auto` starts from if links are few or missing: linker/crosslingual/ranking/pooled.json.
 
-Training pages only, variant `hard`, at most 300 pages a pair; the file names each ranker's languages. Calibrated
-leaving one pair out. A ranker is made again alone with `--modes`; the others stay.
+Training pages only, variant `hard`, at most 300 pages per pair; the file names each ranker's languages. Calibrated
+by leaving one pair out. `--modes` fits only the named rankers again; the others stay.
 
-    python -m benchmarks.pool_rankers [--lists FOLDER]    # the folder keeps what was computed, a file a pair and mode
+    python -m benchmarks.pool_rankers [--lists FOLDER]    # caches results in FOLDER, one file per pair and mode
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Does the spine find? statements2articles end to end: train, build, tune on dev, search and evaluate on test.
+"""Does retrieval work end to end? statements2articles: train, build, tune on dev, search and evaluate on test.
 
 Records benchmarks/results/retrieval.json: BM25 alone, and with a small encoder (bag of word vectors, InfoNCE) trained
-on the training links the dense side, the untuned hybrid and what `index tune` chose on the dev split, with 95 %
-bootstrap intervals.
+on the training links, the dense retriever alone, the untuned hybrid, and what `index tune` chose on the dev split, with
+95 % bootstrap intervals.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""What does a search by the engine cost, beside the libraries below it? Queries a CPU-second and peak memory.
+"""What does a search by the engine cost, compared with the libraries below it? Queries per CPU-second and peak memory.
 
 `python -m benchmarks.search [--work FOLDER]` → benchmarks/results/search.json. Target: the engine costs at most
-1.15 times the CPU time of tantivy and faiss called directly. Both sides search the same data in one process, in
-turn, batch by batch; the ratio is the median of several rounds; both end in ids. FAISS uses one thread.
+1.15 times the CPU time of tantivy and faiss called directly. Both search the same data in one process, taking turns
+batch by batch; the ratio is the median of several rounds; both return ids. FAISS uses one thread.
 
-BM25: articles. Dense, hybrid: sentences with mean word vectors. FAISS is called at its best for the batch (matrix
-product or not), and for HNSW on the engine's own graph with the engine's width; the direct hybrid fuses in pure
-Python by reciprocal ranks. Queries are the test statements. Peak memory is a fresh process's that opens the index
-and answers all queries.
+BM25: articles. Dense, hybrid: sentences with mean word vectors. FAISS is called in its best way for the batch (with or
+without a matrix product), and for HNSW on the engine's own graph with the engine's width; the direct hybrid fuses in
+pure Python by reciprocal ranks. Queries are the test statements. Peak memory is that of a fresh process that opens the
+index and answers all queries.
 """
 
 from __future__ import annotations

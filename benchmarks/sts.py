@@ -1,7 +1,7 @@
-"""Sentence similarity on real data: the Cross-BERT-GRU beside the bag of words and its backbone's cosine.
+"""Sentence similarity on real data: the Cross-BERT-GRU, the bag of words and the cosine of the backbone.
 
-`python -m benchmarks.sts --work FOLDER train [--resource R] [--system S] [--seed N]` trains what FOLDER does not hold
-yet, `arabic` the frozen-feature variant for Arabic; `report` looks at the test parts and records
+`python -m benchmarks.sts --work FOLDER train [--resource R] [--system S] [--seed N]` trains what FOLDER does not
+contain yet, `arabic` the frozen-feature variant for Arabic; `report` evaluates on the test splits and records
 benchmarks/results/sts.json. Dev pairs are a part of each train file; back-translation is English → Spanish → English
 by Apertium (Debian's apertium-eng-spa). Everything runs on one thread.
 """

@@ -1,8 +1,8 @@
-"""Reranking of tweets → claims by a trained cross-encoder, beside the tuned hybrid that found the candidates.
+"""Reranking of tweets → claims by a trained cross-encoder, compared with the tuned hybrid behind the candidates.
 
 `python -m benchmarks.sts_rerank --work FOLDER train` trains a Cross-BERT-GRU on two thirds of the training links (no
-claim is in both parts) and keeps its scores; `report` chooses depth and weight on the held-out third and the dev links
-together, looks at test, and records benchmarks/results/sts_rerank.json. One thread.
+claim is in both parts) and saves its scores; `report` chooses depth and weight on the held-out third and the dev links
+together, evaluates on test, and records benchmarks/results/sts_rerank.json. One thread.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What turns results into the tables of the README and the docs."""
+"""Renders benchmark results as the tables of the README and the docs."""

@@ -1,4 +1,4 @@
-"""The whole tables of the star beside its baselines, for docs/training.md; README.md has the short ones."""
+"""The complete tables of the Star Transformer and its baselines, for docs/training.md; README.md has the short ones."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Render tables of benchmarks/results into README.md and docs/: `python -m benchmarks.report.readme`.
 
-A test compares them.
-
-A page has them where it says `<!-- results: NAME ... -->`, up to `<!-- /results -->`.
+Tables replace what is between `<!-- results: NAME ... -->` and `<!-- /results -->`. A test checks that the pages are
+up to date.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Data, peers and records that several benchmarks share."""
+"""Data, rivals and result records that several benchmarks share."""

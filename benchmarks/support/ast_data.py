@@ -1,4 +1,4 @@
-"""A retrieval set as the AST benchmark needs it: rows, links by split, BM25's rankings and the figures."""
+"""A retrieval data set for the AST benchmark: rows, links per split, BM25's rankings and the figures."""
 
 from __future__ import annotations
 

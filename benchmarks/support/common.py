@@ -1,4 +1,4 @@
-"""What every benchmark shares: CPU time, the machine in words, the record in benchmarks/results, the data."""
+"""What all benchmarks share: CPU time, a description of the machine, the record in benchmarks/results, the data."""
 
 from __future__ import annotations
 

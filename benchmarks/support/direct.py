@@ -1,6 +1,6 @@
-"""tantivy, faiss and bm25s called as directly as it goes: what the engine is measured against.
+"""tantivy, faiss and bm25s, called as directly as possible: what the engine is compared with.
 
-The analyser and the schema are the engine's, written out again here; documents are rows, ids are a Python list.
+Analyser and schema equal those of the engine but are written out here; documents are rows, ids a Python list.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An encoder without a network for benchmarks: the mean of static word-piece vectors, normalised."""
+"""An encoder without a neural network, for benchmarks: the normalised mean of static word-piece vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the index benchmarks read: the articles of statements2articles, sentences of them with vectors, statements."""
+"""The data of the index benchmarks: articles of statements2articles, their sentences with vectors, and statements."""
 
 from __future__ import annotations
 

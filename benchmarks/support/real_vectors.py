@@ -1,8 +1,8 @@
-"""Up to a million real vectors in 256 dimensions, made once and kept in a file; and queries for them.
+"""Up to a million real vectors in 256 dimensions, computed once and cached in a file, and queries for them.
 
-A row is a passage of statements2articles: a sentence, or (to reach a million) two in a row. Its vector joins the
-mean of the passage's word vectors and that of its surroundings (five sentences), 128 dimensions each. Neighbouring
-passages overlap, as chunks of documents do. Queries are the 1,913 test statements, each its own surroundings.
+Each row is a passage of statements2articles: a sentence, or (to reach a million) two consecutive ones. Its vector
+concatenates the mean of the passage's word vectors and that of its context (five sentences), 128 dimensions each.
+Neighbouring passages overlap, as chunks of documents do. Queries are the 1,913 test statements, each its own context.
 """
 
 from __future__ import annotations

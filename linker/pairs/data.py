@@ -1,4 +1,4 @@
-"""Graded pairs of sentences from files."""
+"""Reading graded pairs of sentences from files."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import orjson
 from linker.errors import InputError
 from linker.lines import DamagedInputError, read_lines
 
-TOP = 5.0  # gold scores go from 0 (unrelated) to this (the same)
+TOP = 5.0  # gold scores go from 0 (unrelated) to this (equivalent)
 FIRST, SECOND = ("text1", "sentence1", "first"), ("text2", "sentence2", "second")
 NAMES = {"id": ("_id", "id"), "first": FIRST, "second": SECOND, "gold": ("score", "gold", "label")}
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two sentences; `gold` is their similarity from 0 to 5 as people see it, None where nobody said."""
+    """Two sentences; `gold` is their similarity from 0 to 5 as judged by people, None if nobody judged it."""
 
     id: str
     first: str
@@ -36,8 +36,8 @@ class Pair:
 def read_pairs(path: Path, *, graded: bool = True, top: float = TOP) -> list[Pair]:
     """Read pairs: JSON lines with text1, text2, score (and _id), or a TSV with such a header; both may be gzipped.
 
-    `top` is the highest grade of the file; grades are brought to 0–5. Where `graded`, every pair must have one.
-    Raises InputError naming file and line of the first pair that lacks a side or has no grade within the range.
+    `top` is the highest grade of the file; grades are scaled to 0–5. With `graded`, every pair must have a grade.
+    Raises InputError, naming file and line, where a pair lacks a sentence or its grade is missing or out of range.
     """
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     pairs, header = [], None
@@ -57,7 +57,7 @@ def read_pairs(path: Path, *, graded: bool = True, top: float = TOP) -> list[Pai
 
 
 def golds(pairs: Sequence[Pair]) -> list[float]:
-    """Return the grades. Raises InputError for a pair without one."""
+    """Return the grades of the pairs. Raises InputError where a pair has none."""
     for pair in pairs:
         if pair.gold is None:
             raise InputError(f"the pair {pair.id!r} has no grade")
@@ -65,7 +65,10 @@ def golds(pairs: Sequence[Pair]) -> list[float]:
 
 
 def filled_lines(path: Path) -> Iterator[tuple[int, str, bytes]]:
-    """Yield number, FILE:LINE and content of each line that is not blank, unpacking gzip. Raises InputError."""
+    """Yield the number, "FILE:LINE" and content of each line that is not blank, decompressing gzip.
+
+    Raises InputError where the file cannot be read or decompressed.
+    """
     try:
         for number, raw, _ in read_lines(path):
             if raw.strip():
@@ -75,7 +78,7 @@ def filled_lines(path: Path) -> Iterator[tuple[int, str, bytes]]:
 
 
 def json_object(line: str | bytes, where: str) -> dict[str, Any]:
-    """Return the JSON object on a line. Raises InputError naming the place."""
+    """Return the JSON object on a line. Raises InputError, naming `where`, if there is none."""
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError as e:
@@ -90,7 +93,7 @@ def _pair(fields: dict[str, Any], where: str, number: int, graded: bool, top: fl
     gold = _field(fields, "gold")
     if gold in (None, ""):
         if graded:
-            raise InputError(f"{where}: no grade: add a field score from 0 to {top:g}, or leave the pair out")
+            raise InputError(f"{where}: no grade: add a field score from 0 to {top:g}, or remove the pair")
         grade = None
     else:
         grade = _grade(gold, where, top)
@@ -102,7 +105,7 @@ def _side(fields: dict[str, Any], side: str, where: str) -> str:
     if not isinstance(text, str) or not text.strip():
         raise InputError(
             f"{where}: the {side} sentence ({' or '.join(NAMES[side])}) is missing or empty: "
-            "a pair has two; mend the line or leave it out"
+            "a pair needs two; correct the line or remove it"
         )
     return text
 
@@ -114,7 +117,7 @@ def _grade(value: Any, where: str, top: float) -> float:
         raise InputError(f"{where}: the score {value!r} is not a number") from None
     if not math.isfinite(grade) or not 0 <= grade <= top:
         raise InputError(
-            f"{where}: the score {value!r} is outside 0–{top:g}: mend it, or name the scale with --top"
+            f"{where}: the score {value!r} is outside 0–{top:g}: correct it, or give the highest grade with --top"
         )
     return grade * TOP / top
 

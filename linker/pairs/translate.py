@@ -1,7 +1,7 @@
-"""Machine translation for augmentation: a protocol, three ways to meet it, and back-translation.
+"""Machine translation for augmentation: a protocol, three implementations, and back-translation.
 
-`load_translator` reads "m2m100" and other transformers models by name or path, a file of ready translations, or a
-command line such as Apertium's.
+`load_translator` takes "m2m100" or another transformers model by name or path, a file of existing translations, or a
+command line such as that of Apertium.
 """
 
 from __future__ import annotations
@@ -23,27 +23,30 @@ from linker.lines import read_lines
 
 M2M100 = "facebook/m2m100_418M"
 COMMAND = "command:"
-RATIO = (0.5, 2.0)  # a back-translation's length over the text's, in characters, beyond which it is dropped
+# A back-translation is dropped if its length divided by that of the text, in characters, is outside these bounds.
+RATIO = (0.5, 2.0)
 LANGUAGE_TOKEN = re.compile(r"__\w+__|[a-z]{3}_[A-Z][a-z]{3}")  # M2M100's and NLLB's
 Key = tuple[str, str, str]  # source language, target language, text
 
 
 @runtime_checkable
 class Translator(Protocol):
-    """What augmentation needs of a translation system; languages are codes such as "en" and "fr"."""
+    """What augmentation requires of a translation system; languages are codes such as "en" and "fr"."""
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
-        """Return the texts' translations in their order."""
+        """Return the translations of `texts`, in their order."""
         ...
 
 
 def load_translator(name: str | Path) -> Translator:
-    """Make a translator of a name.
+    """Return the translator that `name` stands for.
 
-    - FILE.tsv or FILE.jsonl: ready translations (`ScriptedTranslator`);
-    - "command:apertium -u {source}-{target}": a program, a line in and a line out (`CommandTranslator`);
-    - "m2m100", or any transformers model by name or path (`ModelTranslator`); {source} and {target} in the name choose
-      a model for each direction, as in "Helsinki-NLP/opus-mt-{source}-{target}".
+    - FILE.tsv or FILE.jsonl: existing translations (`ScriptedTranslator`);
+    - "command:apertium -u {source}-{target}": a program that maps lines to lines (`CommandTranslator`);
+    - "m2m100", or any transformers model by name or path (`ModelTranslator`); {source} and {target} in the name select
+      one model per direction, as in "Helsinki-NLP/opus-mt-{source}-{target}".
+
+    Raises InputError where the file cannot be read.
     """
     name = str(name)
     if name.startswith(COMMAND):
@@ -54,7 +57,7 @@ def load_translator(name: str | Path) -> Translator:
 
 
 class ScriptedTranslator:
-    """Translations that were made elsewhere."""
+    """Looks translations up in a table."""
 
     def __init__(self, entries: Mapping[Key, str], origin: str = "the table") -> None:
         """`entries` maps (source, target, text) to the translation; `origin` is named in errors."""
@@ -62,9 +65,9 @@ class ScriptedTranslator:
 
     @classmethod
     def read(cls, path: Path) -> ScriptedTranslator:
-        """Read a file: JSON objects with source, target, text, translation; or these four, separated by tabs.
+        """Read a file: JSON objects with source, target, text and translation, or these four separated by tabs.
 
-        Raises InputError naming the line that has not all four.
+        Raises InputError, naming the line, where one of the four is missing.
         """
         split = _json_fields if path.suffix == ".jsonl" else _tab_fields
         entries: dict[Key, str] = {}
@@ -76,7 +79,7 @@ class ScriptedTranslator:
         return cls(entries, str(path))
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
-        """Look the texts up. Raises InputError naming the first that has no translation."""
+        """Return the translations of `texts`. Raises InputError naming the first text that has none."""
         missing = [text for text in texts if (source, target, text.strip()) not in self._entries]
         if missing:
             raise InputError(
@@ -87,14 +90,17 @@ class ScriptedTranslator:
 
 
 class CommandTranslator:
-    """A program that reads texts from stdin, one a line, and writes their translations, one a line."""
+    """Runs a program that reads texts from stdin and writes their translations to stdout, one per line."""
 
     def __init__(self, template: str) -> None:
-        """`template` is the command with {source} and {target} in it; it is run without a shell."""
+        """`template` is the command, with {source} and {target} in it; it runs without a shell."""
         self._template = template
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
-        """Run the program once. Raises InputError when it is absent, fails or gives another number of lines."""
+        """Return the translations, from one run of the program.
+
+        Raises InputError where the program is missing, fails, or writes another number of lines than it read.
+        """
         codes = {"source": source, "target": target}
         command = [part.format_map(codes) for part in shlex.split(self._template)]
         lines = "".join(" ".join(text.split()) + "\n" for text in texts)
@@ -111,24 +117,27 @@ class CommandTranslator:
             raise InputError(
                 f"the translator {shown!r} failed with status {e.returncode}: {e.stderr.strip()}"
             ) from None
-        found = done.stdout.split("\n")[: len(texts)]
+        translations = done.stdout.split("\n")[: len(texts)]
         if done.stdout.count("\n") != len(texts):
             raise InputError(
                 f"the translator {shown!r} gave {done.stdout.count(chr(10))} lines for {len(texts)} texts"
             )
-        return found
+        return translations
 
 
 class ModelTranslator:
-    """A transformers model: M2M100 and others whose tokenizer knows languages, or one of Marian for each direction."""
+    """Translates with transformers: a model whose tokenizer has language codes (M2M100), or a Marian per direction."""
 
     def __init__(self, name: str, *, batch_size: int = 16, beams: int = 1, max_length: int = 256) -> None:
-        """`name` is a name or path, {source} and {target} in it are filled in; `max_length` is in tokens."""
+        """`name` is a name or path, in which {source} and {target} are filled in; `max_length` is in tokens."""
         self._name, self._batch_size, self._beams, self._max_length = name, batch_size, beams, max_length
         self._load = functools.lru_cache(maxsize=2)(_load)
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
-        """Translate greedily, or with `beams`. Raises InputError (no such model or language), MissingExtraError."""
+        """Return the translations, decoded greedily or by beam search.
+
+        Raises InputError where there is no such model or language; MissingExtraError without transformers.
+        """
         import torch
 
         name = self._name.replace("{source}", source).replace("{target}", target)
@@ -136,7 +145,7 @@ class ModelTranslator:
         codes = {} if name != self._name else _languages(tokenizer)
         forced = _begin(tokenizer, name, codes, source, target) if codes else {}
         marks = set(codes.values())
-        found: list[str] = []
+        translations: list[str] = []
         for start in range(0, len(texts), self._batch_size):
             batch = list(texts[start : start + self._batch_size])
             inputs = tokenizer(
@@ -147,24 +156,25 @@ class ModelTranslator:
                     **inputs, **forced, num_beams=self._beams, max_new_tokens=self._max_length
                 )
             rows = [[i for i in row if i not in marks] for row in ids.tolist()]
-            found.extend(tokenizer.batch_decode(rows, skip_special_tokens=True))
-        return found
+            translations.extend(tokenizer.batch_decode(rows, skip_special_tokens=True))
+        return translations
 
 
 def back_translate(translator: Translator, texts: Sequence[str], source: str, via: str) -> list[str | None]:
-    """Translate texts from `source` to `via` and back; None where nothing changed or the length is beyond [.5, 2].
+    """Return each text translated to `via` and back, or None where that is unusable.
 
-    Every distinct text is translated once.
+    It is unusable if nothing changed, or if its length is less than half or more than twice that of the text. Every
+    distinct text is translated once.
     """
     distinct = list(dict.fromkeys(text for text in texts if text.strip()))
     returned = (
         translator.translate(translator.translate(distinct, source, via), via, source) if distinct else []
     )
-    kept = {text: _kept(text, back) for text, back in zip(distinct, returned, strict=True)}
-    return [kept.get(text) for text in texts]
+    usable = {text: _usable(text, back) for text, back in zip(distinct, returned, strict=True)}
+    return [usable.get(text) for text in texts]
 
 
-def _kept(text: str, back: str) -> str | None:
+def _usable(text: str, back: str) -> str | None:
     before, after = " ".join(text.split()), " ".join(back.split())
     same = before.casefold() == after.casefold()
     return None if same or not RATIO[0] <= len(after) / len(before) <= RATIO[1] else after
@@ -179,11 +189,11 @@ def _load(name: str) -> tuple[Any, Any]:
     logging.disable_progress_bar()
     for local in (True, False):
         try:
-            asked = {"local_files_only": local, "trust_remote_code": False}
-            tokenizer = AutoTokenizer.from_pretrained(name, **asked)
-            model = AutoModelForSeq2SeqLM.from_pretrained(name, use_safetensors=True, **asked)
+            options = {"local_files_only": local, "trust_remote_code": False}
+            tokenizer = AutoTokenizer.from_pretrained(name, **options)
+            model = AutoModelForSeq2SeqLM.from_pretrained(name, use_safetensors=True, **options)
             return model.eval(), tokenizer
-        except Exception as e:  # a wrong folder makes the library raise almost anything
+        except Exception as e:  # for a wrong folder, the library may raise almost anything
             failure = (str(e).strip() or repr(e)).splitlines()[0]
     raise InputError(
         f"there is no translator {name!r}: no folder of that name that transformers can read, and it could not be "
@@ -193,8 +203,8 @@ def _load(name: str) -> tuple[Any, Any]:
 
 
 def _languages(tokenizer: Any) -> dict[str, int]:
-    """Return the tokens of the languages that a tokenizer knows, by code; none where a model has one direction."""
-    # M2M100's own tokenizer leaves its languages out of its vocabulary.
+    """Return the token id of each language of a tokenizer, by code; empty if the model has one direction only."""
+    # The tokenizer of M2M100 does not list its language tokens in its vocabulary.
     if known := getattr(tokenizer, "lang_code_to_id", None):
         return {code: int(row) for code, row in known.items()}
     vocabulary = tokenizer.get_vocab().items()
@@ -202,7 +212,10 @@ def _languages(tokenizer: Any) -> dict[str, int]:
 
 
 def _begin(tokenizer: Any, name: str, codes: dict[str, int], source: str, target: str) -> dict[str, int]:
-    """Set the source language and return what makes generation begin with the target. Raises InputError."""
+    """Set the source language and return the arguments that make generation start with the target language.
+
+    Raises InputError where the model does not know one of them.
+    """
     for code in (source, target):
         if code not in codes:
             raise InputError(

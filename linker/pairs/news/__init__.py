@@ -1,1 +1,1 @@
-"""How alike two news articles are: encoders with named entities and semi-supervision."""
+"""The similarity of two news articles: encoders, named entities and semi-supervision."""

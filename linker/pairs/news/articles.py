@@ -1,4 +1,4 @@
-"""Pairs of news articles, graded from 1 (the same story) to 4 (unrelated), as SemEval-2022 Task 8 has them."""
+"""Pairs of news articles, graded from 1 (the same story) to 4 (unrelated) as in SemEval-2022 Task 8."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from linker.errors import InputError
 from linker.pairs.data import filled_lines, json_object
 
 SAME, UNRELATED = 1.0, 4.0
-LEAST = 10  # words that each side needs (Singh et al., 2022)
-HEADLINE = 15  # words that stand for a missing title
+LEAST = 10  # words that each article needs (Singh et al., 2022)
+HEADLINE = 15  # words that stand in for a missing title
 SCORES = ("overall", "score", "gold")
 
 
 @dataclass(frozen=True, slots=True)
 class Article:
-    """One side of a pair. `language` is a code such as "de"; `date`, the day of publication, is free text."""
+    """One article of a pair. `language` is a code such as "de"; `date`, the day of publication, is free text."""
 
     text: str
     title: str = ""
@@ -31,18 +31,18 @@ class Article:
 
     @property
     def full(self) -> str:
-        """Title and text: what is encoded and what entities are found in."""
+        """Title and text, as they are encoded and searched for entities."""
         return f"{self.title} {self.text}".strip()
 
     @property
     def headline(self) -> str:
-        """The title; without one, the beginning of the first line."""
+        """The title, or if there is none, the beginning of the first line."""
         return self.title.strip() or " ".join(self.text.strip().partition("\n")[0].split()[:HEADLINE])
 
 
 @dataclass(frozen=True, slots=True)
 class NewsPair:
-    """Two articles; `score` is what people say, from 1 (the same) to 4, None where nobody said."""
+    """Two articles; `score` is the human judgement from 1 (the same story) to 4, None if there is none."""
 
     id: str
     first: Article
@@ -51,14 +51,14 @@ class NewsPair:
 
     @property
     def kind(self) -> str:
-        """Both languages, as "de-en"; empty where they are not known."""
+        """Both languages, as in "de-en"; empty if neither is known."""
         languages = (self.first.language, self.second.language)
         return "-".join(languages) if any(languages) else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Pairs that can be scored, and the ids of those left out."""
+    """Pairs that can be scored, and the ids of those left out: with an empty article, or with a short one."""
 
     pairs: tuple[NewsPair, ...]
     empty: tuple[str, ...]
@@ -66,27 +66,27 @@ class Kept:
 
     @property
     def remark(self) -> str:
-        """Say what was left out; empty when nothing was."""
+        """A sentence that says how many pairs were left out; empty if none was."""
         if not self.empty and not self.short:
             return ""
         return (
-            f"{len(self.pairs)} pairs are used; left out: {len(self.empty)} with an empty side, "
-            f"{len(self.short)} with a side of fewer than {LEAST} words"
+            f"{len(self.pairs)} pairs are used; left out: {len(self.empty)} with an empty article, "
+            f"{len(self.short)} with an article of fewer than {LEAST} words"
         )
 
 
 def similarity(score: float) -> float:
-    """Return y = (4 − x)/3, from 0 to 1, of a score x."""
+    """Return the similarity (4 − x)/3, from 0 to 1, of a score x from 1 to 4."""
     return (UNRELATED - score) / (UNRELATED - SAME)
 
 
 def scores_of(similarities: Float64Array) -> Float64Array:
-    """Return x = 4 − 3p, clipped to [1, 4], of predicted similarities [n]."""
+    """Return the scores 4 − 3p, clipped to [1, 4], of predicted similarities p: float64 [n]."""
     return np.asarray(np.clip(UNRELATED - (UNRELATED - SAME) * similarities, SAME, UNRELATED), np.float64)
 
 
 def targets(pairs: Sequence[NewsPair]) -> Float64Array:
-    """Return the similarities [n] that people gave. Raises InputError naming a pair without a score."""
+    """Return the human similarities from 0 to 1, float64 [n]. Raises InputError where a pair has no score."""
     for pair in pairs:
         if pair.score is None:
             raise InputError(f"the pair {pair.id!r} has no score")
@@ -94,8 +94,10 @@ def targets(pairs: Sequence[NewsPair]) -> Float64Array:
 
 
 def keep_long(pairs: Sequence[NewsPair], least: int = LEAST) -> Kept:
-    """Leave out pairs with an empty side or one of fewer than `least` words, and remember which."""
-    lengths = {pair.id: min(len(side.full.split()) for side in (pair.first, pair.second)) for pair in pairs}
+    """Return the pairs whose articles have at least `least` words each, and the ids of the others."""
+    lengths = {
+        pair.id: min(len(article.full.split()) for article in (pair.first, pair.second)) for pair in pairs
+    }
     return Kept(
         tuple(pair for pair in pairs if lengths[pair.id] >= least),
         tuple(pair.id for pair in pairs if lengths[pair.id] == 0),
@@ -104,10 +106,10 @@ def keep_long(pairs: Sequence[NewsPair], least: int = LEAST) -> Kept:
 
 
 def read_news(path: Path, *, graded: bool = True) -> list[NewsPair]:
-    """Read pairs from JSON lines (gzip too): text1, text2, overall; title1, lang1, date1, _id and so on if known.
+    """Read pairs from JSON lines (gzip too): text1, text2, overall; optionally _id, title1, lang1, date1 and so on.
 
-    Where `graded`, every pair needs a score. Raises InputError naming file and line of a pair without one of its
-    sides, with a score outside 1–4, or whose id came before.
+    With `graded`, every pair needs a score. Raises InputError, naming file and line, where a pair lacks an article,
+    its score is missing or outside 1–4, or its id is repeated.
     """
     pairs: dict[str, NewsPair] = {}
     for number, where, raw in filled_lines(path):
@@ -127,12 +129,12 @@ def _pair(raw: bytes, where: str, number: int, graded: bool) -> NewsPair:
 
 
 def _side(fields: dict[str, Any], side: int, where: str) -> Article:
-    """Read one article; an empty text is for `keep_long` to count, an absent one is a mistake."""
+    """Return one article of a pair; an empty text is left to `keep_long`, a missing one is an error."""
     names = ("text", "title", "lang", "date")
     values = {name: fields.get(f"{name}{side}") for name in names}
     if values["text"] is None and values["title"] is None:
         raise InputError(
-            f"{where}: one side is missing: there is no text{side} (nor title{side}); add it or leave the pair out"
+            f"{where}: one article is missing: there is no text{side} (nor title{side}); add it or remove the pair"
         )
     for name, value in values.items():
         if value is not None and not isinstance(value, str):

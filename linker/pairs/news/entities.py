@@ -1,4 +1,4 @@
-"""The four groups of named entities of a news article, and how alike two articles are in each (Singh et al., 2022)."""
+"""Four groups of named entities, and the similarity of two articles in each (Singh et al., 2022)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from indexes.dtypes import Float64Array
 
 Mention = tuple[str, str]  # text and label
-# OntoNotes' labels; PER and MISC are those of pipelines that learned from Wikipedia.
+# The labels are those of OntoNotes; PER and MISC come from pipelines trained on Wikipedia.
 GROUPS: dict[str, frozenset[str]] = {
     "GEO": frozenset({"GPE", "LOC"}),
     "ORG": frozenset({"ORG", "PERSON", "FAC", "EVENT", "NORP", "PRODUCT", "WORK_OF_ART", "PER", "MISC"}),
@@ -21,22 +21,22 @@ GROUPS: dict[str, frozenset[str]] = {
 
 
 def group_counts(mentions: Sequence[Mention], date: str = "") -> list[Counter[str]]:
-    """Count the entities of each group, lower-cased and stripped; the day of publication joins DATE."""
-    every = [*mentions, (date, "DATE")]
+    """Return the entity counts of each group, lower-cased and stripped; the day of publication counts as DATE."""
+    mentions = [*mentions, (date, "DATE")]
     return [
-        Counter(name for text, label in every if label in labels and (name := text.lower().strip()))
+        Counter(name for text, label in mentions if label in labels and (name := text.lower().strip()))
         for labels in GROUPS.values()
     ]
 
 
 def count_cosine(a: Counter[str], b: Counter[str]) -> float:
-    """Return the cosine of two counts; 0 where either is empty."""
+    """Return the cosine of two counts, 0 if either is empty."""
     dot = sum(count * b[name] for name, count in a.items())
     return dot / math.sqrt(_square(a) * _square(b)) if dot else 0.0
 
 
 def entity_cosines(first: Sequence[list[Counter[str]]], second: Sequence[list[Counter[str]]]) -> Float64Array:
-    """Return the count-cosine of each group for each pair: float64 [n, 4], in the order of GROUPS."""
+    """Return the cosine of the counts per pair and group, float64 [n, 4], in the order of GROUPS."""
     rows = [
         [count_cosine(a, b) for a, b in zip(left, right, strict=True)]
         for left, right in zip(first, second, strict=True)

@@ -1,4 +1,4 @@
-"""The small network that turns the features of a pair into one similarity; it is stored and evaluated as arrays."""
+"""The small network that maps the features of a pair to a similarity; it is stored and evaluated as plain arrays."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ LAYERS = ("hidden", "hidden_bias", "out", "out_bias")
 
 @dataclass(frozen=True, slots=True)
 class FusionConfig:
-    """Features → `hidden` logistic units → 1, averaged over `members` networks of different seeds.
+    """Features → `hidden` logistic units → 1, averaged over `members` networks with different seeds.
 
-    A linear output learns the squared error, a sigmoid one the cross-entropy with the similarity as probability.
+    A linear output minimises the squared error; a sigmoid output, the cross-entropy with the similarity as probability.
     """
 
     hidden: int = 32
     output: Literal["linear", "sigmoid"] = "linear"
     solver: Literal["adam", "lbfgs"] = "adam"
     lr: float = 1e-3  # of Adam
-    penalty: float = 1e-4  # of squared weights
+    penalty: float = 1e-4  # on squared weights
     epochs: int = 200
     members: int = 1
     seed: int = 0
@@ -34,7 +34,10 @@ class FusionConfig:
 
 @dataclass(frozen=True, slots=True)
 class FusionNetwork:
-    """The features' mean and scale [f], and the weights of each member: [m, f, h], [m, h], [m, h], [m]."""
+    """A trained network: the features' `mean` and `scale` [f], and the weights of its m members.
+
+    `hidden` is [m, f, h], `hidden_bias` and `out` are [m, h], `out_bias` is [m]; all are float64.
+    """
 
     mean: Float64Array
     scale: Float64Array
@@ -45,7 +48,7 @@ class FusionNetwork:
     output: str
 
     def predict(self, features: Float64Array) -> Float64Array:
-        """Return similarities [n], clipped to [0, 1], of features [n, f]."""
+        """Return the similarities, float64 [n] clipped to [0, 1], of features [n, f]."""
         standard = (features - self.mean) / self.scale
         inner = _logistic(np.einsum("nf,mfh->mnh", standard, self.hidden) + self.hidden_bias[:, None])
         values = np.einsum("mnh,mh->mn", inner, self.out) + self.out_bias[:, None]
@@ -54,17 +57,17 @@ class FusionNetwork:
         return np.asarray(values.mean(axis=0).clip(0, 1), np.float64)
 
     def tensors(self) -> dict[str, Float64Array]:
-        """Return what `of_tensors` takes."""
+        """Return the arrays by name, as `of_tensors` takes them."""
         return {name: np.ascontiguousarray(getattr(self, name)) for name in ("mean", "scale", *LAYERS)}
 
     @classmethod
     def of_tensors(cls, tensors: Mapping[str, Float64Array], output: str) -> FusionNetwork:
-        """Make a network of stored arrays."""
+        """Return the network of stored arrays. Raises KeyError where one is missing."""
         return cls(**{name: tensors[name] for name in ("mean", "scale", *LAYERS)}, output=output)
 
 
 def fit_fusion(features: Float64Array, similarities: Float64Array, config: FusionConfig) -> FusionNetwork:
-    """Learn from features [n, f] and similarities [n] in [0, 1]; the scale is that of these features.
+    """Return a network trained on features [n, f] and similarities [n] in [0, 1]; standardises the features.
 
     Raises MissingExtraError without scikit-learn.
     """
@@ -75,8 +78,8 @@ def fit_fusion(features: Float64Array, similarities: Float64Array, config: Fusio
         for number in range(config.members)
     ]
     layers = {
-        name: np.stack([member[place] for member in members]).astype(np.float64)
-        for place, name in enumerate(LAYERS)
+        name: np.stack([member[number] for member in members]).astype(np.float64)
+        for number, name in enumerate(LAYERS)
     }
     return FusionNetwork(mean, scale, **layers, output=config.output)
 
@@ -98,7 +101,7 @@ def _fit_member(
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the number of epochs is a setting
-        if config.output == "sigmoid":  # each pair is alike with weight y and unlike with 1 − y
+        if config.output == "sigmoid":  # each pair is a positive with weight y and a negative with 1 − y
             count = len(similarities)
             labels = np.repeat([1, 0], count)
             weights = np.concatenate([similarities, 1 - similarities])

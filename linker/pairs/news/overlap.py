@@ -1,4 +1,4 @@
-"""What two articles share on the surface: words, names and numbers, each a tf-idf cosine. No pipeline is needed."""
+"""Surface overlap of two articles: tf-idf cosines of their words, names and numbers. Needs no NLP pipeline."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ import xxhash
 from indexes.dtypes import Float64Array
 
 KINDS = ("words", "names", "numbers")
-BUCKETS = 1 << 16  # of document frequencies; words are compared as they are
-STEM, NAME = 5, 6  # first letters kept: endings differ by case and number in most of the languages
+BUCKETS = 1 << 16  # of hashed document frequencies; the words themselves are compared exactly
+# Leading letters of a word and of a name that are compared: in most languages, endings vary by case and number.
+STEM, NAME = 5, 6
 WORD = re.compile(r"[^\W\d_]\w*")
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-# A capital inside a sentence. German writes every noun so; there the shared nouns count.
+# A word inside a sentence; the capitalised ones are names. In German these are all nouns: there, shared nouns count.
 INSIDE = re.compile(r"(?<=[\w,;] )[^\W\d_][\w-]+")
 
 Counts = Counter[str]
@@ -26,15 +27,15 @@ Frequencies = npt.NDArray[np.int64]
 
 
 class Overlap:
-    """Document frequencies of a training corpus and the cosines that they weight."""
+    """Document frequencies of a training corpus, and the cosines that they weight."""
 
     def __init__(self, frequencies: Frequencies, articles: int) -> None:
-        """`frequencies` [3, BUCKETS] counts the articles that hold a token of each bucket."""
+        """`frequencies`, int64 [3, BUCKETS], counts the articles that contain a token of each bucket."""
         self.frequencies, self.articles = frequencies, articles
 
     @classmethod
     def fit(cls, texts: Iterable[str]) -> Overlap:
-        """Count in how many of the texts each token occurs."""
+        """Return the document frequencies of `texts`."""
         frequencies = np.zeros((len(KINDS), BUCKETS), np.int64)
         articles = 0
         for text in texts:
@@ -44,7 +45,7 @@ class Overlap:
         return cls(frequencies, articles)
 
     def cosines(self, first: Sequence[str], second: Sequence[str]) -> Float64Array:
-        """Return float64 [n, 3]: cosines of words, names and numbers; 0 where a side has none."""
+        """Return the cosines of words, names and numbers, float64 [n, 3]; 0 if an article has none."""
         rows = [
             [
                 self._cosine(row, a, b)
@@ -61,7 +62,7 @@ class Overlap:
         return dot / math.sqrt(lengths) if dot else 0.0
 
     def _weights(self, row: int, counts: Counts) -> dict[str, float]:
-        """Weigh by (1 + ln tf) · (1 + ln((1 + N)/(1 + df)))."""
+        """Return each token's weight (1 + ln tf) · (1 + ln((1 + N)/(1 + df)))."""
         frequencies, total = self.frequencies[row], 1 + self.articles
         return {
             token: (1 + math.log(count)) * (1 + math.log(total / (1 + int(frequencies[_bucket(token)]))))
@@ -70,7 +71,7 @@ class Overlap:
 
 
 def tokens(text: str) -> tuple[Counts, Counts, Counts]:
-    """Return the counts of words (first letters), of capitalised words inside sentences, and of numbers."""
+    """Return the counts of words and of capitalised words inside sentences, both truncated, and of numbers."""
     words = Counter(word.lower()[:STEM] for word in WORD.findall(text))
     names = Counter(word.lower()[:NAME] for word in INSIDE.findall(text) if word[0].isupper())
     return words, names, Counter(NUMBER.findall(text))

@@ -1,4 +1,4 @@
-"""Named entities by spaCy, a pipeline a language, remembered on disk: recognition is the slow part."""
+"""Named entities by spaCy, with one pipeline per language, cached on disk because recognition is slow."""
 
 from __future__ import annotations
 
@@ -26,23 +26,24 @@ BATCH = 32
 
 
 class Recogniser:
-    """Finds the entities of articles, each by its language's pipeline, else by the one under ""."""
+    """Finds the entities of articles, each with the pipeline of its language, or else the one under ""."""
 
     def __init__(
         self, pipelines: Mapping[str, str], cache: Path | None = None, *, processes: int = 1
     ) -> None:
-        """`pipelines` maps languages to spaCy pipelines by name or path; `cache` is a file that may not exist yet.
+        """`pipelines` maps languages to spaCy pipelines by name or path; `cache` is a file that need not exist yet.
 
-        Pipelines load when a text needs them, so mistakes in their names come up in `mentions`.
+        Pipelines load on first use, so `mentions` reports mistakes in their names. Raises InputError where the cache
+        cannot be read.
         """
         self._names, self._processes = dict(pipelines), processes
         self._loaded: dict[str, tuple[Any, str]] = {}  # by name: pipeline and fingerprint
         self._cache = MentionCache(cache)
 
     def mentions(self, articles: Sequence[Article]) -> list[list[Mention]]:
-        """Return each article's entities, from the cache where it knows them; new ones are kept as they are found.
+        """Return the entities of each article, from the cache or by recognition; new ones are cached one by one.
 
-        Raises InputError for an unknown pipeline, or a language that has none; MissingExtraError.
+        Raises InputError where a pipeline is unknown or a language has none; MissingExtraError without spaCy.
         """
         names = [self._name(article.language) for article in articles]
         keys = [
@@ -51,11 +52,11 @@ class Recogniser:
         for name in dict.fromkeys(names):
             missing = {
                 key: article.full
-                for key, article, own in zip(keys, articles, names, strict=True)
-                if own == name and key not in self._cache
+                for key, article, pipeline in zip(keys, articles, names, strict=True)
+                if pipeline == name and key not in self._cache
             }
-            for key, found in self._find(name, missing):
-                self._cache.add(key, found)
+            for key, mentions in self._find(name, missing):
+                self._cache.add(key, mentions)
         return [self._cache[key] for key in keys]
 
     def _find(self, name: str, texts: Mapping[str, str]) -> Iterator[tuple[str, list[Mention]]]:
@@ -83,23 +84,27 @@ class Recogniser:
 
 
 def read_pipelines(values: Sequence[str]) -> dict[str, str]:
-    """Read `--ner` values: "PIPELINE" for all languages, "de=PIPELINE" for one. Raises InputError for a repetition."""
+    """Return pipelines by language from `--ner` values: "PIPELINE" for all languages, "de=PIPELINE" for one.
+
+    Raises InputError where a language is repeated.
+    """
     pipelines: dict[str, str] = {}
     for value in values:
         language, equals, name = value.partition("=")
         language, name = (language, name) if equals and language.isalpha() else ("", value)
         if language in pipelines:
             raise InputError(
-                f"--ner names two pipelines for {language or 'all languages'}: {value!r} is one too many"
+                f"--ner names two pipelines for {language or 'all languages'}: {value!r} is the second"
             )
         pipelines[language] = name
     return pipelines
 
 
 def load_pipeline(name: str) -> Any:
-    """Load a spaCy pipeline by the name of an installed package, or the path of its folder or of the package's.
+    """Load a spaCy pipeline by the name of an installed package, or by the path of its folder or package.
 
-    Raises InputError saying how to get one, or that it finds no entities; MissingExtraError.
+    Raises InputError where it cannot be loaded, saying how to get one, or where it does not recognise entities;
+    MissingExtraError without spaCy.
     """
     with importing("named entities", "entities"):
         import spacy
@@ -120,20 +125,20 @@ def load_pipeline(name: str) -> Any:
 
 
 def _folder(name: str) -> str:
-    """Return the folder with config.cfg of a path or an installed package; any other name is left to spaCy."""
+    """Return the folder with config.cfg of a path or an installed package; any other name as it is, for spaCy."""
     root = Path(name).expanduser()
     if not root.is_dir():
         module = name.replace("-", "_")
-        found = importlib.util.find_spec(module) if module.isidentifier() else None
-        if found is None or found.origin is None:
+        spec = importlib.util.find_spec(module) if module.isidentifier() else None
+        if spec is None or spec.origin is None:
             return name
-        root = Path(found.origin).parent
+        root = Path(spec.origin).parent
     configs = [root / "config.cfg", *sorted(root.glob("*/config.cfg"))]
     return next((str(config.parent) for config in configs if config.is_file()), str(root))
 
 
 def _fingerprint(pipeline: Any) -> str:
-    """Hash what a pipeline was loaded from."""
+    """Return a hash of the files that a pipeline was loaded from."""
     digest = xxhash.xxh3_128(json.dumps([pipeline.lang, pipeline.pipe_names]).encode())
     for path in sorted(p for p in Path(pipeline.path).rglob("*") if p.is_file()):
         digest.update(path.relative_to(pipeline.path).as_posix().encode())
@@ -146,10 +151,10 @@ def _key(fingerprint: str, text: str) -> str:
 
 
 class MentionCache:
-    """Entities by key: an append-only file of JSON lines. A line that a crash cut off is found anew."""
+    """Entities by key, in an append-only file of JSON lines; an entry that a crash cut off is computed again."""
 
     def __init__(self, path: Path | None) -> None:
-        """Read the file if it exists; without a path, all is kept in memory only."""
+        """Read the file if it exists; without a path, cache in memory only. Raises InputError if it is unusable."""
         self._path = path
         self._known: dict[str, list[Mention]] = {}
         if path is not None and path.exists():
@@ -164,7 +169,7 @@ class MentionCache:
             if whole < len(data):
                 os.truncate(path, whole)
         except OSError as e:
-            raise InputError(f"cannot use the entities' file {path}: {e.strerror}") from e
+            raise InputError(f"cannot use the entities file {path}: {e.strerror}") from e
         if data.strip() and not self._known:
             raise InputError(f"{path} holds no entities: name another file for them")
 
@@ -173,7 +178,7 @@ class MentionCache:
             entry = orjson.loads(line)
             self._known[entry["key"]] = [(str(text), str(label)) for text, label in entry["entities"]]
         except (orjson.JSONDecodeError, LookupError, TypeError, ValueError):
-            return  # damaged: its text is read again
+            return  # a damaged entry is computed again
 
     def __contains__(self, key: str) -> bool:
         return key in self._known
@@ -182,7 +187,7 @@ class MentionCache:
         return self._known[key]
 
     def add(self, key: str, mentions: list[Mention]) -> None:
-        """Append an entry in one write, so that a kill loses at most this one."""
+        """Append an entry in one write, so that a kill loses at most this one. Raises InputError where that fails."""
         self._known[key] = mentions
         if self._path is None:
             return
@@ -192,4 +197,4 @@ class MentionCache:
             with self._path.open("ab") as file:
                 file.write(line)
         except OSError as e:
-            raise InputError(f"cannot write the entities' file {self._path}: {e.strerror}") from e
+            raise InputError(f"cannot write the entities file {self._path}: {e.strerror}") from e

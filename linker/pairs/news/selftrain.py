@@ -1,4 +1,4 @@
-"""Semi-supervision for pairs of articles: pairs sampled by BM25 and labelled by a model, and translated pairs."""
+"""Semi-supervision for pairs of articles: pairs that BM25 samples and a model labels, and translated pairs."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from linker.pairs.translate import Translator
 if TYPE_CHECKING:
     from linker.pairs.news.similarity import NewsSimilarity
 
-TOP = 5  # articles that each one is paired with
+TOP = 5  # articles that each article is paired with
 
 
 def articles_of(pairs: Sequence[NewsPair]) -> list[Article]:
-    """Return every distinct article once, in order; texts decide."""
-    sides = (side for pair in pairs for side in (pair.first, pair.second))
-    return list({side.full: side for side in sides}.values())
+    """Return every article with a distinct title and text once, in order."""
+    articles = (article for pair in pairs for article in (pair.first, pair.second))
+    return list({article.full: article for article in articles}.values())
 
 
 def sample_pairs(
     articles: Sequence[Article], index: TextIndex, known: Sequence[NewsPair], top: int = TOP
 ) -> list[NewsPair]:
-    """Pair each article with the `top` others that BM25 ranks best for its title; known pairs are left out.
+    """Return pairs of each article and the top `top` others that BM25 ranks for its headline, without scores.
 
-    `index` must be empty; the articles are added to it. A pair found from both sides counts once. No scores yet.
+    Known pairs are left out; a pair found from both of its articles is returned once. The articles are added to
+    `index`. Raises InputError where `index` is not empty.
     """
     if len(index):
         raise InputError(f"sampling needs an empty text index; this one holds {len(index)} documents")
@@ -41,27 +42,29 @@ def sample_pairs(
             partners[a].add(b)
             partners[b].add(a)
     index.add([str(row) for row in range(len(articles))], [article.full for article in articles])
-    most = 1 + max(
-        (len(found) for found in partners.values()), default=0
-    )  # itself and what it is paired with
-    found: dict[tuple[int, int], None] = {}
-    for row, hits in enumerate(index.search([article.headline for article in articles], top + most)):
+    # Hits that may be left out: the article itself and its known partners.
+    excluded = 1 + max((len(rows_) for rows_ in partners.values()), default=0)
+    sampled: dict[tuple[int, int], None] = {}
+    for row, hits in enumerate(index.search([article.headline for article in articles], top + excluded)):
         others = [other for id_ in hits.ids if (other := int(id_)) != row and other not in partners[row]]
-        found.update(dict.fromkeys((min(row, other), max(row, other)) for other in others[:top]))
-    return [NewsPair(f"sampled-{a}-{b}", articles[a], articles[b]) for a, b in found]
+        sampled.update(dict.fromkeys((min(row, other), max(row, other)) for other in others[:top]))
+    return [NewsPair(f"sampled-{a}-{b}", articles[a], articles[b]) for a, b in sampled]
 
 
 def label(
     model: NewsSimilarity, pairs: Sequence[NewsPair], by: Literal["fusion", "encoder"] = "fusion"
 ) -> list[NewsPair]:
-    """Give pairs that have no score the model's; the others keep theirs. The paper's are its encoder's cosines."""
+    """Return the pairs, those without a score labelled by the model's prediction or by its encoder's cosine.
+
+    Singh et al. (2022) label by the encoder's cosine.
+    """
     unscored = [pair for pair in pairs if pair.score is None]
     if not unscored:
         return list(pairs)
-    found = model.predict(unscored)
-    scores = found.scores if by == "fusion" else scores_of(found.columns["cosine"])
-    given = iter(scores.tolist())
-    return [dataclasses.replace(p, score=next(given)) if p.score is None else p for p in pairs]
+    predictions = model.predict(unscored)
+    scores = predictions.scores if by == "fusion" else scores_of(predictions.columns["cosine"])
+    labels = iter(scores.tolist())
+    return [dataclasses.replace(p, score=next(labels)) if p.score is None else p for p in pairs]
 
 
 def translate_pairs(
@@ -73,20 +76,20 @@ def translate_pairs(
     low: float = 0.5,
     high: float = 1.0,
 ) -> list[NewsPair]:
-    """Translate the second sides of pairs whose similarity is in [low, high] into `language`: pairs across languages.
+    """Return pairs across languages: of each pair with a similarity in [low, high], the second article translated.
 
-    Sides in that language already, or in no known one, are left out. With "copy" a pair keeps its score, with
-    "pseudo" it has none until a model gives it one.
+    Articles that are already in `language`, or in an unknown one, are left out. With "copy" a pair keeps its score;
+    with "pseudo" it has none, so that `label` can set it. Raises InputError where a pair has no score.
     """
-    alike = [
+    similar = [
         pair
         for pair, y in zip(pairs, targets(pairs), strict=True)
         if low <= y <= high and pair.second.language not in ("", language)
     ]
     by_language: dict[str, list[NewsPair]] = defaultdict(list)
-    for pair in alike:
+    for pair in similar:
         by_language[pair.second.language].append(pair)
-    made = []
+    translated = []
     for source, group in by_language.items():
         texts = translator.translate([pair.second.text for pair in group], source, language)
         titled = [pair for pair in group if pair.second.title]
@@ -97,5 +100,5 @@ def translate_pairs(
             title = next(titles) if pair.second.title else ""
             second = dataclasses.replace(pair.second, text=text, title=title, language=language)
             score = pair.score if label == "copy" else None
-            made.append(NewsPair(f"{pair.id}-{language}", pair.first, second, score))
-    return made
+            translated.append(NewsPair(f"{pair.id}-{language}", pair.first, second, score))
+    return translated

@@ -1,7 +1,8 @@
 """Siamese encoders for pairs of articles: the cosine of two vectors is their similarity (Singh et al., 2022).
 
-Two kinds. A tuned one trains a transformer, or its upper layers. A frozen one leaves its backbone alone, whose
-vectors are computed once, and learns a shift and a linear map of them that start as the mean and as the identity.
+There are two kinds. A tuned encoder trains a transformer, or its upper layers. A frozen one does not train its
+backbone, whose vectors are computed once; it learns a shift and a linear map of them, which start as minus their mean
+and as the identity.
 """
 
 from __future__ import annotations
@@ -24,24 +25,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SiameseConfig:
-    """The backbone and how it learns. The defaults are the preset `recommended`."""
+    """Settings of the encoder and its training. The defaults are the preset `recommended`."""
 
     backbone: str = "usem3"
     frozen: bool = True
-    max_length: int = 512  # tokens, of a tuned one
-    layers: int | None = None  # of a tuned one: how many of the top learn; None: all, and the embeddings
+    max_length: int = 512  # tuned only: tokens
+    layers: int | None = None  # tuned only: how many upper layers are trained; None: all, and the embeddings
     epochs: int = 6
     batch_size: int = 32
     lr: float = 1e-3
     warmup: float = 0.1  # share of all steps
-    penalty: float = 1e-3  # of a frozen one: of squared deviations of the map from the identity
-    dropout: float = 0.2  # of a frozen one: of the deviation's input
+    penalty: float = 1e-3  # frozen only: on squared deviations of the map from the identity
+    dropout: float = 0.2  # frozen only: on the input of the deviation
     seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Texts, the rows of each pair's two sides [n], the similarities to learn [n] in [0, 1], and weights [n]."""
+    """Training pairs: the distinct `texts`, and per pair the rows of its texts, its similarity and its weight.
+
+    The four arrays are [n]; similarities are in [0, 1].
+    """
 
     texts: Sequence[str]
     first: Int64Array
@@ -54,18 +58,18 @@ class Examples:
 
 
 class Siamese(Protocol):
-    """What the rest needs of either kind."""
+    """The interface of both kinds of encoder."""
 
     def encode(self, texts: Sequence[str]) -> Float32Array:
-        """Return float32 [n, d], L2-normalised."""
+        """Return the vectors of `texts`, float32 [n, d], L2-normalised."""
         ...
 
 
 class RememberingEncoder:
-    """An encoder that keeps the vectors of the texts it has seen: folds and retrainings ask for the same ones."""
+    """An encoder that caches its vectors in memory, because every fold and retraining encodes the same texts."""
 
     def __init__(self, encoder: Encoder) -> None:
-        """Wrap an encoder."""
+        """Cache the vectors of `encoder`."""
         self._encoder = encoder
         self._known: dict[str, Float32Array] = {}
 
@@ -76,41 +80,41 @@ class RememberingEncoder:
 
     @property
     def fingerprint(self) -> str:
-        """The wrapped encoder's."""
+        """The fingerprint of the wrapped encoder."""
         return self._encoder.fingerprint
 
     def encode(self, texts: Sequence[str], *, batch_size: int = 16, progress: bool = False) -> Float32Array:
-        """Return float32 [n, dim], L2-normalised, in the order of `texts`."""
+        """Return the vectors, float32 [n, dim], L2-normalised, in the order of `texts`."""
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
-        found = self._encoder.encode(new, batch_size=batch_size, progress=progress)
-        self._known.update(zip(new, found, strict=True))
+        vectors = self._encoder.encode(new, batch_size=batch_size, progress=progress)
+        self._known.update(zip(new, vectors, strict=True))
         rows = [self._known[text] for text in texts]
         return np.array(rows, np.float32).reshape(len(rows), self.dim)
 
 
 class FrozenSiamese:
-    """v ↦ (v + shift)(I + map), L2-normalised, over the vectors of an encoder that does not change."""
+    """Maps the vectors v of a frozen encoder to (v + shift)(I + deviation), L2-normalised."""
 
     def __init__(self, encoder: Encoder, shift: Float32Array, deviation: Float32Array) -> None:
-        """`shift` is [d], `deviation` [d, d]; both zero leave the encoder as it is."""
+        """`shift` is float32 [d], `deviation` float32 [d, d]; if both are zero, the vectors are unchanged."""
         self.encoder, self.shift, self.deviation = encoder, shift, deviation
 
     def encode(self, texts: Sequence[str]) -> Float32Array:
-        """Return float32 [n, d], L2-normalised."""
+        """Return the mapped vectors of `texts`, float32 [n, d], L2-normalised."""
         moved = self.encoder.encode(texts, batch_size=16, progress=True) + self.shift
         mapped = moved + moved @ self.deviation
         return normalised(np.asarray(mapped, np.float32))
 
 
 class TunedSiamese:
-    """The mean of a transformer's token states, L2-normalised."""
+    """Encodes texts as the L2-normalised mean of a transformer's token states."""
 
     def __init__(self, backbone: Backbone, max_length: int, batch_size: int = 16) -> None:
-        """`max_length` is in tokens."""
+        """`max_length` is in tokens, `batch_size` in texts."""
         self.backbone, self.max_length, self._batch_size = backbone, max_length, batch_size
 
     def encode(self, texts: Sequence[str]) -> Float32Array:
-        """Return float32 [n, d], L2-normalised; texts of like length go together."""
+        """Return the vectors of `texts`, float32 [n, d], L2-normalised; batches hold texts of similar length."""
         import torch
 
         vectors = np.zeros((len(texts), self.backbone.dim), np.float32)
@@ -123,7 +127,7 @@ class TunedSiamese:
         return vectors
 
     def forward(self, texts: Sequence[str]) -> Tensor:
-        """Return [n, d], L2-normalised, with gradients where they are on."""
+        """Return the vectors of one batch, [n, d], L2-normalised, with gradients if torch records them."""
         from torch.nn.functional import normalize
 
         inputs = self.backbone.tokens(texts, max_length=self.max_length)
@@ -144,15 +148,18 @@ def cosines(siamese: Siamese, first: Sequence[str], second: Sequence[str]) -> Fl
 def train_frozen(
     encoder: Encoder, examples: Examples, config: SiameseConfig, start: FrozenSiamese | None = None
 ) -> FrozenSiamese:
-    """Learn shift and map, from `start` on, by MSE(cosine, similarity) with Adam; a seed decides the weights."""
+    """Return an encoder whose shift and map are trained by MSE(cosine, similarity) with Adam, beginning at `start`.
+
+    `config.seed` makes it reproducible.
+    """
     import torch
     from torch.nn.functional import cosine_similarity
 
     base = torch.from_numpy(encoder.encode(examples.texts, batch_size=16, progress=True))
     generator = torch.Generator().manual_seed(config.seed)
     if start is None:
-        used = base[torch.from_numpy(np.concatenate([examples.first, examples.second]))]
-        shift, deviation = -used.mean(0), torch.zeros(base.shape[1], base.shape[1])
+        pair_vectors = base[torch.from_numpy(np.concatenate([examples.first, examples.second]))]
+        shift, deviation = -pair_vectors.mean(0), torch.zeros(base.shape[1], base.shape[1])
     else:
         shift, deviation = (torch.from_numpy(values.copy()) for values in (start.shift, start.deviation))
     shift.requires_grad_()
@@ -161,8 +168,8 @@ def train_frozen(
 
     def apply(rows: Tensor) -> Tensor:
         moved = base[rows] + shift
-        kept = torch.rand(moved.shape, generator=generator) >= config.dropout
-        return moved + (moved * kept / (1 - config.dropout)) @ deviation
+        mask = torch.rand(moved.shape, generator=generator) >= config.dropout
+        return moved + (moved * mask / (1 - config.dropout)) @ deviation
 
     for batch in _batches(examples, config, generator):
         cosine = cosine_similarity(apply(batch.first), apply(batch.second))
@@ -175,7 +182,7 @@ def train_frozen(
 
 
 def train_tuned(backbone: Backbone, examples: Examples, config: SiameseConfig) -> TunedSiamese:
-    """Train a transformer, which is changed in place, by MSE(cosine, similarity) with AdamW and a linear schedule."""
+    """Train `backbone` in place by MSE(cosine, similarity), with AdamW and a linear schedule; return the encoder."""
     import torch
 
     from linker.training.schedule import learning_rate_scale
@@ -189,7 +196,7 @@ def train_tuned(backbone: Backbone, examples: Examples, config: SiameseConfig) -
     )
     generator = torch.Generator().manual_seed(config.seed)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)  # the backbone's own dropout
+        torch.manual_seed(config.seed)  # for the dropout of the backbone
         backbone.module.train()
         for batch in _batches(examples, config, generator):
             texts = [examples.texts[row] for row in [*batch.first.tolist(), *batch.second.tolist()]]
@@ -213,7 +220,7 @@ class _Batch:
 
 
 def _batches(examples: Examples, config: SiameseConfig, generator: Any) -> Iterator[_Batch]:
-    """Yield the batches of all epochs, each epoch in another order."""
+    """Yield the batches of all epochs, each epoch in a new random order."""
     import torch
 
     arrays = (examples.first, examples.second, examples.similarities, examples.weights)
@@ -224,7 +231,7 @@ def _batches(examples: Examples, config: SiameseConfig, generator: Any) -> Itera
 
 
 def _learning(backbone: Backbone, layers: int | None) -> list[Tensor]:
-    """Return the parameters that learn and switch the others' gradients off."""
+    """Return the parameters to train and switch off the gradients of the others."""
     from torch import nn
 
     module = backbone.module

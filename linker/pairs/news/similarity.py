@@ -1,6 +1,7 @@
-"""News similarity enriched with entities: a Siamese encoder's cosine and other features, fused by a small network.
+"""News similarity: the cosine of a Siamese encoder, named entities and other features, fused by a small network.
 
-The system of Singh et al. (SemEval-2022 Task 8) is the presets `paper` and `paper_code`; `recommended` fuses more.
+The presets `paper` and `paper_code` are the system of Singh et al. (SemEval-2022 Task 8); `recommended` fuses more
+features.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from linker.pairs.news.siamese import (
 )
 from linker.pairs.news.similarity_config import Family, SimilarityConfig
 
-Columns = dict[str, Float64Array]  # name → [n]
+Columns = dict[str, Float64Array]  # name of a feature → its values [n]
 
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """Scores [n] from 1 (the same) to 4 of the pairs `ids`, and the features that they rest on."""
+    """Scores, float64 [n], from 1 (the same story) to 4 of the pairs `ids`, and the features behind them."""
 
     ids: tuple[str, ...]
     scores: Float64Array
@@ -44,7 +45,7 @@ class Predictions:
 
 @dataclass(frozen=True, slots=True)
 class NewsSimilarity:
-    """A trained model; `kinds` are the language pairs of its training, `overlap` None where no feature needs it."""
+    """A trained model; `kinds` are the language pairs it was trained on, `overlap` is None if no feature needs it."""
 
     config: SimilarityConfig
     siamese: Siamese
@@ -54,18 +55,21 @@ class NewsSimilarity:
     recogniser: Recogniser
 
     def columns(self, pairs: Sequence[NewsPair]) -> Columns:
-        """Return the features of pairs by name."""
+        """Return the features of pairs by name, each float64 [n].
+
+        Raises InputError or MissingExtraError where entities are needed and cannot be found.
+        """
         return {**self._fixed(pairs), **encoder_columns(self.siamese, pairs, self.config.features)}
 
     def predict(self, pairs: Sequence[NewsPair]) -> Predictions:
-        """Score pairs, with or without a score of their own."""
+        """Return the predicted scores of pairs, whether or not they have a score; raises as `columns` does."""
         columns = self.columns(pairs)
         similarities = self.fusion.predict(_matrix(columns, self.names))
         return Predictions(tuple(pair.id for pair in pairs), scores_of(similarities), columns)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the features, in the fusion's order."""
+        """Names of the features, in the order of the fusion's input."""
         return feature_names(self.config.features, self.kinds)
 
     def _fixed(self, pairs: Sequence[NewsPair]) -> Columns:
@@ -80,20 +84,18 @@ def train(
     recogniser: Recogniser | None = None,
     encoder: Encoder | None = None,
 ) -> NewsSimilarity:
-    """Train from the pretrained checkpoint on scored pairs; `pseudo` pairs teach the encoder only.
+    """Return a model trained on scored pairs, from the pretrained encoder; `pseudo` pairs train the encoder only.
 
-    `recogniser` and `encoder` stand for the ones that the configuration names, where their work is kept. Raises
-    InputError for fewer than four pairs, MissingExtraError.
+    `recogniser` and `encoder` replace the ones that the configuration names, to share their caches. Raises InputError
+    where there are fewer than four pairs or one has no score; MissingExtraError naming the extra to install.
     """
     if len(pairs) < 4:
-        raise InputError(
-            f"{len(pairs)} pairs are too few to train on: give at least 4, some hundreds are sensible"
-        )
+        raise InputError(f"{len(pairs)} pairs are too few to train on: give at least 4, better some hundreds")
     recogniser = recogniser or Recogniser(dict(config.pipelines))
     fit = siamese_trainer(config, encoder)
     kinds = tuple(sorted({pair.kind for pair in pairs})) if "languages" in config.features else ()
-    sides = [side.full for pair in pairs for side in (pair.first, pair.second)]
-    overlap = Overlap.fit(dict.fromkeys(sides)) if "overlap" in config.features else None
+    texts = [article.full for pair in pairs for article in (pair.first, pair.second)]
+    overlap = Overlap.fit(dict.fromkeys(texts)) if "overlap" in config.features else None
     fixed = fixed_columns(pairs, config.features, recogniser, overlap, kinds)
     learned = out_of_fold(pairs, pseudo, config, fit) if config.folds > 1 else None
     siamese = fit(pairs, pseudo)
@@ -107,7 +109,7 @@ Trainer = Callable[[Sequence[NewsPair], Sequence[NewsPair]], Siamese]
 
 
 def siamese_trainer(config: SimilarityConfig, encoder: Encoder | None = None) -> Trainer:
-    """Return a function (gold pairs, pseudo-labelled pairs) → encoder that starts from the pretrained one each time."""
+    """Return a function (gold pairs, pseudo-labelled pairs) → encoder; each call starts from the pretrained one."""
     siamese = config.siamese
     early = replace(siamese, epochs=config.pseudo_epochs)
     if siamese.frozen:
@@ -132,56 +134,62 @@ def siamese_trainer(config: SimilarityConfig, encoder: Encoder | None = None) ->
 
 
 def remembering(backbone: str, *, fetch: bool = True) -> RememberingEncoder:
-    """Load a frozen backbone that keeps its vectors; see `load_encoder`. Raises LinkerError, MissingExtraError."""
+    """Load a frozen backbone that caches its vectors; raises as `load_encoder` does."""
     return RememberingEncoder(load_encoder(backbone, fetch=fetch))
 
 
 def examples(
     pairs: Sequence[NewsPair], pseudo: Sequence[NewsPair] = (), pseudo_weight: float = 1.0
 ) -> Examples:
-    """Lay out gold and pseudo-labelled pairs for training, each distinct text once."""
-    every = [*pairs, *pseudo]
+    """Return the training examples of gold and pseudo-labelled pairs, each distinct text once.
+
+    Raises InputError where a pair has no score.
+    """
+    both = [*pairs, *pseudo]
     rows: dict[str, int] = {}
-    for pair in every:
-        for side in (pair.first, pair.second):
-            rows.setdefault(side.full, len(rows))
+    for pair in both:
+        for article in (pair.first, pair.second):
+            rows.setdefault(article.full, len(rows))
     weights = np.repeat([1.0, pseudo_weight], [len(pairs), len(pseudo)])
     first, second = (
-        np.array([rows[side.full] for side in sides], np.int64)
-        for sides in ([p.first for p in every], [p.second for p in every])
+        np.array([rows[article.full] for article in articles], np.int64)
+        for articles in ([p.first for p in both], [p.second for p in both])
     )
-    return Examples(list(rows), first, second, targets(every), weights)
+    return Examples(list(rows), first, second, targets(both), weights)
 
 
 def out_of_fold(
     pairs: Sequence[NewsPair], pseudo: Sequence[NewsPair], config: SimilarityConfig, fit: Trainer
 ) -> Columns:
-    """Return the encoder's features of each pair from an encoder trained without it.
+    """Return the encoder features, [n] each, of every pair from an encoder that was trained without it.
 
-    Pseudo-labelled pairs that hold one of a fold's articles stay out of that fold's training too.
+    Pseudo-labelled pairs that contain an article of a fold are left out of that fold's training too.
     """
     columns: Columns = {}
     for fold in split(len(pairs), config.folds, config.siamese.seed):
-        held = [pairs[row] for row in fold]
-        texts = {side.full for pair in held for side in (pair.first, pair.second)}
+        held_out = [pairs[row] for row in fold]
+        texts = {article.full for pair in held_out for article in (pair.first, pair.second)}
         within = set(fold.tolist())
         siamese = fit(
             [pair for row, pair in enumerate(pairs) if row not in within],
             [p for p in pseudo if p.first.full not in texts and p.second.full not in texts],
         )
-        for name, values in encoder_columns(siamese, held, config.features).items():
+        for name, values in encoder_columns(siamese, held_out, config.features).items():
             columns.setdefault(name, np.zeros(len(pairs)))[fold] = values
     return columns
 
 
 def split(count: int, folds: int, seed: int) -> list[Int64Array]:
-    """Cut the rows 0 … count − 1, shuffled, into `folds` parts of nearly equal size, none of them empty."""
+    """Return a random partition of the rows 0 … count − 1 into `folds` parts of nearly equal size, each sorted.
+
+    There are `count` parts if that is fewer, so that none is empty.
+    """
     order = np.random.default_rng(seed).permutation(count)
     return [np.sort(part) for part in np.array_split(order, min(folds, count))]
 
 
 def feature_names(families: Sequence[Family], kinds: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the columns that the families bring, in order."""
+    """Return the names of the columns of feature families, in order."""
     names: dict[Family, tuple[str, ...]] = {
         "entities": tuple(GROUPS),
         "encoder": ("cosine",),
@@ -200,7 +208,7 @@ def fixed_columns(
     overlap: Overlap | None,
     kinds: Sequence[str],
 ) -> Columns:
-    """Return the features that no training of the encoder changes."""
+    """Return the features, [n] each, that do not depend on the training of the encoder."""
     first, second = [pair.first for pair in pairs], [pair.second for pair in pairs]
     columns: Columns = {}
     if "entities" in families:
@@ -213,16 +221,18 @@ def fixed_columns(
 
 
 def entity_columns(first: Sequence[Article], second: Sequence[Article], recogniser: Recogniser) -> Columns:
-    """Return the count-cosine [n] of each entity group."""
-    both = [*first, *second]
-    found = recogniser.mentions(both)
-    counts = [group_counts(mentions, side.date) for mentions, side in zip(found, both, strict=True)]
+    """Return the cosine of the counts, float64 [n], of each entity group; raises as `Recogniser.mentions` does."""
+    articles = [*first, *second]
+    mentions = recogniser.mentions(articles)
+    counts = [
+        group_counts(of_article, article.date) for of_article, article in zip(mentions, articles, strict=True)
+    ]
     groups = entity_cosines(counts[: len(first)], counts[len(first) :])
     return dict(zip(GROUPS, groups.T, strict=True))
 
 
 def encoder_columns(siamese: Siamese, pairs: Sequence[NewsPair], families: Sequence[Family]) -> Columns:
-    """Return the cosines of an encoder that the families ask for: of the articles, of their headlines, untrained."""
+    """Return the cosines, float64 [n], that the families need: of articles, of headlines, of the untrained vectors."""
     first, second = [pair.first for pair in pairs], [pair.second for pair in pairs]
     full = [a.full for a in first], [a.full for a in second]
     columns = {}

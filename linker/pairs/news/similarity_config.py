@@ -1,4 +1,4 @@
-"""What decides a news similarity model, and the presets."""
+"""Settings of a news similarity model, and its presets."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ TUNED = SiameseConfig("sentence-transformers/LaBSE", frozen=False, epochs=4, bat
 
 @dataclass(frozen=True, slots=True)
 class SimilarityConfig:
-    """All that decides a model. The defaults are the preset `recommended`.
+    """All settings of a model. The defaults are the preset `recommended`.
 
-    `folds`: the fusion learns from cosines of encoders that did not see the pair, one a fold; below 2, from those of
-    the encoder itself. `pseudo_epochs`: so long the encoder learns from pseudo-labelled pairs alone, before the graded
-    ones; 0: both at once, the former with `pseudo_weight`. `pipelines` are (language, spaCy pipeline), "" for all
-    other languages.
+    `folds`: the fusion learns from out-of-fold cosines, with one encoder per fold; below 2, from those of the final
+    encoder. `pseudo_epochs`: epochs on pseudo-labelled pairs alone, before the graded ones; 0 mixes both, the former
+    weighted by `pseudo_weight`. `pipelines` are pairs (language, spaCy pipeline), with "" for all other languages.
     """
 
     siamese: SiameseConfig = FROZEN
@@ -39,7 +38,7 @@ class SimilarityConfig:
     def __post_init__(self) -> None:
         if "backbone" in self.features and not self.siamese.frozen:
             raise ValueError(
-                "the feature 'backbone' is a frozen encoder's cosine: leave it out of a tuned one"
+                "the feature 'backbone' is a frozen encoder's cosine: remove it for a tuned encoder"
             )
         if not self.features:
             raise ValueError("a model needs at least one feature")
@@ -65,9 +64,9 @@ def configure(
     pipelines: tuple[tuple[str, str], ...] | None = None,
     seed: int = 0,
 ) -> SimilarityConfig:
-    """Return a preset with some of the encoder's settings changed; one that is to be tuned learns as the paper's.
+    """Return a preset with some settings of the encoder changed; a tuned encoder defaults to the paper's settings.
 
-    Raises ConfigError.
+    Raises ConfigError where there is no such preset, TypeError where `siamese` holds an unknown setting.
     """
     if preset not in PRESETS:
         raise ConfigError(f"there is no preset {preset!r}: choose one of {', '.join(PRESETS)}")

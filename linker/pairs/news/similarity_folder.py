@@ -1,4 +1,4 @@
-"""A news similarity model as a folder: model.safetensors, config.json, encoder/ of a tuned one, and a card."""
+"""A news similarity model as a folder: model.safetensors, config.json, encoder/ if it was tuned, and a model card."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Tensors = dict[str, Any]  # of numpy
 
 
 def save(model: NewsSimilarity, folder: Path, notes: str = "") -> None:
-    """Write a model; a new folder appears whole. Raises InputError where there is something already."""
+    """Write a model to a new folder, which appears complete or not at all. Raises InputError where it exists."""
     if folder.exists():
         raise InputError(f"{folder} exists: remove it or name another folder for the model")
     settings = {"format": FORMAT, "kinds": model.kinds, "config": dataclasses.asdict(model.config)}
@@ -53,9 +53,9 @@ def save(model: NewsSimilarity, folder: Path, notes: str = "") -> None:
 def load(
     folder: Path, *, recogniser: Recogniser | None = None, encoder: Encoder | None = None
 ) -> NewsSimilarity:
-    """Read a model. `recogniser` and `encoder` stand for the ones it names.
+    """Read a model that `save` wrote. `recogniser` and `encoder` replace the ones it names.
 
-    Raises InputError naming the file that is missing or damaged, or a backbone that is not the one of the training.
+    Raises InputError where a file is missing or damaged, or the backbone is not the one it was trained with.
     """
     settings = read_settings(folder, [FORMAT], "linker similarity train")
     config = configured(SimilarityConfig, settings.get("config"), folder / CONFIG)
@@ -95,14 +95,14 @@ def _siamese(
     if encoder.fingerprint != fingerprint:
         raise InputError(
             f"{folder} was trained over {config.siamese.backbone!r}, but that encoder has changed since: "
-            "bring the old one back, or train again"
+            "restore the old one, or train again"
         )
     return FrozenSiamese(encoder, tensors["siamese.shift"], tensors["siamese.deviation"])
 
 
 def _texts(value: Any, path: Path) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise InputError(f"{path} does not describe a model of this version: kinds is no list of texts")
+        raise InputError(f"{path} does not describe a model of this version: kinds is not a list of strings")
     return tuple(value)
 
 

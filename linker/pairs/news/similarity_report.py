@@ -1,4 +1,4 @@
-"""Predictions of news similarity as files; their agreement with people: Pearson by language pair, Williams tests."""
+"""Files of predicted news similarities, and their agreement with people: Pearson per language pair, Williams tests."""
 
 from __future__ import annotations
 
@@ -19,25 +19,26 @@ from linker.pairs.news.articles import SAME, UNRELATED, NewsPair, targets
 from linker.pairs.news.similarity import Predictions
 from linker.printable import spreadsheet_cell
 
-SCORE = "score"  # the column that counts down from 4 (unrelated) to 1; all others count up
-FEWEST = 4  # pairs of a language pair below which no correlation is shown
+SCORE = "score"  # the one column that falls with similarity, from 4 (unrelated) to 1; all others rise
+FEWEST = 4  # pairs that a language pair needs for a correlation
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Pearson of systems with people: overall, by language pair, and Williams tests between systems.
+    """Pearson's correlation of systems with people, overall and per language pair, and Williams tests.
 
-    `tests` holds (A, B, t, p, reason): p that A is ahead of B by chance, one-sided; NaN with a reason.
+    `tests` holds (A, B, t, p, reason): p is one-sided, that A is ahead of B only by chance; it is NaN if there is a
+    reason why it cannot be computed.
     """
 
     count: int
-    kinds: dict[str, int]  # language pair → pairs
+    kinds: dict[str, int]  # language pair → number of pairs
     overall: dict[str, float]  # system → r
     by_kind: dict[str, dict[str, float]]  # system → language pair → r
     tests: tuple[tuple[str, str, float, float, str], ...]
 
     def text(self) -> str:
-        """Lay the figures out for reading."""
+        """Return the figures as a text table."""
         width = max(map(len, self.overall))
         head = " ".join(f"{kind:>6}" for kind in ("all", *self.kinds))
         counts = " ".join(f"{n:>6}" for n in (self.count, *self.kinds.values()))
@@ -50,7 +51,7 @@ class Agreement:
         return "\n".join(rows) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures for JSON."""
+        """Return the figures as JSON values."""
         tests = [{"a": a, "b": b, "t": t, "p": p, "reason": why} for a, b, t, p, why in self.tests]
         return {"pairs": self.count, "kinds": self.kinds, "pearson": self.overall,
                 "by_kind": self.by_kind, "williams": tests}  # fmt: skip
@@ -59,9 +60,10 @@ class Agreement:
 def agree(
     pairs: Sequence[NewsPair], systems: Mapping[str, Float64Array], *, every: bool = False
 ) -> Agreement:
-    """Compare systems' similarities [n] with the pairs' scores; test the first against the others, or `every` two.
+    """Compare the similarities [n] of systems with the scores of the pairs.
 
-    Of two systems, the better comes first in a test. Raises InputError where there is no system.
+    Williams tests compare the first system with the others or, with `every`, every two; the better one comes first in
+    each. Raises InputError where there is no system or a pair has no score.
     """
     if not systems:
         raise InputError("there is nothing to compare with the scores: name a file of predictions")
@@ -72,11 +74,11 @@ def agree(
         name: {kind: _pearson_within(values, gold, np.array(mask)) for kind, mask in kinds.items()}
         for name, values in systems.items()
     }
-    duels = list(combinations(systems, 2))
+    contests = list(combinations(systems, 2))
     if not every:
-        duels = duels[: len(systems) - 1]
+        contests = contests[: len(systems) - 1]
     tests = []
-    for one, other in duels:
+    for one, other in contests:
         a, b = sorted((one, other), key=lambda name: -_or_lowest(overall[name]))
         result = williams_from_scores(gold, systems[a], systems[b])
         tests.append((a, b, result.statistic, result.p, result.reason))
@@ -86,7 +88,7 @@ def agree(
 
 
 def predictions_text(pairs: Sequence[NewsPair], predictions: Predictions) -> str:
-    """Lay out a line a pair: id, score, features; one that was left out keeps its line, with nothing after its id."""
+    """Return one line per pair: id, score, features; the line of a pair without a prediction has only its id."""
     names = [SCORE, *predictions.columns]
     values = [predictions.scores, *predictions.columns.values()]
     rows = {
@@ -101,9 +103,9 @@ def predictions_text(pairs: Sequence[NewsPair], predictions: Predictions) -> str
 
 
 def read_predictions(path: Path, pairs: Sequence[NewsPair]) -> dict[str, Float64Array]:
-    """Return each column of a file as similarities [n] in the pairs' order.
+    """Return each column of a file as similarities, float64 [n], in the order of the pairs.
 
-    Raises InputError naming the line that cannot be read, or a pair that has no prediction.
+    Raises InputError where a line cannot be read, naming it, or where a pair has no prediction.
     """
     header, *lines = read_lines(path) or [""]
     first, *names = header.split("\t")
@@ -128,7 +130,10 @@ def read_predictions(path: Path, pairs: Sequence[NewsPair]) -> dict[str, Float64
 
 
 def systems_of(paths: Sequence[Path], pairs: Sequence[NewsPair]) -> dict[str, Float64Array]:
-    """Return what to compare: each file's score under its name, then the first file's features, if they vary."""
+    """Return the systems to compare, float64 [n] each: the score of every file, then the varying features of the first.
+
+    Raises InputError as `read_predictions` does.
+    """
     read = {path: read_predictions(path, pairs) for path in paths}
     names = [path.stem for path in paths]
     titles = names if len(set(names)) == len(names) else [str(path) for path in paths]

@@ -1,1 +1,1 @@
-"""Scorers of sentence pairs: the Cross-BERT-GRU and frozen features."""
+"""Scorers of sentence pairs: the Cross-BERT-GRU, and a head over the vectors of a frozen encoder."""

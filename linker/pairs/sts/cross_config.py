@@ -1,4 +1,4 @@
-"""What a Cross-BERT-GRU is and how it learns; no model library is loaded here."""
+"""Settings of the Cross-BERT-GRU and of its training; loads no model library."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Loss = Literal["cross-entropy", "soft", "soft+mse", "mse"]
 
 @dataclass(frozen=True, slots=True)
 class CrossConfig:
-    """The head on the backbone; `both_orders` reads a pair both ways and takes the mean of the logits."""
+    """Settings of the model. With `both_orders`, the logits are the mean over both orders of a pair."""
 
-    hidden: int = 256  # the GRU's state
+    hidden: int = 256  # dimension of the GRU's state
     dropout: float = 0.1
-    max_length: int = 128  # tokens of a pair
+    max_length: int = 128  # in tokens, of a pair
     siamese: bool = False
     both_orders: bool = False
 
@@ -25,7 +25,7 @@ class CrossConfig:
 
 @dataclass(frozen=True, slots=True)
 class StsConfig:
-    """Model and training. The defaults are the preset `recommended`."""
+    """Settings of the model and its training. The defaults are the preset `recommended`."""
 
     hidden: int = 256
     dropout: float = 0.1
@@ -38,18 +38,18 @@ class StsConfig:
     head_lr: float = 1e-3
     weight_decay: float = 0.01
     warmup: float = 0.1  # share of all steps
-    schedule: Literal["linear", "constant"] = "linear"  # of the rate after the warm-up
+    schedule: Literal["linear", "constant"] = "linear"  # of the learning rate after the warm-up
     epochs: int = 6
     batch_size: int = 16
-    patience: int = 3  # epochs without a better dev figure; 0: all epochs
-    measure: Literal["spearman", "pearson", "mse"] = "spearman"  # by which the best epoch is kept
-    frozen_layers: int = 0  # of the backbone, from below; with any, its embeddings too
+    patience: int = 3  # epochs without a better dev figure before training stops; 0: never
+    measure: Literal["spearman", "pearson", "mse"] = "spearman"  # chooses the epoch to keep
+    frozen_layers: int = 0  # of the backbone, from the bottom; if any, its embeddings too
     precision: Literal["float32", "bfloat16"] = "float32"
     seed: int = 0
 
     @property
     def model(self) -> CrossConfig:
-        """The model's part."""
+        """The settings of the model."""
         return CrossConfig(self.hidden, self.dropout, self.max_length, self.siamese, self.both_orders)
 
 

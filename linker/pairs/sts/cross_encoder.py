@@ -1,8 +1,8 @@
-"""The Cross-BERT-GRU: a pair of sentences, read together, to a distribution over the grades 0–5.
+"""The Cross-BERT-GRU maps a pair of sentences, read together, to a distribution over the grades 0–5.
 
 [CLS] s1 [SEP] s2 [SEP] → BERT → GRU → masked mean ⊕ masked max → dropout → linear → softmax. With `siamese`
-the sentences are also read apart by the same BERT: their cosine sets the distribution that the rest corrects, and
-|u − v| and u·v join the pooled states (Reimers & Gurevych, EMNLP 2019).
+the same BERT also reads the sentences separately: their cosine sets the prior distribution that the rest corrects,
+and |u − v| and u·v join the pooled states (Reimers & Gurevych, EMNLP 2019).
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ from linker.pairs.backbone import Backbone
 from linker.pairs.sts.cross_config import CrossConfig
 from linker.pairs.sts.scorer import BATCH, GradeHead, PairScorer, Texts
 
-Tokens = dict[str, Tensor]  # ids and masks [B, L]
+Tokens = dict[str, Tensor]  # ids and masks, int64 [B, L]
 
 
 def masked_pool(states: Tensor, mask: Tensor) -> Tensor:
-    """Return mean ⊕ max over the places of the mask: [B, L, H] and [B, L] to [B, 2H]; zeros without any place."""
+    """Return mean ⊕ max of `states` [B, L, H] over the places where `mask`, bool [B, L], is True: [B, 2H].
+
+    A row without such a place is all zeros.
+    """
     inside = mask[..., None]
     mean = (states * inside).sum(1) / inside.sum(1).clamp(min=1)
     highest = states.masked_fill(~inside, -torch.inf).amax(1)
@@ -33,22 +36,23 @@ def masked_pool(states: Tensor, mask: Tensor) -> Tensor:
 
 
 class CrossBertGru(nn.Module):
-    """Token ids of pairs to logits over the grades."""
+    """Maps the token ids of pairs to logits over the grades."""
 
     def __init__(self, config: CrossConfig, backbone: Backbone) -> None:
         super().__init__()
         self.config, self.specials = config, _specials(backbone)
         self.bert = backbone.module
-        self.half_precision = False  # the backbone's products in bfloat16
+        self.half_precision = False  # whether the backbone computes in bfloat16
         self.gru = nn.GRU(backbone.dim, config.hidden, batch_first=True)
         self.dropout = nn.Dropout(config.dropout)
         size = 2 * config.hidden + (2 * backbone.dim if config.siamese else 0)
         self.head = GradeHead(size, prior=config.siamese)
 
     def forward(self, cross: Tokens, apart: Sequence[tuple[Tokens, list[int]]] = ()) -> Tensor:
-        """Map a batch of pairs, read together and (if siamese) each side alone, to logits [B, 6].
+        """Return the logits [B, 6] of a batch of pairs, read together and, if siamese, separately.
 
-        A side alone is its distinct texts and the row of each pair's text in them.
+        `apart` holds, for the first and the second texts, the tokens of the distinct texts and the row of each
+        pair's text among them.
         """
         states, _ = self.gru(self._states(cross))
         pooled = masked_pool(states, self._pooled_places(cross))
@@ -66,13 +70,13 @@ class CrossBertGru(nn.Module):
         return states.float()
 
     def embedding(self, tokens: Tokens) -> Tensor:
-        """Return the mean of the token states, as sentence-transformers takes it, of length 1."""
+        """Return the L2-normalised mean [B, d] of the token states, as sentence-transformers computes it."""
         mask = tokens["attention_mask"][..., None].float()
         mean = (self._states(tokens) * mask).sum(1) / mask.sum(1).clamp(min=1)
         return functional.normalize(mean, dim=1)
 
     def _pooled_places(self, tokens: Tokens) -> Tensor:
-        """Return the places that count: all but separators and padding; none where there is no word at all."""
+        """Return the mask, bool [B, L], of all tokens but separators and padding; all False if there is no word."""
         start, separator, padding = self.specials
         ids = tokens["input_ids"]
         places = tokens["attention_mask"].bool() & (ids != separator) & (ids != padding)
@@ -80,7 +84,7 @@ class CrossBertGru(nn.Module):
 
 
 class CrossEncoder(PairScorer):
-    """A Cross-BERT-GRU with its tokenizer: scores for pairs of texts."""
+    """A Cross-BERT-GRU with its tokenizer."""
 
     module: CrossBertGru
 
@@ -89,13 +93,13 @@ class CrossEncoder(PairScorer):
 
     @classmethod
     def new(cls, config: CrossConfig, backbone: Backbone) -> CrossEncoder:
-        """Put a fresh head on a backbone; seed torch first for the same one again."""
+        """Return a randomly initialised head on a backbone; seed torch first to make it reproducible."""
         module = CrossBertGru(config, backbone)
         module.eval()
         return cls(config, backbone, module)
 
     def describe(self) -> dict[str, Any]:
-        """Return what, with weights and tokenizer, decides the scores."""
+        """Return what decides the scores, apart from weights and tokenizer."""
         return {"backbone": self.backbone.name, "model": asdict(self.config)}
 
     def logits(self, pairs: Sequence[Texts]) -> Tensor:
@@ -109,14 +113,14 @@ class CrossEncoder(PairScorer):
         return logits
 
     def _apart(self, texts: Sequence[str]) -> tuple[Tokens, list[int]]:
-        """Return the distinct texts' tokens and each text's row: a query is read once, not once a candidate."""
+        """Return the tokens of the distinct texts and each text's row: a query is read once for all candidates."""
         row = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         return self.backbone.tokens(list(row), None, self.config.max_length), [row[text] for text in texts]
 
     def cosines(self, pairs: Sequence[Texts]) -> Float64Array:
-        """Return the cosines [n] of the sentences read apart by the backbone, mean pooled."""
+        """Return the cosines, float64 [n], of the mean-pooled sentences, read separately by the backbone."""
         distinct = sorted({text for pair in pairs for text in pair}, key=len)
-        place = {text: row for row, text in enumerate(distinct)}
+        row_of = {text: row for row, text in enumerate(distinct)}
         with torch.inference_mode():
             parts = [
                 self.module.embedding(
@@ -125,12 +129,12 @@ class CrossEncoder(PairScorer):
                 for i in range(0, len(distinct), BATCH)
             ]
         vectors = torch.cat(parts).double().numpy()
-        rows = np.array([[place[a], place[b]] for a, b in pairs], dtype=np.int64).reshape(-1, 2)
+        rows = np.array([[row_of[a], row_of[b]] for a, b in pairs], dtype=np.int64).reshape(-1, 2)
         return np.asarray((vectors[rows[:, 0]] * vectors[rows[:, 1]]).sum(axis=1), np.float64)
 
 
 def _specials(backbone: Backbone) -> tuple[int, int, int]:
-    """Return the ids of start, separator and padding; −1 for one that the tokenizer has not."""
+    """Return the ids of start, separator and padding; −1 for one that the tokenizer lacks."""
     tokenizer = backbone.tokenizer
     ids = (tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id)
     start, separator, padding = (-1 if id_ is None else int(id_) for id_ in ids)

@@ -1,4 +1,4 @@
-"""Training of the Cross-BERT-GRU: discriminative learning rates, warm-up, the best model on dev is kept."""
+"""Training of the Cross-BERT-GRU: discriminative learning rates, warm-up, and the best epoch on dev is kept."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from linker.training.schedule import learning_rate_scale, parameter_groups, scal
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How a training ended: epochs done, the one that was kept, its dev figures (empty without dev)."""
+    """How training ended: the epochs done, the epoch that was kept, and its dev figures (empty without dev pairs)."""
 
     epochs: int
     kept: int
@@ -51,16 +51,17 @@ def train(
     config: StsConfig,
     log: Callable[[str], None] = lambda line: None,
 ) -> Report:
-    """Train an encoder in place on graded pairs and keep the epoch that is best on dev; without dev, the last.
+    """Train an encoder in place on graded pairs and keep the best epoch on dev; without dev pairs, the last one.
 
-    A siamese model is judged untrained too: it then ranks by the cosine. `log` is called with a JSON line an epoch.
-    Raises LinkerError when the loss is no number.
+    Epoch 0, the untrained model, takes part: a siamese one then ranks by the cosine. `log` receives one JSON line per
+    epoch. Raises LinkerError where the loss is not finite, or where `frozen_layers` exceeds the backbone's layers;
+    InputError where a pair has no grade.
     """
     return _Trainer(encoder, pairs, dev, config, log).run()
 
 
 class _Trainer:
-    """The state of one training."""
+    """The state of one training run."""
 
     def __init__(
         self,
@@ -73,7 +74,7 @@ class _Trainer:
         self.encoder, self.pairs, self.dev, self.config, self.log = encoder, pairs, dev, config, log
         self.gold = np.array(golds(pairs), np.float64)
         self.rng = np.random.default_rng(config.seed)
-        torch.manual_seed(config.seed)  # dropout
+        torch.manual_seed(config.seed)  # for dropout
         _freeze(encoder.module, config.frozen_layers)
         self.optimizer = torch.optim.AdamW(
             parameter_groups(
@@ -86,19 +87,19 @@ class _Trainer:
         self.step = 0
 
     def run(self) -> Report:
-        """Train; the encoder ends as the best one."""
+        """Train; the encoder ends with the weights of the best epoch."""
         module, config = self.encoder.module, self.config
         if self.encoder.head.prior is not None:
             fit_prior(self.encoder, [p.texts for p in self.pairs], self.gold)
-        kept, best, state, waited = 0, -math.inf, None, 0
+        best_epoch, best, state, waited = 0, -math.inf, None, 0
         best_figures: dict[str, float] = {}
         for epoch in range(config.epochs + 1):
             loss = self._epoch() if epoch else math.nan
-            shown = figures(self.dev, self.encoder) if self.dev else {}
-            self.log(json.dumps({"epoch": epoch, "loss": round(loss, 5) if epoch else None, **shown}))
-            value = _merit(shown, config) if self.dev else float(epoch)
+            dev_figures = figures(self.dev, self.encoder) if self.dev else {}
+            self.log(json.dumps({"epoch": epoch, "loss": round(loss, 5) if epoch else None, **dev_figures}))
+            value = _merit(dev_figures, config) if self.dev else float(epoch)
             if value > best:
-                kept, best, best_figures, waited = epoch, value, shown, 0
+                best_epoch, best, best_figures, waited = epoch, value, dev_figures, 0
                 state = copy.deepcopy(module.state_dict()) if self.dev else None
             else:
                 waited += 1
@@ -107,7 +108,7 @@ class _Trainer:
         if state is not None:
             module.load_state_dict(state)
         module.requires_grad_(True).eval()
-        return Report(epoch, kept, best_figures)
+        return Report(epoch, best_epoch, best_figures)
 
     def _epoch(self) -> float:
         module, config, total = self.encoder.module, self.config, 0.0
@@ -148,9 +149,10 @@ class _Trainer:
 
 
 def loss_of(logits: Tensor, gold: Float64Array, loss: Loss) -> Tensor:
-    """Return the loss of logits [B, 6] against grades [B].
+    """Return the loss, a scalar, of logits [B, 6] against grades, float64 [B].
 
-    Cross-entropy with the nearest grade, or split between two; the squared error of the expected grade; or both.
+    Cross-entropy with the nearest grade or with the label split between two grades, the squared error of the expected
+    grade, or the sum of the last two.
     """
     if loss == "cross-entropy":
         return functional.cross_entropy(logits, torch.from_numpy(hard_labels(gold)))
@@ -164,7 +166,7 @@ def loss_of(logits: Tensor, gold: Float64Array, loss: Loss) -> Tensor:
 
 
 def fit_prior(encoder: PairScorer, pairs: Sequence[tuple[str, str]], gold: Float64Array) -> None:
-    """Set a siamese model's prior to the least-squares line from the sentences' cosines to the grades."""
+    """Set a siamese model's prior to the least-squares line from the sentences' cosines to the grades `gold` [n]."""
     cosines = encoder.cosines(pairs)
     design = np.stack([cosines, np.ones_like(cosines)], axis=1)
     (slope, offset), *_ = np.linalg.lstsq(design, gold, rcond=None)
@@ -175,26 +177,29 @@ def fit_prior(encoder: PairScorer, pairs: Sequence[tuple[str, str]], gold: Float
 
 
 def figures(pairs: Sequence[Pair], scorer: PairScorer, batch_size: int = BATCH) -> dict[str, float]:
-    """Return the figures of a scorer on graded pairs; see `figures_of`."""
-    found = scorer.probabilities([p.texts for p in pairs], batch_size=batch_size)
-    return figures_of(golds(pairs), found)
+    """Return the figures of a scorer on graded pairs; see `figures_of`. Raises InputError where a pair has no grade."""
+    probabilities = scorer.probabilities([p.texts for p in pairs], batch_size=batch_size)
+    return figures_of(golds(pairs), probabilities)
 
 
 def figures_of(gold: Sequence[float], probabilities: npt.ArrayLike) -> dict[str, float]:
-    """Return MSE on gold/5, Spearman (average ranks) and Pearson, of the expected value and of the likeliest grade."""
-    wanted = np.asarray(gold, np.float64) / TOP
-    found = {}
+    """Return Spearman (average ranks), Pearson and MSE of the predictions against `gold` [n] / 5.
+
+    Predictions are the expected grades and (suffix `_argmax`) the likeliest grades of `probabilities` [n, 6].
+    """
+    similarities = np.asarray(gold, np.float64) / TOP
+    result = {}
     for suffix, value in (("", expected_value), ("_argmax", argmax_value)):
         predicted = value(probabilities)
         for name, measure in (("spearman", spearman), ("pearson", pearson), ("mse", mse)):
-            found[name + suffix] = round(measure(predicted, wanted), 6)
-    return found
+            result[name + suffix] = round(measure(predicted, similarities), 6)
+    return result
 
 
 def augmented(pairs: Sequence[Pair], translator: Translator, source: str, via: str) -> list[Pair]:
-    """Return the pairs that back-translation adds: each sentence replaced by its own, where that is usable.
+    """Return the pairs that back-translation adds, each sentence replaced by its back-translation where usable.
 
-    The label is copied. A pair of which neither sentence changes adds nothing.
+    The label is copied. A pair with no usable back-translation adds nothing.
     """
     texts = [text for pair in pairs for text in pair.texts]
     back = back_translate(translator, texts, source, via)
@@ -206,7 +211,7 @@ def augmented(pairs: Sequence[Pair], translator: Translator, source: str, via: s
 
 
 def split_dev(pairs: Sequence[Pair], share: float, seed: int) -> tuple[list[Pair], list[Pair]]:
-    """Set a random share of the pairs aside as dev: the rest and the dev pairs, both in their order."""
+    """Hold out a random share of the pairs as dev; return the rest and the dev pairs, both in their order."""
     size = round(share * len(pairs))
     chosen = set(np.random.default_rng([seed, 1]).permutation(len(pairs))[:size].tolist())
     rest = [p for row, p in enumerate(pairs) if row not in chosen]
@@ -221,7 +226,7 @@ def _merit(figures: dict[str, float], config: StsConfig) -> float:
 
 
 def _batches(pairs: Sequence[Pair], size: int, rng: np.random.Generator) -> list[list[int]]:
-    """Return an epoch's batches: at random, pairs of alike lengths together within a few batches."""
+    """Return an epoch's batches of rows, random, but with pairs of similar length in the same batch."""
     order = rng.permutation(len(pairs)).tolist()
     batches: list[list[int]] = []
     for start in range(0, len(order), 8 * size):

@@ -1,8 +1,8 @@
-"""The frozen-feature variant: vectors of an encoder that is not trained, and a small head over what they say of a pair.
+"""The frozen-feature variant: the vectors of an encoder that is not trained, and a small trained head over a pair.
 
-The texts are read apart and only once each: u and v of length 1, mapped by a matrix that starts as the identity; then
-|u − v| ⊕ u·v and their cosine go where the Cross-BERT-GRU's features go. It knows nothing of the order of words that
-the encoder does not tell, and trains in seconds.
+Each text is encoded separately and only once. A matrix that starts as the identity maps the vectors, which are then
+L2-normalised to u and v; |u − v| ⊕ u·v and the cosine are the features, as in the Cross-BERT-GRU. It trains in
+seconds, and sees of the word order only what the encoder's vectors hold.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from linker.pairs.sts.scorer import GradeHead, PairScorer, Texts
 
 
 class FrozenHead(nn.Module):
-    """Pairs of vectors to logits over the grades."""
+    """Maps pairs of vectors to logits over the grades."""
 
     def __init__(self, dim: int, dropout: float) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class FrozenHead(nn.Module):
         self.head = GradeHead(2 * dim, prior=True)
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
-        """Map vectors [B, d] and [B, d] to logits [B, 6]."""
+        """Return the logits [B, 6] of vectors `first` [B, d] and `second` [B, d]."""
         u, v = (functional.normalize(self.map(side), dim=1) for side in (first, second))
         features = torch.cat([(u - v).abs(), u * v], dim=1)
         logits: Tensor = self.head(self.dropout(features), (u * v).sum(1))
@@ -39,12 +39,12 @@ class FrozenHead(nn.Module):
 
 
 class FrozenScorer(PairScorer):
-    """An encoder that stays as it is, and the head; each text is encoded once and its vector kept."""
+    """A frozen encoder with a trained head; the vector of each text is computed once and kept."""
 
     module: FrozenHead
 
     def __init__(self, name: str, encoder: Encoder, dropout: float = 0.1) -> None:
-        """`name` is how to load the encoder again."""
+        """`name` is the name or path by which `load_encoder` finds the encoder again."""
         self.name, self.encoder, self.dropout = name, encoder, dropout
         self.module = FrozenHead(encoder.dim, dropout)
         self.module.eval()
@@ -52,22 +52,22 @@ class FrozenScorer(PairScorer):
         self._vectors: dict[str, Tensor] = {}
 
     def describe(self) -> dict[str, Any]:
-        """Return what, with the weights, decides the scores."""
+        """Return what decides the scores, apart from the weights."""
         model = {"dim": self.encoder.dim, "dropout": self.dropout, "fingerprint": self.encoder.fingerprint}
         return {"backbone": self.name, "model": model}
 
     def logits(self, pairs: Sequence[Texts]) -> Tensor:
-        """Return the logits [B, 6] of one batch, with gradients of the head where torch records them."""
+        """Return the logits [B, 6] of one batch, with gradients of the head if torch records them."""
         logits: Tensor = self.module(*self._sides(pairs))
         return logits
 
     def cosines(self, pairs: Sequence[Texts]) -> Float64Array:
-        """Return the cosines [n] of the encoder's vectors."""
+        """Return the cosines, float64 [n], of the encoder's vectors."""
         u, v = self._sides(pairs)
         return np.asarray((u * v).sum(1).numpy(), np.float64)
 
     def _sides(self, pairs: Sequence[Texts]) -> tuple[Tensor, Tensor]:
-        """Return the vectors [n, d] of both sides; those that are new are encoded together, short ones first."""
+        """Return the vectors [n, d] of the first and the second texts; new texts are encoded together, by length."""
         new = sorted(
             {text for pair in pairs for text in pair} - self._vectors.keys(), key=lambda t: (len(t), t)
         )

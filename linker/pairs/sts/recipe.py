@@ -1,4 +1,4 @@
-"""Sentence similarity end to end: pairs to a trained scorer, predictions, figures, cross-validation."""
+"""Sentence similarity end to end: training, predictions, figures and cross-validation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Log = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What is trained and how: settings, backbone or a model to go on from, and the translator of the augmentation."""
+    """What to train and how: the settings, a backbone or a model to start from (`init`), and back-translation."""
 
     config: StsConfig
     backbone: str = "minilm"
@@ -44,18 +44,18 @@ class Recipe:
 
 
 def configure(preset: str, overrides: Sequence[str]) -> StsConfig:
-    """Return a preset with "key=value" overrides. Raises ConfigError naming the key."""
+    """Return a preset with "key=value" overrides. Raises ConfigError where a key is unknown or a value is wrong."""
     return build(StsConfig, dataclasses.asdict(PRESETS[preset]), overrides, f"the preset {preset}")
 
 
 def new_scorer(recipe: Recipe) -> PairScorer:
-    """Make the scorer to train. Raises InputError when backbone or model cannot be had, or is of another kind."""
+    """Return the scorer to train. Raises InputError where backbone or model is not available or has other settings."""
     config = recipe.config
     if recipe.init:
         scorer = load(recipe.init)
         if isinstance(scorer, CrossEncoder) and scorer.config != config.model:
             raise InputError(
-                f"{recipe.init} has other settings ({scorer.config}) than asked for ({config.model})"
+                f"{recipe.init} has other settings ({scorer.config}) than requested ({config.model})"
             )
         return scorer
     torch.manual_seed(config.seed)
@@ -65,7 +65,10 @@ def new_scorer(recipe: Recipe) -> PairScorer:
 
 
 def fit(recipe: Recipe, pairs: Sequence[Pair], dev: Sequence[Pair], log: Log) -> tuple[PairScorer, Report]:
-    """Train a scorer on pairs and their back-translations, if any; the epoch that is best on dev is kept."""
+    """Train a scorer on pairs and, with a translator, their back-translations; keep the best epoch on dev.
+
+    Raises InputError as `new_scorer` does; LinkerError where the loss is not finite.
+    """
     scorer = new_scorer(recipe)
     more: list[Pair] = []
     if recipe.translator:
@@ -75,7 +78,7 @@ def fit(recipe: Recipe, pairs: Sequence[Pair], dev: Sequence[Pair], log: Log) ->
 
 
 def train_and_save(recipe: Recipe, pairs: Sequence[Pair], dev: Sequence[Pair], out: Path, log: Log) -> Report:
-    """Train a scorer and write its folder."""
+    """Train a scorer, as `fit` does, and write its folder."""
     scorer, report = fit(recipe, pairs, dev, log)
     dev_line = ", ".join(f"{name} {value:.4f}" for name, value in report.dev.items()) or "none"
     notes = f"Trained on {len(pairs)} pairs; epoch {report.kept} of {report.epochs} kept. Dev ({len(dev)}): {dev_line}."
@@ -84,31 +87,30 @@ def train_and_save(recipe: Recipe, pairs: Sequence[Pair], dev: Sequence[Pair], o
 
 
 def prediction_lines(scorer: PairScorer, pairs: Sequence[Pair], batch_size: int) -> Iterator[str]:
-    """Yield a JSON line a pair: id, score, grade, probabilities."""
-    found = scorer.probabilities([p.texts for p in pairs], batch_size=batch_size, progress=True)
-    rows = zip(
-        pairs, expected_value(found).tolist(), argmax_value(found).tolist(), found.tolist(), strict=True
-    )
+    """Yield one JSON line per pair: id, score, grade, probabilities."""
+    distributions = scorer.probabilities([p.texts for p in pairs], batch_size=batch_size, progress=True)
+    scores, grades = expected_value(distributions), argmax_value(distributions)
+    rows = zip(pairs, scores.tolist(), grades.tolist(), distributions.tolist(), strict=True)
     for pair, score, grade, probabilities in rows:
         line = {"id": pair.id, "score": round(score, 6), "grade": grade}
         yield json_text(line | {"probabilities": [round(p, 6) for p in probabilities]}) + "\n"
 
 
 def cross_validate(recipe: Recipe, pairs: Sequence[Pair], folds: int, log: Log) -> dict[str, Any]:
-    """Return the figures of out-of-fold predictions; in each fold a tenth of its training pairs chooses the epoch.
+    """Return the figures of out-of-fold predictions; in each fold, a tenth of the training pairs chooses the epoch.
 
-    Raises InputError when there are fewer than two pairs a fold.
+    Raises InputError where there are fewer than two pairs per fold.
     """
     if len(pairs) < 2 * folds:
         raise InputError(f"{len(pairs)} pairs are too few for {folds} folds: lower --folds")
     fold = np.random.default_rng([recipe.config.seed, 2]).permutation(len(pairs)) % folds
-    found = np.zeros((len(pairs), 6), dtype=np.float32)
+    probabilities = np.zeros((len(pairs), 6), dtype=np.float32)
     for number in range(folds):
         log(f"fold {number + 1} of {folds}")
         rest, dev = split_dev(
             [p for p, f in zip(pairs, fold, strict=True) if f != number], 0.1, recipe.config.seed
         )
         scorer, _ = fit(recipe, rest, dev, log)
-        held = np.flatnonzero(fold == number)
-        found[held] = scorer.probabilities([pairs[row].texts for row in held.tolist()])
-    return {"pairs": len(pairs), **figures_of(golds(pairs), found)}
+        held_out = np.flatnonzero(fold == number)
+        probabilities[held_out] = scorer.probabilities([pairs[row].texts for row in held_out.tolist()])
+    return {"pairs": len(pairs), **figures_of(golds(pairs), probabilities)}

@@ -1,4 +1,4 @@
-"""What scores pairs: grades 0–5, a head that gives their distribution, and the base of all scorers."""
+"""Scorers of pairs: the grades 0–5, the head that returns their distribution, and the base class of all scorers."""
 
 from __future__ import annotations
 
@@ -21,41 +21,41 @@ BATCH = 32
 
 
 def hard_labels(gold: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Return the grades 0–5 of scores [n]: floor(y + .5), clipped; a half goes up."""
+    """Return the nearest grade 0–5 of each score: `gold` [n] to int64 [n]; a half rounds up."""
     return np.clip(np.floor(np.asarray(gold, np.float64) + 0.5), 0, GRADES - 1).astype(np.int64)
 
 
 def soft_labels(gold: npt.ArrayLike) -> Float32Array:
-    """Split each score [n] between its neighbouring grades, [n, 6], so that the expected grade is the score."""
+    """Split each score of `gold` [n] between its neighbouring grades, float32 [n, 6], so that its mean is the score."""
     y = np.clip(np.asarray(gold, np.float64), 0, GRADES - 1)
     distance = np.abs(y[:, None] - np.arange(GRADES))
     return np.asarray(np.maximum(0, 1 - distance), np.float32)
 
 
 def expected_value(probabilities: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Return Σ k·p_k / 5 of distributions [n, 6]: a similarity from 0 to 1."""
+    """Return Σ k·p_k / 5 of distributions [n, 6], float64 [n]: a similarity from 0 to 1."""
     return np.asarray(np.asarray(probabilities, np.float64) @ np.arange(GRADES) / TOP, np.float64)
 
 
 def argmax_value(probabilities: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Return the likeliest grade / 5 of distributions [n, 6]."""
+    """Return the likeliest grade / 5 of distributions [n, 6], float64 [n]."""
     return np.asarray(np.argmax(probabilities, axis=1) / TOP, np.float64)
 
 
 class GradeHead(nn.Module):
-    """Features to logits over the grades; with a prior, they correct what the cosine of two vectors says."""
+    """Maps features to logits over the grades; with a prior, these correct a distribution set by a cosine."""
 
     def __init__(self, size: int, *, prior: bool) -> None:
         super().__init__()
         self.linear = nn.Linear(size, GRADES)
-        # The grade that a cosine stands for, slope·cosine + offset, and the log of how sure that is.
+        # Slope and offset of the grade that a cosine predicts, and the log of the precision of that prediction.
         self.prior = nn.Parameter(torch.tensor([TOP, 0.0, 0.0])) if prior else None
         if prior:
             nn.init.zeros_(self.linear.weight)
             nn.init.zeros_(self.linear.bias)
 
     def forward(self, features: Tensor, cosines: Tensor | None = None) -> Tensor:
-        """Map features [B, d], and cosines [B] for a prior, to logits [B, 6]."""
+        """Return the logits [B, 6] of features [B, d] and, for a prior, cosines [B]."""
         logits: Tensor = self.linear(features)
         if self.prior is None or cosines is None:
             return logits
@@ -67,39 +67,41 @@ class GradeHead(nn.Module):
 
 
 class PairScorer(abc.ABC):
-    """A trainable scorer of pairs of texts; `module` holds its weights, one of its parts is a `head`."""
+    """A trainable scorer of pairs of texts; `module` holds all its weights, those of `head` included."""
 
     module: nn.Module
     head: GradeHead
 
     @abc.abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Return what, with weights and tokenizer, decides the scores."""
+        """Return what decides the scores, apart from weights and tokenizer."""
 
     @abc.abstractmethod
     def logits(self, pairs: Sequence[Texts]) -> Tensor:
-        """Return the logits [B, 6] of one batch, with gradients where torch records them."""
+        """Return the logits [B, 6] of one batch, with gradients if torch records them."""
 
     @abc.abstractmethod
     def cosines(self, pairs: Sequence[Texts]) -> Float64Array:
-        """Return the cosines [n] of the texts read apart."""
+        """Return the cosines, float64 [n], of the two texts of each pair, encoded separately."""
 
     def probabilities(
         self, pairs: Sequence[Texts], *, batch_size: int = BATCH, progress: bool = False
     ) -> Float32Array:
         """Return the distributions over the grades 0–5, float32 [n, 6], in the order of `pairs`."""
-        found = np.zeros((len(pairs), GRADES), dtype=np.float32)
-        order = np.argsort([len(a) + len(b) for a, b in pairs], kind="stable")  # alike lengths: less padding
+        distributions = np.zeros((len(pairs), GRADES), dtype=np.float32)
+        # Pairs of similar length go into one batch, which saves padding.
+        order = np.argsort([len(a) + len(b) for a, b in pairs], kind="stable")
         training = self.module.training
         self.module.eval()
         with torch.inference_mode(), bar(len(pairs) if progress else 0, "scoring", "pairs") as shown:
             for start in range(0, len(pairs), batch_size):
                 rows = order[start : start + batch_size]
-                found[rows] = torch.softmax(self.logits([pairs[row] for row in rows]), dim=1).numpy()
+                logits = self.logits([pairs[row] for row in rows])
+                distributions[rows] = torch.softmax(logits, dim=1).numpy()
                 shown.update(len(rows))
         self.module.train(training)
-        return found
+        return distributions
 
     def score(self, pairs: Sequence[Texts]) -> Float32Array:
-        """Return each pair's expected similarity from 0 to 1, float32 [n]: the `Reranker` protocol."""
+        """Return each pair's expected similarity from 0 to 1, float32 [n], as the `Reranker` protocol requires."""
         return expected_value(self.probabilities(pairs)).astype(np.float32)

@@ -1,6 +1,6 @@
-"""A pair scorer as a folder: model.safetensors, config.json, backbone/ (configuration, tokenizer) and a card.
+"""A pair scorer as a folder: model.safetensors, config.json, backbone/ (configuration, tokenizer) and a model card.
 
-Of the frozen-feature variant the folder holds the head alone; its encoder is named, and checked when it is loaded.
+The folder of the frozen-feature variant holds the head alone and names the encoder, which is checked on loading.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ FORMATS = {"linker-cross-1": "Cross-BERT-GRU", "linker-frozen-1": "head over fro
 
 
 def save(scorer: PairScorer, folder: Path, notes: str = "") -> None:
-    """Write a model, which replaces an earlier scorer whole; `notes` go into its card.
+    """Write a model, replacing an earlier scorer as a whole; `notes` go into the model card.
 
-    Raises InputError when the folder holds anything but a scorer.
+    Raises InputError where the folder holds anything but a scorer.
     """
     with replacing(folder, FORMATS, "scorer of pairs") as new:
         settings: dict[str, Any] = {"format": "linker-frozen-1", **scorer.describe()}
@@ -55,12 +55,12 @@ def save(scorer: PairScorer, folder: Path, notes: str = "") -> None:
 
 
 def is_saved(folder: Path) -> bool:
-    """Say whether a folder holds a scorer of this or another version, by its config.json."""
+    """Return whether a folder holds a scorer of this or another version, by its config.json."""
     return format_of(folder).startswith(("linker-cross-", "linker-frozen-"))
 
 
 def load(folder: Path) -> PairScorer:
-    """Read a model written by `save`. Raises InputError naming what is missing, damaged or too new."""
+    """Read a model written by `save`. Raises InputError where a file is missing, damaged or of another version."""
     settings = read_settings(folder, FORMATS, "linker sts train")
     path = folder / WEIGHTS
     try:
@@ -68,7 +68,7 @@ def load(folder: Path) -> PairScorer:
     except (KeyError, TypeError, ValueError) as e:
         raise InputError(f"{folder / CONFIG} does not describe a model of this version: {e!r}") from None
     if load_state(scorer.module, path) != fingerprint(scorer.module):
-        raise InputError(f"{path} is damaged: its weights are not those that were saved; copy it again")
+        raise InputError(f"{path} is damaged: its weights are not the ones that were saved; copy it again")
     scorer.module.eval()
     return scorer
 
@@ -76,7 +76,7 @@ def load(folder: Path) -> PairScorer:
 def _cross(settings: dict[str, Any], folder: Path) -> PairScorer:
     config = configured(CrossConfig, settings["model"], folder / CONFIG)
     name, limit = str(settings["backbone"]), within("limit", settings["limit"], folder / CONFIG)
-    with torch.device("meta"):  # nothing is allocated before the weights are known to fit
+    with torch.device("meta"):  # allocates nothing before the shapes of the weights are checked
         module = CrossEncoder.new(config, empty_backbone(folder / BACKBONE, name, limit)).module
     check_shapes(folder / WEIGHTS, shapes_of(module))
     return CrossEncoder.new(config, empty_backbone(folder / BACKBONE, name, limit))
@@ -86,9 +86,7 @@ def _frozen(settings: dict[str, Any], folder: Path) -> PairScorer:
     model, name = settings["model"], str(settings["backbone"])
     dropout = float(model["dropout"])
     if not 0 <= dropout < 1:
-        raise InputError(
-            f"{folder / CONFIG}: dropout = {dropout}: a share, at least 0 and below 1, is needed"
-        )
+        raise InputError(f"{folder / CONFIG}: dropout = {dropout}: must be at least 0 and below 1")
     encoder = load_encoder(name, fetch=False)
     if encoder.fingerprint != model["fingerprint"]:
         raise InputError(

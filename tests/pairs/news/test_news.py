@@ -51,7 +51,7 @@ def test_pairs_that_cannot_be_scored_are_counted() -> None:
     kept = keep_long(pairs)
     assert ([p.id for p in kept.pairs], kept.empty, kept.short) == (["a"], ("b",), ("c",))
     assert "1 pairs are used" in kept.remark
-    assert "1 with an empty side, 1 with a side of fewer than 10 words" in kept.remark
+    assert "1 with an empty article, 1 with an article of fewer than 10 words" in kept.remark
     assert not keep_long(pairs[:1]).remark
 
 
@@ -61,7 +61,7 @@ GOOD = {"text1": "one", "text2": "two", "overall": 2}
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"text2": None}, "one side is missing: there is no text2"),
+        ({"text2": None}, "one article is missing: there is no text2"),
         ({"text1": 7}, "text1 is int, not a string"),
         ({"overall": 4.5}, "the score 4.5 is outside 1–4"),
         ({"overall": 0}, "the score 0 is outside 1–4"),

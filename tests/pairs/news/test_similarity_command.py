@@ -66,7 +66,7 @@ def test_pairs_that_are_left_out_are_counted_and_have_no_score(setting: Path, tm
     lines = (setting / "test.jsonl").read_text(encoding="utf-8").splitlines()[:2]
     path.write_text("\n".join([*lines, '{"_id": "e", "text1": "", "text2": "b"}']), encoding="utf-8")
     done = linker("similarity", "predict", model, path)
-    assert "2 pairs are used; left out: 1 with an empty side" in done.stderr
+    assert "2 pairs are used; left out: 1 with an empty article" in done.stderr
     assert done.stdout.splitlines()[3].strip() == "e"
     done = linker("similarity", "train", setting / "train.jsonl", "--out", model, check=1)
     assert "exists: remove it" in done.stderr
@@ -103,7 +103,7 @@ def test_a_bad_pair_is_named(setting: Path, tmp_path: Path) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_text('{"text1": "a", "overall": 1}\n', encoding="utf-8")
     done = linker("similarity", "train", path, "--out", tmp_path / "m", check=1)
-    assert done.stderr.startswith(f"error: {path}:1: one side is missing: there is no text2")
+    assert done.stderr.startswith(f"error: {path}:1: one article is missing: there is no text2")
     path.write_text('{"text1": "a", "text2": "b", "overall": 1}\n', encoding="utf-8")
     done = linker("similarity", "train", path, "--out", tmp_path / "m", check=1)
     assert "no pair has 10 words on both sides" in done.stderr
