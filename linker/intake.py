@@ -219,7 +219,7 @@ class Interruption(threading.Event):
             return []
 
     def ask(self, number: int, frame: FrameType | None) -> None:
-        """Handle SIGINT; the next one interrupts at once."""
+        """Handle SIGINT; the next one interrupts at once. Raises KeyboardInterrupt to end a waiting read."""
         self.set()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if self._reading:

@@ -137,9 +137,9 @@ def _check(
 
 def _evaluate(rows: npt.NDArray[np.int64], relevant: Sequence[Sequence[int]]) -> dict[str, Float64Array]:
     """Return the values [Q] of every measure for one ranking `rows` [Q, k]."""
-    found = find_relevant(rows, relevant)
+    hits = find_relevant(rows, relevant)
     counts = np.array([len(r) for r in relevant], dtype=np.float64)
-    return {name: measure(found, counts) for name, measure in MEASURES.items()}
+    return {name: measure(hits, counts) for name, measure in MEASURES.items()}
 
 
 def find_relevant(rows: npt.NDArray[np.int64], relevant: Sequence[Sequence[int]]) -> BoolArray:

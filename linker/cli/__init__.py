@@ -42,19 +42,19 @@ index_app = typer.Typer(
 )
 app.add_typer(index_app, name="index")
 bucc_app = typer.Typer(
-    help="Prepare data and evaluate runs of the BUCC 2015 shared task.",
+    help="Prepare data and evaluate runs of BUCC 2015.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 app.add_typer(bucc_app, name="bucc")
 similarity_app = typer.Typer(
-    help="Score how similar two news articles are, using named entities.",
+    help="Score how similar two news articles are. Uses named entities.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 app.add_typer(similarity_app, name="similarity")
 sts_app = typer.Typer(
-    help="Train, apply and evaluate sentence-pair scorers, which also serve as rerankers.",
+    help="Train, apply and evaluate sentence-pair scorers. They also serve as rerankers.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

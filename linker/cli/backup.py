@@ -34,7 +34,10 @@ def backup(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Copy and verify the last committed generation; writers and searches continue meanwhile."""
+    """Copy an index while it is in use.
+
+    Copies and verifies the last committed generation; writers and searches continue.
+    """
     from indexes.store import backup as backups
 
     if out != "-":
@@ -74,7 +77,7 @@ def restore(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Restore an index from a backup, verifying the checksum of every file."""
+    """Restore an index from a backup. The checksum of every file is verified."""
     from indexes.store import backup as backups
 
     if source == "-":
@@ -93,7 +96,10 @@ def checkout(
     generation: Annotated[int, typer.Argument(min=0, metavar="GENERATION", show_default=False)],
     as_json: AsJson = False,
 ) -> None:
-    """Commit a new generation with the content of an older one that --keep kept (`index info` lists them)."""
+    """Bring back an older generation of an index.
+
+    Commits a new generation with the content of one that --keep kept (`index info` lists them).
+    """
     from indexes.store import generations
 
     manifest = generations.checkout(directory, generation)

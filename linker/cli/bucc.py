@@ -43,7 +43,10 @@ def prepare(
     seed: Annotated[int, typer.Option(help="Random seed of the split and the ids.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Prepare raw pages for the task: linked both ways, first sentences removed, similar lengths, split in half."""
+    """Prepare raw pages for the task.
+
+    They are linked both ways, without first sentences, of similar lengths and split in half.
+    """
     from linker.crosslingual.bucc.prepare import prepare as run_prepare
     from linker.crosslingual.pages.pages import split_languages
 
@@ -70,7 +73,10 @@ def evaluate(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Print MRR, success at 1 and 5 and the coverage of runs, over all pages and over the answered ones."""
+    """Evaluate runs of the task.
+
+    Prints MRR, success at 1 and 5 and coverage, over all pages and over the answered ones.
+    """
     from linker.crosslingual.bucc.table import evaluate_runs, to_text
 
     rows = evaluate_runs(qrels, run)

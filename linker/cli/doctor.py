@@ -19,7 +19,7 @@ def doctor(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what is installed, which CPU and GPU features there are, and which servers answer."""
+    """Show installed packages, hardware features and servers."""
     from linker.doctor import examine, render
 
     report = examine(elasticsearch)

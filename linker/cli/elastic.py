@@ -72,7 +72,10 @@ def rebuild(
     replicas: Replicas = None,
     as_json: AsJson = False,
 ) -> None:
-    """Build a new Elasticsearch index from the directory, then swap it in; searches continue meanwhile."""
+    """Rebuild the Elasticsearch index from the directory.
+
+    A new index is filled, then swapped in; searches continue meanwhile.
+    """
     from indexes.elastic.stored import rebuild as run
 
     changes = {"urls": tuple(url) if url else None, "shards": shards, "replicas": replicas}

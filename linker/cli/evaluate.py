@@ -79,7 +79,10 @@ def evaluate(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Evaluate a run; stdout is byte for byte that of `trec_eval -c` (with --answered-only, that of `trec_eval`)."""
+    """Evaluate a run as trec_eval does.
+
+    Stdout is byte for byte that of `trec_eval -c` (with --answered-only, that of `trec_eval`).
+    """
     from linker.evaluation.evaluator import Resampling
     from linker.evaluation.evaluator import evaluate as run_evaluation
 
@@ -132,7 +135,10 @@ def compare(
         ),
     ] = None,
 ) -> None:
-    """Compare runs with a baseline: differences, intervals, Holm-corrected p-values, wins, ties and losses."""
+    """Compare runs with a baseline.
+
+    Prints differences, intervals, Holm-corrected p-values, wins, ties and losses.
+    """
     if markdown + latex + as_json > 1:
         raise typer.BadParameter("choose one of --markdown, --latex and --json")
     from linker.evaluation.comparison import compare as run_comparison
@@ -212,7 +218,7 @@ def evaluate_pairs(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Score all article × tweet pairs by cosine and print the AST tables: precision at r, mRP, mAP, AUC."""
+    """Score all article × tweet pairs by cosine. Prints the AST tables: precision at r, mRP, mAP, AUC."""
     from linker.evaluation.all_pairs.evaluate import evaluate_vectors
     from linker.evaluation.all_pairs.input import read_links, read_vectors
 

@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from linker.encoders.explain import Attention, Explanation, TextExplanation
 
 WIDTH = 18  # of the token column
-REMARK = (
-    "Attention is no proof: a weight says what was read, the change in the cosine what difference it made."
-)
+REMARK = "Attention is no proof: a weight says what was read, the change in the cosine what that did."
 
 
 def explain(
@@ -38,7 +36,10 @@ def explain(
     ] = 40,
     as_json: AsJson = False,
 ) -> None:
-    """Explain the cosine of two texts by leaving out each token and, for a star encoder, by its sparse attention."""
+    """Explain the cosine of two texts.
+
+    Each token is left out in turn; for a star encoder, its sparse attention is shown too.
+    """
     if len(text) != 2:
         raise typer.BadParameter("give --text twice: the texts A and B")
     from linker.encoders.explain import explain as run
@@ -67,14 +68,14 @@ def lines(explanation: Explanation, head: int | None, most: int) -> Iterator[str
     for name, part in zip("AB", explanation.texts, strict=True):
         yield ""
         yield f"{name}: {len(part.tokens)} tokens"
-        kept = _weightiest(part, most)
-        yield from _tokens(part, kept)
-        if len(kept) < len(part.tokens):
-            yield f"… {len(part.tokens) - len(kept)} more, which change the cosine less (--tokens 0: all)"
+        positions = _weightiest(part, most)
+        yield from _tokens(part, positions)
+        if len(positions) < len(part.tokens):
+            yield f"… {len(part.tokens) - len(positions)} more, which change the cosine less (--tokens 0: all)"
         for attention in part.attentions:
             yield from _heads(attention)
             if attention.name.endswith("ring") and head is not None:
-                yield from _ring(attention, part, kept, head - 1)
+                yield from _ring(attention, part, positions, head - 1)
         yield from _check(part)
 
 
@@ -83,7 +84,7 @@ def _weightiest(part: TextExplanation, most: int) -> list[int]:
     return sorted(order[: most or None])
 
 
-def _tokens(part: TextExplanation, kept: list[int]) -> Iterator[str]:
+def _tokens(part: TextExplanation, positions: list[int]) -> Iterator[str]:
     """Yield a row per token: change in the cosine, share, and the weights of each head of the last relay."""
     relays = [a for a in part.attentions if a.name.endswith("relay")]
     weights = relays[-1].weights[0] if relays else None
@@ -91,7 +92,7 @@ def _tokens(part: TextExplanation, kept: list[int]) -> Iterator[str]:
     yield f"{'token':{WIDTH}} Δcosine{'  share' if part.shares is not None else ''}{title}"
     if weights is not None:
         yield f"{'(relay)':{WIDTH}} {'':7}{'':7}  {_cells(weights[0])}"
-    for i in kept:
+    for i in positions:
         share = "" if part.shares is None else f" {part.shares[i]:z6.3f}"
         cells = "" if weights is None else f"  {_cells(weights[1 + i])}"
         yield f"{one_line(part.tokens[i], WIDTH):{WIDTH}} {part.changes[i]:+z7.4f}{share}{cells}"
@@ -109,9 +110,9 @@ def _heads(attention: Attention) -> Iterator[str]:
         yield f"  head {number + 1:<{WIDTH - 7}} {alpha:.4f} {alpha - attention.start:+z.4f}  {share:>14}{cells}"
 
 
-def _ring(attention: Attention, part: TextExplanation, kept: list[int], head: int) -> Iterator[str]:
+def _ring(attention: Attention, part: TextExplanation, positions: list[int], head: int) -> Iterator[str]:
     yield f"{attention.name}, head {head + 1}:".ljust(WIDTH) + "".join(f"{p:>6}" for p in attention.places)
-    for i in kept:
+    for i in positions:
         pairs = zip(attention.weights[i, :, head], attention.inside[i], strict=True)
         cells = "".join(_cells([w], 6) if inside else " " * 6 for w, inside in pairs)
         yield f"{one_line(part.tokens[i], WIDTH):{WIDTH}}{cells}"

@@ -51,10 +51,10 @@ def find(
     encoder: EncoderOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find documents for seed texts, best first, until enough relevant ones have been judged.
+    """Find documents for seed texts, best first.
 
-    On a terminal, answer y (relevant), n (not relevant), u (undo the last answer) or q (quit). A second call with
-    the same ledger continues where the first one stopped.
+    It stops when enough relevant ones have been judged. On a terminal, answer y (relevant), n (not relevant), u (undo
+    the last answer) or q (quit). A second call with the same ledger continues where the first one stopped.
     """
     from indexes.interface import Filter
     from linker.corpora import read_queries

@@ -122,7 +122,10 @@ def add(
     keep: Keep = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add corpora to an index in one commit; documents whose id it already holds are quarantined without --replace."""
+    """Add corpora to an index in one commit.
+
+    Documents whose id is already in the index are quarantined unless --replace is given.
+    """
     from indexes.store import manifest as manifests
     from linker import building
     from linker.corpora import Columns
@@ -163,7 +166,10 @@ def delete(
     keep: Keep = None,
     as_json: AsJson = False,
 ) -> None:
-    """Delete documents in one commit; if an id is not in the index, report it and delete nothing."""
+    """Delete documents in one commit.
+
+    If an id is not in the index, that is an error and nothing is deleted.
+    """
     from indexes.writer import Writer
     from linker.files import read_lines
 
@@ -182,7 +188,10 @@ def delete(
 
 
 def compact(directory: Index, keep: Keep = None, as_json: AsJson = False) -> None:
-    """Reclaim the space of deleted documents (texts, vectors, BM25 statistics) and merge the index into one segment."""
+    """Reclaim the space of deleted documents.
+
+    Drops their texts, vectors and BM25 statistics, and merges the index into one segment.
+    """
     from indexes.writer import Writer
 
     with Writer.open(directory, keep) as writer:
@@ -206,7 +215,10 @@ def drop(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete an index permanently: its files and its data on Elasticsearch. Other files in the directory stay."""
+    """Delete an index permanently.
+
+    Deletes its files and its data on Elasticsearch; other files in the directory stay.
+    """
     from indexes.dropping import drop as drop_index
     from indexes.store import manifest as manifests
 
@@ -253,7 +265,10 @@ def info(directory: Index, as_json: AsJson = False) -> None:
 
 
 def verify(directory: Index, as_json: AsJson = False) -> None:
-    """Check every file of an index against its checksum and the other files; report damage with exit status 1."""
+    """Check every file of an index for damage.
+
+    Files are compared with their checksums and with each other; damage means exit status 1.
+    """
     from indexes.collection import contradictions
     from indexes.store import files as storage
     from indexes.store import generations

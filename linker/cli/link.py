@@ -130,7 +130,10 @@ def link(
     run_name: Annotated[str, typer.Option(help="Name of the run, in its sixth column.")] = "linker",
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
 ) -> None:
-    """Link pages to their counterparts in another language: writes lines `id1 X id2 rank score name`."""
+    """Link pages to their counterparts in another language.
+
+    The run has lines `id1 X id2 rank score name`, best first.
+    """
     from linker.crosslingual.pages.pages import split_languages
     from linker.crosslingual.runs import link_to_file
     from linker.crosslingual.scoring.hapax import HapaxRules

@@ -47,7 +47,7 @@ def train(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train an encoder from a TOML configuration, or from a ready one applied to your data."""
+    """Train an encoder from a TOML configuration. The ready configurations are applied to your data."""
     from linker.training import ready
 
     if show is not None:
@@ -94,7 +94,10 @@ def plot(
         ),
     ] = None,
 ) -> None:
-    """Plot a training as SVG: loss, dev figures, each head's α and exact zeros, and a t-SNE map of documents."""
+    """Plot a training as SVG.
+
+    The plots show loss, dev figures, each head's α and exact zeros, and a t-SNE map of documents.
+    """
     for path in _draw(model, documents, out):
         print(path)
 
@@ -128,7 +131,10 @@ def encode(
     precision: PrecisionOption = "float32",
     compiled: CompileOption = False,
 ) -> None:
-    """Encode a corpus into a matrix with one row per document; the ids go to FILE.npy.ids.txt, one per line."""
+    """Encode a corpus into a matrix.
+
+    It has one row per document; the ids go to FILE.npy.ids.txt, one per line.
+    """
     import io
 
     import numpy as np

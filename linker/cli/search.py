@@ -55,7 +55,10 @@ def search(
     ] = "degrade",
     as_json: AsJson = False,
 ) -> None:
-    """Search an index: --text prints documents, --queries writes a run in TREC's six-column format."""
+    """Search an index with a text or a file of queries.
+
+    --text prints documents, --queries writes a run in TREC's six-column format.
+    """
     if (text is None) == (queries is None):
         raise typer.BadParameter("give either --text or --queries")
     if out and (text is not None or as_json):

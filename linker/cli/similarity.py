@@ -136,7 +136,10 @@ def train(
     ] = "pseudo",
     seed: Annotated[int, typer.Option(help="Random seed of training, folds and fusion.")] = 0,
 ) -> None:
-    """Train a model on scored pairs; with --sample or --translator, a second one also on pairs the first labelled."""
+    """Train a model on scored pairs.
+
+    With --sample or --translator, a second one is trained also on pairs that the first labelled.
+    """
     from linker.errors import InputError
     from linker.pairs.news.articles import read_news
     from linker.pairs.news.selftrain import label
@@ -182,7 +185,7 @@ def predict(
     cache: CacheOption = None,
     processes: ProcessesOption = 1,
 ) -> None:
-    """Score pairs; a pair with an empty text, or one of fewer than ten words, gets no score."""
+    """Score pairs. A pair with an empty text, or one of fewer than ten words, gets no score."""
     from linker.files import write_atomically
     from linker.pairs.news.articles import read_news
     from linker.pairs.news.recognise import read_pipelines
@@ -214,12 +217,15 @@ def evaluate(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print Pearson's r of scores and single features, overall and per language pair, with Williams tests."""
+    """Evaluate predictions by Pearson's r.
+
+    For scores and single features, overall and per language pair, with Williams tests.
+    """
     from linker.pairs.news.articles import read_news
     from linker.pairs.news.similarity_report import agree, systems_of
 
-    kept = _kept(read_news(pairs))
-    result = agree(kept, systems_of(predictions, kept), every=every)
+    scored = _kept(read_news(pairs))
+    result = agree(scored, systems_of(predictions, scored), every=every)
     if as_json:
         print_json(result.to_dict())
     else:
@@ -255,12 +261,12 @@ def _kept(pairs: Sequence[NewsPair]) -> tuple[NewsPair, ...]:
     from linker.errors import InputError
     from linker.pairs.news.articles import LEAST, keep_long
 
-    kept = keep_long(pairs)
-    if kept.remark:
-        note(kept.remark)
-    if not kept.pairs:
+    selection = keep_long(pairs)
+    if selection.remark:
+        note(selection.remark)
+    if not selection.pairs:
         raise InputError(f"no pair has {LEAST} words on both sides: there is nothing to score")
-    return kept.pairs
+    return selection.pairs
 
 
 def _recogniser(pipelines: dict[str, str], cache: Path | None, processes: int) -> Recogniser:

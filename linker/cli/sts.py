@@ -69,7 +69,10 @@ def train(
     top: Top = 5.0,
     as_json: AsJson = False,
 ) -> None:
-    """Train a Cross-BERT-GRU, or the head of the frozen-feature variant, on graded pairs."""
+    """Train a sentence-pair scorer on graded pairs.
+
+    It is a Cross-BERT-GRU, or the head of the frozen-feature variant.
+    """
     if (out is None) == (folds == 0) or folds == 1:
         raise typer.BadParameter("give --out for a model, or --folds (2 or more) for a cross-validation")
     from linker.pairs.sts import recipe as sts
@@ -105,7 +108,10 @@ def predict(
     ] = None,
     batch_size: Batch = 32,
 ) -> None:
-    """Score pairs, one JSON line each: id, score (expected value, 0 to 1), grade (most likely / 5), probabilities."""
+    """Score sentence pairs, one JSON line each.
+
+    A line has id, score (expected value, 0 to 1), grade (most likely / 5) and probabilities.
+    """
     from linker.pairs.sts import recipe as sts
 
     scorer = sts.load(model)
@@ -130,7 +136,10 @@ def evaluate(
     batch_size: Batch = 32,
     as_json: AsJson = False,
 ) -> None:
-    """Evaluate a scorer on graded pairs, each file separately: Spearman, Pearson, MSE on score/5."""
+    """Evaluate a scorer on graded pairs.
+
+    Prints Spearman, Pearson and MSE on score/5, for each file separately.
+    """
     from linker.pairs.sts import recipe as sts
 
     scorer = sts.load(model)

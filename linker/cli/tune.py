@@ -51,8 +51,10 @@ def tune(
     encoder: EncoderOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Choose search mode and fusion weights on judged dev queries (or, with --recall, how many candidates approximate
-    vector search examines), and store the choice in the index.
+    """Choose how an index is searched, and store the choice.
+
+    Chooses search mode and fusion weights on judged dev queries or, with --recall, how many candidates approximate
+    vector search examines.
     """
     if recall is not None:
         _tune_recall(directory, encoder, queries, recall, k, sample, curve, as_json)
