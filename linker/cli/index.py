@@ -175,7 +175,7 @@ def delete(
 
     unique = list(dict.fromkeys([*(ids or []), *(read_lines(ids_file) if ids_file else [])]))
     if not unique:
-        raise typer.BadParameter("give the ids to delete, or a file of them with --ids")
+        raise typer.BadParameter("name the ids to delete, or a file of them with --ids")
     with Writer.open(directory, keep) as writer:
         writer.remove(unique)
         manifest = writer.commit()
