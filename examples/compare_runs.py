@@ -1,4 +1,4 @@
-"""Compare two systems on the same queries, with a paired randomisation test."""
+"""Compare two systems on the same queries with a paired randomisation test."""
 
 import random
 
@@ -9,7 +9,7 @@ qrels = {f"q{n}": {f"q{n}-right": 1} for n in range(200)}
 
 
 def system(errors: float) -> dict[str, dict[str, float]]:
-    """Return a run that ranks another document first for a share of the queries."""
+    """Return a run that ranks a wrong document first for a share `errors` of the queries."""
     return {
         query: {f"{query}-right": 1.0, f"{query}-wrong": 2.0 if rng.random() < errors else 0.0}
         for query in qrels

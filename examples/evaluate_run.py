@@ -1,4 +1,4 @@
-"""Evaluate a run as trec_eval does; the interval comes from a bootstrap over queries."""
+"""Compute trec_eval's measures of a run, with a bootstrap confidence interval."""
 
 from linker import evaluate
 from linker.evaluation.evaluator import Resampling

@@ -1,4 +1,4 @@
-"""Find posts about an article, best first, until two relevant ones were judged. A real reviewer would be asked."""
+"""Find posts about an article, best first, until two relevant ones are found. A function stands in for the reviewer."""
 
 import tempfile
 from pathlib import Path
@@ -24,7 +24,7 @@ with tempfile.TemporaryDirectory() as folder:
     engine.add(POSTS)
 
     def judge(candidate: Candidate) -> int:
-        """Say 1 for a relevant post and 0 for another; "undo" and "quit" are understood too."""
+        """Return 1 for a relevant post and 0 for any other; "undo" and "quit" are valid judgements too."""
         text = engine.document(candidate.id).text
         print(f"{candidate.score:.3f}  {text}")
         return int("Valencia" in text)

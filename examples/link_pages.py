@@ -1,4 +1,4 @@
-"""Link French pages to English ones with a dictionary. `linker link` does the same from files."""
+"""Link French pages to English ones with a dictionary. `linker link` does the same for files."""
 
 import tempfile
 from pathlib import Path
@@ -24,7 +24,7 @@ words = "volcan volcano\nville city\nroi king\nguerre war\npont bridge\nfleuve r
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "fr-en.tsv"
     path.write_text(words.replace(" ", "\t"), encoding="utf-8")
-    links = link(Task(french, english, (read_dictionary(path),)), "dictionary")
+    result = link(Task(french, english, (read_dictionary(path),)), "dictionary")
 
-for source, targets in zip(french.ids, links.candidates.targets, strict=True):
+for source, targets in zip(french.ids, result.candidates.targets, strict=True):
     print(source, "→", english.ids[targets[0]])

@@ -1,4 +1,4 @@
-"""Use an encoder of your own: anything with `dim`, `fingerprint` and `encode`."""
+"""Search with your own encoder: any object with `dim`, `fingerprint` and `encode`."""
 
 import tempfile
 import zlib
@@ -15,15 +15,16 @@ from linker import Engine
 
 
 class Trigrams:
-    """Count character trigrams by hash: forgiving of misspellings, and no model to download."""
+    """Count hashed character trigrams: tolerates misspellings and needs no model."""
 
     dim = 256
-    fingerprint = "trigrams-256"  # changes whenever the vectors do; an index refuses another encoder
+    # Change the fingerprint whenever the vectors change: an index refuses encoders with another one.
+    fingerprint = "trigrams-256"
 
     def encode(
         self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False
     ) -> npt.NDArray[np.float32]:
-        """Return float32 [n, 256], L2-normalised."""
+        """Return L2-normalised vectors: float32 [n, 256]."""
         vectors = np.zeros((len(texts), self.dim), dtype=np.float32)
         for row, text in enumerate(texts):
             padded = f"  {text.lower()} "
@@ -47,7 +48,5 @@ with tempfile.TemporaryDirectory() as folder:
         writer.commit()
     engine = Engine(directory, encoder=encoder)
     for mode in ("bm25", "dense", "hybrid"):
-        print(
-            f"{mode:7}",
-            *engine.search("flooding in Valencia: streets under water", k=2, mode=mode).hits[0].ids,
-        )
+        hits = engine.search("flooding in Valencia: streets under water", k=2, mode=mode).hits[0]
+        print(f"{mode:7}", *hits.ids)

@@ -1,4 +1,4 @@
-"""Make an index, add documents, search, filter, delete."""
+"""Create an index, add documents, search, filter and delete."""
 
 import tempfile
 from pathlib import Path
@@ -18,16 +18,18 @@ NEWS = [
 
 with tempfile.TemporaryDirectory() as folder:
     directory = Path(folder) / "news.index"
-    linker.create(directory)  # BM25 alone; encoder="minilm" adds dense search
+    # BM25 only; encoder="minilm" adds dense search.
+    linker.create(directory)
     engine = Engine.open(directory)
-    engine.add(NEWS)  # one commit: all or nothing
+    # One atomic commit: all documents or none.
+    engine.add(NEWS)
 
     hits = engine.search("rain floods", k=3).hits[0]
     for id_, score in zip(hits.ids, hits.scores, strict=True):
         print(f"{score:.3f}  {id_}  {engine.document(id_).text}")
 
     weather = engine.search("rain floods", where=["desk=weather"]).hits[0]
-    print("the weather desk alone:", *weather.ids)
+    print("weather desk only:", *weather.ids)
 
     engine.delete(["n3"])
     print(len(engine), "documents are left")

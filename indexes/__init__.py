@@ -1,1 +1,1 @@
-"""Ids, vectors, text and filters: vector search, BM25, fusion, and a store that survives faults."""
+"""Search over documents with ids and metadata: vectors, BM25, fusion, and a store that survives faults."""

@@ -1,4 +1,4 @@
-"""Checks and shapes that every index shares: k, dimensions, unit rows, padding of short answers."""
+"""What every index shares: checks of k and of dimensions, normalised rows, padding of short answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from indexes.interface import (
 
 
 def normalised(vectors: Matrix) -> Matrix:
-    """Return rows [n, d] of Euclidean length 1; zero rows stay zero. No float32 value over- or underflows."""
+    """Return `vectors` (float32 [n, d]) with every row scaled to Euclidean length 1; zero rows stay zero.
+
+    Lengths are computed in float64, where no float32 value over- or underflows.
+    """
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
     lengths[lengths == 0] = 1
     out = np.empty(vectors.shape, dtype=np.float32)
@@ -28,11 +31,11 @@ def check_k(k: int) -> None:
 
 
 def check_dim(dim: int) -> None:
-    """Raise IndexesError unless `dim` can be the dimension of vectors."""
+    """Raise IndexesError unless `dim`, the dimension of vectors, is at least 1."""
     if dim < 1:
         raise IndexesError(f"the dimension of vectors must be at least 1, not {dim}")
 
 
 def padding(n: int, k: int) -> tuple[RowArray, ScoreArray]:
-    """Return an answer [n, k] that holds no hit: rows −1, scores −inf."""
+    """Return an answer without hits: rows (int64 [n, k]) of −1 and scores (float32 [n, k]) of −inf."""
     return np.full((n, k), -1, dtype=np.int64), np.full((n, k), -np.inf, dtype=np.float32)

@@ -29,21 +29,22 @@ from indexes.text.bm25 import Bm25Index
 from indexes.vectors.certified import ExactScan
 from indexes.vectors.faiss_index import FaissIndex
 
-CHECKED = 1 << 22  # floats looked at together: 16 MiB
+CHECKED = 1 << 22  # floats checked at a time: 16 MiB
 MakeScan = Callable[[], ExactScan | None]
 
 
 def check_unit(directory: Path, blocks: Sequence[Matrix]) -> None:
-    """Raise DamagedError unless every vector of the blocks [n, dim] is of length 1, or 0: finite, above all.
+    """Raise DamagedError unless every vector in `blocks` (float32 [n, dim] each) is finite and of length 1 or 0.
 
-    Pages of a mapped file are given back as it is read.
+    The pages of a mapped file are released as they are read.
     """
     for block in blocks:
         mapped, step = mapping_of(block), max(1, CHECKED // block.shape[1])
         for start in range(0, len(block), step):
             part = block[start : start + step]
             squares = np.einsum("ij,ij->i", part, part)
-            wrong = ~((np.abs(squares - 1) < 1e-2) | (squares == 0))  # also where it is NaN
+            # NaN compares false, so it counts as wrong.
+            wrong = ~((np.abs(squares - 1) < 1e-2) | (squares == 0))
             if wrong.any():
                 row = start + int(np.argmax(wrong))
                 raise DamagedError(f"{directory}: the vector of row {row} is not of length 1: {REMEDY}")
@@ -52,7 +53,7 @@ def check_unit(directory: Path, blocks: Sequence[Matrix]) -> None:
 
 
 def text_folder(directory: Path, manifest: Manifest) -> Path | None:
-    """Return the folder of the generation's BM25 side; None before the first document."""
+    """Return the folder of the generation's BM25 postings; None before the first document."""
     name = manifest.only_file(storage.TEXT)
     return (directory / name).parent if name else None
 
@@ -65,7 +66,10 @@ def open_vectors(
     dim: int,
     scan: MakeScan | None = None,
 ) -> FaissIndex:
-    """Return the vector side over normalised vectors in blocks [n, dim], with its stored graph if there is one."""
+    """Return the vector index over normalised `blocks` (float32 [n, dim] each), with its stored graph, if any.
+
+    Raises DamagedError where a vector or the graph cannot be right, MissingExtraError where FAISS is not installed.
+    """
     check_unit(directory, blocks)
     index = FaissIndex(dim, manifest.vectors, settings=manifest.search.get("vectors"), scan=scan)
     index.restore(rows, *blocks)
@@ -75,7 +79,7 @@ def open_vectors(
 
 
 class Collection:
-    """One committed generation; later commits do not disturb it."""
+    """One committed generation, opened for search; later commits do not disturb it."""
 
     def __init__(
         self,
@@ -95,16 +99,17 @@ class Collection:
     def open(
         cls, directory: Path, *, on_failure: OnFailure = "degrade", scan: MakeScan | None = None
     ) -> Self:
-        """Check every file and open the last committed generation. Raises IndexesError, DamagedError.
+        """Return the last committed generation, after checking every file of it.
 
-        `scan` makes what searches many vectors exactly (see FaissIndex).
+        `scan` makes the exact scan over many vectors (see FaissIndex). Raises IndexesError where there is no index,
+        FormatVersionError where this version cannot read it, and DamagedError where a file is missing or altered.
         """
         while True:
             manifest = storage.load_checked(directory)
             try:
                 return cls(directory, manifest, on_failure, scan)
             except (FileNotFoundError, DamagedError):
-                # A writer may have committed and swept between the check and the opening: then there is a newer one.
+                # Between the check and the opening, a writer may have committed a newer generation and deleted files.
                 if manifests.load(directory).generation == manifest.generation:
                     raise
 
@@ -120,8 +125,8 @@ class Collection:
         try:
             return open_retrievers(self.manifest, self.rows)
         except BackendUnavailableError as error:
-            side = Unavailable(error)
-            return side, side if vector_kind(self.manifest)[0] else None
+            unavailable = Unavailable(error)
+            return unavailable, unavailable if vector_kind(self.manifest)[0] else None
 
     def _open_vectors(self, scan: MakeScan | None) -> RowSearch | None:
         encoder = self.manifest.encoder
@@ -134,7 +139,7 @@ class Collection:
             return Unavailable(error)
 
     def _settings(self, on_failure: OnFailure) -> SearchSettings:
-        """Return what `index tune` stored, or hybrid search where there are two sides to fuse."""
+        """Return what `index tune` stored; by default hybrid search, or BM25 where there are no vectors."""
         search = self.manifest.search
         if "mode" not in search:
             return SearchSettings("hybrid" if self.manifest.encoder else "bm25", on_failure=on_failure)
@@ -142,12 +147,12 @@ class Collection:
         return SearchSettings(search["mode"], fusion, on_failure=on_failure)
 
     def document(self, id_: str) -> Document:
-        """Return a live document. Raises UnknownIdError."""
+        """Return a live document. Raises UnknownIdError where there is none of this id, DamagedError."""
         return self.documents[int(self.rows.locate([id_])[0])]
 
 
 def contradictions(directory: Path) -> list[str]:
-    """Open an index whose checksums are right and read all its documents; return what is damaged all the same."""
+    """Return what is damaged although the checksums match, found by opening the index and reading every document."""
     try:
         collection = Collection.open(directory)
         collections.deque(collection.documents.texts(), maxlen=0)

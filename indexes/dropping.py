@@ -1,4 +1,4 @@
-"""Deleting a collection: what it has on a server first, then its manifest, then its other files."""
+"""Deletes a collection: its part on a server first, then its manifest, then its other files."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from indexes.store.records import Manifest
 
 
 def drop(directory: Path) -> Manifest:
-    """Delete a collection, and its directory if nothing else lies there; return what it was.
+    """Delete a collection, and its directory if nothing else lies there; return its last manifest.
 
-    Raises IndexesError where there is none, LockedError, and BackendUnavailableError (nothing is deleted then) when
-    a part of it is on a server that does not answer. What an interrupted drop leaves is no index: one may be built
-    there, which sweeps it, or the directory deleted.
+    Raises IndexesError where there is none, LockedError where another process is writing to it, and
+    BackendUnavailableError (nothing is deleted then) where a part of it is on a server that does not answer.
+    An interrupted drop leaves no index: delete the directory, or build a new index there, which removes the leftovers.
     """
     with storage.disk_errors(f"deleting {directory}"):
         manifests.load(directory)
@@ -30,9 +30,9 @@ def drop(directory: Path) -> Manifest:
             if manifest.elastic:
                 _drop_on_server(manifest)
             ownership.refuse_links(directory)
-            # should the deletion end half-way, these are still known as ours
+            # If the deletion stops halfway, these files are still known to be ours.
             ownership.mark(directory, [name for name in manifest.files if ownership.is_encoder_file(name)])
-            # first of all: without its manifest there is no index, with it but without a file a damaged one
+            # The manifest goes first: with it but without another file, the index would count as damaged.
             (directory / manifests.NAME).unlink()
             writing.sync(directory)
             ownership.sweep(directory, ())

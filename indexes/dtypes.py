@@ -1,4 +1,4 @@
-"""Arrays by the type of their elements. Shapes are said where an array is named."""
+"""Array types by element type. Shapes are stated where an array is used."""
 
 from __future__ import annotations
 

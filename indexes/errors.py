@@ -1,4 +1,4 @@
-"""The error tree of `indexes`; apart, so that the command line can know it without loading numpy."""
+"""The exceptions of `indexes`, in a module of their own so that the command line can use them without numpy."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import contextlib
 import importlib.util
 from collections.abc import Iterator
 
-DISTRIBUTION = "starlinker"  # its name in a package index; "linker" is another project's there
+DISTRIBUTION = "starlinker"  # on the package index, where "linker" is another project
 
 
 def install(extra: str) -> str:
-    """Return the command that installs an extra of ours."""
+    """Return the command that installs one of our extras."""
     return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
 class IndexesError(Exception):
-    """Base of every error of this package; its text names what was wrong and the remedy."""
+    """Base of every error of this package; its message names what was wrong and the remedy."""
 
 
 class DuplicateIdError(IndexesError):
-    """An id that is being added is already present (or repeats inside the batch)."""
+    """An id to add is already present, or occurs more than once in the batch."""
 
 
 class UnknownIdError(IndexesError):
-    """An id that should be removed or read is not present."""
+    """An id to remove or to read is not present."""
 
 
 class BadIdError(IndexesError):
@@ -31,7 +31,7 @@ class BadIdError(IndexesError):
 
 
 class BadDocumentError(IndexesError):
-    """A document holds what cannot be stored as JSON, or text that is no text."""
+    """A document cannot be stored: its metadata does not fit JSON, or its text is not valid Unicode."""
 
 
 class BadVectorError(IndexesError):
@@ -39,11 +39,11 @@ class BadVectorError(IndexesError):
 
 
 class BadFilterError(IndexesError):
-    """A filter that cannot be read."""
+    """A filter cannot be parsed."""
 
 
 class BackendUnavailableError(IndexesError):
-    """One side of a hybrid cannot answer now; the other side may go on."""
+    """A backend cannot answer now; in hybrid search the other retriever may still answer."""
 
 
 class UntrustedHostError(BackendUnavailableError):
@@ -51,7 +51,7 @@ class UntrustedHostError(BackendUnavailableError):
 
 
 class MissingExtraError(BackendUnavailableError):
-    """A package of an optional extra is not installed; the text names the extra."""
+    """A package of an optional extra is not installed; the message names the extra."""
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs the extra '{extra}': {install(extra)}")
@@ -62,11 +62,11 @@ class LockedError(IndexesError):
 
 
 class DamagedError(IndexesError):
-    """A file of the index is missing, truncated or altered; the text names it."""
+    """A file of the index is missing, truncated or altered; the message names it."""
 
 
 class FormatVersionError(IndexesError):
-    """The index was written in a format this version cannot read."""
+    """The index was written in a format that this version cannot read."""
 
 
 class EncoderMismatchError(IndexesError):
@@ -75,10 +75,10 @@ class EncoderMismatchError(IndexesError):
 
 @contextlib.contextmanager
 def importing(what: str, extra: str) -> Iterator[None]:
-    """Say why an import inside fails: its package is not installed, and `extra` brings it; or it cannot be loaded.
+    """Turn a failing import inside the block into an error that names the reason and the remedy.
 
-    `what` is what needs it. Raises MissingExtraError, and BackendUnavailableError where memory is short or the
-    installation is damaged, which another `pip install` would not mend.
+    `what` needs the import, and `extra` installs it. Raises MissingExtraError where the package is not installed, and
+    BackendUnavailableError where it is but cannot be loaded: memory is short or the installation is damaged.
     """
     try:
         yield

@@ -1,20 +1,20 @@
 """Fusion: several rankings of the same documents become one.
 
-A side is a `Ranking`: rows int64 [Q, k_s] and scores float32 [Q, k_s], best first, filled at the end with
-row −1 and score −inf; a row occurs at most once in a side's answer. A document's fused score is the weighted
-sum, over the sides, of what the side gives it:
+Each retriever returns a `Ranking`: rows (int64 [Q, k_s]) and scores (float32 [Q, k_s]), best first, padded with
+row −1 and score −inf; a row occurs at most once per query. A document's fused score is the weighted sum of its gains,
+one from each retriever, which depend on the method:
 
 - "rrf": 1 / (k + rank), ranks from 1. Cormack, Clarke & Büttcher, SIGIR 2009.
-- "minmax": (s − min) / (max − min) over the side's answer to that query. The top hit always gets 1, however
-  weak it is, and the last hit 0; a side whose scores are all equal gives 1, so a lone hit still counts.
+- "minmax": (s − min) / (max − min) over the retriever's hits for the query. The top hit always gains 1, however
+  weak it is, and the last hit 0; where all scores are equal every hit gains 1, so a lone hit still counts.
   Lee, SIGIR 1997.
-- "max": s / max |s|: keeps the ratios between scores, so a long tail close to the top stays close.
-- "zscore": (s − mean) / standard deviation over the side's answer; 0 where all scores are equal, so a lone
-  hit says nothing. Montague & Aslam, CIKM 2001.
+- "max": s / max |s|, which keeps the ratios between scores: a long tail close to the top stays close.
+- "zscore": (s − mean) / standard deviation over the retriever's hits for the query; 0 where all scores are equal, so
+  a lone hit has no influence. Montague & Aslam, CIKM 2001.
 
-What a side gives to a document it did not answer is one rule for all four: 0, or the lowest that it gave to
-that query where this is negative. So absence is never better than presence, and a side without an answer gives
-every document 0. A side of weight 0 takes no part: its documents do not enter.
+A document that a retriever did not return gains 0 from it, or its lowest gain for that query where this is negative.
+So absence is never better than presence, and a retriever without hits gives every document 0. A retriever of weight 0
+takes no part: its documents do not enter.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ Method: TypeAlias = Literal["rrf", "minmax", "max", "zscore"]
 Ranking: TypeAlias = tuple[RowArray, ScoreArray]
 Gains: TypeAlias = npt.NDArray[np.float64]
 
-BLOCK = 256  # queries worked on at once, so that the block's arrays stay in the cache
+BLOCK = 256  # queries fused at a time, so that the arrays of a block stay in the cache
 
 
 class BadFusionError(IndexesError, ValueError):
-    """The settings of a fusion cannot be used, or do not fit the sides."""
+    """The settings of a fusion are invalid, or the rankings do not fit them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """How rankings are fused: a method, one weight a side, and the k of reciprocal rank fusion.
+    """How rankings are fused: the method, one weight per retriever, and the k of reciprocal rank fusion.
 
-    The default is for BM25 and dense, in this order, 100 candidates each, before anything was tuned. It was chosen
-    on dev queries of statements, tweets and headlines with weak (mean word vectors) and strong (MiniLM) dense
-    sides: it led the better side alone everywhere, where equal reciprocal ranks let a weak side cost up to .16 of
-    mean reciprocal rank (benchmarks/results/default_fusion.json).
+    The default is meant for BM25 and dense retrieval, in this order, with 100 candidates each and nothing tuned. It was
+    chosen on dev queries of statements, tweets and headlines, with weak (mean word vectors) and strong (MiniLM) dense
+    retrievers: it beat the better of the two everywhere, whereas with equally weighted reciprocal ranks a weak one cost
+    up to .16 of mean reciprocal rank (benchmarks/results/default_fusion.json).
     """
 
     method: Method = "zscore"
@@ -72,10 +72,10 @@ class Fusion:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Fusion:
-        """Read what `to_json` wrote; raise BadFusionError on anything else."""
+        """Return the fusion that `to_json` wrote. Raises BadFusionError on anything else."""
         if not isinstance(values, Mapping) or set(values) != {"method", "weights", "k"}:
             raise BadFusionError(
-                f"cannot read the fusion {values!r}: it needs method, weights and k, no more"
+                f"cannot read the fusion {values!r}: it needs method, weights and k, and no more"
             )
         if not isinstance(values["weights"], list):
             raise BadFusionError(f"fusion weights {values['weights']!r} must be a list of numbers")
@@ -87,12 +87,13 @@ def _is_number(value: object) -> bool:
 
 
 def fuse(sides: Sequence[Ranking], fusion: Fusion, k: int) -> Ranking:
-    """Return the best k of each query: rows and scores [Q, k], equal (float32) scores by ascending row.
+    """Return the top k of each query: rows and scores, both [Q, k]; equal (float32) scores come by ascending row.
 
-    Sides may have different widths, not different numbers of queries. Raises BadFusionError.
+    `sides` holds one ranking per retriever; they may differ in width, but not in their number of queries. Raises
+    BadFusionError where the rankings do not fit together or do not fit `fusion`, or k is below 1.
     """
     _check(sides, fusion, k)
-    parts = [(*side, w) for side, w in zip(sides, fusion.weights, strict=True) if w]
+    parts = [(*ranking, w) for ranking, w in zip(sides, fusion.weights, strict=True) if w]
     queries = len(sides[0][0])
     rows = np.full((queries, k), -1, dtype=np.int64)
     scores = np.full((queries, k), -np.inf, dtype=np.float32)
@@ -103,18 +104,18 @@ def fuse(sides: Sequence[Ranking], fusion: Fusion, k: int) -> Ranking:
     return rows, scores
 
 
-def _check(sides: Sequence[Ranking], fusion: Fusion, k: int) -> None:
-    if len(sides) != len(fusion.weights):
-        raise BadFusionError(f"{len(sides)} rankings but {len(fusion.weights)} fusion weights")
+def _check(rankings: Sequence[Ranking], fusion: Fusion, k: int) -> None:
+    if len(rankings) != len(fusion.weights):
+        raise BadFusionError(f"{len(rankings)} rankings but {len(fusion.weights)} fusion weights")
     if k < 1:
         raise BadFusionError(f"cannot return the best {k}: ask for 1 or more")
-    shapes = [array.shape for side in sides for array in side]
+    shapes = [array.shape for ranking in rankings for array in ranking]
     if len({shape[0] for shape in shapes}) != 1 or shapes[::2] != shapes[1::2]:
         raise BadFusionError(f"rankings do not fit together: rows and scores have shapes {shapes}")
 
 
 def _fuse_block(parts: Sequence[tuple[RowArray, ScoreArray, float]], fusion: Fusion, k: int) -> Ranking:
-    """Fuse a few queries: give each (query, side, rank) its gain, add up by row, take the best."""
+    """Fuse a few queries: compute the gain of every hit, add the gains up by row, take the best."""
     gains, base = [], np.zeros((len(parts[0][0]), 1))
     for rows, scores, weight in parts:
         present = rows >= 0
@@ -129,7 +130,7 @@ def _fuse_block(parts: Sequence[tuple[RowArray, ScoreArray, float]], fusion: Fus
 
 
 def _gain(scores: ScoreArray, present: Mask, fusion: Fusion) -> Gains:
-    """Return what one side gives to the documents it answered, [Q, k_s]; anything where nothing is present."""
+    """Return the gains [Q, k_s] of one retriever's hits; where none is present, the value is arbitrary."""
     if fusion.method == "rrf":
         ranks = np.arange(1, scores.shape[1] + 1, dtype=np.float64)
         return np.broadcast_to(1.0 / (fusion.k + ranks), scores.shape)
@@ -152,52 +153,53 @@ def _ratio(values: Gains, by: Gains, otherwise: float) -> Gains:
     return out
 
 
-def _add_up(rows: RowArray, gains: Gains, sides: int) -> tuple[RowArray, Gains]:
-    """Sort each query's rows ascending and add the gains of equal rows onto the first of them.
+def _add_up(rows: RowArray, gains: Gains, rankings: int) -> tuple[RowArray, Gains]:
+    """Sort each query's rows [Q, n] in ascending order and add the gains of equal rows to the first of them.
 
-    Returns rows and totals [Q, n]; the total is −inf for a repeated row and for padding. The place is packed
+    Returns rows and totals, both [Q, n]; the total is −inf for a repeated row and for padding. The column is packed
     into the low bits of the sort key, since sorting integers is several times faster than argsort.
     """
     width = rows.shape[1]
     bits = width.bit_length()
-    nothing = (1 << (62 - bits)) - 1  # stands for padding: sorts behind every row
-    if int(rows.max(initial=0)) >= nothing:
+    padding = (1 << (62 - bits)) - 1  # sorts behind every row
+    if int(rows.max(initial=0)) >= padding:
         raise BadFusionError(f"row number {rows.max()} is too large to fuse")
-    keys = (np.where(rows < 0, nothing, rows) << bits) | np.arange(width)
+    keys = (np.where(rows < 0, padding, rows) << bits) | np.arange(width)
     keys.sort(axis=1)
-    places = keys & ((1 << bits) - 1)
-    gains = np.take_along_axis(gains, places, axis=1)
+    columns = keys & ((1 << bits) - 1)
+    gains = np.take_along_axis(gains, columns, axis=1)
     rows = keys >> bits
     totals = gains.copy()
-    for shift in range(1, sides):
+    for shift in range(1, rankings):
         totals[:, :-shift] += np.where(rows[:, shift:] == rows[:, :-shift], gains[:, shift:], 0.0)
     totals[:, 1:][rows[:, 1:] == rows[:, :-1]] = -np.inf
-    totals[rows == nothing] = -np.inf
+    totals[rows == padding] = -np.inf
     return rows, totals
 
 
 def _best(rows: RowArray, totals: Gains, k: int) -> Ranking:
-    """Return the best min(k, n) of rows [Q, n], ascending in each query, by total.
+    """Return the best min(k, n) of `rows` [Q, n], which ascend within each query, by their totals [Q, n].
 
-    Totals are rounded to float32 before they are compared, so the order agrees with the scores given out.
+    Totals are rounded to float32 before they are compared, so that the order agrees with the returned scores.
     """
     scores = totals.astype(np.float32) + np.float32(0.0)  # + 0 turns −0 into 0
     order = scores.view(np.int32)
-    # A float's bits, read as an integer, keep the order once a negative one's magnitude is turned round.
+    # Read as integers, the bits of floats order as the floats do once the magnitudes of negative ones are inverted.
     descending = ~np.where(order < 0, order ^ 0x7FFFFFFF, order)
     keys = (descending.astype(np.int64) << 32) | np.arange(rows.shape[1])
     if k < rows.shape[1]:
         keys = np.partition(keys, k - 1, axis=1)[:, :k]
     keys.sort(axis=1)
-    places = keys & 0xFFFFFFFF
-    scores = np.take_along_axis(scores, places, axis=1)
-    return np.where(np.isneginf(scores), -1, np.take_along_axis(rows, places, axis=1)), scores
+    columns = keys & 0xFFFFFFFF
+    scores = np.take_along_axis(scores, columns, axis=1)
+    return np.where(np.isneginf(scores), -1, np.take_along_axis(rows, columns, axis=1)), scores
 
 
 def fuse_hits(sides: Sequence[Sequence[Hits]], fusion: Fusion, k: int) -> list[Hits]:
-    """Fuse answers of indexes that share ids but no row numbers; equal scores come in order of first mention.
+    """Fuse the answers of indexes that share ids but not row numbers; return one Hits per query.
 
-    The order of mention is that of the first side's hits, then the second's. Raises BadFusionError.
+    `sides` holds one Hits per query for each index. Equal scores come in order of first mention: the first index's
+    hits, then the second's. Raises BadFusionError as `fuse` does.
     """
     if len({len(side) for side in sides}) > 1:
         raise BadFusionError(f"rankings answer different numbers of queries: {[len(side) for side in sides]}")
@@ -205,33 +207,33 @@ def fuse_hits(sides: Sequence[Sequence[Hits]], fusion: Fusion, k: int) -> list[H
     counts = (rows >= 0).sum(axis=1).tolist()
     answers = []
     for hits, row, score, n in zip(zip(*sides, strict=True), rows.tolist(), scores, counts, strict=True):
-        mentioned = tuple(chain.from_iterable([h.ids for h in hits]))
-        answers.append(Hits(tuple([mentioned[place] for place in row[:n]]), score[:n]))
+        ids = tuple(chain.from_iterable([h.ids for h in hits]))
+        answers.append(Hits(tuple([ids[number] for number in row[:n]]), score[:n]))
     return answers
 
 
-def _number(sides: Sequence[Sequence[Hits]]) -> list[Ranking]:
-    """Return the sides as rankings whose row numbers are places of first mention in the query's answers."""
+def _number(answers: Sequence[Sequence[Hits]]) -> list[Ranking]:
+    """Return the answers as rankings, in which an id's row number is where the query's answers first mention it."""
     rankings = []
-    for place, side in enumerate(sides):
-        lengths = np.array([len(hits.ids) for hits in side], dtype=np.int64)
-        filled = np.arange(lengths.max(initial=0)) < lengths[:, None]
-        if place:
-            queries = zip(*sides[: place + 1], strict=True)
+    for number, answer in enumerate(answers):
+        lengths = np.array([len(hits.ids) for hits in answer], dtype=np.int64)
+        is_hit = np.arange(lengths.max(initial=0)) < lengths[:, None]
+        if number:
+            queries = zip(*answers[: number + 1], strict=True)
             flat = chain.from_iterable(map(_first_mentions, queries))
-            rows = np.full(filled.shape, -1)
-            rows[filled] = np.fromiter(flat, dtype=np.int64, count=int(lengths.sum()))
-        else:  # every id of the first side is new
-            rows = np.where(filled, np.arange(filled.shape[1]), -1)
-        scores = np.full(filled.shape, -np.inf, dtype=np.float32)
-        if side:
-            scores[filled] = np.concatenate([hits.scores for hits in side])
+            rows = np.full(is_hit.shape, -1)
+            rows[is_hit] = np.fromiter(flat, dtype=np.int64, count=int(lengths.sum()))
+        else:  # every id of the first index is new
+            rows = np.where(is_hit, np.arange(is_hit.shape[1]), -1)
+        scores = np.full(is_hit.shape, -np.inf, dtype=np.float32)
+        if answer:
+            scores[is_hit] = np.concatenate([hits.scores for hits in answer])
         rankings.append((rows, scores))
     return rankings
 
 
 def _first_mentions(answers: Sequence[Hits]) -> Iterable[int]:
-    """Return for each hit of the last answer where, through all answers, its id is mentioned first."""
+    """Return, for each hit of the last answer, the position in all answers where its id is first mentioned."""
     *earlier, last = [hits.ids for hits in answers]
     ids = earlier[0] if len(earlier) == 1 else tuple(chain.from_iterable(earlier))
     first = dict(zip(reversed(ids), range(len(ids) - 1, -1, -1), strict=True))

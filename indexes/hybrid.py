@@ -1,4 +1,4 @@
-"""One vector side and one text side, fused; when one is down the other answers, and the answer says so."""
+"""A vector and a text retriever, fused; when one is down the other answers, and the answer says so."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    """How queries are answered: mode, fusion, candidates a side gives, what happens when a side is down."""
+    """How queries are answered.
+
+    `depth`: how many candidates each retriever returns for fusion. `on_failure`: when a retriever is down in hybrid
+    mode, "degrade" lets the other one answer alone, and "fail" raises.
+    """
 
     mode: Mode = "hybrid"
     fusion: Fusion = field(default_factory=Fusion)
@@ -39,7 +43,7 @@ class SearchSettings:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One Hits a query, the mode they came by, what was unavailable (empty when nothing was), and if reranked."""
+    """One Hits per query, the mode that produced them, what was unavailable (empty if nothing was), and if reranked."""
 
     hits: list[Hits]
     mode: Mode
@@ -49,17 +53,17 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """A side that exists but cannot answer now, and why."""
+    """A retriever that exists but cannot answer now, and why."""
 
     error: BackendUnavailableError
 
     def search_rows(self, queries: Any, k: int, where: Filter | None = None) -> tuple[RowArray, ScoreArray]:
-        """Raise the error that says why."""
+        """Raise `error`, a BackendUnavailableError."""
         raise self.error
 
 
 class HybridIndex:
-    """Fuses two sides that number their rows alike; either side may be None."""
+    """Fuses two retrievers that number their rows alike; either may be None."""
 
     def __init__(
         self,
@@ -83,11 +87,12 @@ class HybridIndex:
         mode: Mode | None = None,
         where: Filter | None = None,
     ) -> Answer:
-        """Return the best k documents of each text.
+        """Return the top k documents for each text.
 
-        `embed` turns the texts into vectors [n, dim]; it is called only when the dense side is asked. In
-        hybrid mode a side that raises BackendUnavailableError is left out and named in `Answer.degraded`,
-        unless the policy is "fail".
+        `embed` turns the texts into vectors (float32 [n, dim]); it is called only for the dense retriever. In hybrid
+        mode a retriever that raises BackendUnavailableError is left out and named in `Answer.degraded`, unless
+        `on_failure` is "fail". Raises IndexesError where k is below 1 or the mode is unknown, and
+        BackendUnavailableError where no retriever can answer, or where one cannot and none may be left out.
         """
         if k < 1:
             raise IndexesError(f"k must be at least 1, not {k}")
@@ -95,13 +100,13 @@ class HybridIndex:
         mode = mode or self.settings.mode
         if mode not in MODES:
             raise IndexesError(f"unknown mode {mode!r}: choose one of {', '.join(MODES)}")
-        sides = {
-            "bm25": lambda n: self._text_side().search_rows(texts, n, where),
-            "dense": lambda n: self._dense_side().search_rows(_embedded(embed, texts), n, where),
+        retrievers = {
+            "bm25": lambda n: self._text_retriever().search_rows(texts, n, where),
+            "dense": lambda n: self._dense_retriever().search_rows(_embedded(embed, texts), n, where),
         }
         if mode != "hybrid":
-            return Answer(self.rows.hits(*sides[mode](k)), mode)
-        rankings, failures = self._ask(sides, max(k, self.settings.depth))
+            return Answer(self.rows.hits(*retrievers[mode](k)), mode)
+        rankings, failures = self._ask(retrievers, max(k, self.settings.depth))
         if failures:
             (name, error), *others = failures.items()
             if others or self.settings.on_failure == "fail":
@@ -114,27 +119,27 @@ class HybridIndex:
         )
 
     def _ask(
-        self, sides: dict[str, Callable[[int], Ranking]], depth: int
+        self, retrievers: dict[str, Callable[[int], Ranking]], depth: int
     ) -> tuple[dict[str, Ranking], dict[str, BackendUnavailableError]]:
         rankings: dict[str, Ranking] = {}
         failures: dict[str, BackendUnavailableError] = {}
-        for name, side in sides.items():
+        for name, retrieve in retrievers.items():
             try:
-                rankings[name] = side(depth)
+                rankings[name] = retrieve(depth)
             except BackendUnavailableError as error:
                 failures[name] = error
         return rankings, failures
 
-    def _dense_side(self) -> RowSearch:
+    def _dense_retriever(self) -> RowSearch:
         if self.vectors is None:
             raise BackendUnavailableError(
                 "the index has no vectors: rebuild it with --encoder, or search with --mode bm25"
             )
         return self.vectors
 
-    def _text_side(self) -> RowSearch:
+    def _text_retriever(self) -> RowSearch:
         if self.text is None:
-            raise BackendUnavailableError("the index has no text side: search with --mode dense")
+            raise BackendUnavailableError("the index has no BM25 retriever: search with --mode dense")
         return self.text
 
 

@@ -1,6 +1,6 @@
-"""What every index backend agrees on: documents, hits, filters, the two protocols and the error tree.
+"""What every index backend agrees on: documents, hits, filters, protocols and exceptions.
 
-Higher score is better, everywhere. Ids are strings without white space (they become TREC columns).
+A higher score is better, everywhere. Ids are strings without white space (they become TREC columns).
 """
 
 from __future__ import annotations
@@ -59,28 +59,29 @@ __all__ = [
     "filter_values",
 ]
 
-Matrix = npt.NDArray[np.float32]  # [n, d], one vector a row
-RowArray = npt.NDArray[np.int64]  # row numbers inside one index; −1 fills short answers
+Matrix = npt.NDArray[np.float32]  # [n, d], one vector per row
+RowArray = npt.NDArray[np.int64]  # row numbers in one index; −1 pads short answers
 ScoreArray = npt.NDArray[np.float32]
-Mask = npt.NDArray[np.bool_]  # one flag a row
+Mask = npt.NDArray[np.bool_]  # one flag per row
 Metadata = Mapping[str, Any]
 
 
 def check_id(value: object) -> str:
-    """Return `value` if it can be an id; raise `BadIdError` saying why otherwise."""
+    """Return `value` if it can be an id. Raises BadIdError, which says why not."""
     if not isinstance(value, str):
         raise BadIdError(f"id {value!r} is {type(value).__name__}, not a string")
     if not value:
         raise BadIdError("empty id")
-    if " " in value or not value.isprintable():  # the blank is the one printable white space
-        raise BadIdError(
-            f"id {value!r} holds white space or control characters: TREC columns could not carry it"
-        )
+    if " " in value or not value.isprintable():  # the space is the only printable white space
+        raise BadIdError(f"id {value!r} holds white space or control characters: TREC columns cannot hold it")
     return value
 
 
 def check_vectors(vectors: npt.ArrayLike, dim: int | None, ids: Sequence[str] | None = None) -> Matrix:
-    """Return `vectors` as contiguous float32 [n, dim]; raise `BadVectorError` naming the first bad row."""
+    """Return `vectors` as contiguous float32 [n, dim]; a `dim` of None accepts any dimension.
+
+    Raises BadVectorError where the shape or the number of `ids` is wrong, or a value is NaN or infinite.
+    """
     matrix = np.ascontiguousarray(vectors, dtype=np.float32)
     if matrix.ndim != 2 or (dim is not None and matrix.shape[1] != dim):
         raise BadVectorError(
@@ -98,7 +99,7 @@ def check_vectors(vectors: npt.ArrayLike, dim: int | None, ids: Sequence[str] | 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One text with its id. `full_text` (title, newline, text) is what is indexed and encoded."""
+    """One text with its id; `full_text` (title, newline, text) is what is indexed and encoded."""
 
     id: str
     text: str
@@ -107,13 +108,13 @@ class Document:
 
     @property
     def full_text(self) -> str:
-        """Title and text, joined by a newline when there is a title."""
+        """Title and text, joined by a newline if there is a title."""
         return f"{self.title}\n{self.text}" if self.title else self.text
 
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """One query's answer, best first: `ids` and `scores` (float32 [k]) of equal length."""
+    """One query's hits, best first: `ids` and `scores` (float32 [k]) of equal length."""
 
     ids: tuple[str, ...]
     scores: ScoreArray
@@ -123,7 +124,7 @@ class Hits:
 
 
 def filter_values(value: Any) -> tuple[str, ...]:
-    """Return the strings under which a metadata value can be filtered; a list counts element by element."""
+    """Return the strings by which a metadata value can be filtered: one, or those of each element of a list."""
     if value is None or isinstance(value, Mapping):
         return ()
     if isinstance(value, str):
@@ -135,13 +136,16 @@ def filter_values(value: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A conjunction of conditions: each field must hold one of its accepted values (compared as strings)."""
+    """A conjunction of conditions: each field must hold one of its accepted values, compared as strings."""
 
     conditions: tuple[tuple[str, tuple[str, ...]], ...]
 
     @classmethod
     def parse(cls, conditions: Sequence[str]) -> Filter | None:
-        """Read `field=value` texts; a repeated field accepts any of its values. No text, no filter."""
+        """Return the filter that `field=value` texts describe, or None if there are no texts.
+
+        A repeated field accepts any of its values. Raises BadFilterError where a text cannot be parsed.
+        """
         fields: dict[str, list[str]] = {}
         for text in conditions:
             name, equals, value = text.partition("=")
@@ -151,7 +155,7 @@ class Filter:
         return cls(tuple((name, tuple(values)) for name, values in fields.items())) if fields else None
 
     def accepts(self, metadata: Metadata) -> bool:
-        """Say whether a document with this metadata passes (the slow, obvious definition)."""
+        """Return whether a document with this metadata passes: the slow, obvious definition."""
         return all(
             not set(filter_values(metadata.get(name))).isdisjoint(values) for name, values in self.conditions
         )
@@ -159,7 +163,7 @@ class Filter:
 
 @runtime_checkable
 class VectorIndex(Protocol):
-    """Vectors under string ids; inner product on L2-normalised vectors, so a score is a cosine."""
+    """Vectors by string id, compared by inner product after L2 normalisation, so that a score is a cosine."""
 
     @property
     def dim(self) -> int:
@@ -167,7 +171,10 @@ class VectorIndex(Protocol):
         ...
 
     def add(self, ids: Sequence[str], vectors: Matrix, metadata: Sequence[Metadata] | None = None) -> None:
-        """Add a batch, all or nothing. Raises DuplicateIdError, BadIdError, BadVectorError."""
+        """Add a batch (`vectors`: float32 [n, dim]), all or nothing.
+
+        Raises DuplicateIdError, BadIdError, BadVectorError.
+        """
         ...
 
     def remove(self, ids: Sequence[str]) -> None:
@@ -175,7 +182,10 @@ class VectorIndex(Protocol):
         ...
 
     def search(self, vectors: Matrix, k: int, where: Filter | None = None) -> list[Hits]:
-        """Return the best min(k, matching) documents of each query; equal scores come in row order."""
+        """Return the top min(k, matching) documents for each of `vectors` (float32 [n, dim]).
+
+        Equal scores come in row order. Raises IndexesError where k is below 1, BadVectorError.
+        """
         ...
 
     def __len__(self) -> int:
@@ -185,7 +195,7 @@ class VectorIndex(Protocol):
 
 @runtime_checkable
 class TextIndex(Protocol):
-    """Texts under string ids, ranked by BM25; a document that shares no term with the query stays out."""
+    """Texts by string id, ranked by BM25; a document that shares no term with the query is not returned."""
 
     def add(
         self, ids: Sequence[str], texts: Sequence[str], metadata: Sequence[Metadata] | None = None
@@ -198,7 +208,10 @@ class TextIndex(Protocol):
         ...
 
     def search(self, texts: Sequence[str], k: int, where: Filter | None = None) -> list[Hits]:
-        """Return the best documents of each query, at most k; equal scores come in row order."""
+        """Return the top documents for each query, at most k; equal scores come in row order.
+
+        Raises IndexesError where k is below 1.
+        """
         ...
 
     def __len__(self) -> int:
@@ -208,11 +221,14 @@ class TextIndex(Protocol):
 
 @runtime_checkable
 class RowSearch(Protocol):
-    """What the embedded backends offer beside: answers as row numbers, which fuse without touching strings.
+    """Answers as row numbers, which can be fused without touching strings.
 
-    Two embedded indexes that were given the same documents in the same order number their rows alike.
+    Two indexes that received the same documents in the same order number their rows alike.
     """
 
     def search_rows(self, queries: Any, k: int, where: Filter | None = None) -> tuple[RowArray, ScoreArray]:
-        """Return rows and scores, both [n_queries, k], best first; row −1 with score −inf fills the end."""
+        """Return rows and scores, both [n_queries, k], best first, padded with row −1 and score −inf.
+
+        `queries` is a sequence of texts, or vectors (float32 [n_queries, dim]). Raises IndexesError where k is below 1.
+        """
         ...

@@ -1,4 +1,4 @@
-"""The kinds of vectors that an index may have, one record each: manifests, commands, docs and tests read them here."""
+"""The kinds of vectors that an index may have, one record each; manifests, commands, docs and tests read them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ AUTO = "auto"
 
 @dataclass(frozen=True, slots=True)
 class VectorKind:
-    """A kind of vectors. `home`: where they live. `settings`: what `index tune --recall` may choose for it.
+    """A kind of vectors.
 
-    `exact`: whether every search compares all vectors. `server_type`: the kind's name on Elasticsearch.
+    `exact`: whether every search compares all vectors. `home`: where the vectors are stored. `settings`: the search
+    parameters that `index tune --recall` chooses. `server_type`: the kind's name on Elasticsearch.
     """
 
     name: str
@@ -47,10 +48,10 @@ SERVER_TYPES = tuple(kind.server_type for kind in KINDS.values() if kind.home ==
 
 
 def on_server(name: str) -> bool:
-    """Say whether vectors of this kind ("none" is one too) live on Elasticsearch."""
+    """Return whether vectors of this kind are stored on Elasticsearch; the name may also be "none"."""
     return name in KINDS and KINDS[name].home == "server"
 
 
 def may_have_structure(name: str) -> bool:
-    """Say whether an index of this kind may store a graph or codes beside its vectors."""
+    """Return whether an index of this kind may store a graph or codes beside its vectors."""
     return name in IN_DIRECTORY and not KINDS[name].exact

@@ -1,4 +1,4 @@
-"""The compiled halves of the certified scan (scan.c) and of BM25 (postings.c), loaded where they were built."""
+"""Loads the compiled inner loops of the certified scan (scan.c) and of BM25 (postings.c), where they were built."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import numpy as np
 
 SWITCH = "LINKER_NATIVE"  # 0 turns both off
 NEEDS = "AVX-512 VNNI"  # for the scan
-ROOMS = {"scan": "vectors", "postings": "text"}  # folders of this package that hold source and library
-VERSIONS = {"scan": 2, "postings": 3}  # as in the sources
-INSTEAD = {"scan": "FAISS scans", "postings": "numpy adds up"}
+ROOMS = {"scan": "vectors", "postings": "text"}  # the folder that holds source and library
+VERSIONS = {"scan": 2, "postings": 3}  # as in the C sources
+INSTEAD = {"scan": "FAISS is used instead", "postings": "numpy is used instead"}
 
 
 @functools.cache
 def load() -> Any:
-    """Return the scan's library, or None where it cannot be used; `status` says why."""
+    """Return the library of the scan, or None where it cannot be used; `status` says why."""
     return _load_scan()[0]
 
 
@@ -34,27 +34,27 @@ def load_postings() -> Any:
 
 
 def status() -> str:
-    """Say in words whether the compiled scan is used."""
+    """Return a phrase that says whether the compiled scan is used, and if not, why."""
     return _load_scan()[1]
 
 
 def postings_status() -> str:
-    """Say in words whether BM25 is scored by the compiled loop."""
+    """Return a phrase that says whether BM25 is scored by the compiled loop, and if not, why."""
     return _load("postings")[1]
 
 
 def _load_scan() -> tuple[Any, str]:
-    library, said = _load("scan")
+    library, phrase = _load("scan")
     try:
         if library is not None and not library.supported():
             return None, f"the processor lacks {NEEDS}: {INSTEAD['scan']}"
         if library is not None:
             library.encode.restype = ctypes.c_double
             library.scan.restype = ctypes.c_int64
-            said = f"8-bit codes by {NEEDS}"
+            phrase = f"8-bit codes by {NEEDS}"
     except AttributeError as e:
         return None, f"the scan cannot be loaded ({e}): {INSTEAD['scan']}"
-    return library, said
+    return library, phrase
 
 
 def _load(name: str) -> tuple[Any, str]:
@@ -80,12 +80,12 @@ def _load(name: str) -> tuple[Any, str]:
 
 
 def call(function: Any, *arguments: Any) -> Any:
-    """Call with arrays as pointers (None: none) and whole numbers as int64, the interpreter's lock released."""
+    """Call a compiled function without the GIL: arrays become pointers, None a null pointer, integers int64."""
     return function(*map(_argument, arguments))
 
 
 def pointers(*arguments: Any) -> list[Any]:
-    """Return arguments as `call` makes them, for many calls; the arrays must be kept."""
+    """Return the arguments as `call` converts them, for repeated calls; the caller must keep the arrays alive."""
     return list(map(_argument, arguments))
 
 

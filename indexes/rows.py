@@ -1,4 +1,4 @@
-"""Row numbers behind string ids: who is where, who is alive, and metadata columns for filters."""
+"""Row numbers of string ids: which row an id has, which rows are live, and metadata columns for filters."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from indexes.interface import (
     filter_values,
 )
 
-MASKS_KEPT = 32  # a mask takes a byte a row
+MASKS_KEPT = 32  # a mask takes one byte per row
 
 
 def name_some(ids: Sequence[str], limit: int = 5) -> str:
-    """Render ids for an error message: the first few, then a count."""
+    """Return ids as text for an error message: the first `limit`, then a count of the others."""
     shown = ", ".join(repr(i) for i in ids[:limit])
     return shown + (f" and {len(ids) - limit} more" if len(ids) > limit else "")
 
 
 class Rows:
-    """Ids in order of arrival. A removed id keeps its row (dead) and may come back under a new one."""
+    """Ids in order of arrival. A removed id keeps its row, which is dead, and may be added again under a new row."""
 
     def __init__(self) -> None:
         self.ids: list[str] = []
@@ -50,13 +50,13 @@ class Rows:
         return id_ in self._lookup()
 
     def _lookup(self) -> dict[str, int]:
-        """Return id → live row; built on first use, since a process that only searches never needs it."""
+        """Return id → live row; built on first use, since a process that only searches does not need it."""
         if self._row_of is None:
             self._row_of = {id_: row for row, id_ in enumerate(self.ids) if row not in self._dead}
         return self._row_of
 
     def check_new(self, ids: Sequence[str]) -> None:
-        """Raise BadIdError or DuplicateIdError unless every id may be added."""
+        """Raise BadIdError or DuplicateIdError unless every id can be added."""
         lookup = self._lookup()
         seen: set[str] = set()
         repeated = []
@@ -70,11 +70,15 @@ class Rows:
             )
 
     def append(self, ids: Sequence[str], metadata: Sequence[Metadata] | None = None) -> int:
-        """Add ids (all or nothing) and return the first one's row."""
+        """Add ids, all or nothing, and return the row of the first.
+
+        Raises BadIdError, DuplicateIdError, and ValueError where `metadata` and `ids` differ in number.
+        """
         self.check_new(ids)
         if metadata is not None and len(metadata) != len(ids):
             raise ValueError(f"{len(ids)} ids but {len(metadata)} metadata")
-        columns = [_terms(values) for values in metadata or ()]  # may fail, and then nothing has changed
+        # This may fail, so it comes before the first change.
+        columns = [_terms(values) for values in metadata or ()]
         first = len(self.ids)
         self._lookup().update(zip(ids, range(first, first + len(ids)), strict=True))
         self.ids.extend(ids)
@@ -83,7 +87,7 @@ class Rows:
         return first
 
     def _add_columns(self, columns: Iterable[Sequence[tuple[str, str]]], first: int) -> int:
-        """Note under which fields and values each row is found; return the row after the last one."""
+        """Record the fields and values by which each row can be filtered; return the row after the last one."""
         row = first - 1
         for row, terms in enumerate(columns, start=first):
             for name, text in terms:
@@ -91,9 +95,9 @@ class Rows:
         return row + 1
 
     def restore(self, ids: list[str], dead: RowArray, metadata: Iterable[Metadata] | None = None) -> None:
-        """Fill an empty object from storage: trusted ids in row order, the dead rows, metadata by row.
+        """Fill an empty object from storage: trusted ids in row order, the `dead` rows (int64 [n]), metadata by row.
 
-        `metadata` is read at the first filter, so a generator over the disk costs nothing until then.
+        `metadata` is read at the first filter, so a generator that reads a file costs nothing until then.
         """
         self.ids = ids
         self._row_of, self._dead = None, set(dead.tolist())
@@ -101,17 +105,19 @@ class Rows:
         self._masks.clear()
 
     def _read_metadata(self) -> None:
-        """Take in what `restore` left for later; raise IndexesError unless it is there for every row."""
+        """Read the metadata that `restore` left for later. Raises IndexesError where a row has none."""
         if self._unread is None:
             return
-        # Where an earlier attempt failed midway, what is left is too short, so a filter never answers by half.
-        found = self._add_columns(map(_terms, self._unread), 0)
-        if found != self._restored:
-            raise IndexesError(f"metadata of {found} rows for {self._restored} documents: rebuild the index")
+        # If an earlier attempt failed midway, too few rows remain to be read, so no filter uses half the metadata.
+        rows_read = self._add_columns(map(_terms, self._unread), 0)
+        if rows_read != self._restored:
+            raise IndexesError(
+                f"metadata of {rows_read} rows for {self._restored} documents: rebuild the index"
+            )
         self._unread = None
 
     def locate(self, ids: Sequence[str]) -> RowArray:
-        """Return the live rows of ids; raise UnknownIdError naming those that have none."""
+        """Return the live rows (int64 [n]) of n ids. Raises UnknownIdError naming the ids that have none."""
         lookup = self._lookup()
         missing = [id_ for id_ in ids if id_ not in lookup]
         if missing:
@@ -119,7 +125,10 @@ class Rows:
         return np.fromiter((lookup[id_] for id_ in ids), dtype=np.int64, count=len(ids))
 
     def remove(self, ids: Sequence[str]) -> RowArray:
-        """Mark ids dead (all or nothing) and return their rows; a repeated id counts once."""
+        """Mark the rows of ids as dead, all or nothing, and return them (int64 [n], ascending), each once.
+
+        Raises UnknownIdError.
+        """
         rows = np.unique(self.locate(ids))
         self._dead.update(rows.tolist())
         lookup = self._lookup()
@@ -130,11 +139,14 @@ class Rows:
 
     @property
     def dead(self) -> RowArray:
-        """Rows of removed documents, ascending."""
+        """Rows of removed documents (int64 [n]), ascending."""
         return np.array(sorted(self._dead), dtype=np.int64)
 
     def mask(self, where: Filter | None = None) -> Mask | None:
-        """Return which rows may be answered (read-only), or None when all may. Threads may call it at once."""
+        """Return which rows may be answered (bool [rows], read-only), or None if all may.
+
+        Several threads may call it at once. Raises IndexesError where the stored metadata is incomplete.
+        """
         if where is None and not self._dead:
             return None
         with self._lock:
@@ -159,7 +171,7 @@ class Rows:
         return allowed
 
     def hits(self, rows: RowArray, scores: ScoreArray) -> list[Hits]:
-        """Turn [n, k] rows and scores, filled with −1, into one Hits a query."""
+        """Return one Hits per query, from rows and scores [n, k] that are padded with row −1."""
         counts = (rows >= 0).sum(axis=1).tolist()
         ids = self.ids
         return [
@@ -169,5 +181,5 @@ class Rows:
 
 
 def _terms(metadata: Metadata) -> list[tuple[str, str]]:
-    """Return the fields and values under which a document is found."""
+    """Return the fields and values by which a document can be filtered."""
     return [(name, text) for name, value in metadata.items() for text in filter_values(value)]

@@ -1,4 +1,4 @@
-"""The text side of a collection as its writer uses it: postings in the directory, or an index on Elasticsearch."""
+"""A collection's text backend as its writer uses it: postings in the directory, or an index on Elasticsearch."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from indexes.text.postings import NAME
 
 
 class TextBackend(Protocol):
-    """What the writer needs. `elastic` is what the manifest says of the server, empty without one."""
+    """What the writer needs of a text backend."""
 
     @property
     def elastic(self) -> Mapping[str, Any]:
-        """Where the side is, if on a server."""
+        """Settings of the server, as the manifest stores them; empty if there is none."""
         ...
 
     def add(
@@ -34,27 +34,27 @@ class TextBackend(Protocol):
         metadata: Sequence[Metadata] | None = None,
         vectors: Matrix | None = None,
     ) -> None:
-        """Add a batch, all or nothing."""
+        """Add a batch, all or nothing; `vectors` is float32 [n, dim]. Raises DuplicateIdError, BadIdError."""
         ...
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove a batch, all or nothing."""
+        """Remove a batch, all or nothing. Raises UnknownIdError."""
         ...
 
     def write(self, name: str) -> dict[str, FileRecord]:
-        """Make durable what was added; return the side's files in the coming generation."""
+        """Make additions durable; return the backend's files in the coming generation."""
         ...
 
     def settle(self) -> None:
-        """Follow the commit."""
+        """Finish what has to wait until the manifest is committed."""
         ...
 
     def renumbered(self, rows: Rows) -> Self:
-        """Return an empty side for rows that are numbered anew; this one is of no more use."""
+        """Return an empty backend for rows that are numbered again; this one must not be used any more."""
         ...
 
     def close(self) -> None:
-        """Give up what was not committed."""
+        """Discard uncommitted changes."""
         ...
 
 
@@ -68,7 +68,7 @@ class EmbeddedText:
 
     @classmethod
     def resume(cls, directory: Path, manifest: Manifest, rows: Rows) -> Self:
-        """Go on from a commit."""
+        """Return the backend that continues from a commit. Raises DamagedError."""
         scratch, language = directory / storage.SCRATCH, manifest.language
         if manifest.format == 1:
             texts = DocumentStore(directory, manifest.segments).texts()
@@ -83,15 +83,18 @@ class EmbeddedText:
         metadata: Sequence[Metadata] | None = None,
         vectors: Matrix | None = None,
     ) -> None:
-        """Add a batch; metadata and vectors lie with the documents."""
+        """Add a batch, all or nothing; metadata and vectors ([n, dim]) are stored with the documents, not here.
+
+        Raises DuplicateIdError, BadIdError.
+        """
         self._index.add(ids, texts)
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove a batch. Raises UnknownIdError."""
+        """Remove a batch, all or nothing. Raises UnknownIdError."""
         self._index.remove(ids)
 
     def write(self, name: str) -> dict[str, FileRecord]:
-        """Link the postings into `text/name`; a file's name is its checksum, so none is read again."""
+        """Link the postings into `text/name`; a file's name is its checksum, so no file is read again."""
         self._index.commit()
         faults.point("text.committed")
         target = self._directory / storage.TEXT / name
@@ -106,10 +109,10 @@ class EmbeddedText:
         return records
 
     def settle(self) -> None:
-        """Nothing is left to do after a commit."""
+        """Do nothing: a commit leaves no work behind."""
 
     def renumbered(self, rows: Rows) -> Self:
-        """Start anew in an empty scratch folder."""
+        """Return an empty backend in an emptied scratch folder."""
         self.close()
         scratch = self._directory / storage.SCRATCH
         ownership.sweep(self._directory, (), [storage.SCRATCH])
@@ -117,12 +120,15 @@ class EmbeddedText:
         return type(self)(self._directory, self._language, index)
 
     def close(self) -> None:
-        """Give up what was not committed."""
+        """Discard uncommitted changes."""
         self._index.close()
 
 
 def resume(directory: Path, manifest: Manifest, rows: Rows) -> TextBackend:
-    """Go on from a commit, on the side that its manifest names."""
+    """Return the backend that the manifest names, continuing from its commit.
+
+    Raises DamagedError, and BackendUnavailableError where a server does not answer.
+    """
     if not manifest.elastic:
         return EmbeddedText.resume(directory, manifest, rows)
     from indexes.elastic.stored import ServerText

@@ -1,4 +1,4 @@
-"""Writing a collection: batches in memory and scratch, then one atomic commit a generation."""
+"""Writes a collection: batches in memory and in the scratch folder, then one atomic commit per generation."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from indexes.store.records import BuildRecord, Manifest, Segment
 from indexes.text.analysis import Analysis
 from indexes.vectors.kinds import AUTO_EXACT
 
-MERGED_ROWS = 1 << 16  # segments beyond this are left alone
-BATCH = 1024  # documents read at once when all texts are indexed again
+MERGED_ROWS = 1 << 16  # larger segments are not merged
+BATCH = 1024  # documents read at a time when all texts are indexed again
 COMMITTED = tuple(f for f in storage.FOLDERS if f != storage.SCRATCH)
 
 
 class Writer:
-    """The one writer of a collection. Nothing is visible, or kept after a crash, before `commit`."""
+    """The only writer of a collection. Nothing is visible to readers, or survives a crash, before `commit`."""
 
     def __init__(self, directory: Path, manifest: Manifest, building: bool = False) -> None:
         self.directory, self.manifest, self._building = directory, manifest, building
@@ -55,11 +55,13 @@ class Writer:
         """Start a collection in a directory that is absent, empty, or left by a creation that was killed.
 
         The files of `encoder_folder` are copied in, so that the index can move to another machine. `keep` is how
-        many older generations stay there beside the last one.
+        many older generations are kept beside the last one. Raises IndexesError where the language or the kind of
+        vectors is unknown or the directory is not vacant, LockedError where another process is writing to it.
         """
         if keep:
             generations.refuse_server(manifest, "older generations cannot be kept")
-        Analysis(manifest.language)  # raises for an unknown one before anything is written
+        # An unknown language must raise before anything is written.
+        Analysis(manifest.language)
         kinds = KINDS if manifest.elastic else IN_DIRECTORY
         if manifest.vectors not in ("none", *kinds):
             raise IndexesError(f"unknown kind of vectors {manifest.vectors!r}: choose {', '.join(kinds)}")
@@ -82,10 +84,11 @@ class Writer:
     @classmethod
     @contextlib.contextmanager
     def open(cls, directory: Path, keep: int | None = None, *, resume: bool = False) -> Iterator[Self]:
-        """Open the last committed generation for writing on. Raises LockedError, DamagedError.
+        """Open the last committed generation for changes.
 
-        `keep` is how many older generations stay there beside the last one, from now on; None: as before. Only with
-        `resume` may documents be added to, or removed from, an index whose build was interrupted.
+        `keep` is how many older generations are kept beside the last one from now on; None leaves it as it is. Only with
+        `resume` may documents be added to, or removed from, an index whose build was interrupted. Raises
+        IndexesError where there is no index, LockedError where another process is writing to it, DamagedError.
         """
         manifest = manifests.load(directory)
         if keep:
@@ -105,19 +108,23 @@ class Writer:
         try:
             yield writer
         finally:
-            with contextlib.suppress(IndexesError):  # the commit stands; only its scratch copy is given up
+            # The commit stands; only its copy in the scratch folder is discarded.
+            with contextlib.suppress(IndexesError):
                 writer._text.close()
             with contextlib.suppress(OSError, IndexesError):
                 ownership.sweep(directory, (), [storage.SCRATCH])
 
     def add(self, documents: Sequence[Document], vectors: Matrix | None) -> None:
-        """Add a batch, all or nothing; `vectors` [n, dim] exactly when the collection has an encoder."""
+        """Add a batch, all or nothing; `vectors` (float32 [n, dim]) exactly if the collection has an encoder.
+
+        Raises BadDocumentError, BadVectorError, BadIdError, DuplicateIdError.
+        """
         self._check_complete()
         documents = [storable(d) for d in documents]
         ids = [d.id for d in documents]
         encoder = self.manifest.encoder
         if (vectors is None) != (encoder is None):
-            raise BadVectorError("vectors are given exactly when the collection has an encoder")
+            raise BadVectorError("pass vectors if the collection has an encoder, and none if it has not")
         if vectors is not None and encoder is not None:
             vectors = check_vectors(vectors, encoder.dim, ids)
             vectors = normalised(vectors)
@@ -131,7 +138,7 @@ class Writer:
         self._text.add(ids, texts, [d.metadata for d in documents], vectors)
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove a batch, all or nothing. Raises UnknownIdError."""
+        """Remove the documents with these ids, all or nothing. Raises UnknownIdError."""
         self._check_complete()
         self._text.remove(ids)
         self._removed = True
@@ -144,12 +151,12 @@ class Writer:
             )
 
     def quarantine(self, line: bytes) -> None:
-        """Keep a record that could not be used, as one JSON line, with the next commit."""
+        """Store an unusable record, given as one line of JSON, with the next commit."""
         self._quarantine.append(line)
 
     @property
     def quarantined(self) -> int:
-        """Number of unusable records that the next commit will keep."""
+        """Number of unusable records that the next commit will store."""
         return len(self._quarantine)
 
     @property
@@ -158,14 +165,17 @@ class Writer:
         return len(self._documents)
 
     def commit(self, build: BuildRecord | None = None, search: Mapping[str, Any] | None = None) -> Manifest:
-        """Make everything since the last commit durable, in one step; return the new manifest."""
+        """Make all changes since the last commit durable in one step; return the new manifest.
+
+        `build` and `search` replace the manifest's records of the same names. Raises IndexesError.
+        """
         old = self.manifest
         name = f"{old.generation + 1:06d}"
         completes = build is not None and build.complete > old.build.complete
-        kept, merged = ((), old.segments) if completes else _split(old.segments, self.pending)
+        untouched, merged = ((), old.segments) if completes else _split(old.segments, self.pending)
         if self._documents or (completes and len(merged) > 1):
             rows = self.pending + sum(s.rows for s in merged)
-            segments = (*kept, Segment(name, rows))
+            segments = (*untouched, Segment(name, rows))
         else:
             segments, merged = old.segments, ()
         manifest = dataclasses.replace(
@@ -181,10 +191,10 @@ class Writer:
         return self._replace_manifest(manifest, self._write_files(name, manifest, merged))
 
     def compact(self) -> Manifest:
-        """Commit a generation of one segment, without the removed documents, as if they had never been there.
+        """Commit a generation of one segment without the removed documents, as if they had never been added.
 
-        If there were any, rows are numbered anew, which BM25 and the approximate structures carry inside: both are
-        built again. Raises IndexesError while changes wait for their commit.
+        If there are any, the remaining rows are numbered again; BM25 and the approximate structures, which hold row
+        numbers, are then rebuilt. Returns the manifest. Raises IndexesError while there are uncommitted changes.
         """
         if self._documents or self._quarantine or self._removed:
             raise IndexesError("there are uncommitted changes: commit them before compacting")
@@ -192,22 +202,22 @@ class Writer:
         current = old.format == records.FORMAT
         if live is None and len(old.segments) < 2 and current:
             return old
-        left = len(self.rows)
-        segments = (Segment(name, left),) if left else ()
+        documents = len(self.rows)
+        segments = (Segment(name, documents),) if documents else ()
         manifest = dataclasses.replace(old, generation=old.generation + 1, segments=segments)
         files = dict(old.files)
         _replace(files, storage.SEGMENTS, {})
         faults.point("compact.begun")
-        if left:
-            marked = np.ones(left, dtype=bool) if live is None else live
-            files |= copy_segment(self.directory, name, old.segments, self.rows.ids, marked)
+        if documents:
+            mask = np.ones(documents, dtype=bool) if live is None else live
+            files |= copy_segment(self.directory, name, old.segments, self.rows.ids, mask)
         faults.point("compact.copied")
         if live is not None or not current:
             self._renumber(name, manifest, files)
         return self._replace_manifest(manifest, files)
 
     def _renumber(self, name: str, manifest: Manifest, files: dict[str, FileRecord]) -> None:
-        """Build again what knows documents by their rows."""
+        """Rebuild everything that refers to documents by row, and replace its entries in `files`."""
         for folder in (storage.TEXT, storage.DELETED, storage.GRAPH):
             _replace(files, folder, {})
         self._restart_text(DocumentStore(self.directory, manifest.segments))
@@ -217,7 +227,7 @@ class Writer:
             files |= self._write_graph(name, dataclasses.replace(manifest, files=files))
 
     def _restart_text(self, documents: DocumentStore) -> None:
-        """Index the texts of all of `documents` from nothing, and number the rows by it from now on."""
+        """Index the texts of all `documents` from scratch; from now on rows are numbered in their order."""
         self.rows = Rows()
         self._text = self._text.renumbered(self.rows)
         encoder = self.manifest.encoder
@@ -228,7 +238,7 @@ class Writer:
             self._add_text(batch, blocks[0][start : start + BATCH] if blocks else None)
 
     def _replace_manifest(self, manifest: Manifest, files: Mapping[str, FileRecord]) -> Manifest:
-        """Commit a manifest whose files are written, and sweep those that it leaves out."""
+        """Commit a manifest whose files are written, and delete the files that it does not list."""
         manifest = dataclasses.replace(
             manifest, files=files, elastic=self._text.elastic, format=records.FORMAT
         )
@@ -260,17 +270,17 @@ class Writer:
         if self._quarantine:
             lines = (line + b"\n" for line in self._quarantine)
             files |= self._write(storage.QUARANTINE, f"{name}.jsonl", lines)
-        grown = self._documents or manifest.build.complete > self.manifest.build.complete
-        if grown and self._has_graph(manifest):
-            started = dataclasses.replace(manifest, files=self.manifest.files)
-            _replace(files, storage.GRAPH, self._write_graph(name, started))
+        graph_is_old = self._documents or manifest.build.complete > self.manifest.build.complete
+        if graph_is_old and self._has_graph(manifest):
+            base = dataclasses.replace(manifest, files=self.manifest.files)
+            _replace(files, storage.GRAPH, self._write_graph(name, base))
         return files
 
     def _has_graph(self, manifest: Manifest) -> bool:
-        """Say whether the generation needs an approximate structure; an unfinished build does not yet."""
+        """Return whether the generation needs an approximate structure; an unfinished build does not yet."""
         exact = manifest.vectors == AUTO and manifest.rows < AUTO_EXACT
-        wanted = may_have_structure(manifest.vectors) and not exact
-        return manifest.build.complete and wanted and manifest.encoder is not None
+        approximate = may_have_structure(manifest.vectors) and not exact
+        return manifest.build.complete and approximate and manifest.encoder is not None
 
     def _write(self, folder: str, name: str, parts: Iterable[bytes | memoryview]) -> dict[str, FileRecord]:
         path = self.directory / folder / name
@@ -280,7 +290,7 @@ class Writer:
         return {f"{folder}/{name}": record}
 
     def _write_graph(self, name: str, manifest: Manifest) -> dict[str, FileRecord]:
-        """Store the approximate index over all vectors, going on from the graph that `manifest` lists, if any."""
+        """Store the approximate index over all vectors, extending the graph that `manifest` lists, if any."""
         assert manifest.encoder is not None
         dim = manifest.encoder.dim
         blocks = DocumentStore(self.directory, manifest.segments).vectors(dim)
@@ -293,9 +303,9 @@ class Writer:
 
 
 def _split(segments: Sequence[Segment], pending: int) -> tuple[Sequence[Segment], Sequence[Segment]]:
-    """Split off the last segments that a commit of `pending` rows takes in.
+    """Return the segments that a commit of `pending` rows leaves alone, and the last ones, which it merges.
 
-    It takes in those no larger than itself, as a binary counter carries: thousands of small additions make few
+    It merges segments no larger than itself, as a binary counter carries: thousands of small additions make few
     segments, and each document is rewritten at most a logarithmic number of times.
     """
     first, total = len(segments), pending

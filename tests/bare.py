@@ -36,9 +36,12 @@ ADDRESS = "http://127.0.0.1:9"
 RUNS = {
     "doctor": ("", ""),
     "index build": ("news.jsonl --out news.index", ""),
-    "index add": ("news.index news.jsonl --replace", ""),
+    "index add": ("news.index news.jsonl --replace --keep 1", ""),
+    "index checkout": ("news.index 1", ""),
     "index delete": ("news.index a1", ""),
     "index compact": ("news.index", ""),
+    "index backup": ("news.index news.tar", ""),
+    "index restore": ("news.tar again.index", ""),
     "index info": ("news.index", ""),
     "index verify": ("news.index", ""),
     "search": ("news.index --text rain", ""),

@@ -151,7 +151,7 @@ def test_find_with_judgements_on_a_file_and_on_a_terminal(index: Path, tmp_path:
         (["search", "{index}", "--queries", "{news}", "--out", "/nowhere/run"], 1, "/nowhere/run"),
         (["index", "build", "{none}", "--out", "{out}"], 1, "no such file"),
         (["index", "build", "{news}", "--out", "{index}"], 1, "already holds an index"),
-        (["index", "build", "{news}", "--out", "{here}"], 1, "is not empty"),
+        (["index", "build", "{news}", "--out", "{here}"], 1, "lies inside"),
         (["index", "build", "{news}", "--out", "{out}", "--language", "klingon"], 1, "klingon"),
         (["index", "build", "{news}", "--out", "{out}", "--encoder", "no-such-model"], 1, "no-such-model"),
         (["index", "delete", "{index}"], 2, "name the ids"),

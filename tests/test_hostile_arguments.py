@@ -139,6 +139,7 @@ MODELS = ("train", "backbone", "encoder", "model", "ner", "sts", "similarity", "
 CREATED = {
     ("find ledger", "missing"),
     ("index build out", "folder"),
+    ("index build out", "missing"),
     ("similarity train ner", "strange name"),
 }
 CASES = [
@@ -178,7 +179,7 @@ def test_a_path_that_is_no_utf8_is_an_ordinary_path(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ("evaluate {place}/qrels {place}/run -m P." + "9" * 5000, "a rank is a positive integer"),
+        ("evaluate {place}/qrels {place}/run -m P." + "9" * 5000, "a rank must be a positive integer"),
         ("index rebuild {place}/index", "has nothing on Elasticsearch"),
         ("index build {good} --out {new} --backend elastic --url http://[", "cannot use the address"),
         ("index build {good} --out {new} --backend elastic --url http://a:b", "cannot use the address"),

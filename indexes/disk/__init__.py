@@ -1,1 +1,1 @@
-"""Files: read as data from elsewhere, written so that they survive a crash."""
+"""Files: read as untrusted data, written so that they survive a crash."""

@@ -1,4 +1,4 @@
-"""Where a test may kill the process: LINKER_FAULT=NAME is SIGKILL at that point, NAME:3 at the third passing."""
+"""Points where tests kill the process: LINKER_FAULT=NAME kills it there, NAME:3 when it gets there the third time."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ _passings = itertools.count(1)
 
 
 def point(name: str) -> None:
-    """Die here, without any clean-up, when the environment asks for it; else do nothing."""
+    """Kill the process, without any clean-up, if the environment asks for it; otherwise do nothing."""
     if name == _NAME and next(_passings) == int(_PASSING or 1):
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Opening files of a directory that may come from elsewhere: regular files inside it, reached through no link."""
+"""Opens files of an untrusted directory: only regular files inside it, reached without following a link."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ REMEDY = "restore it from a backup, or rebuild the index"
 def open_inside(directory: Path, name: str) -> Iterator[BinaryIO]:
     """Open the file `name` (relative, "/" between its parts) of `directory` for reading.
 
-    Raises OSError, and DamagedError where anything below `directory` is a link, or the file is a device, a pipe or
-    a folder: nothing is read from it, and opening does not wait.
+    Raises OSError, and DamagedError where anything on the way below `directory` is a link, or the file is a device,
+    a pipe or a folder: nothing is read from it, and opening does not block.
     """
     *folders, last = PurePosixPath(name).parts
     at = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -47,13 +47,14 @@ def open_inside(directory: Path, name: str) -> Iterator[BinaryIO]:
 
 
 def _not_a_file(path: Path) -> DamagedError:
-    return DamagedError(
-        f"{path} is not a regular file of its own (a link, a device, a pipe or a folder): {REMEDY}"
-    )
+    return DamagedError(f"{path} is not a regular file but a link, a device, a pipe or a folder: {REMEDY}")
 
 
 def map_file(path: Path) -> mmap.mmap:
-    """Map a file that holds at least a byte; opened as `open_inside` does."""
+    """Return a read-only mapping of a file, opened as by `open_inside`.
+
+    Raises OSError, and DamagedError where the file is empty or not a regular one.
+    """
     with open_inside(path.parent, path.name) as file:
         if not os.fstat(file.fileno()).st_size:
             raise DamagedError(f"{path} is empty: {REMEDY}")
@@ -61,19 +62,19 @@ def map_file(path: Path) -> mmap.mmap:
 
 
 def mapping_of(array: Any) -> mmap.mmap | None:
-    """Return the mapped file in which an array lies, if it lies in one."""
+    """Return the mapped file that holds an array's data, if there is one."""
     while isinstance(array, np.ndarray | memoryview):
         array = array.base if isinstance(array, np.ndarray) else array.obj
     return array if isinstance(array, mmap.mmap) else None
 
 
 def give_back(mapped: mmap.mmap) -> None:
-    """Let the kernel take back the pages of a mapped file; what is read again is mapped again."""
+    """Let the kernel reclaim the pages of a mapped file; pages that are read again are loaded again."""
     if hasattr(mapped, "madvise"):
         mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def check_length(mapped: mmap.mmap | None, what: object) -> None:
-    """Raise DamagedError if a mapped file is shorter now than it was: touching what is gone ends the process."""
+    """Raise DamagedError if a mapped file has become shorter: reading past its end would kill the process."""
     if mapped is not None and mapped.size() < len(mapped):
         raise DamagedError(f"{what} was cut off after it was opened: {REMEDY}, and open it again")

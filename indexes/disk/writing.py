@@ -1,4 +1,4 @@
-"""Files that survive a crash and a power loss: written whole, flushed, with a checksum of what was meant."""
+"""Writes files that survive a crash and a power loss: flushed, complete, with a checksum of the intended content."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from indexes.disk import faults
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """Size and checksum (xxh3, 128 bits, hexadecimal) of one file."""
+    """Size in bytes and checksum (128-bit xxh3, hexadecimal) of one file."""
 
     bytes: int
     xxh3: str
 
 
 def sync(path: Path) -> None:
-    """Flush a file's or a folder's content to the disk."""
+    """Flush the content of a file or a folder to the disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -34,22 +34,23 @@ def sync(path: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder unless it is there, with those that contain it; afterwards the way to it is on the disk."""
+    """Make a folder and its parents, unless they exist, and flush the entries that lead to it. Raises OSError."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for path in (folder.resolve(), *missing):
-        with contextlib.suppress(PermissionError):  # one may enter a folder that one may not open
+        # A folder can be entered without the permission to open it.
+        with contextlib.suppress(PermissionError):
             sync(path.parent)
 
 
 class DurableFile:
-    """A new file that is on the disk, whole, when its `with` block has ended; `record` tells what was written.
+    """A new file that is completely on the disk once its `with` block has ended; `record` describes its content.
 
-    Size and checksum are of what was handed to `write`, so that a later check finds whatever became of it.
+    Size and checksum are those of the bytes passed to `write`, so that a later check finds any difference on the disk.
     """
 
     def __init__(self, path: Path) -> None:
-        """Create the file, which must not be there. Raises OSError."""
+        """Create the file, which must not exist. Raises OSError."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         self._file = os.fdopen(os.open(path, flags, 0o666), "wb", buffering=1 << 20)
         self._digest, self._size = xxhash.xxh3_128(), 0
@@ -77,7 +78,7 @@ class DurableFile:
 
 
 def write_durably(path: Path, parts: Iterable[bytes | memoryview]) -> FileRecord:
-    """Write a new file, flush it to the disk and return its size and checksum."""
+    """Write a new file, flush it to the disk and return its size and checksum. Raises OSError."""
     with DurableFile(path) as file:
         for part in parts:
             file.write(part)
@@ -85,7 +86,7 @@ def write_durably(path: Path, parts: Iterable[bytes | memoryview]) -> FileRecord
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Put a file in place, or in that of an older one, atomically and durably."""
+    """Create a file, or replace an older one, atomically and durably. Raises OSError."""
     temporary = path.with_name(f"{path.name}.tmp")
     temporary.unlink(missing_ok=True)
     write_durably(temporary, [data])
@@ -96,7 +97,7 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """Hard-link a file; copy it where the file system has no hard links."""
+    """Hard-link a file, or copy it where the file system has no hard links. Raises OSError."""
     try:
         target.hardlink_to(source)
     except OSError as e:

@@ -1,1 +1,1 @@
-"""The same search on Elasticsearch: client, mapping, bulk requests, and a circuit breaker."""
+"""Text and vector retrieval on Elasticsearch: client, mapping, bulk requests, and a circuit breaker."""

@@ -1,4 +1,4 @@
-"""A circuit breaker before a side that may be down: after failures it is left alone until it answers a ping again."""
+"""A circuit breaker for a retriever whose server may be down: after failures it is only pinged until it answers."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from indexes.interface import BackendUnavailableError, Filter, IndexesError, Row
 
 
 class PingedSearch(RowSearch, Protocol):
-    """A side that can be asked cheaply whether it would answer a search."""
+    """A retriever that can check cheaply whether it would answer a search."""
 
     def ping(self) -> None:
-        """Return if it would; raise IndexesError if not."""
+        """Return if a search would be answered. Raises IndexesError if not."""
 
 
 @dataclass(frozen=True, slots=True)
 class BreakerSettings:
-    """`failures` in a row open the circuit; while it is open the side is pinged `pause` seconds apart."""
+    """`failures` in a row open the circuit; while it is open, pings are `pause` seconds apart."""
 
     failures: int = 2
     pause: float = 1.5
 
 
 class Breaker:
-    """A side that is asked through a breaker. Searches may run in several threads at once.
+    """RowSearch that protects the retriever `side` with a circuit breaker. Several threads may search at once.
 
-    While the circuit is open every search fails at once, and a thread in the background pings the side. After a
-    ping that is answered one search goes through as a trial, the others still fail: its success closes the circuit,
-    its failure goes back to pings. Only `BackendUnavailableError` counts as a failure. The thread ends with the
-    first answer, when the circuit is closed, and when nothing refers to the breaker any more.
+    While the circuit is open, every search fails immediately and a background thread pings the retriever. After the
+    first answered ping, one search goes through as a trial while the others still fail: success closes the circuit,
+    failure resumes the pings. Only `BackendUnavailableError` counts as a failure. The thread ends with the first
+    answer, when the circuit is closed, or when nothing refers to the breaker any more.
     """
 
     def __init__(self, side: PingedSearch, settings: BreakerSettings | None = None) -> None:
@@ -46,11 +46,14 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """Say whether searches are being refused (a trial may be due)."""
+        """Whether searches are being refused (a trial may be due)."""
         return self._failures >= self._settings.failures
 
     def search_rows(self, queries: Any, k: int, where: Filter | None = None) -> tuple[RowArray, ScoreArray]:
-        """Ask the side. Raises BackendUnavailableError at once while the circuit is open."""
+        """Return the retriever's rows (int64) and scores (float32), both [n, k].
+
+        Raises BackendUnavailableError where the server does not answer, and at once while the circuit is open.
+        """
         trial = self._enter()
         try:
             answer = self.side.search_rows(queries, k, where)
@@ -58,7 +61,7 @@ class Breaker:
             self._failed(str(error), trial)
             raise
         except BaseException:
-            if trial:  # a mistake of the caller's, for example: it says nothing about the side
+            if trial:  # an error of the caller, for example: it says nothing about the server
                 self._trial = "due"
             raise
         with self._lock:
@@ -66,14 +69,14 @@ class Breaker:
         return answer
 
     def _enter(self) -> bool:
-        """Say whether this search is the trial, which the others wait for."""
+        """Return whether this search is the trial. Raises BackendUnavailableError where it must not be sent."""
         with self._lock:
             if not self.is_open:
                 return False
             if self._trial == "due":
                 self._trial = "running"
                 return True
-            self._keep_pinging()  # the thread is gone after a fork
+            self._keep_pinging()  # a fork loses the thread
             raise BackendUnavailableError(f"{self._reason} (not asked again until it answers a ping)")
 
     def _failed(self, reason: str, trial: bool) -> None:
@@ -94,7 +97,7 @@ class Breaker:
         self._pinger.start()
 
     def _settled(self) -> bool:
-        """Ping the side if the circuit is open; say whether there is nothing more to ping for."""
+        """Ping the retriever if the circuit is open; return whether the pings can stop."""
         if not self.is_open:
             return True
         try:
@@ -103,15 +106,15 @@ class Breaker:
             return False
         with self._lock:
             self._trial = "due" if self.is_open else ""
-            self._pinger = None  # a trial that fails at once starts another
+            self._pinger = None  # so that a trial that fails at once can start another
         return True
 
 
-def _ping(breaker: weakref.ref[Breaker], pause: float) -> None:
-    """Ping until the side answers; between pings nothing keeps the breaker alive."""
+def _ping(reference: weakref.ref[Breaker], pause: float) -> None:
+    """Ping until the retriever answers; between pings, hold no reference that keeps the breaker alive."""
     while True:
         time.sleep(pause)
-        found = breaker()
-        if found is None or found._settled():
+        breaker = reference()
+        if breaker is None or breaker._settled():
             return
-        del found
+        del breaker

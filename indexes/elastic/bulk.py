@@ -1,4 +1,4 @@
-"""Bulk writes in parallel: bounded in flight, and only what failed is sent again."""
+"""Parallel bulk writes with a bound on requests in flight; only failed operations are sent again."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ RETRIED = (429, 502, 503, 504)
 
 
 class Operation(NamedTuple):
-    """One line that says what to do with which document, and the document where there is one."""
+    """One bulk operation: the action line and, where it has one, the document."""
 
     action: bytes
     source: bytes | None = None
 
     @property
     def lines(self) -> tuple[bytes, ...]:
-        """The lines of the request."""
+        """The lines of the request body."""
         return (self.action,) if self.source is None else (self.action, self.source)
 
 
 class Outcome(NamedTuple):
-    """What became of one operation: HTTP status, and the reason of a failure."""
+    """The result of one operation: its HTTP status, and the reason of a failure."""
 
     status: int
     reason: str = ""
@@ -41,7 +41,7 @@ Send = Callable[[Sequence[bytes]], Sequence[Outcome]]
 
 @dataclass(frozen=True, slots=True)
 class BulkSettings:
-    """`workers` requests at once; an operation that is refused as busy is sent again for `patience` seconds."""
+    """`workers` requests run at once; an operation that a busy server refuses is retried for `patience` seconds."""
 
     workers: int = 3
     patience: float = 120.0
@@ -50,32 +50,31 @@ class BulkSettings:
 
 
 class Bulk:
-    """Collects operations into requests. They must be idempotent: one whose answer was lost is sent again."""
+    """Collects operations into requests. Operations must be idempotent: one whose answer was lost is sent again."""
 
     def __init__(self, send: Send, settings: BulkSettings | None = None) -> None:
-        """`send` posts lines and returns each operation's outcome; BackendUnavailableError means try again."""
+        """`send` posts lines and returns one Outcome per operation, or raises BackendUnavailableError to be retried."""
         self._send, self._settings = send, settings or BulkSettings()
         self._waiting: list[Operation] = []
         self._bytes = 0
         self._pool: ThreadPoolExecutor | None = None
-        self._room = threading.Semaphore(
-            2 * self._settings.workers
-        )  # back-pressure: `put` waits when it is full
+        # Back-pressure: `put` waits when all slots are taken.
+        self._room = threading.Semaphore(2 * self._settings.workers)
         self._sent: list[Future[None]] = []
         self._closed = threading.Event()
         self.retried = 0  # operations that were sent again
 
     def put(self, operation: Operation) -> None:
-        """Queue an operation; wait while too many are under way. Raises what an earlier request failed with."""
+        """Queue an operation; wait while too many requests are in flight. Raises the error of an earlier request."""
         self._waiting.append(operation)
         self._bytes += sum(map(len, operation.lines))
         if self._bytes >= CHUNK_BYTES or len(self._waiting) >= CHUNK_OPERATIONS:
             self._submit()
 
     def flush(self) -> None:
-        """Send what is queued and wait until everything was acknowledged.
+        """Send the queue and wait until every operation is acknowledged.
 
-        Raises BackendUnavailableError when patience ends, IndexesError for what the server will never take.
+        Raises BackendUnavailableError where `patience` runs out, IndexesError where the server rejects a document.
         """
         if self._waiting:
             self._submit()
@@ -84,7 +83,7 @@ class Bulk:
             future.result()
 
     def close(self) -> None:
-        """Give up what is queued and stop the threads."""
+        """Discard the queue and stop the threads."""
         self._waiting.clear()
         self._closed.set()
         if self._pool is not None:
@@ -97,13 +96,13 @@ class Bulk:
         self._room.acquire()
         future = self._pool.submit(self._deliver, operations)
         future.add_done_callback(lambda _: self._room.release())
-        for done in [f for f in self._sent if f.done()]:
-            self._sent.remove(done)
-            done.result()
+        for finished in [f for f in self._sent if f.done()]:
+            self._sent.remove(finished)
+            finished.result()
         self._sent.append(future)
 
     def _deliver(self, operations: Sequence[Operation]) -> None:
-        """Send until every operation was taken, waiting longer each time, with some chance in it."""
+        """Send until every operation is accepted, with exponential back-off and random jitter."""
         end = time.monotonic() + self._settings.patience
         delay = self._settings.first_delay
         while True:
@@ -112,7 +111,8 @@ class Bulk:
                 return
             if time.monotonic() + delay > end:
                 raise BackendUnavailableError(
-                    f"{len(operations)} documents were not taken within {self._settings.patience:g} s: {reason}"
+                    f"Elasticsearch did not accept {len(operations)} documents "
+                    f"within {self._settings.patience:g} s: {reason}"
                 )
             if self._closed.wait(delay * random.uniform(0.5, 1.5)):
                 return
@@ -120,16 +120,16 @@ class Bulk:
             self.retried += len(operations)
 
     def _attempt(self, operations: Sequence[Operation]) -> tuple[Sequence[Operation], str]:
-        """Send once; return what must be sent again, and why."""
+        """Send once; return the operations to send again and the last reason. Raises IndexesError for a rejection."""
         try:
             outcomes = self._send([line for operation in operations for line in operation.lines])
         except BackendUnavailableError as e:
             return operations, str(e)
-        left, reason = [], ""
+        retries, reason = [], ""
         for operation, outcome in zip(operations, outcomes, strict=True):
             if outcome.status in RETRIED:
-                left.append(operation)
+                retries.append(operation)
                 reason = outcome.reason
             elif outcome.status >= 400 and not (outcome.status == 404 and operation.source is None):
-                raise IndexesError(f"Elasticsearch refused a document ({outcome.status}): {outcome.reason}")
-        return left, reason
+                raise IndexesError(f"Elasticsearch rejected a document ({outcome.status}): {outcome.reason}")
+        return retries, reason

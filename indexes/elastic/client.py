@@ -1,4 +1,4 @@
-"""The connection to Elasticsearch: addresses, credentials from the environment, and its errors as ours."""
+"""The connection to Elasticsearch: addresses, credentials from the environment, and the translation of errors."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ BUSY = (429, 502, 503, 504)  # the server may answer later
 
 @dataclass(frozen=True, slots=True)
 class ElasticSettings:
-    """Where an index lives and how it is laid out; nothing secret. `index` is the alias that is searched.
+    """Location and layout of an index, without secrets; `index` is the alias that is searched.
 
-    `named` says that the caller gave the addresses: credentials go to those without another question.
+    `named` means that the caller gave the addresses, so that credentials may go there without confirmation. Raises
+    IndexesError where an address or a number is invalid.
     """
 
     urls: tuple[str, ...]
@@ -45,7 +46,9 @@ class ElasticSettings:
         for url in self.urls:
             elastic_trust.origin(url)
         if self.shards < 1 or self.replicas < 0:
-            raise IndexesError(f"{self.shards} shards, {self.replicas} replicas: at least 1 and 0 are needed")
+            raise IndexesError(
+                f"{self.shards} shards and {self.replicas} replicas: use at least 1 shard and 0 replicas"
+            )
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as JSON values."""
@@ -58,7 +61,7 @@ class ElasticSettings:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> ElasticSettings:
-        """Read what `to_json` wrote into a manifest, which may come from elsewhere: its addresses are not `named`."""
+        """Return the settings in a manifest; it may come from a stranger, so its addresses are not `named`."""
         return cls(tuple(values["urls"]), values["index"], values["shards"], values["replicas"], named=False)
 
 
@@ -66,8 +69,8 @@ def connect(settings: ElasticSettings, timeout: float | None = None) -> Elastics
     """Return a client whose searches end after `timeout` seconds (default: LINKER_ELASTIC_TIMEOUT, or 10).
 
     Nothing is sent yet. The time is divided among the addresses, so that a dead node leaves some for the next.
-    Redirects are not followed, and no node brings in another. Raises MissingExtraError, UntrustedHostError when
-    there are credentials that must not go there, IndexesError for credentials that cannot be read.
+    Redirects are not followed, and nodes are not discovered. Raises MissingExtraError where the client library is
+    missing, UntrustedHostError where credentials must not go to an address, IndexesError where they are invalid.
     """
     with importing("the Elasticsearch backend", "elastic"):
         from elasticsearch import Elasticsearch
@@ -84,9 +87,8 @@ def connect(settings: ElasticSettings, timeout: float | None = None) -> Elastics
         sniff_before_requests=False,
         sniff_on_node_failure=False,
         request_timeout=seconds / len(urls),
-        max_retries=max(
-            1, len(urls) - 1
-        ),  # one address: a connection that was closed while idle is opened anew
+        # With one address, one retry reopens a connection that was closed while idle.
+        max_retries=max(1, len(urls) - 1),
         retry_on_timeout=len(urls) > 1,
         **_authority(),
     )
@@ -104,27 +106,32 @@ def _timeout() -> float:
 
 
 def remember(settings: ElasticSettings) -> None:
-    """Trust addresses that the caller named, for later: the next process knows them only from a manifest."""
+    """Store the addresses that the caller named as trusted: later processes know them only from a manifest.
+
+    Raises IndexesError where the file of trusted hosts cannot be read or written.
+    """
     if settings.named and _authorization():
         elastic_trust.remember(settings.urls)
 
 
 def _authorization() -> str:
-    """Return the header that says who we are; empty without credentials."""
+    """Return the Authorization header; empty without credentials. Raises IndexesError where they are invalid."""
     key, user, password = (_secret(name) for name in ("API_KEY", "USER", "PASSWORD"))
     if key and user:
         raise IndexesError(f"both {PREFIX}API_KEY and {PREFIX}USER are set: use one of them")
     if not re.fullmatch(r"[!-~]*", key):
-        raise IndexesError(f"{PREFIX}API_KEY holds characters that no API key has: give its encoded form")
+        raise IndexesError(f"{PREFIX}API_KEY contains characters that no API key has: give its encoded form")
     if ":" in user:
-        raise IndexesError(f"{PREFIX}USER holds a colon, which no user's name may: give the name alone")
+        raise IndexesError(
+            f"{PREFIX}USER holds a colon, which user names must not contain: give the name alone"
+        )
     if key:
         return f"ApiKey {key}"
     return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}" if user else ""
 
 
 def _authority() -> dict[str, Any]:
-    """Return the client's option for the certificate authority to trust."""
+    """Return the client's option for a certificate authority. Raises IndexesError where its file does not exist."""
     authority = os.environ.get(f"{PREFIX}CA")
     if not authority:
         return {}
@@ -134,7 +141,7 @@ def _authority() -> dict[str, Any]:
 
 
 def _secret(name: str) -> str:
-    """Return what the variable, or the file that NAME_FILE names, holds."""
+    """Return the secret in the variable, or in the file that NAME_FILE names. Raises IndexesError if unreadable."""
     variable = f"{PREFIX}{name}"
     file = os.environ.get(f"{variable}_FILE")
     try:
@@ -149,7 +156,10 @@ def _secret(name: str) -> str:
 
 @contextlib.contextmanager
 def elastic_errors(settings: ElasticSettings) -> Iterator[None]:
-    """Turn the client's errors into ours; what may pass is a BackendUnavailableError."""
+    """Turn the client's errors into ours.
+
+    Raises BackendUnavailableError where the error may pass, IndexesError where a request was rejected.
+    """
     from elasticsearch import ApiError, TransportError, UnsupportedProductError
 
     where = f"Elasticsearch at {', '.join(settings.urls)}"
@@ -157,18 +167,18 @@ def elastic_errors(settings: ElasticSettings) -> Iterator[None]:
         yield
     except UnsupportedProductError:
         raise BackendUnavailableError(
-            f"what answers at {', '.join(settings.urls)} is no Elasticsearch"
+            f"the server at {', '.join(settings.urls)} is no Elasticsearch"
         ) from None
     except ApiError as e:
         raise api_error(settings, e.status_code, reason_of(e.body)) from None
     except TransportError as e:
         raise BackendUnavailableError(
-            f"{where} does not answer ({type(e).__name__}: {_short(str(e.message))}): check that it runs"
+            f"{where} does not answer ({type(e).__name__}: {_short(str(e.message))}): check that it is running"
         ) from None
 
 
 def api_error(settings: ElasticSettings, status: int, reason: str) -> IndexesError:
-    """Return what an answer of this status means: that the server cannot answer now, or that we erred."""
+    """Return the error for an HTTP status: BackendUnavailableError where the server is at fault, else IndexesError."""
     where, index = f"Elasticsearch at {', '.join(settings.urls)}", settings.index
     if status in (401, 403):
         return BackendUnavailableError(
@@ -176,15 +186,15 @@ def api_error(settings: ElasticSettings, status: int, reason: str) -> IndexesErr
         )
     if status == 404:
         return BackendUnavailableError(
-            f"{where} has no index {index!r}: restore it with `linker index rebuild`, or build the index anew"
+            f"{where} has no index {index!r}: restore it with `linker index rebuild`, or build the index again"
         )
     if status in BUSY or status >= 500:
         return BackendUnavailableError(f"{where} cannot answer now ({status}: {_short(reason)})")
-    return IndexesError(f"{where} refused a request ({status}: {_short(reason)})")
+    return IndexesError(f"{where} rejected a request ({status}: {_short(reason)})")
 
 
 def reason_of(body: object) -> str:
-    """Return what an error that Elasticsearch sent comes from: the innermost cause it names."""
+    """Return the innermost cause in the body of an error that Elasticsearch sent."""
     error: Any = body.get("error", body) if isinstance(body, Mapping) else body
     while isinstance(error, Mapping) and (inner := (error.get("root_cause") or [error.get("caused_by")])[0]):
         error = inner

@@ -1,4 +1,4 @@
-"""How documents lie in Elasticsearch: the fields of an index, and metadata as terms."""
+"""The layout of documents in Elasticsearch: the fields of an index, and metadata as terms."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from indexes.interface import Matrix, Metadata, filter_values
 from indexes.text.analysis import encodable
 
 FORMAT = 2
-LONGEST_VALUE = 200  # characters of a metadata value kept as they are; longer ones by checksum
-# Twice the server's own, with which recall fell to .86 where many vectors are alike.
+LONGEST_VALUE = 200  # characters of a metadata term; longer terms are replaced by their checksum
+# Twice the server's defaults, whose recall fell to .86 where many vectors are similar.
 LINKS = {"m": 32, "ef_construction": 200}
-APART = 1e-4  # how far a vector is moved before it enters a graph
+APART = 1e-4  # the length of the noise added to a vector before it enters a graph
 
 
 def mapping(dim: int, kind: str) -> dict[str, Any]:
-    """Return how the fields are indexed; `dim` 0 leaves vectors out.
+    """Return the index mapping for vectors of dimension `dim`; 0 leaves vectors out.
 
-    The vectors are normalised, so their inner product is the cosine; the type "cosine" would refuse an empty
-    text's zero vector.
+    The vectors are normalised, so their inner product is the cosine; the similarity "cosine" would reject the zero
+    vector of an empty text.
     """
     properties: dict[str, Any] = {
         "row": {"type": "long"},
@@ -40,17 +40,18 @@ def mapping(dim: int, kind: str) -> dict[str, Any]:
     return {
         "dynamic": "strict",
         "_meta": {"linker": {"format": FORMAT, "dim": dim, "vectors": kind if dim else "none"}},
-        "_source": {"excludes": ["vector", "near"]},  # vectors are not kept in the document's JSON as well
+        "_source": {"excludes": ["vector", "near"]},  # vectors are not stored again in the JSON
         "properties": properties,
     }
 
 
 def stored_vectors(vectors: Matrix, kind: str, first: int) -> dict[str, Matrix]:
-    """Return the fields for vectors [n, dim] of rows `first` and on: as they are, and for a graph as `near` ones.
+    """Return the vector fields, float32 [n, dim] each, of the rows from `first` on: `vector`, and `near` for a graph.
 
-    Lucene links a row to nothing that is as near to one of its neighbours as to itself. Equal vectors (retweets, empty
-    texts) would so be linked among themselves only, and a search that enters the graph at one finds nothing else of its
-    segment. So the graph gets vectors that were moved by APART, each its own way; it proposes, `vector` scores.
+    Lucene does not link a row to one that is as close to one of the row's neighbours as to the row itself. Equal
+    vectors (retweets, empty texts) would therefore be linked only to each other, and a search that enters the graph
+    at one of them would find nothing else in its segment. So the graph gets vectors with random noise of length
+    APART: `near` generates candidates, `vector` scores them.
     """
     if kind == "flat":
         return {"vector": vectors}
@@ -59,14 +60,14 @@ def stored_vectors(vectors: Matrix, kind: str, first: int) -> dict[str, Matrix]:
 
 
 def meta_terms(metadata: Metadata) -> list[str]:
-    """Return the terms under which a document's metadata can be filtered."""
+    """Return the terms by which a document's metadata can be filtered."""
     return [
         encodable(meta_term(name, one)) for name, value in metadata.items() for one in filter_values(value)
     ]
 
 
 def meta_term(name: str, value: str) -> str:
-    """Return one term for a metadata field and value; what is long or ambiguous enters by its checksum."""
+    """Return the term for a metadata field and value; a checksum replaces one that is too long or ambiguous."""
     term = encodable(f"{name}\x1f{value}")
     if len(term) <= LONGEST_VALUE and term.count("\x1f") == 1:
         return term

@@ -1,8 +1,8 @@
-"""Elasticsearch as a text side and as a vector side: the same answers as the embedded ones, from a server.
+"""Text and vector retrievers on Elasticsearch, with the same answers as the embedded ones.
 
-Texts become terms here, by the same analysis as the embedded BM25, and the server ranks terms: moving an index
+Texts become terms here, by the same analysis as in the embedded BM25, and the server ranks terms: moving an index
 to Elasticsearch changes no ranking, in any language, and the server needs no plugin. Its scores are Lucene's,
-which leave out BM25's constant factor k1 + 1.
+which omit BM25's constant factor k1 + 1.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from indexes.text.analysis import Analysis, encodable
 
 BATCH = 256  # searches in one request
 WINDOW = 10_000  # hits a search may return at once (the server's own limit)
-# A server refuses more clauses than its memory allows, in no case fewer than this many.
+# A server limits the clauses of a query by its memory, but always accepts this many.
 LONGEST_QUERY = 1000
-EXACT_BELOW = 10_000  # documents up to which every vector is compared
+EXACT_BELOW = 10_000  # up to this many documents every vector is compared
 DOT = "Math.max(0.0, dotProduct(params.q, 'vector') + 1.0)"  # a score must not be negative
 
 Query = Mapping[str, Any]
 
 
-class _Side:
-    """Rows shared with the other side, changes that wait for `commit`, and reading page by page."""
+class _Retriever:
+    """What both retrievers share: rows, changes that wait for `commit`, and reading answers page by page."""
 
     def __init__(self, store: ElasticStore, rows: Rows | None = None) -> None:
         self.store = store
@@ -53,17 +53,17 @@ class _Side:
         return len(self._rows)
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove a batch, all or nothing; the server follows at `settle`. Raises UnknownIdError."""
+        """Remove a batch, all or nothing; the server follows at `settle`. Raises UnknownIdError for an unknown id."""
         self._removed.append(self._rows.remove(ids))
 
     def commit(self) -> None:
-        """Wait until every addition is acknowledged and visible."""
+        """Wait until every addition is acknowledged and visible. Raises BackendUnavailableError or IndexesError."""
         if self._dirty:
             self.store.flush()
             self._dirty = False
 
     def settle(self) -> None:
-        """Remove on the server what was removed here; until then searches leave it out themselves."""
+        """Delete the removed rows on the server; until then, searches skip them. Raises BackendUnavailableError."""
         if not self._removed:
             return
         for rows in self._removed:
@@ -72,15 +72,15 @@ class _Side:
         self._removed.clear()
 
     def ping(self) -> None:
-        """Return if the server would answer a search. Raises BackendUnavailableError, IndexesError."""
+        """Return if the server would answer a search. Raises BackendUnavailableError or IndexesError if not."""
         self.store.ping()
 
     def close(self) -> None:
-        """Stop threads and close connections."""
+        """Stop the threads and close the connections."""
         self.store.close()
 
     def _restored(self) -> Self:
-        """Number the rows as the server has them; what is missing in between was removed."""
+        """Read the ids and their rows from the server; rows that are missing in between were removed."""
         ids: list[str] = []
         dead: list[int] = []
         for row, source in self.store.rows():
@@ -91,7 +91,7 @@ class _Side:
         return self
 
     def _alive(self, rows: RowArray) -> Mask:
-        """Say which rows of an answer are documents here: the server may be ahead, or behind with removals."""
+        """Return which `rows` [n] are live here, bool [n]: the server may have newer rows, or removed ones."""
         known: Mask = rows < len(self._rows.ids)
         mask = self._rows.mask()
         if mask is not None:
@@ -99,26 +99,29 @@ class _Side:
         return known
 
     def _top(self, queries: Sequence[Query], k: int) -> tuple[RowArray, ScoreArray]:
-        """Return the k best of each query; it goes on reading where hits are left out or k exceeds a page."""
+        """Return the k best rows and scores of each query, both [n, k].
+
+        Further pages are read where hits were skipped or k exceeds a page.
+        """
         rows, scores = padding(len(queries), k)
         filled = np.zeros(len(queries), dtype=np.int64)
         after: dict[int, list[float] | None] = dict.fromkeys(range(len(queries)))
         while after:
-            going_on: dict[int, list[float] | None] = {}
-            places = list(after)
-            for start in range(0, len(places), BATCH):
-                part = places[start : start + BATCH]
-                sizes = [min(k - int(filled[p]), WINDOW) for p in part]
-                bodies = [_page(queries[p], size, after[p]) for p, size in zip(part, sizes, strict=True)]
-                for place, size, hits in zip(part, sizes, self.store.msearch(bodies), strict=True):
-                    found, values = as_rows(hits)
-                    alive = self._alive(found)
-                    n, new = int(filled[place]), int(alive.sum())
-                    rows[place, n : n + new], scores[place, n : n + new] = found[alive], values[alive]
-                    filled[place] += new
+            unfinished: dict[int, list[float] | None] = {}
+            numbers = list(after)
+            for start in range(0, len(numbers), BATCH):
+                part = numbers[start : start + BATCH]
+                sizes = [min(k - int(filled[q]), WINDOW) for q in part]
+                bodies = [_page(queries[q], size, after[q]) for q, size in zip(part, sizes, strict=True)]
+                for q, size, hits in zip(part, sizes, self.store.msearch(bodies), strict=True):
+                    hit_rows, hit_scores = as_rows(hits)
+                    alive = self._alive(hit_rows)
+                    n, new = int(filled[q]), int(alive.sum())
+                    rows[q, n : n + new], scores[q, n : n + new] = hit_rows[alive], hit_scores[alive]
+                    filled[q] += new
                     if len(hits) == size and n + new < k:
-                        going_on[place] = hits[-1]
-            after = going_on
+                        unfinished[q] = hits[-1]
+            after = unfinished
         return rows, scores
 
 
@@ -134,18 +137,18 @@ def _page(query: Query, size: int, after: list[float] | None) -> dict[str, Any]:
 
 
 def conditions(where: Filter | None) -> list[dict[str, Any]]:
-    """Return a filter as clauses that all must match."""
+    """Return a filter as clauses, all of which must match."""
     if where is None:
         return []
     return [{"terms": {"meta": [meta_term(n, v) for v in values]}} for n, values in where.conditions]
 
 
-class ElasticText(_Side):
-    """TextIndex and RowSearch over a server: BM25 with k1 = 1.2, b = .75, as the embedded one but for a factor.
+class ElasticText(_Retriever):
+    """TextIndex and RowSearch on a server: BM25 with k1 = 1.2 and b = .75, like the embedded one except for a factor.
 
-    `vectors` is the kind that the server keeps of vectors that come with texts, None where it keeps none. A query
-    of more than LONGEST_QUERY different terms is cut to its most frequent ones. Raises IndexesError for an unknown
-    language, BackendUnavailableError when the server does not answer.
+    `vectors` is the kind in which the server stores the vectors that come with texts; None stores none. A query of
+    more than LONGEST_QUERY different terms is cut to its most frequent ones. Raises IndexesError where the language
+    is unknown, BackendUnavailableError where the server does not answer.
     """
 
     def __init__(
@@ -160,7 +163,7 @@ class ElasticText(_Side):
 
     @classmethod
     def open(cls, store: ElasticStore, language: str = "english") -> Self:
-        """Open an index that holds texts under ids, taking the ids from the server."""
+        """Open an existing index, with the ids from the server. Raises BackendUnavailableError."""
         return cls(store, language=language)._restored()
 
     def add(
@@ -170,9 +173,10 @@ class ElasticText(_Side):
         metadata: Sequence[Metadata] | None = None,
         vectors: Matrix | None = None,
     ) -> None:
-        """Add a batch, all or nothing, with normalised vectors if the index keeps some.
+        """Add a batch, all or nothing; `vectors`, float32 [n, dim] and normalised, are stored if the index keeps some.
 
-        Raises DuplicateIdError, BadIdError. Additions are searched after `commit`, which a search does itself.
+        Additions can be found after `commit`, which every search calls. Raises DuplicateIdError or BadIdError where
+        an id is invalid, IndexesError where the lengths differ.
         """
         if len(texts) != len(ids) or (metadata is not None and len(metadata) != len(ids)):
             raise IndexesError(f"{len(ids)} ids, but {len(texts)} texts or another number of metadata")
@@ -185,33 +189,39 @@ class ElasticText(_Side):
         self.store.put(first, ids, terms, fields, metadata)
 
     def terms(self, text: str) -> str:
-        """Return what the server stores for a text: its terms, apart by blanks."""
+        """Return the terms of a text, separated by blanks, as the server stores them."""
         return " ".join(self._analysis.analyzer.analyze(encodable(self._analysis.prepare(text))))
 
     def search(self, texts: Sequence[str], k: int, where: Filter | None = None) -> list[Hits]:
-        """Return the best documents of each query, at most k; equal scores come in row order."""
+        """Return the k best documents per query, or fewer; equal scores come in row order.
+
+        Raises what `search_rows` raises.
+        """
         check_k(k)
         return self._rows.hits(*self.search_rows(texts, min(k, len(self) or 1), where))
 
     def search_rows(
         self, queries: Sequence[str], k: int, where: Filter | None = None
     ) -> tuple[RowArray, ScoreArray]:
-        """Return rows and scores, both [n, k], filled with −1 and −inf. Raises BackendUnavailableError."""
+        """Return rows (int64) and scores (float32), both [n, k], filled with −1 and −inf.
+
+        Raises BackendUnavailableError where the server does not answer, IndexesError where k is below 1.
+        """
         check_k(k)
         self.commit()
         self.settle()
         rows, scores = padding(len(queries), k)
         counts = [self._analysis.query_terms(text) for text in queries]
-        asked = [place for place, terms in enumerate(counts) if terms and len(self)]
-        if asked:
-            clauses = conditions(where)
-            found = self._top([_text_query(counts[p], clauses) for p in asked], min(k, len(self)))
-            rows[asked, : found[0].shape[1]], scores[asked, : found[0].shape[1]] = found
+        answerable = [q for q, terms in enumerate(counts) if terms and len(self)]
+        if answerable:
+            clauses, width = conditions(where), min(k, len(self))
+            top = self._top([_text_query(counts[q], clauses) for q in answerable], width)
+            rows[answerable, :width], scores[answerable, :width] = top
         return rows, scores
 
 
 def _text_query(counts: Counter[str], clauses: list[dict[str, Any]]) -> Query:
-    """Return the sum of the terms' BM25 scores, a term of the query counting as often as it is there."""
+    """Return the query that sums the BM25 scores of the terms, each times its count in the query."""
     terms: defaultdict[int, list[str]] = defaultdict(list)
     for term, count in counts.most_common(LONGEST_QUERY):
         terms[count].append(term)
@@ -221,11 +231,11 @@ def _text_query(counts: Counter[str], clauses: list[dict[str, Any]]) -> Query:
     return {"bool": {"should": should, "filter": clauses, "minimum_should_match": 1}}
 
 
-class ElasticVectors(_Side):
-    """VectorIndex and RowSearch over a server: exact by a script, or what HNSW with float32 or int8 vectors proposes.
+class ElasticVectors(_Retriever):
+    """VectorIndex and RowSearch on a server: exact by a script, or approximate by HNSW over float32 or int8 vectors.
 
-    `kind` is "flat", "hnsw" or "int8_hnsw"; an approximate search compares everything up to `exact_below`
-    documents, and where the graph finds too few. Each shard proposes `breadth` documents. Scores are those of "flat".
+    `kind` is "flat", "hnsw" or "int8_hnsw". The approximate kinds compare every vector up to `exact_below` documents
+    and where the graph returns too few. Each shard proposes `breadth` candidates. Scores are those of "flat".
     """
 
     def __init__(
@@ -243,11 +253,15 @@ class ElasticVectors(_Side):
 
     @property
     def dim(self) -> int:
-        """Dimension of the vectors."""
+        """The dimension of the vectors."""
         return self._dim
 
     def add(self, ids: Sequence[str], vectors: Matrix, metadata: Sequence[Metadata] | None = None) -> None:
-        """Add a batch, all or nothing. Raises DuplicateIdError, BadIdError, BadVectorError."""
+        """Add a batch of `vectors`, float32 [n, dim], all or nothing.
+
+        Raises DuplicateIdError, BadIdError or BadVectorError where the batch is invalid, ValueError where the
+        number of metadata differs from that of the ids.
+        """
         vectors = normalised(check_vectors(vectors, self._dim, ids))
         if metadata is not None and len(metadata) != len(ids):
             raise ValueError(f"{len(ids)} ids but {len(metadata)} metadata")
@@ -256,14 +270,21 @@ class ElasticVectors(_Side):
         self.store.put(first, ids, vectors=stored_vectors(vectors, self.kind, first), metadata=metadata)
 
     def search(self, vectors: Matrix, k: int, where: Filter | None = None) -> list[Hits]:
-        """Return the best min(k, matching) documents of each query; equal scores come in row order."""
+        """Return the min(k, matching) best documents per query; equal scores come in row order.
+
+        `vectors` is float32 [n, dim]. Raises what `search_rows` raises.
+        """
         check_k(k)
         return self._rows.hits(*self.search_rows(vectors, min(k, len(self) or 1), where))
 
     def search_rows(
         self, queries: Matrix, k: int, where: Filter | None = None
     ) -> tuple[RowArray, ScoreArray]:
-        """Return rows and scores (cosines), both [n, k], filled with −1 and −inf."""
+        """Return rows (int64) and cosines (float32), both [n, k], filled with −1 and −inf.
+
+        `queries` is float32 [n, dim]. Raises IndexesError where k is below 1, BadVectorError where they are invalid,
+        BackendUnavailableError where the server does not answer.
+        """
         check_k(k)
         queries = normalised(check_vectors(queries, self._dim))
         self.commit()
@@ -274,15 +295,15 @@ class ElasticVectors(_Side):
             return rows, scores
         clauses = conditions(where)
         if self.kind == "flat" or len(self) <= self._exact_below or n > WINDOW // 2:
-            found = self._exact(queries, n, clauses)
+            top = self._exact(queries, n, clauses)
         else:
-            found = self._approximate(queries, n, clauses)
-        rows[:, :n], scores[:, :n] = found
+            top = self._approximate(queries, n, clauses)
+        rows[:, :n], scores[:, :n] = top
         return rows, scores
 
     def _exact(self, queries: Matrix, k: int, clauses: list[dict[str, Any]]) -> tuple[RowArray, ScoreArray]:
-        every = {"bool": {"filter": clauses}} if clauses else {"match_all": {}}
-        return self._scored(queries, k, [every] * len(queries))
+        matching = {"bool": {"filter": clauses}} if clauses else {"match_all": {}}
+        return self._scored(queries, k, [matching] * len(queries))
 
     def _approximate(
         self, queries: Matrix, k: int, clauses: list[dict[str, Any]]
@@ -298,11 +319,11 @@ class ElasticVectors(_Side):
         return rows, scores
 
     def _scored(self, queries: Matrix, k: int, candidates: Sequence[Query]) -> tuple[RowArray, ScoreArray]:
-        """Return the k best of each query's candidates by their cosine."""
+        """Return the k best rows and cosines, both [n, k], among the matches of each query's `candidates` clause."""
         rows, scores = self._top(
             [
-                {"script_score": {"query": among, "script": {"source": DOT, "params": {"q": q.tolist()}}}}
-                for q, among in zip(queries, candidates, strict=True)
+                {"script_score": {"query": clause, "script": {"source": DOT, "params": {"q": q.tolist()}}}}
+                for q, clause in zip(queries, candidates, strict=True)
             ],
             k,
         )

@@ -1,8 +1,8 @@
-"""One Elasticsearch index and its life: created behind an alias, filled in bulk, counted, rebuilt, dropped.
+"""The life cycle of an Elasticsearch index: created behind an alias, filled in bulk, counted, rebuilt, dropped.
 
-A document's `_id` is its row, so writing it twice changes nothing: a lost answer, a resumed build and a second
-try are all harmless. Nothing becomes visible before `refresh`, apart from what the server shows by itself after
-a restart; readers leave out rows they do not know. An acknowledged write is in the translog on the disk.
+A document's `_id` is its row, so writing it twice changes nothing: a lost answer, a resumed build and a retry
+are all harmless. Nothing becomes visible before a refresh, except that a restarted server refreshes by itself;
+readers skip rows that they do not know. An acknowledged write is in the translog on the disk.
 """
 
 from __future__ import annotations
@@ -35,51 +35,51 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,150}(\.\d+)?")
 ROWS_AT_ONCE = 10_000
-PASSING = (429, 502, 503, 504)  # what a node says that is busy, or that lost another
+PASSING = (429, 502, 503, 504)  # statuses of a node that is busy, or that lost another node
 PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # seconds between tries
 
 
 def new_name(stem: str) -> str:
-    """Return a name for an index: a readable stem, and chance, so that no two directories ever share one."""
+    """Return a name for an index: a readable stem plus a random suffix, so that no two directories share a name."""
     readable = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:60] or "linker"
     return f"{readable}-{secrets.token_hex(5)}"
 
 
 def check_name(name: str) -> str:
-    """Return `name` if Elasticsearch takes it for an index. Raises IndexesError."""
+    """Return `name` if it can name an index in Elasticsearch. Raises IndexesError otherwise."""
     if not NAME.fullmatch(name):
-        raise IndexesError(f"cannot name an index {name!r}: use small letters, digits, '-' and '_'")
+        raise IndexesError(f"cannot name an index {name!r}: use lower-case letters, digits, '-' and '_'")
     return name
 
 
 class ElasticStore:
-    """The index behind one alias. The generations are named ALIAS-g000001 and so on; one of them has the alias."""
+    """The index behind an alias. Its generations are named ALIAS-g000001 and so on; one of them has the alias."""
 
     def __init__(
         self, settings: ElasticSettings, timeout: float | None = None, bulk: BulkSettings | None = None
     ) -> None:
-        """Connect; nothing is sent. `timeout` (seconds) ends a search. Raises what `connect` does."""
+        """Create the client; nothing is sent. `timeout` is per search, in seconds. Raises what `connect` raises."""
         check_name(settings.index)
         self.settings = settings
         self.client: Elasticsearch = connect(settings, timeout)
         self._patient = self.client.options(request_timeout=WRITE_SECONDS)
-        self._preference = secrets.token_hex(8)  # the same copies answer this process, so equal stays equal
+        self._preference = secrets.token_hex(8)  # the same shard copies always answer this process
         self._target = settings.index
         self._bulk_settings = bulk
         self.bulk = Bulk(self._send, bulk)
 
     def errors(self) -> Any:
-        """Return a context in which the client's errors become ours."""
+        """Return a context manager that turns the client's errors into ours."""
         return elastic_errors(self.settings)
 
     def create(self, dim: int = 0, kind: str = "hnsw") -> None:
-        """Make the first generation, with the alias. Raises IndexesError if the name is taken."""
+        """Create the first generation, with the alias. Raises IndexesError where the name is taken."""
         with self.errors():
             taken = self.client.indices.exists(index=self.settings.index)
         if taken:
             raise IndexesError(
-                f"{self.settings.index!r} is there already: choose another name with --index, "
-                "or delete what is there if nothing needs it"
+                f"{self.settings.index!r} exists already: choose another name with --index, "
+                "or delete the existing index if nothing needs it"
             )
         self._create(f"{self.settings.index}-g000001", dim, kind, {self.settings.index: {}})
 
@@ -93,7 +93,7 @@ class ElasticStore:
             "translog": {"durability": "request"},
             "similarity": {"default": {"type": "BM25", "k1": 1.2, "b": 0.75}},
         }
-        # A replica that is not there yet saves no write when its primary dies. Too few nodes for them: go on without.
+        # A replica that is not active yet saves no write when its primary dies. With too few nodes, do without.
         wait: dict[str, Any] = (
             {"wait_for_active_shards": "all", "timeout": "20s"} if self.settings.replicas else {}
         )
@@ -103,13 +103,13 @@ class ElasticStore:
             )
 
     def generation(self) -> str:
-        """Return the name of the index that has the alias. Raises BackendUnavailableError without one."""
+        """Return the name of the index that has the alias. Raises BackendUnavailableError where there is none."""
         with self.errors():
             names = sorted(self.client.indices.get_alias(name=self.settings.index).body)
         return str(names[-1])
 
     def close(self) -> None:
-        """Stop the threads and close the connections; what was not flushed may be lost."""
+        """Stop the threads and close the connections; operations that were not flushed may be lost."""
         self.bulk.close()
         self.client.close()
 
@@ -121,28 +121,32 @@ class ElasticStore:
         vectors: Mapping[str, Matrix] | None = None,
         metadata: Sequence[Metadata] | None = None,
     ) -> None:
-        """Queue documents of rows `first` and on: terms apart by blanks, vectors by field, values to filter by."""
-        for place, id_ in enumerate(ids):
-            source: dict[str, Any] = {"row": first + place, "id": id_}
+        """Queue the documents of the rows from `first` on.
+
+        `terms` are separated by blanks, `vectors` are float32 [n, dim] by field, `metadata` can be filtered by.
+        Raises the error of an earlier request.
+        """
+        for i, id_ in enumerate(ids):
+            source: dict[str, Any] = {"row": first + i, "id": id_}
             if terms is not None:
-                source["terms"] = terms[place]
-            source |= {name: np.asarray(block[place]) for name, block in (vectors or {}).items()}
-            if metadata is not None and (meta := meta_terms(metadata[place])):
+                source["terms"] = terms[i]
+            source |= {name: np.asarray(block[i]) for name, block in (vectors or {}).items()}
+            if metadata is not None and (meta := meta_terms(metadata[i])):
                 source["meta"] = meta
             self.bulk.put(
                 Operation(
-                    b'{"index":{"_id":"%d"}}' % (first + place),
+                    b'{"index":{"_id":"%d"}}' % (first + i),
                     orjson.dumps(source, option=orjson.OPT_SERIALIZE_NUMPY),
                 )
             )
 
     def delete(self, rows: RowArray) -> None:
-        """Queue the removal of rows; one that is not there is no error."""
+        """Queue the deletion of `rows`, int64 [n]; a missing row is no error."""
         for row in rows.tolist():
             self.bulk.put(Operation(b'{"delete":{"_id":"%d"}}' % row))
 
     def flush(self) -> None:
-        """Wait until everything queued is acknowledged, then make it visible."""
+        """Wait until the queue is acknowledged, then make it visible. Raises what `Bulk.flush` raises."""
         self.bulk.flush()
         with self.errors():
             self._patient.indices.refresh(index=self._target)
@@ -152,36 +156,36 @@ class ElasticStore:
             answer = self._patient.options(max_retries=0).bulk(
                 operations=lines,  # type: ignore[arg-type]  # bytes are sent as they are
                 index=self._target,
-                require_alias=self._target
-                == self.settings.index,  # or a lost index would come back without mapping
+                # Otherwise a lost index would be created again without its mapping.
+                require_alias=self._target == self.settings.index,
                 filter_path="items.*.status,items.*.error",
             )
         items = (next(iter(item.values())) for item in answer.body["items"])
         return [Outcome(i["status"], reason_of(i["error"]) if "error" in i else "") for i in items]
 
     def count(self, query: Mapping[str, Any] | None = None) -> int:
-        """Return the number of documents that searches see, or of those that match a query."""
+        """Return the number of visible documents, or of those that match `query`. Raises BackendUnavailableError."""
         with self.errors():
             return int(self.client.count(index=self._target, query=query)["count"])
 
     def count_rows(self, rows: RowArray) -> int:
-        """Return how many of the rows are there."""
+        """Return how many of `rows`, int64 [n], are visible. Raises BackendUnavailableError."""
         return sum(self.count(query) for query in _queries(rows))
 
     def msearch(self, bodies: Sequence[Mapping[str, Any]]) -> list[list[list[float]]]:
-        """Return the sort values (score, row) of each search's hits; partial answers are refused.
+        """Return the sort values (score, row) of each hit, per search.
 
-        Where replicas are, a search whose node died under it is sent again: another node has a copy.
-        Raises BackendUnavailableError, IndexesError.
+        With replicas, a search whose node died is sent again, because another node has a copy. Raises
+        BackendUnavailableError where the answer is missing or partial, IndexesError where a search is rejected.
         """
         answers = self._search(bodies)
         for pause in PAUSES if self.settings.replicas else ():
-            again = [place for place, answer in enumerate(answers) if answer["status"] in PASSING]
-            if not again:
+            retries = [i for i, answer in enumerate(answers) if answer["status"] in PASSING]
+            if not retries:
                 break
             time.sleep(pause)
-            for place, answer in zip(again, self._search([bodies[p] for p in again]), strict=True):
-                answers[place] = answer
+            for i, answer in zip(retries, self._search([bodies[i] for i in retries]), strict=True):
+                answers[i] = answer
         return [self._hits(answer) for answer in answers]
 
     def _search(self, bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -203,11 +207,11 @@ class ElasticStore:
         if status != 200:
             raise api_error(self.settings, status, reason_of(response))
         if response.get("timed_out") or response.get("_shards", {}).get("failed"):
-            raise BackendUnavailableError(f"{self.settings.index} could answer a search only in part")
+            raise BackendUnavailableError(f"{self.settings.index} answered a search only in part")
         return [hit["sort"] for hit in response.get("hits", {}).get("hits", ())]
 
     def ping(self) -> None:
-        """Return if the index would answer a search. Raises BackendUnavailableError, IndexesError."""
+        """Return if the index would answer a search. Raises BackendUnavailableError or IndexesError if not."""
         with self.errors():
             self.client.options(max_retries=0, request_timeout=PING_SECONDS).search(
                 index=self.settings.index, size=0, terminate_after=1, track_total_hits=False,
@@ -215,7 +219,10 @@ class ElasticStore:
             )  # fmt: skip
 
     def rows(self, after: int = -1) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield (row, stored fields) of every visible document beyond row `after`, ascending."""
+        """Yield (row, stored fields) of every visible document after row `after`, ascending.
+
+        Raises BackendUnavailableError where the server does not answer.
+        """
         while True:
             with self.errors():
                 hits = self.client.search(
@@ -229,7 +236,7 @@ class ElasticStore:
                 return
 
     def fetch(self, rows: Sequence[int]) -> dict[int, dict[str, Any]]:
-        """Return the stored fields of those of the rows that are there."""
+        """Return the stored fields by row; missing rows are left out. Raises BackendUnavailableError."""
         if not rows:
             return {}
         with self.errors():
@@ -237,9 +244,10 @@ class ElasticStore:
         return {int(doc["_id"]): doc["_source"] for doc in docs if doc.get("found")}
 
     def clean(self, rows: int, dead: RowArray, documents: int) -> int:
-        """Remove what an interrupted writer left: rows from `rows` on, and dead rows if others than `documents` remain.
+        """Remove the leftovers of an interrupted writer and return the number of documents that remain.
 
-        Returns the number of documents that are there now.
+        These are the rows from `rows` on and, where the remaining number is not `documents`, the `dead` rows, int64
+        [n]. Raises BackendUnavailableError where the server does not answer.
         """
         with self.errors():
             self._patient.indices.refresh(index=self._target)
@@ -254,31 +262,31 @@ class ElasticStore:
             self._patient.delete_by_query(index=self._target, query=query, conflicts="proceed", refresh=True)
 
     def next_generation(self, dim: int = 0, kind: str = "hnsw") -> ElasticStore:
-        """Make the next generation, empty and without the alias, and return the store that writes to it.
+        """Create the next generation, empty and without the alias, and return the store that writes to it.
 
-        `promote` on that store gives it the alias.
+        `promote` on that store gives it the alias. Raises IndexesError where `kind` is unknown.
         """
         number = int(self.generation().rpartition("-g")[2]) + 1 if self.exists() else 1
-        coming = ElasticStore(self.settings, bulk=self._bulk_settings)
-        coming._target = f"{self.settings.index}-g{number:06d}"
-        with self.errors():  # what an interrupted rebuild left
-            self._patient.indices.delete(index=coming._target, ignore_unavailable=True)
-        coming._create(coming._target, dim, kind, {})
-        return coming
+        store = ElasticStore(self.settings, bulk=self._bulk_settings)
+        store._target = f"{self.settings.index}-g{number:06d}"
+        with self.errors():  # the leftover of an interrupted rebuild
+            self._patient.indices.delete(index=store._target, ignore_unavailable=True)
+        store._create(store._target, dim, kind, {})
+        return store
 
     def format(self) -> int:
-        """Return the format of the mapping, which says what fields the documents have."""
+        """Return the format version of the mapping, which determines the fields of the documents."""
         with self.errors():
-            (found,) = self.client.indices.get_mapping(index=self._target).body.values()
-        return int(found["mappings"].get("_meta", {}).get("linker", {}).get("format", 1))
+            (index,) = self.client.indices.get_mapping(index=self._target).body.values()
+        return int(index["mappings"].get("_meta", {}).get("linker", {}).get("format", 1))
 
     def exists(self) -> bool:
-        """Say whether there is an index behind the alias."""
+        """Return whether there is an index behind the alias. Raises BackendUnavailableError."""
         with self.errors():
             return bool(self.client.indices.exists_alias(name=self.settings.index))
 
     def promote(self) -> None:
-        """Move the alias to this store's generation in one step, then delete the others."""
+        """Move the alias to this store's generation and delete the other generations, in one step."""
         alias, new = self.settings.index, self._target
         with self.errors():
             names = self.client.indices.get(index=f"{alias}-g*", expand_wildcards="open").body
@@ -289,19 +297,19 @@ class ElasticStore:
         self._target = alias
 
     def drop(self, numberings: bool = False) -> None:
-        """Delete every generation; with `numberings`, those of the other numberings of the same index instead."""
+        """Delete every generation; with `numberings`, delete the index's other row numberings instead."""
         stem, _, _ = self.settings.index.partition(".")
-        kept = re.compile(rf"{re.escape(self.settings.index)}-g\d{{6}}")
-        known = re.compile(rf"{re.escape(stem)}(\.\d+)?-g\d{{6}}")
+        current = re.compile(rf"{re.escape(self.settings.index)}-g\d{{6}}")
+        pattern = re.compile(rf"{re.escape(stem)}(\.\d+)?-g\d{{6}}")
         with self.errors():
-            names = [n for n in self.client.indices.get(index=f"{stem}*-g*").body if known.fullmatch(n)]
-            names = [n for n in names if bool(kept.fullmatch(n)) != numberings]
+            names = [n for n in self.client.indices.get(index=f"{stem}*-g*").body if pattern.fullmatch(n)]
+            names = [n for n in names if bool(current.fullmatch(n)) != numberings]
             if names:
                 self._patient.indices.delete(index=names, ignore_unavailable=True)
 
 
 def _queries(rows: RowArray) -> Iterator[dict[str, Any]]:
-    """Yield queries for the rows, each for no more than the server takes at once."""
+    """Yield queries that together match `rows`, int64 [n], each within the server's limit of terms."""
     for start in range(0, len(rows), ROWS_AT_ONCE):
         yield {"terms": {"row": rows[start : start + ROWS_AT_ONCE].tolist()}}
 
@@ -311,6 +319,6 @@ def _body(body: Mapping[str, Any]) -> bytes:
 
 
 def as_rows(hits: Sequence[Sequence[float]]) -> tuple[RowArray, np.ndarray[Any, np.dtype[np.float32]]]:
-    """Return the rows and scores of one search's sort values."""
+    """Return the rows (int64) and scores (float32), both [n], of one search's n sort values (score, row)."""
     rows = np.fromiter((hit[1] for hit in hits), dtype=np.int64, count=len(hits))
     return rows, np.fromiter((hit[0] for hit in hits), dtype=np.float32, count=len(hits))

@@ -1,8 +1,8 @@
-"""What a stored collection has on Elasticsearch: the BM25 side, and the vectors if its manifest says so.
+"""The part of a stored collection on Elasticsearch: BM25, and the vectors if the manifest says so.
 
-The directory stays the truth: it holds the documents, their rows and the commits. A commit adds to the server
-before the manifest is replaced and removes from it afterwards, so a crash in between leaves rows too many there,
-never too few; searches leave these out and the next writer removes them.
+The directory remains authoritative: it holds the documents, their rows and the commits. A commit adds to the server
+before the manifest is replaced and removes from it afterwards, so a crash in between leaves extra rows there, but
+never too few; searches skip extra rows, and the next writer removes them.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ from indexes.store.documents import DocumentStore, read_rows
 from indexes.store.records import Manifest
 
 BATCH = 512
-SAMPLE = 1000  # documents that a verification compares
+SAMPLE = 1000  # documents compared by a verification
 
 
 def vector_kind(manifest: Manifest) -> tuple[int, str]:
-    """Return dimension and kind of the vectors on the server; dimension 0 where it has none."""
+    """Return the dimension and the kind of the vectors on the server; dimension 0 where it has none."""
     if manifest.encoder is None or not on_server(manifest.vectors):
         return 0, "flat"
     return manifest.encoder.dim, KINDS[manifest.vectors].server_type
 
 
 def outdated(store: ElasticStore, manifest: Manifest) -> str:
-    """Say that an earlier version made the index, if it lacks what this one needs: a graph's own vectors."""
+    """Return a message if an earlier version made the index, without the vectors that graphs need now; else ''."""
     if vector_kind(manifest)[1] == "flat" or store.format() >= FORMAT:
         return ""
-    return f"{store.settings.index} was made by an earlier version: fill it anew with `linker index rebuild`"
+    return f"{store.settings.index} was made by an earlier version: fill it again with `linker index rebuild`"
 
 
 def open_retrievers(manifest: Manifest, rows: Rows) -> tuple[RowSearch, RowSearch | None]:
-    """Return the text side and, if the vectors are there too, the dense side; nothing is sent yet."""
+    """Return the text retriever and, if the vectors are on the server, the dense one; nothing is sent yet."""
     store = ElasticStore(ElasticSettings.from_json(manifest.elastic))
     dim, kind = vector_kind(manifest)
     vectors = Breaker(ElasticVectors(store, dim, kind, rows)) if dim else None
@@ -57,7 +57,7 @@ def open_retrievers(manifest: Manifest, rows: Rows) -> tuple[RowSearch, RowSearc
 
 
 class ServerText(ElasticText):
-    """The side as a writer of the collection uses it."""
+    """The text backend on the server, as the collection's writer uses it."""
 
     def __init__(self, manifest: Manifest, rows: Rows, settings: ElasticSettings | None = None) -> None:
         store = ElasticStore(settings or ElasticSettings.from_json(manifest.elastic))
@@ -68,9 +68,10 @@ class ServerText(ElasticText):
 
     @classmethod
     def resume(cls, manifest: Manifest, rows: Rows) -> ServerText:
-        """Go on from a commit, after removing what an interrupted writer left on the server.
+        """Resume from a commit, after removing the leftovers of an interrupted writer from the server.
 
-        Raises BackendUnavailableError when the server does not answer or has lost documents.
+        Raises BackendUnavailableError where the server does not answer or has lost documents, IndexesError where the
+        index is outdated.
         """
         writer = cls(manifest, rows)
         try:
@@ -85,39 +86,39 @@ class ServerText(ElasticText):
         if not manifest.rows and not store.exists():
             store.create(*vector_kind(manifest))
         store.drop(numberings=True)
-        if wrong := outdated(store, manifest):
-            raise IndexesError(wrong)
-        found = store.clean(manifest.rows, self._rows.dead, manifest.documents)
-        if found != manifest.documents:
+        if message := outdated(store, manifest):
+            raise IndexesError(message)
+        count = store.clean(manifest.rows, self._rows.dead, manifest.documents)
+        if count != manifest.documents:
             raise BackendUnavailableError(
-                f"{store.settings.index} holds {found} of {manifest.documents} documents: "
+                f"{store.settings.index} holds {count} of {manifest.documents} documents: "
                 "restore them with `linker index rebuild`"
             )
 
     @property
     def elastic(self) -> Mapping[str, Any]:
-        """Where the side is."""
+        """The settings of the server's index, as JSON values for the manifest."""
         return self.store.settings.to_json()
 
     def write(self, name: str) -> dict[str, FileRecord]:
-        """Wait until the server has all that was added; there are no files."""
+        """Wait until the server has every addition; return no files. Raises BackendUnavailableError."""
         self.commit()
         faults.point("text.committed")
         return {}
 
     def renumbered(self, rows: Rows) -> ServerText:
-        """Start an empty index beside this one, for rows that are numbered anew."""
+        """Close this index and return an empty one beside it, for renumbered rows."""
         self.close()
         old = self.store.settings
         stem, _, number = old.index.partition(".")
         settings = dataclasses.replace(old, index=f"{stem}.{int(number or 1) + 1}")
         writer = ServerText(self._manifest, rows, settings)
-        writer.store.drop()  # what an interrupted renumbering left
+        writer.store.drop()  # the leftover of an interrupted renumbering
         writer.store.create(*vector_kind(self._manifest))
         return writer
 
     def settle(self) -> None:
-        """Follow the commit: remove what it removed, drop the numbering that it left. Later, if that fails now."""
+        """After the commit, delete its removed rows and an old numbering; if the server fails, a later call does it."""
         faults.point("elastic.settle")
         with contextlib.suppress(BackendUnavailableError):
             super().settle()
@@ -127,10 +128,11 @@ class ServerText(ElasticText):
 
 
 def rebuild(directory: Path, changes: dict[str, Any]) -> Manifest:
-    """Fill a new index from the directory's documents, then let it take the old one's place in one step.
+    """Fill a new index from the directory's documents, replace the old one in one step, and return the manifest.
 
-    Searches go on meanwhile. `changes` are new values of ElasticSettings (urls, shards, replicas), which the
-    manifest takes over. Raises IndexesError, BackendUnavailableError.
+    Searches continue meanwhile. `changes` are new values of ElasticSettings (urls, shards, replicas), which are
+    stored in the manifest. Raises IndexesError where the collection has no part on a server,
+    BackendUnavailableError where the server does not answer or documents are lost.
     """
     with storage.write_lock(directory):
         manifest = storage.load_checked(directory)
@@ -141,16 +143,16 @@ def rebuild(directory: Path, changes: dict[str, Any]) -> Manifest:
         )
         documents = DocumentStore(directory, manifest.segments)
         rows = read_rows(directory, manifest, documents)
-        coming = ElasticStore(settings).next_generation(*vector_kind(manifest))
+        store = ElasticStore(settings).next_generation(*vector_kind(manifest))
         try:
-            _fill(coming, manifest, documents, rows)
-            coming.flush()
-            if (found := coming.count()) != manifest.documents:
-                raise BackendUnavailableError(f"{found} of {manifest.documents} documents arrived: try again")
-            coming.promote()
+            _fill(store, manifest, documents, rows)
+            store.flush()
+            if (count := store.count()) != manifest.documents:
+                raise BackendUnavailableError(f"{count} of {manifest.documents} documents arrived: try again")
+            store.promote()
             remember(settings)
         finally:
-            coming.close()
+            store.close()
         if changes:
             manifest = dataclasses.replace(
                 manifest, generation=manifest.generation + 1, elastic=settings.to_json()
@@ -166,14 +168,14 @@ def _fill(store: ElasticStore, manifest: Manifest, documents: DocumentStore, row
     dead = set(rows.dead.tolist())
     vector = itertools.chain.from_iterable(blocks)
     for row in range(manifest.rows):
-        own = stored_vectors(next(vector)[None], kind, row) if dim else None
+        fields = stored_vectors(next(vector)[None], kind, row) if dim else None
         if row not in dead:
             document = documents[row]
-            store.put(row, [document.id], [text.terms(document.full_text)], own, [document.metadata])
+            store.put(row, [document.id], [text.terms(document.full_text)], fields, [document.metadata])
 
 
 class Comparison(NamedTuple):
-    """One line for each difference between server and directory, and for what does no harm."""
+    """The differences between server and directory, one line each: `damage`, and harmless `notes`."""
 
     damage: list[str]
     notes: list[str]
@@ -182,8 +184,8 @@ class Comparison(NamedTuple):
 def check(directory: Path, manifest: Manifest, sample: int = SAMPLE) -> Comparison:
     """Compare the server with the directory: all counts, and the content of `sample` documents spread over it.
 
-    Rows beside the commit are no damage: a writer is at work or was interrupted, and searches leave them out.
-    Raises BackendUnavailableError.
+    Rows that are not in the commit are no damage: a writer is at work or was interrupted, and searches skip them.
+    Raises BackendUnavailableError where the server does not answer.
     """
     documents = DocumentStore(directory, manifest.segments)
     rows = read_rows(directory, manifest, documents)
@@ -191,28 +193,30 @@ def check(directory: Path, manifest: Manifest, sample: int = SAMPLE) -> Comparis
     try:
         removed = text.store.count_rows(rows.dead)
         damage = list(_differences(text, documents, rows, manifest, sample, removed))
-        beside = removed + text.store.count({"range": {"row": {"gte": manifest.rows}}})
+        extra = removed + text.store.count({"range": {"row": {"gte": manifest.rows}}})
     finally:
         text.close()
     name = text.store.settings.index
-    note = f"{name}: {beside} rows that are not in the commit: searches leave them out, the next change removes them"
-    return Comparison(damage, [note] if beside else [])
+    note = (
+        f"{name}: {extra} rows that are not in the commit: searches skip them, the next change removes them"
+    )
+    return Comparison(damage, [note] if extra else [])
 
 
 def _differences(
     text: ElasticText, documents: DocumentStore, rows: Rows, manifest: Manifest, sample: int, removed: int
 ) -> Iterator[str]:
     name = text.store.settings.index
-    found = text.store.count({"range": {"row": {"lt": manifest.rows}}}) - removed
-    if wrong := outdated(text.store, manifest):
-        yield wrong
-    if found != manifest.documents:
-        yield f"{name}: {found} documents instead of {manifest.documents}"
+    count = text.store.count({"range": {"row": {"lt": manifest.rows}}}) - removed
+    if message := outdated(text.store, manifest):
+        yield message
+    if count != manifest.documents:
+        yield f"{name}: {count} documents instead of {manifest.documents}"
     mask = rows.mask()
     live = np.arange(manifest.rows) if mask is None else np.flatnonzero(mask)
-    chosen = live[np.linspace(0, len(live) - 1, min(sample, len(live)), dtype=np.int64)].tolist()
-    for start in range(0, len(chosen), BATCH):
-        part = chosen[start : start + BATCH]
+    sampled_rows = live[np.linspace(0, len(live) - 1, min(sample, len(live)), dtype=np.int64)].tolist()
+    for start in range(0, len(sampled_rows), BATCH):
+        part = sampled_rows[start : start + BATCH]
         stored = text.store.fetch(part)
         for row in part:
             document = documents[row]

@@ -1,7 +1,7 @@
-"""Who gets our credentials: the servers that the user named, never one that only an index's manifest names.
+"""Which servers may receive our credentials: those that the user named, never one that only a manifest names.
 
-The user names a server with LINKER_ELASTIC_URL, with `--url` (or the `ElasticSettings` of a program), or once on the
-terminal. The last two are kept in a file of trusted hosts outside every index.
+The user names a server with LINKER_ELASTIC_URL, with `--url` (in a program: `ElasticSettings`), or by confirming it
+on the terminal. Servers named in the last two ways are stored in a file of trusted hosts outside every index.
 """
 
 from __future__ import annotations
@@ -16,20 +16,23 @@ from indexes.errors import IndexesError, UntrustedHostError
 
 URLS = "LINKER_ELASTIC_URL"
 FILE = "LINKER_TRUSTED_HOSTS"
-# So narrow that our reading of an address and the client's cannot differ.
+# Strict, so that our reading of an address cannot differ from the client's.
 ADDRESS = re.compile(
     r"(https?)://([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?(?:/[a-z0-9._~/-]*)?", re.IGNORECASE
 )
 PORTS = {"http": "80", "https": "443"}
 
-confirm: Callable[[str], bool] | None = None  # asks the user about hosts, where a user is there to be asked
+confirm: Callable[[str], bool] | None = None  # asks the user to trust hosts; None where nobody can answer
 
 
 def origin(url: str) -> str:
-    """Return an address as scheme://host:port in small letters. Raises IndexesError without showing a password."""
+    """Return an address as scheme://host:port in lower case. Raises IndexesError where it is invalid.
+
+    The message never shows a password.
+    """
     if "@" in url:
         raise IndexesError(
-            f"the address of {url.rpartition('@')[2]!r} holds a user or password, which would be stored: "
+            f"the address of {url.rpartition('@')[2]!r} contains a user or password, which would be stored: "
             "put them into LINKER_ELASTIC_USER and LINKER_ELASTIC_PASSWORD"
         )
     parts = ADDRESS.fullmatch(url)
@@ -49,9 +52,12 @@ def _is_possible(host: str, port: str | None) -> bool:
 
 
 def path() -> Path:
-    """Return the file of trusted hosts; LINKER_TRUSTED_HOSTS names another. Raises IndexesError without a home."""
-    if given := os.environ.get(FILE):
-        return Path(given)
+    """Return the path of the file of trusted hosts, which LINKER_TRUSTED_HOSTS overrides.
+
+    Raises IndexesError where there is no home directory.
+    """
+    if override := os.environ.get(FILE):
+        return Path(override)
     if (config := os.environ.get("XDG_CONFIG_HOME", "")).startswith("/"):
         return Path(config, "linker", "trusted-hosts")
     try:
@@ -61,7 +67,7 @@ def path() -> Path:
 
 
 def trusted() -> set[str]:
-    """Return the origins that the user named, in LINKER_ELASTIC_URL or in the file. Raises IndexesError."""
+    """Return the origins in LINKER_ELASTIC_URL and the file. Raises IndexesError where one cannot be read."""
     return {*_origins(URLS, os.environ.get(URLS, "").split(",")), *_origins(str(path()), _lines(path()))}
 
 
@@ -84,7 +90,7 @@ def _origins(source: str, urls: Sequence[str]) -> Iterator[str]:
 
 
 def remember(urls: Sequence[str]) -> None:
-    """Add the addresses that are not in it yet to the file of trusted hosts. Raises IndexesError."""
+    """Add new addresses to the file of trusted hosts. Raises IndexesError where that cannot be read or written."""
     known = trusted()
     new = [o for o in dict.fromkeys(map(origin, urls)) if o not in known]
     if not new:
@@ -92,7 +98,7 @@ def remember(urls: Sequence[str]) -> None:
     file = path()
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # One write in append mode: two processes at once lose no line.
+        # One write in append mode, so that concurrent processes lose no line.
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             os.write(descriptor, "".join(f"{o}\n" for o in new).encode())
@@ -105,10 +111,10 @@ def remember(urls: Sequence[str]) -> None:
 
 
 def check(urls: Sequence[str], *, named: bool) -> None:
-    """Raise UntrustedHostError unless our credentials may go to every one of the addresses.
+    """Raise UntrustedHostError unless our credentials may go to all of the addresses.
 
-    `named` says that the user gave these addresses; otherwise they must be trusted, or the user is asked. Plain http
-    is for loopback alone, where nobody else listens.
+    `named` means that the user gave these addresses; otherwise they must be trusted, or the user is asked. Plain
+    http is allowed on loopback only, where nobody else can listen. Raises IndexesError where an address is invalid.
     """
     origins = [origin(url) for url in urls]
     if exposed := [o for o in origins if o.startswith("http:") and not _is_loopback(o)]:
@@ -121,8 +127,8 @@ def check(urls: Sequence[str], *, named: bool) -> None:
         return
     if confirm is None or not confirm(", ".join(unknown)):
         raise UntrustedHostError(
-            f"the index names {', '.join(unknown)}, and you have not: no credentials are sent there. "
-            f"If you trust it, set {URLS}={','.join(unknown)}, or write it on a line of {path()}"
+            f"the index names {', '.join(unknown)}, but you have not: no credentials are sent there. "
+            f"If you trust it, set {URLS}={','.join(unknown)}, or add it as a line to {path()}"
         )
     remember(unknown)
 

@@ -1,1 +1,1 @@
-"""The store: documents, the manifest of each committed generation, what is ours in a directory, backups."""
+"""The store: documents, the manifest of each committed generation, the files that an index owns, and backups."""

@@ -1,4 +1,4 @@
-"""One committed generation, copied while writers go on, and the way back: a folder of hard links, or a tar archive."""
+"""Backups of one committed generation, taken while writers continue: a folder of hard links or a tar archive."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ MOST_MANIFEST = 64 << 20  # bytes
 
 
 def backup(directory: Path, out: Path) -> Manifest:
-    """Copy the last committed generation into `out`, which must be absent or an empty folder; return its manifest.
+    """Copy the last committed generation to `out`, which must be absent or an empty folder; return its manifest.
 
-    A name that ends in .tar is written as an archive, any other as a folder, which is an index by itself: its files
-    are hard links where `out` is on the same file system. Every file is compared with its checksum, and `out` appears
-    whole or not at all. Raises IndexesError, DamagedError.
+    If the name ends in .tar, `out` is an archive; otherwise it is a folder, which is an index by itself and holds hard
+    links where it is on the same file system. Every file is compared with its checksum, and `out` appears complete or
+    not at all. Raises IndexesError where there is no index, a part of it is on a server or `out` exists, DamagedError.
     """
     with storage.disk_errors(f"backing up {directory}"), _opened(directory) as (manifest, files):
         if out.suffix == ".tar":
@@ -48,44 +48,48 @@ def backup(directory: Path, out: Path) -> Manifest:
 
 
 def write_archive(directory: Path, target: IO[bytes]) -> Manifest:
-    """Write the last committed generation as a tar archive. Raises as `backup` does, and then it lacks its end."""
+    """Write the last committed generation as a tar archive; return its manifest.
+
+    Raises as `backup` does; the archive is then incomplete.
+    """
     with storage.disk_errors(f"backing up {directory}"), _opened(directory) as (manifest, files):
         _write_tar(directory, manifest, files, target)
     return manifest
 
 
 def restore(source: Path, directory: Path) -> Manifest:
-    """Make an index of a backup, a folder or an archive, in an absent or empty directory; return its manifest.
+    """Make an index from a backup (a folder or an archive) in an absent or empty directory; return its manifest.
 
-    Raises IndexesError, DamagedError; the directory appears whole or not at all.
+    The directory appears complete or not at all. Raises IndexesError where there is no backup or the directory is not
+    empty, DamagedError where the backup is damaged.
     """
     if source.is_dir():
         return backup(source, directory)
     with storage.disk_errors(f"restoring {source}"):
         if not source.is_file():
             raise IndexesError(
-                f"{source} is no backup: name the folder or the .tar that `index backup` wrote"
+                f"{source} is not a backup: name the folder or the .tar that `index backup` wrote"
             )
         with source.open("rb") as file:
             return restore_archive(file, directory, str(source))
 
 
 def restore_archive(source: IO[bytes], directory: Path, name: str) -> Manifest:
-    """Make an index of an archive, as `restore` does; `name` is what errors call it.
+    """Make an index from an archive, as `restore` does; error messages call the archive `name`.
 
-    Of the archive only regular files are read, of the names and sizes that its manifest lists.
+    Only regular files are read from it, with the names and sizes that its manifest lists. Raises as `restore` does.
     """
     with storage.disk_errors(f"restoring {name}"):
         try:
             with tarfile.open(fileobj=source, mode="r|") as tar:
                 return _unpack(tar, directory, name)
         except tarfile.TarError as e:
-            raise DamagedError(f"{name} is damaged, or no backup: {e}") from None
+            raise DamagedError(f"{name} is damaged, or not a backup: {e}") from None
 
 
 @contextlib.contextmanager
 def _opened(directory: Path) -> Iterator[tuple[Manifest, Mapping[str, IO[bytes]]]]:
-    """Open all files of the last committed generation: what is open stays readable whatever a writer sweeps."""
+    """Open all files of the last committed generation: open files stay readable even if a writer deletes them."""
     manifest = manifests.load(directory)
     generations.refuse_server(manifest, f"{directory} cannot be backed up by its files")
     ownership.refuse_links(directory)
@@ -119,7 +123,7 @@ def _open_all(
 
 
 def _allow_open_files(count: int) -> None:
-    """Raise the process's own limit of open files, as far as it may."""
+    """Raise the process's soft limit of open files to `count`, if the hard limit allows it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     unlimited = resource.RLIM_INFINITY
     if soft != unlimited and soft < count and (hard == unlimited or count <= hard):
@@ -129,20 +133,20 @@ def _allow_open_files(count: int) -> None:
 def _check_names(source: str, manifest: Manifest) -> None:
     for name in manifest.files:
         if not (ownership.is_ours(name) or ownership.is_encoder_file(name)):
-            raise DamagedError(f"{source} is no index of ours: its manifest lists {name!r}")
+            raise DamagedError(f"{source} is not an index of linker's: its manifest lists {name!r}")
 
 
-def _check(source: Path, found: FileRecord, manifest: Manifest, name: str) -> None:
-    if found != manifest.files[name]:
-        raise DamagedError(f"{source}: content differs from its checksum: there is no backup of it now")
+def _check(source: Path, copied: FileRecord, manifest: Manifest, name: str) -> None:
+    if copied != manifest.files[name]:
+        raise DamagedError(f"{source}: content differs from its checksum, so no backup was made")
 
 
 @contextlib.contextmanager
 def _new_folder(out: Path, manifest: Manifest) -> Iterator[Path]:
-    """Yield a folder beside `out` that becomes an index and takes the name if the block ends well."""
+    """Yield a folder beside `out` that becomes an index and is renamed to `out` if the block succeeds."""
     target = out.resolve()
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-        raise IndexesError(f"{out} is there already: name a folder that is not, or an empty one")
+        raise IndexesError(f"{out} already exists: name a folder that does not, or an empty one")
     writing.make_folder(target.parent)
     folder = _beside(target)
     folder.mkdir()
@@ -157,16 +161,17 @@ def _new_folder(out: Path, manifest: Manifest) -> Iterator[Path]:
             storage.replace_manifest(folder, manifest)
         folder.rename(target)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)  # where it keeps this name
+        # After the renaming there is nothing of this name.
+        shutil.rmtree(folder, ignore_errors=True)
     writing.sync(target.parent)
 
 
 @contextlib.contextmanager
 def _new_file(out: Path) -> Iterator[writing.DurableFile]:
-    """Yield a file beside `out` that takes the name if the block ends well."""
+    """Yield a file beside `out` that is renamed to `out` if the block succeeds."""
     target = out.resolve()
     if target.exists():
-        raise IndexesError(f"{out} is there already: choose another name, or delete it")
+        raise IndexesError(f"{out} already exists: choose another name, or delete it")
     writing.make_folder(target.parent)
     part = _beside(target)
     try:
@@ -183,7 +188,7 @@ def _beside(target: Path) -> Path:
 
 
 def _link_or_copy(source: Path, file: IO[bytes], target: Path) -> FileRecord:
-    """Hard-link a file that is open as `file`, or copy it; return what the target holds."""
+    """Hard-link `source`, or copy it from `file`, which has it open; return the target's size and checksum."""
     try:
         target.hardlink_to(source)
     except OSError as e:
@@ -199,13 +204,13 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
 
 
 class _Summed:
-    """A file that is read once, and the checksum of what was read."""
+    """Reads a file once and computes the checksum of what was read."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self.digest = file, xxhash.xxh3_128()
 
     def read(self, size: int = -1) -> bytes:
-        """Read bytes."""
+        """Return up to `size` bytes, or all that remain."""
         data = self._file.read(size)
         self.digest.update(data)
         return data
@@ -243,7 +248,7 @@ def _unpack(tar: tarfile.TarFile, directory: Path, name: str) -> Manifest:
             record = missing.pop(member.name, None)
             if record is None or not _is_plain(member) or member.size != record.bytes:
                 raise DamagedError(
-                    f"{name} is no backup of ours: it should not hold {member.name!r} like this"
+                    f"{name} is not a backup of linker's: it should not hold {member.name!r} in this form"
                 )
             content = tar.extractfile(member)
             assert content is not None
@@ -259,7 +264,7 @@ def _is_plain(member: tarfile.TarInfo) -> bool:
 
 
 def _read_manifest(tar: tarfile.TarFile, name: str) -> Manifest:
-    """Read the first member of an archive."""
+    """Return the manifest, the first member of an archive. Raises DamagedError."""
     member = tar.next()
     if (
         member is None
@@ -267,7 +272,7 @@ def _read_manifest(tar: tarfile.TarFile, name: str) -> Manifest:
         or not _is_plain(member)
         or member.size > MOST_MANIFEST
     ):
-        raise DamagedError(f"{name} is no backup of ours: it does not begin with {manifests.NAME}")
+        raise DamagedError(f"{name} is not a backup of linker's: it does not begin with {manifests.NAME}")
     content = tar.extractfile(member)
     assert content is not None
     with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
-"""The documents' own text on the disk: one folder of immutable files a commit.
+"""Documents on the disk: one folder of immutable files per commit.
 
-`documents.jsonl` holds a JSON object a line (id, text, title, metadata), `offsets.i64` where each line begins
-(int64, one more than lines), `ids.txt` the ids alone, `vectors.f32` the normalised vectors (float32 rows).
+`documents.jsonl` holds one JSON object per line (id, text, title, metadata), `offsets.i64` where each line begins
+(int64, one more than lines), `ids.txt` only the ids, `vectors.f32` the normalised vectors (float32 rows).
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ Parts = Iterable[bytes | memoryview]
 
 
 def storable(document: Document) -> Document:
-    """Return the document as it will be read back, so that filters see the same now and later."""
+    """Return the document as it will be read back, so that filters see the same metadata now and later.
+
+    Raises BadDocumentError where JSON cannot hold its metadata or its text is not valid Unicode.
+    """
     try:
         (document.text + document.title).encode()
         if not document.metadata:
@@ -56,15 +59,16 @@ def write_segment(
     vectors: Sequence[Matrix],
     after: Sequence[str] = (),
 ) -> dict[str, FileRecord]:
-    """Write documents (and their vectors, as blocks) durably, behind those of the segments `after`.
+    """Write documents durably as one segment, after those of the segments `after`; return the files' records.
 
-    Returns the files' records.
+    `vectors` are blocks (float32 [n, dim]) that together have one row per document. Raises OSError.
     """
     earlier = [directory / SEGMENTS / segment for segment in after]
     lengths: list[int] = []
     content: dict[str, Parts] = {
         "documents.jsonl": itertools.chain(_blocks(earlier, "documents.jsonl"), _lines(documents, lengths)),
-        "offsets.i64": _offsets(earlier, lengths),  # read after the lines were written
+        # The dictionary's order matters: writing the lines fills `lengths`.
+        "offsets.i64": _offsets(earlier, lengths),
         "ids.txt": _ids(earlier, [d.id for d in documents]),
     }
     if vectors or any((old / "vectors.f32").exists() for old in earlier):
@@ -76,31 +80,34 @@ def write_segment(
 def copy_segment(
     directory: Path, name: str, segments: Sequence[Segment], ids: Sequence[str], live: Mask
 ) -> dict[str, FileRecord]:
-    """Write the rows of `segments` that `live` [rows] marks as one new segment; `ids` are those of all rows.
+    """Write the live rows of `segments` as one new segment; return the files' records.
 
-    Nothing is decoded, and hardly any memory is taken: runs of live rows are copied from mapped files.
+    `live` (bool [rows]) marks them; `ids` are those of all rows. Nothing is decoded, and hardly any memory is used:
+    runs of live rows are copied from mapped files. Raises OSError, DamagedError.
     """
     folders = [directory / SEGMENTS / s.name for s in segments]
     offsets = [np.fromfile(f / "offsets.i64", dtype="<i8") for f in folders]
     parts = np.split(live, np.cumsum([s.rows for s in segments])[:-1])
-    kept = [(f, o, list(_runs(part))) for f, o, part in zip(folders, offsets, parts, strict=True)]
+    sources = [(f, o, list(_runs(part))) for f, o, part in zip(folders, offsets, parts, strict=True)]
     lengths = np.concatenate([np.diff(o)[part] for o, part in zip(offsets, parts, strict=True)])
     content: dict[str, Parts] = {
         "documents.jsonl": (
-            memoryview(map_file(f / "documents.jsonl"))[o[a] : o[b]] for f, o, runs in kept for a, b in runs
+            memoryview(map_file(f / "documents.jsonl"))[o[a] : o[b]]
+            for f, o, runs in sources
+            for a, b in runs
         ),
         "offsets.i64": [np.concatenate([[0], np.cumsum(lengths)]).astype("<i8").data],
         "ids.txt": ["\n".join(itertools.compress(ids, live.tolist())).encode()],
     }
     if (folders[0] / "vectors.f32").exists():
         content["vectors.f32"] = (
-            _vectors(f).reshape(len(o) - 1, -1)[a:b].data for f, o, runs in kept for a, b in runs
+            _vectors(f).reshape(len(o) - 1, -1)[a:b].data for f, o, runs in sources for a, b in runs
         )
     return _write_folder(directory, name, content)
 
 
 def _runs(live: Mask) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of each run of true values."""
+    """Yield the begin and end of each run of true values in `live` (bool [rows])."""
     edges = np.flatnonzero(np.diff(live, prepend=False, append=False))
     yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
 
@@ -125,7 +132,7 @@ def _blocks(folders: Sequence[Path], name: str) -> Iterator[bytes]:
 
 
 def _lines(documents: Sequence[Document], lengths: list[int]) -> Iterator[bytes]:
-    """Yield each document's line and note its length: all lines at once would take the corpus's size again."""
+    """Yield each document's line and append its length: holding all lines would take as much memory as the corpus."""
     for d in documents:
         line = orjson.dumps(
             {"id": d.id, "text": d.text, "title": d.title, "metadata": d.metadata},
@@ -146,7 +153,7 @@ def _offsets(earlier: Sequence[Path], lengths: Iterable[int]) -> Iterator[memory
 
 
 def _ids(earlier: Sequence[Path], ids: Sequence[str]) -> Iterator[bytes]:
-    """Yield the ids, one a line, without a line end behind the last."""
+    """Yield the ids, one per line, without a newline after the last."""
     for number, folder in enumerate(earlier):
         if number:
             yield b"\n"
@@ -156,9 +163,9 @@ def _ids(earlier: Sequence[Path], ids: Sequence[str]) -> Iterator[bytes]:
 
 
 class DocumentStore:
-    """Reads documents by row; the files are mapped, so only what is read takes memory.
+    """Reads documents by row; the files are mapped, so memory is used only for what is read.
 
-    Opening checks ids and offsets; a document is checked when it is read. Raises DamagedError.
+    Opening checks the offsets, and ids and documents are checked when they are read. Raises DamagedError.
     """
 
     def __init__(self, directory: Path, segments: Sequence[Segment]) -> None:
@@ -182,7 +189,7 @@ class DocumentStore:
         return parts[0] if len(parts) == 1 else list(itertools.chain.from_iterable(parts))
 
     def ids(self) -> list[str]:
-        """Return all ids in row order, removed ones included."""
+        """Return all ids in row order, removed ones included. Raises DamagedError."""
         return self._ids
 
     def _all(self) -> Iterator[Document]:
@@ -194,17 +201,18 @@ class DocumentStore:
                 yield read_document(mapped[start:end], id_, path)
 
     def metadata(self) -> Iterator[Metadata]:
-        """Yield every row's metadata, in row order."""
+        """Yield every row's metadata, in row order. Raises DamagedError."""
         return (document.metadata for document in self._all())
 
     def texts(self) -> Iterator[str]:
-        """Yield what is indexed of every row, in row order."""
+        """Yield the indexed text of every row, in row order. Raises DamagedError."""
         return (document.full_text for document in self._all())
 
     def vectors(self, dim: int) -> list[Matrix]:
-        """Return all vectors, in row order, as at most one block [rows, dim].
+        """Return all vectors, in row order, as at most one block (float32 [rows, dim]).
 
-        One segment, as a build and a compaction leave it, is mapped; several are read into one array.
+        A single segment, as a build or a compaction leaves it, is mapped; several are read into one array. Raises
+        DamagedError where a file is too short.
         """
         if len(self._folders) < 2:
             return [_vectors(f).reshape(-1, dim) for f in self._folders]
@@ -229,7 +237,7 @@ def _vectors(folder: Path) -> Matrix:
 
 
 def read_rows(directory: Path, manifest: Manifest, documents: DocumentStore) -> Rows:
-    """Return the generation's ids, removed rows and (read when a filter asks) metadata. Raises DamagedError."""
+    """Return the generation's ids, removed rows and metadata (read at the first filter). Raises DamagedError."""
     name, ids = manifest.only_file(storage.DELETED), documents.ids()
     dead = np.fromfile(directory / name, dtype="<i8") if name else np.empty(0, dtype=np.int64)
     if len(dead) and (dead[0] < 0 or dead[-1] >= len(ids) or (dead[1:] <= dead[:-1]).any()):
@@ -241,12 +249,12 @@ def read_rows(directory: Path, manifest: Manifest, documents: DocumentStore) -> 
 
 
 def _check_unique(directory: Path, ids: Sequence[str], dead: RowArray) -> None:
-    """Raise DamagedError if two live rows have one id; by hashes, since a set of all ids takes much memory."""
+    """Raise DamagedError if two live rows have the same id; comparing hashes takes less memory than a set of ids."""
     hashes = np.fromiter(map(hash, ids), dtype=np.int64, count=len(ids))
     hashes = np.sort(np.delete(hashes, dead))
     if (hashes[1:] != hashes[:-1]).all():
         return
-    gone = set(dead.tolist())
-    counts = collections.Counter(id_ for row, id_ in enumerate(ids) if row not in gone)
+    dead_rows = set(dead.tolist())
+    counts = collections.Counter(id_ for row, id_ in enumerate(ids) if row not in dead_rows)
     if repeated := [id_ for id_, count in counts.items() if count > 1]:
         raise DamagedError(f"{directory} holds {name_some(repeated)} more than once: {REMEDY}")

@@ -1,8 +1,8 @@
-"""Files that survive faults: durable writes, checksums, one writer's lock, the atomic commit, verification.
+"""Files that survive faults: durable writes, checksums, the writer's lock, the atomic commit, verification.
 
-An index directory is a sequence of committed generations. Files are written once and never changed; a
-generation is the set of files its manifest lists, and replacing the manifest (one rename) commits it. What
-else lies in the data folders is left over from an interrupted writer and is swept by the next one.
+An index directory is a sequence of committed generations. Files are written once and never changed; a generation is
+the set of files that its manifest lists, and replacing the manifest (one rename) commits it. Other files in the data
+folders are left over from an interrupted writer, and the next writer deletes them.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ LOCK = "lock"
 
 @contextlib.contextmanager
 def disk_errors(what: str) -> Iterator[None]:
-    """Turn the operating system's refusals into errors that name the file and the remedy."""
+    """Turn an OSError inside the block into an IndexesError with file and remedy; `what` names the operation."""
     try:
         yield
     except OSError as e:
         remedy = {
-            errno.ENOSPC: "free some space and go on with --resume",
-            errno.EDQUOT: "free some space and go on with --resume",
-            errno.EFBIG: "files may not become that large here: raise the limit (`ulimit -f`)",
+            errno.ENOSPC: "free some space and continue with --resume",
+            errno.EDQUOT: "free some space and continue with --resume",
+            errno.EFBIG: "files must not become that large here: raise the limit (`ulimit -f`)",
             errno.EROFS: "the file system is read-only: choose another directory",
             errno.EACCES: "check the permissions of the directory",
         }.get(e.errno or 0, "check the directory and try again")
@@ -50,7 +50,7 @@ def disk_errors(what: str) -> Iterator[None]:
 
 
 def record_of(path: Path) -> FileRecord:
-    """Return the size and checksum of a file as it is on the disk."""
+    """Return the size and checksum of a file as it is on the disk. Raises OSError."""
     with path.open("rb") as file:
         return _record_of(file)
 
@@ -64,12 +64,12 @@ def _record_of(file: BinaryIO) -> FileRecord:
 
 
 def replace_manifest(directory: Path, manifest: Manifest) -> None:
-    """Commit: put the manifest in place, atomically and durably."""
+    """Commit: write the manifest, or replace the older one, atomically and durably. Raises OSError."""
     replace_file(directory / manifests.NAME, manifests.dump(manifest))
 
 
 def open_lock(directory: Path, flags: int = 0) -> IO[bytes]:
-    """Open the lock's file itself for reading and writing. Raises IndexesError where it is a link or no file."""
+    """Open the lock file for reading and writing. Raises IndexesError where it is a link or not a regular file."""
     path = directory / LOCK
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise IndexesError(
@@ -80,12 +80,12 @@ def open_lock(directory: Path, flags: int = 0) -> IO[bytes]:
 
 @contextlib.contextmanager
 def write_lock(directory: Path) -> Iterator[None]:
-    """Hold the index for writing. The lock goes with the process, so a killed writer leaves none behind."""
+    """Hold the write lock, which a killed process releases too. Raises LockedError where another process holds it."""
     path = directory / LOCK
     with open_lock(directory, os.O_CREAT) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # a drop deletes the file: then this is the lock of an index that is no more
+            # A drop deletes the file; the lock held here is then that of a deleted index.
             if os.fstat(file.fileno()).st_ino != path.stat().st_ino:
                 raise BlockingIOError
         except (BlockingIOError, FileNotFoundError):
@@ -96,7 +96,7 @@ def write_lock(directory: Path) -> Iterator[None]:
 
 
 def damage(directory: Path, manifest: Manifest) -> list[str]:
-    """Compare every listed file with its record; return one line for each that differs, naming it."""
+    """Compare every listed file with its record; return one line per file that differs."""
     return [
         line
         for name, record in sorted(manifest.files.items())
@@ -109,22 +109,24 @@ def _damage_of(directory: Path, name: str, expected: FileRecord) -> str | None:
     try:
         with open_inside(directory, name) as file:
             size = os.fstat(file.fileno()).st_size
-            if size != expected.bytes:  # before a byte is read
+            # A file of the wrong size is not read at all.
+            if size != expected.bytes:
                 return f"{path}: {size} bytes instead of {expected.bytes}"
-            found = _record_of(file)
+            actual = _record_of(file)
     except FileNotFoundError:
         return f"{path}: missing"
     except OSError as e:
         return f"{path}: cannot be read ({e.strerror})"
     except DamagedError:
-        return f"{path}: not a regular file of the index's own, but a link, a device, a pipe or a folder"
-    return None if found == expected else f"{path}: content differs from its checksum"
+        return f"{path}: not a regular file but a link, a device, a pipe or a folder"
+    return None if actual == expected else f"{path}: content differs from its checksum"
 
 
 def load_checked(directory: Path) -> Manifest:
-    """Read the manifest and check every file it lists, so that a damaged index never answers in silence.
+    """Return the manifest after checking every file that it lists, so that a damaged index never answers silently.
 
-    A writer may replace the generation meanwhile; then the newer one is read.
+    If a writer replaces the generation meanwhile, the newer one is read. Raises IndexesError where there is no index,
+    FormatVersionError, DamagedError.
     """
     manifest = manifests.load(directory)
     while lines := damage(directory, manifest):
@@ -136,18 +138,21 @@ def load_checked(directory: Path) -> Manifest:
 
 
 def own_files(folder: Path) -> list[Path]:
-    """Return a model folder's own files, sorted; what lies in its subfolders is the training's state."""
+    """Return the files directly in a model folder, sorted; its subfolders hold the state of the training."""
     return sorted(path for path in folder.iterdir() if path.is_file())
 
 
 def copy_folder(directory: Path, name: str, folder: Path) -> dict[str, FileRecord]:
-    """Copy a folder's own files durably into the new folder `name` of the index; return their records."""
+    """Copy the files directly in a folder durably into the new folder `name` of the index; return their records.
+
+    Raises OSError.
+    """
     target = directory / name
     target.mkdir(parents=True, exist_ok=True)
     files = {
         f"{name}/{path.name}": write_durably(target / path.name, [path.read_bytes()])
         for path in own_files(folder)
     }
-    for made in (target, target.parent, directory):
-        sync(made)
+    for path in (target, target.parent, directory):
+        sync(path)
     return files

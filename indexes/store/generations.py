@@ -1,6 +1,6 @@
-"""Older generations that an index keeps: their manifests under `generations/`, and so their files.
+"""Older generations that an index keeps: their manifests under `generations/`, and the files that these list.
 
-How many are kept is in a file beside them, so that it holds for every later change. Without one none are.
+A file beside the manifests says how many are kept, so that it applies to every later change; without it none are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KEEP = f"{storage.GENERATIONS}/keep"
 
 
 def limit(directory: Path) -> int:
-    """Return how many older generations an index keeps. Raises DamagedError."""
+    """Return how many older generations an index keeps. Raises DamagedError where the file cannot be parsed."""
     path = directory / KEEP
     try:
         content = path.read_bytes()
@@ -34,7 +34,7 @@ def limit(directory: Path) -> int:
 
 
 def set_limit(directory: Path, keep: int) -> None:
-    """Keep the last `keep` older generations from the next commit on; what is kept beyond that goes with a sweep."""
+    """Keep the last `keep` older generations from the next commit on; a sweep deletes those beyond the limit."""
     path = directory / KEEP
     if keep:
         path.parent.mkdir(exist_ok=True)
@@ -46,11 +46,11 @@ def set_limit(directory: Path, keep: int) -> None:
 
 
 def kept(directory: Path, manifest: Manifest) -> dict[int, Manifest]:
-    """Return the older generations that are kept beside `manifest`, the last one, by number, ascending.
+    """Return the older generations that are kept beside the last one, `manifest`, by number, ascending.
 
-    Raises DamagedError.
+    Raises IndexesError, DamagedError where one of them cannot be read.
     """
-    folder, found = directory / storage.GENERATIONS, {}
+    folder, generations = directory / storage.GENERATIONS, {}
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     for name in sorted(name for name in names if re.fullmatch(r"[0-9]{6,}\.json", name)):
         try:
@@ -58,16 +58,19 @@ def kept(directory: Path, manifest: Manifest) -> dict[int, Manifest]:
         except IndexesError:
             if (folder / name).exists():
                 raise
-            continue  # a writer gave it up meanwhile
+            continue  # a writer deleted it meanwhile
         if f"{older.generation:06d}.json" != name:
-            raise DamagedError(f"{folder / name} is generation {older.generation}: delete it to give it up")
-        if older.generation < manifest.generation:  # else its commit never came
-            found[older.generation] = older
-    return dict(sorted(found.items()))
+            raise DamagedError(
+                f"{folder / name} is generation {older.generation}: delete the file to discard it"
+            )
+        # Otherwise the commit that was to follow never happened.
+        if older.generation < manifest.generation:
+            generations[older.generation] = older
+    return dict(sorted(generations.items()))
 
 
 def files(directory: Path, manifest: Manifest) -> dict[str, FileRecord]:
-    """Return the files of the last generation, `manifest`, and of those that are kept. Raises DamagedError."""
+    """Return the files of the last generation, `manifest`, and of the older ones kept. Raises DamagedError."""
     all_files: dict[str, FileRecord] = {}
     for generation in (*kept(directory, manifest).values(), manifest):
         all_files |= generation.files
@@ -75,37 +78,42 @@ def files(directory: Path, manifest: Manifest) -> dict[str, FileRecord]:
 
 
 def with_kept(directory: Path) -> Manifest:
-    """Return the last generation's manifest, with the files of those that are kept besides. Raises DamagedError."""
+    """Return the last generation's manifest, with the files of the older ones kept added. Raises DamagedError."""
     manifest = manifests.load(directory)
     return dataclasses.replace(manifest, files=files(directory, manifest))
 
 
 def retain(directory: Path, manifest: Manifest) -> None:
-    """Before a commit, put the last generation, `manifest`, with those that are kept; an unfinished build is not."""
+    """Before a commit, keep the last generation, `manifest`, unless its build is unfinished or none are kept."""
     if limit(directory) and manifest.build.complete:
         data = (directory / manifests.NAME).read_bytes()
         writing.replace_file(directory / _name(manifest.generation), data)
 
 
 def sweep(directory: Path, manifest: Manifest, folders: Iterable[str] = storage.FOLDERS) -> None:
-    """Give up the generations beyond the limit; delete what neither those left nor the last one, `manifest`, list."""
+    """Discard the generations beyond the limit, and delete files that no remaining generation lists.
+
+    `manifest` is the last generation; only files in `folders` are deleted. Raises DamagedError.
+    """
     numbers = list(kept(directory, manifest))
     most = limit(directory)
     for number in numbers[: max(len(numbers) - most, 0)]:
         (directory / _name(number)).unlink()
-        # a manifest must not outlive its files
+        # A manifest must not outlive its files.
         writing.sync(directory / storage.GENERATIONS)
-    left = kept(directory, manifest)
-    own = {_name(number) for number in left} | ({KEEP} if most else set())
-    ownership.sweep(directory, {*files(directory, manifest), *own}, folders)
+    remaining = kept(directory, manifest)
+    names = {_name(number) for number in remaining} | ({KEEP} if most else set())
+    ownership.sweep(directory, {*files(directory, manifest), *names}, folders)
 
 
 def checkout(directory: Path, generation: int) -> Manifest:
-    """Commit a generation with the content of an older one that is kept, and return it; nothing is copied.
+    """Commit a generation with the content of an older one that is kept; return its manifest. Nothing is copied.
 
-    Raises IndexesError where it is not kept or the index is partly on a server, DamagedError, LockedError.
+    Raises IndexesError where that generation is not kept or the index is partly on a server, DamagedError where one of
+    its files is damaged, LockedError where another process is writing to the index.
     """
-    manifests.load(directory)  # no lock where there is no index
+    # Without an index this raises before a lock file is made.
+    manifests.load(directory)
     with storage.disk_errors(f"writing to {directory}"), storage.write_lock(directory):
         ownership.refuse_links(directory)
         last = manifests.load(directory)
@@ -124,10 +132,10 @@ def checkout(directory: Path, generation: int) -> Manifest:
 
 
 def refuse_server(manifest: Manifest, what: str) -> None:
-    """Raise IndexesError if a part of the index is on Elasticsearch, of which there is one state alone: the present."""
+    """Raise IndexesError if a part of the index is on Elasticsearch, which holds only the last generation."""
     if manifest.elastic:
         raise IndexesError(
-            f"{what}: the part on Elasticsearch ({manifest.elastic['index']}) is of the present generation alone"
+            f"{what}: the part on Elasticsearch ({manifest.elastic['index']}) holds only the last generation"
         )
 
 

@@ -1,4 +1,4 @@
-"""What one committed generation consists of. The manifest is written last: replacing it is the commit."""
+"""Reads and writes the manifest of a generation. It is written last: replacing it is the commit."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ MOST_BYTES = 8 << 20  # about 50,000 files
 
 
 def dump(manifest: Manifest) -> bytes:
-    """Serialise: a first line with the checksum of all that follows, so that any flipped byte shows."""
+    """Return the manifest as JSON whose first line is the checksum of the rest, so that any flipped byte is detected.
+
+    Raises IndexesError where it would be too long to be read.
+    """
     body = orjson.dumps(
         dataclasses.asdict(manifest),
         option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS,
     )[1:]
     if len(body) > MOST_BYTES - 64:
-        raise IndexesError(f"a manifest of {len(body)} bytes is too long to be read: compact the index")
+        raise IndexesError(f"a manifest of {len(body)} bytes is too long to be read back: compact the index")
     return _checked(body)
 
 
@@ -36,12 +39,10 @@ def _checked(body: bytes) -> bytes:
 
 
 def load(directory: Path, name: str = NAME) -> Manifest:
-    """Read and check `directory`'s manifest, or one kept under another name.
+    """Return the manifest of `directory`, or one kept under another name, after checking it.
 
-    Raises IndexesError, DamagedError, FormatVersionError.
-
-    The checksum finds accidents. As whoever writes a manifest can write its checksum too, nothing in it is believed:
-    see manifest_checks.py.
+    The checksum detects accidents only, since an attacker can write a matching one; so every value is checked as well
+    (manifest_checks.py). Raises IndexesError where there is no index, FormatVersionError, DamagedError.
     """
     path = directory / name
     data = _read(directory, name)

@@ -1,4 +1,4 @@
-"""What a manifest may say: its paths lead nowhere else, its numbers fit its files, its settings are known ones."""
+"""Checks of a manifest: its paths stay inside the index, its numbers fit its files, its settings are known."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 MOST_ROWS = 1 << 32
 MOST_DIM = 1 << 16
 MOST_FILES = 100_000
-COMMIT = "[0-9]{6,15}"  # of a generation, as it names files and folders
-PART = r"(?!\.{1,2}(?:/|$))[^\0-\x1f\x7f/\\\ud800-\udfff]{1,255}"  # of a path: no "..", nothing that ends it
+COMMIT = "[0-9]{6,15}"  # the number of a generation, which names files and folders
+PART = r"(?!\.{1,2}(?:/|$))[^\0-\x1f\x7f/\\\ud800-\udfff]{1,255}"  # one part of a path: not "." or "..", no separator
 FILE = "|".join(
     (
         rf"segments/{COMMIT}/(?:documents\.jsonl|offsets\.i64|ids\.txt|vectors\.f32)",
@@ -55,7 +55,7 @@ def _fusion(value: Any, where: str) -> None:
 
 
 def _source(value: Any, where: str) -> None:
-    """Check for a path, or what tells a corpus from a changed one: its checksum, at first its size."""
+    """Check for a path, or for what identifies a corpus's content: a text, or its size in old manifests."""
     (whole() if isinstance(value, int) else text(1 << 16))(value, where)
 
 
@@ -106,17 +106,18 @@ VALUES = record(
             absent=("urls", "index", "shards", "replicas"),
         ),
     },
-    absent=("elastic",),  # manifests written before there was one
+    # Old manifests have none.
+    absent=("elastic",),
 )
 
 
 def check_values(values: Any) -> None:
-    """Raise SchemaError unless a manifest's values have the right keys, types and ranges, and stay inside."""
+    """Raise SchemaError unless a manifest's values have the right keys, types and ranges, and its paths stay inside."""
     VALUES(values, "it")
 
 
 def check_consistent(manifest: Manifest) -> None:
-    """Raise SchemaError unless counts, sizes and files of a manifest fit together."""
+    """Raise SchemaError unless the counts, sizes and files of a manifest are consistent."""
     for check in (_check_encoder, _check_search, _check_segments, _check_deleted, _check_text, _check_graph):
         check(manifest)
 
@@ -133,14 +134,14 @@ def _check_encoder(manifest: Manifest) -> None:
         _require(not folders, "it has the files of a model, but no encoder")
         return
     _require(manifest.vectors != "none", "it has an encoder, but no vectors")
-    own = {encoder.name} if encoder.name.startswith("encoder/") else set()
-    _require(folders == own, f"its encoder {encoder.name!r} is not the model among its files")
+    expected = {encoder.name} if encoder.name.startswith("encoder/") else set()
+    _require(folders == expected, f"its encoder {encoder.name!r} is not the model among its files")
     _require(bool(manifest.elastic) or not server, "its vectors are on a server that it does not name")
 
 
 def _check_search(manifest: Manifest) -> None:
     _require(
-        ("mode" in manifest.search) == ("fusion" in manifest.search), "its mode and fusion need each other"
+        ("mode" in manifest.search) == ("fusion" in manifest.search), "it has only one of mode and fusion"
     )
     _require(len(manifest.elastic) in (0, 4), "what it says of the server is incomplete")
 
@@ -150,7 +151,7 @@ def _check_segments(manifest: Manifest) -> None:
     _require(len(set(names)) == len(names), "it names a segment twice")
     _require(
         manifest.documents <= manifest.rows <= MOST_ROWS,
-        f"it counts {manifest.documents} documents of {manifest.rows}",
+        f"it counts {manifest.documents} documents in {manifest.rows} rows",
     )
     listed = {name for name in manifest.files if name.startswith("segments/")}
     for segment in manifest.segments:
@@ -158,13 +159,13 @@ def _check_segments(manifest: Manifest) -> None:
             name = f"segments/{segment.name}/{file}"
             _require(name in listed, f"it does not list {name}")
             listed.remove(name)
-            found = manifest.files[name].bytes
-            _require(size in (None, found), f"{name} has {found} bytes, but its rows need {size}")
+            actual = manifest.files[name].bytes
+            _require(size in (None, actual), f"{name} has {actual} bytes, but its rows need {size}")
     _require(not listed, f"it lists {min(listed, default='')}, which belongs to no segment")
 
 
 def _sizes(manifest: Manifest, rows: int) -> dict[str, int | None]:
-    """Return the files of a segment and, where its rows say it, their sizes."""
+    """Return the files of a segment with their sizes in bytes; None where the rows do not determine them."""
     sizes: dict[str, int | None] = {"documents.jsonl": None, "offsets.i64": 8 * (rows + 1), "ids.txt": None}
     if manifest.encoder:
         sizes["vectors.f32"] = 4 * rows * manifest.encoder.dim
@@ -184,14 +185,13 @@ def _check_text(manifest: Manifest) -> None:
     names = [name for name in manifest.files if name.startswith("text/")]
     folders = {name.rpartition("/")[0] for name in names}
     _require(len(folders) < 2, "it lists two generations of postings")
-    _require(not names or not manifest.elastic, "it has postings here and on a server")
+    _require(not names or not manifest.elastic, "it has postings both in the directory and on a server")
     if manifest.format > 1 and not manifest.elastic:
         _require(bool(names) >= bool(manifest.rows), "it lists no postings")
         for name in names:
             file = name.rpartition("/")[2]
-            expected = (
-                f"{manifest.files[name].xxh3}.postings"  # the next commit takes the checksum from the name
-            )
+            # The next commit takes the checksum from the name.
+            expected = f"{manifest.files[name].xxh3}.postings"
             _require(file == expected, f"{name} is not named by its checksum")
 
 
@@ -200,5 +200,5 @@ def _check_graph(manifest: Manifest) -> None:
     _require(len(graphs) < 2, "it lists two graphs")
     _require(
         not graphs or may_have_structure(manifest.vectors),
-        "it lists a graph, which its vectors have no use for",
+        "it lists a graph, which its kind of vectors does not use",
     )

@@ -1,6 +1,6 @@
-"""What in an index's directory is ours: a mark that is written first, and names that only we write.
+"""Which files in an index's directory are ours: a mark that is written first, and names that only we use.
 
-Whatever else lies there belongs to somebody else: it is neither deleted nor followed, wherever it lies.
+Any other file belongs to somebody else: wherever it lies, it is neither deleted nor followed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from indexes.store import manifest as manifests
 
 MARK = b"linker: lock and mark of an index directory; do not edit\n"
 _NUMBER, _HASH = "[0-9]{6,}", "[0-9a-f]{32}"
-_TANTIVY = (  # BM25's files in indexes of format 1
+# The files of BM25 in indexes of format 1.
+_TANTIVY = (
     rf"{_HASH}\.(?:idx|pos|term|fieldnorm|store|fast|temp|[0-9]+\.del)"
     r"|meta\.json|\.managed\.json|\.tantivy-(?:meta|writer)\.lock"
 )
@@ -32,17 +33,17 @@ _FILES = re.compile(
     rf"|deleted/{_NUMBER}\.i64|graph/{_NUMBER}\.faiss|quarantine/{_NUMBER}\.jsonl"
     rf"|generations/(?:{_NUMBER}\.json|keep)(?:\.tmp)?"
 )
-_FOLDERS = re.compile(rf"(?:segments|text)/{_NUMBER}|encoder/[0-9a-f]{{16}}")
-_ENCODER = re.compile(r"encoder/[0-9a-f]{16}/[^/]+")
+_FOLDERS = re.compile(rf"(?:segments|text)/{_NUMBER}|encoder/[^/]{{1,16}}")
+_ENCODER = re.compile(r"encoder/[^./][^/]{0,15}/[^/]+")
 
 
 def is_ours(name: str, copied: Collection[str] = ()) -> bool:
-    """Say whether we alone write files of this name, relative to the index; `copied` are those of its encoder."""
+    """Return whether only we write files of this name (relative to the index); `copied` are those of its encoder."""
     return bool(_FILES.fullmatch(name)) or (name in copied and bool(is_encoder_file(name)))
 
 
 def is_encoder_file(name: str) -> bool:
-    """Say whether this is a place for a file of the encoder, whose own name is the user's choice."""
+    """Return whether this may be the path of an encoder's file, which may have any name."""
     return bool(_ENCODER.fullmatch(name)) and not name.endswith(("/.", "/.."))
 
 
@@ -50,12 +51,14 @@ def is_encoder_file(name: str) -> bool:
 def claim(directory: Path, copied: Iterable[str] = ()) -> Iterator[None]:
     """Make a vacant directory ours and hold its lock; `copied` are the encoder's files that will be copied into it.
 
-    The mark is on the disk, and the way to it, before anything else is written. Raises IndexesError, LockedError.
+    The mark and the folders that lead to it are on the disk before anything else is written. Raises IndexesError where
+    the directory is not vacant, LockedError where another process holds the lock.
     """
     writing.make_folder(directory)
     check_vacant(directory)
     with storage.write_lock(directory):
-        check_vacant(directory)  # another creation may have ended meanwhile
+        # Another creation may have finished meanwhile.
+        check_vacant(directory)
         refuse_links(directory)
         sweep(directory, ())
         mark(directory, copied)
@@ -64,15 +67,16 @@ def claim(directory: Path, copied: Iterable[str] = ()) -> Iterator[None]:
 
 
 def check_vacant(directory: Path) -> None:
-    """Raise IndexesError unless a new index may be made here: nothing but a killed creation's leftovers."""
+    """Raise IndexesError if the directory holds anything but the leftovers of a creation that was killed."""
     names = {path.name for path in directory.iterdir()}
     if manifests.NAME in names:
         raise IndexesError(
             f"{directory} already holds an index: add to it with `linker index add`, "
-            "go on with an interrupted build by --resume, or choose another directory"
+            "continue an interrupted build with --resume, or choose another directory"
         )
     content = _lock_content(directory)
-    if names <= {storage.LOCK} and MARK.startswith(content):  # killed while it wrote the mark
+    # The creation was killed while it wrote the mark.
+    if names <= {storage.LOCK} and MARK.startswith(content):
         return
     known = {*storage.FOLDERS, storage.LOCK, f"{manifests.NAME}.tmp"} if content.startswith(MARK) else set()
     if foreign := sorted(names - known):
@@ -80,7 +84,7 @@ def check_vacant(directory: Path) -> None:
 
 
 def mark(directory: Path, copied: Iterable[str] = ()) -> None:
-    """Write into the lock, which the caller holds, that the directory is ours, and which files of an encoder are."""
+    """Write into the lock file that the directory is ours and `copied` are its encoder's files; the caller holds it."""
     content = _lock_content(directory)
     new = [name for name in copied if name not in copied_files(directory)]
     lines = b"".join(b"\n" + orjson.dumps(name) + b"\n" for name in new)
@@ -99,11 +103,11 @@ def mark(directory: Path, copied: Iterable[str] = ()) -> None:
 
 
 def copied_files(directory: Path) -> set[str]:
-    """Return which files of an encoder we copied here, or were about to, by the lock's lines after its mark."""
+    """Return the encoder's files that were copied here or were about to be, by the lines after the lock's mark."""
     names = set()
     content = _lock_content(directory)
     for line in content.removeprefix(MARK).splitlines() if content.startswith(MARK) else ():
-        with contextlib.suppress(ValueError):  # the last line of a writer that died
+        with contextlib.suppress(ValueError):  # a writer that died left the last line incomplete
             name = orjson.loads(line)
             if isinstance(name, str) and is_encoder_file(name):
                 names.add(name)
@@ -118,7 +122,7 @@ def _lock_content(directory: Path) -> bytes:
 
 
 def refuse_links(directory: Path) -> None:
-    """Raise IndexesError if a part of the index is a symbolic link: what it points at is not ours to change."""
+    """Raise IndexesError if a part of the index is a symbolic link: its target is not ours to change."""
     parts = (*storage.FOLDERS, storage.LOCK, manifests.NAME, f"{manifests.NAME}.tmp")
     paths = [directory / part for part in parts]
     for folder in storage.FOLDERS:
@@ -127,15 +131,15 @@ def refuse_links(directory: Path) -> None:
                 paths.extend(Path(root, name) for name in (*inner, *names))
     if link := next((path for path in paths if path.is_symlink()), None):
         raise IndexesError(
-            f"{link} is a symbolic link, and an index keeps to its own directory: put what the link points at "
+            f"{link} is a symbolic link, and an index must not leave its directory: put the target "
             "in its place, or move the whole directory and link that"
         )
 
 
 def sweep(directory: Path, keep: Collection[str], folders: Iterable[str] = storage.FOLDERS) -> None:
-    """Delete files of ours, by their names, that are not in `keep`; call only while holding the lock.
+    """Delete our files, recognised by name, that are not in `keep`; the caller must hold the lock.
 
-    Everything is reached from the directory's descriptor, and no link is followed.
+    Everything is reached from the directory's descriptor, and no link is followed. Raises OSError.
     """
     copied = copied_files(directory)
     top = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -157,7 +161,7 @@ def sweep(directory: Path, keep: Collection[str], folders: Iterable[str] = stora
 
 
 def _unlink(name: str, folder: int) -> bool:
-    """Delete a regular file, if it is one, and say whether it was."""
+    """Delete a file if it is a regular one; return whether it was."""
     with contextlib.suppress(FileNotFoundError):
         if stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
             os.unlink(name, dir_fd=folder)
@@ -166,5 +170,5 @@ def _unlink(name: str, folder: int) -> bool:
 
 
 def _remove_empty(name: str, folder: int) -> None:
-    with contextlib.suppress(OSError):  # it holds listed files, or another's
+    with contextlib.suppress(OSError):  # it holds files that are listed or not ours
         os.rmdir(name, dir_fd=folder)

@@ -1,4 +1,4 @@
-"""What one committed generation of an index consists of."""
+"""The records of which a manifest consists: what one committed generation of an index holds."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 from indexes.disk.writing import FileRecord
 
 FORMAT = 2
-
-
-READ = (1, 2)  # 1: BM25 was tantivy's; its texts are indexed anew whenever such an index is opened
+# Format 1 kept BM25 in tantivy; the texts of such an index are indexed again whenever it is opened.
+READ = (1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +23,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class EncoderRecord:
-    """The encoder the vectors came from: name or path to load it by, fingerprint, dimension."""
+    """The encoder that made the vectors: the name or path to load it by, its fingerprint, its dimension."""
 
     name: str
     fingerprint: str
@@ -33,30 +32,31 @@ class EncoderRecord:
 
 @dataclass(frozen=True, slots=True)
 class BuildRecord:
-    """How far the build has read: records taken from `sources` (good and bad ones), and whether it ended."""
+    """How far the build has read: the number of records (usable or not) from `sources`, and whether it is complete."""
 
     complete: bool = True
     position: int = 0
-    sources: tuple[tuple[str, str], ...] = ()  # (path as given, what tells it from a changed one)
+    # For each: the path as the user gave it, and a text that changes with its content.
+    sources: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """One generation of an index."""
 
-    vectors: str = (
-        "none"  # none | flat | auto | hnsw | pq | ivfpq | elastic-flat | elastic-hnsw | elastic-int8_hnsw
-    )
+    # "none", or a name in indexes/kinds.py.
+    vectors: str = "none"
     language: str = "english"
     encoder: EncoderRecord | None = None
     generation: int = 0
-    documents: int = 0  # live ones
+    documents: int = 0  # only live ones
     quarantined: int = 0
     segments: tuple[Segment, ...] = ()
     build: BuildRecord = field(default_factory=BuildRecord)
     search: Mapping[str, Any] = field(default_factory=dict)  # what `index tune` chose
     files: Mapping[str, FileRecord] = field(default_factory=dict)
-    elastic: Mapping[str, Any] = field(default_factory=dict)  # where the BM25 side is, if it is on a server
+    # Settings of the server on which BM25 is, if it is on one.
+    elastic: Mapping[str, Any] = field(default_factory=dict)
     format: int = FORMAT
 
     @property
@@ -65,5 +65,5 @@ class Manifest:
         return sum(s.rows for s in self.segments)
 
     def only_file(self, folder: str) -> str | None:
-        """Return the one file of this generation under `folder/`, if there is one."""
+        """Return the only file of this generation under `folder/`, or None."""
         return next((name for name in self.files if name.startswith(f"{folder}/")), None)

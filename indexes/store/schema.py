@@ -1,6 +1,6 @@
-"""Strict reading of JSON that may come from elsewhere: exact keys, types and ranges, and no surprise in between.
+"""Strict reading of untrusted JSON: exact keys, types and ranges.
 
-A check takes a value and the place where it stands, and raises SchemaError unless the value is as it should be.
+A check takes a value and its place in the file, and raises SchemaError unless the value is valid.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ MOST = 1 << 53  # the largest whole number that every reader of JSON agrees on
 
 
 class SchemaError(ValueError):
-    """A value is not what it should be; the text names the place and the value."""
+    """A value is invalid; the message names its place and the value."""
 
 
 def parse(data: bytes) -> Any:
-    """Return the JSON value in `data`. Raises SchemaError, also for a repeated key, NaN and nesting without end."""
+    """Return the JSON value in `data`. Raises SchemaError, also for a repeated key, NaN and overly deep nesting."""
     try:
         return json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_not_json)
     except RecursionError:
@@ -38,16 +38,16 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _not_json(constant: str) -> NoReturn:
-    raise SchemaError(f"{constant} is no JSON")
+    raise SchemaError(f"{constant} is not JSON")
 
 
 def refuse(where: str, value: Any, expected: str) -> NoReturn:
-    """Raise SchemaError for a value; a long one is shortened."""
+    """Raise SchemaError for an invalid value, which is shortened in the message."""
     raise SchemaError(f"{where} is {reprlib.repr(value)}, not {expected}")
 
 
 def whole(low: int = 0, high: int = MOST) -> Check:
-    """Check for a whole number from `low` to `high`."""
+    """Return a check for a whole number from `low` to `high`."""
 
     def check(value: Any, where: str) -> None:
         if type(value) is not int or not low <= value <= high:
@@ -57,7 +57,7 @@ def whole(low: int = 0, high: int = MOST) -> Check:
 
 
 def number(low: float, high: float) -> Check:
-    """Check for a finite number from `low` to `high`."""
+    """Return a check for a finite number from `low` to `high`."""
 
     def check(value: Any, where: str) -> None:
         if type(value) not in (int, float) or not low <= value <= high or not math.isfinite(value):
@@ -67,13 +67,16 @@ def number(low: float, high: float) -> Check:
 
 
 def flag(value: Any, where: str) -> None:
-    """Check for true or false."""
+    """Check for true or false. Raises SchemaError."""
     if type(value) is not bool:
         refuse(where, value, "true or false")
 
 
 def text(longest: int = 4096, pattern: str | None = None, what: str = "a text") -> Check:
-    """Check for a text of at most `longest` characters, none of them NUL or half a character, that fits `pattern`."""
+    """Return a check for a text of at most `longest` characters that fits `pattern`.
+
+    Without a pattern, any text without NUL and lone surrogates fits. `what` names the expected text in errors.
+    """
     form = re.compile(pattern or r"[^\0\ud800-\udfff]*", re.DOTALL)
 
     def check(value: Any, where: str) -> None:
@@ -84,7 +87,7 @@ def text(longest: int = 4096, pattern: str | None = None, what: str = "a text") 
 
 
 def one_of(values: Collection[str]) -> Check:
-    """Check for one of some texts."""
+    """Return a check for one of the given texts."""
 
     def check(value: Any, where: str) -> None:
         if not isinstance(value, str) or value not in values:
@@ -94,24 +97,24 @@ def one_of(values: Collection[str]) -> Check:
 
 
 def optional(check: Check) -> Check:
-    """Check for null, or what `check` accepts."""
+    """Return a check for null or anything that `check` accepts."""
     return lambda value, where: None if value is None else check(value, where)
 
 
 def several(check: Check, most: int, least: int = 0) -> Check:
-    """Check for a list of `least` to `most` values that `check` accepts."""
+    """Return a check for a list of `least` to `most` values, each of which `check` accepts."""
 
     def check_all(values: Any, where: str) -> None:
         if not isinstance(values, list) or not least <= len(values) <= most:
-            refuse(where, values, f"a list of {least} to {most}")
-        for place, value in enumerate(values):
-            check(value, f"{where}[{place}]")
+            refuse(where, values, f"a list of {least} to {most} values")
+        for position, value in enumerate(values):
+            check(value, f"{where}[{position}]")
 
     return check_all
 
 
 def mapping(key: Check, value: Check, most: int) -> Check:
-    """Check for an object of at most `most` entries with any keys that `key` accepts."""
+    """Return a check for an object of at most `most` entries whose keys and values `key` and `value` accept."""
 
     def check_all(values: Any, where: str) -> None:
         if not isinstance(values, dict) or len(values) > most:
@@ -124,7 +127,7 @@ def mapping(key: Check, value: Check, most: int) -> Check:
 
 
 def record(checks: Mapping[str, Check], absent: Collection[str] = ()) -> Check:
-    """Check for an object with exactly these keys; those in `absent` may be left out."""
+    """Return a check for an object with exactly the keys of `checks`; those in `absent` may be missing."""
 
     def check_all(values: Any, where: str) -> None:
         if not isinstance(values, dict):

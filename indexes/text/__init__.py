@@ -1,1 +1,1 @@
-"""BM25: analysis, vocabulary, posting lists and their scoring."""
+"""BM25: analysis, vocabulary, posting lists and scoring."""

@@ -1,6 +1,6 @@
-"""From text to BM25 terms, by language: words, lower case, stems; stop words are dropped from queries only.
+"""From text to BM25 terms, by language: words, lower case, stems. Stop words are dropped from queries only.
 
-Stop words stay in the index, where they cost little: a query of nothing else ("The Who") is then answered by them.
+They stay in the index, where they cost little, so that a query of stop words alone ("The Who") still finds documents.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ STEMMED = (
     "arabic", "danish", "dutch", "english", "finnish", "french", "german", "greek", "hungarian", "italian",
     "norwegian", "portuguese", "romanian", "russian", "spanish", "swedish", "tamil", "turkish",
 )  # fmt: skip
-WITHOUT_STOP_WORDS = ("arabic", "greek", "romanian", "tamil", "turkish")  # the library has no list for them
+WITHOUT_STOP_WORDS = ("arabic", "greek", "romanian", "tamil", "turkish")  # tantivy has no list for them
 BIGRAMS = ("chinese", "japanese", "korean")
 LANGUAGES = (*STEMMED, *BIGRAMS, "none")
 
-LONGEST = 120  # bytes; longer words are no words (base64, addresses)
-# Marks belong to words: in Tamil or Hindi a word would fall apart at each silenced vowel. Slower than the default.
+LONGEST = 120  # bytes; anything longer is not a word (base64, addresses)
+# Marks belong to words: otherwise Tamil and Hindi words would be split at each suppressed vowel. This is slower.
 WORD_WITH_MARKS = r"[\p{L}\p{M}\p{N}]+"
 TURKISH_I = str.maketrans({"I": "ı", "İ": "i"})
-# Runs of characters that are written without spaces: kana, Han, Hangul. U+30FB is a dot between words.
+# Runs of characters written without spaces: kana, Han, Hangul. U+30FB, a dot between words, is not one of them.
 CJK_RUN = re.compile(
     "[\u1100-\u11ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
     "\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
@@ -35,9 +35,9 @@ CJK_RUN = re.compile(
 class Analysis:
     """How texts and queries of one language become terms.
 
-    The languages of `STEMMED` are stemmed (Snowball), and their queries lose stop words where a list exists.
-    `BIGRAMS` are cut into overlapping pairs of characters, words in other scripts staying whole. "none" takes
-    words as they are. Raises IndexesError for another language.
+    Words in the languages of `STEMMED` are stemmed (Snowball), and stop words are dropped from queries where a list
+    exists. Texts in `BIGRAMS` are cut into overlapping pairs of characters; words in other scripts stay whole. "none"
+    takes words as they are. Raises IndexesError for any other language.
     """
 
     def __init__(self, language: str) -> None:
@@ -48,7 +48,7 @@ class Analysis:
         self.for_queries = _analyzer(language, stop_words=True)
 
     def prepare(self, text: str) -> str:
-        """Return the text as `analyzer` expects it: composed characters, pairs in languages of `BIGRAMS`."""
+        """Return the text as `analyzer` expects it: composed characters, and character pairs for `BIGRAMS`."""
         if self.language in BIGRAMS:
             return CJK_RUN.sub(_pairs, unicodedata.normalize("NFKC", text))
         if self.language == "turkish":
@@ -56,13 +56,13 @@ class Analysis:
         return text if text.isascii() else unicodedata.normalize("NFC", text)
 
     def query_terms(self, text: str) -> Counter[str]:
-        """Return the query's terms and how often each occurs; stop words only if there is nothing else."""
+        """Return the query's terms and their counts; stop words are included only if there is nothing else."""
         prepared = encodable(self.prepare(text))
         return Counter(self.for_queries.analyze(prepared) or self.analyzer.analyze(prepared))
 
 
 def encodable(text: str) -> str:
-    """Return the text with lone surrogates, which no file can hold, replaced by question marks."""
+    """Return the text with lone surrogates, which UTF-8 cannot encode, replaced by question marks."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 

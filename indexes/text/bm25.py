@@ -1,4 +1,4 @@
-"""BM25, embedded: in memory or in a folder, with filters, removal, snapshots."""
+"""The embedded BM25 index: in memory or in a folder, with filters, removal and snapshots."""
 
 from __future__ import annotations
 
@@ -23,23 +23,22 @@ from indexes.text.scoring import Bm25Scorer
 from indexes.text.vocabulary import QueryTerms, Vocabulary
 
 PENDING = 1 << 23  # tokens held before they become a segment
-BATCH = 1024  # documents indexed anew at a time
-MERGED = 1 << 26  # postings; larger segments are left alone
+BATCH = 1024  # documents indexed again at a time
+MERGED = 1 << 26  # postings; larger segments are not merged
 
 
 class Bm25Index:
-    """TextIndex and RowSearch. k1 = 1.2, b = .75; a term repeated in the query counts as often as it is there.
+    """A TextIndex and RowSearch with k1 = 1.2 and b = 0.75; a term repeated in the query counts each time.
 
     Document lengths above 40 are rounded down to the next of 216 steps (as in Lucene). A removed document is never
     returned, but counts in the statistics (idf, average length) until the collection is compacted. Searches may run
-    in several threads at once; changes need the index alone. Raises IndexesError for an unknown language,
-    DamagedError.
+    in several threads at once, but not during a change. Raises IndexesError for an unknown language, DamagedError.
     """
 
     def __init__(
         self, language: str = "english", directory: Path | None = None, rows: Rows | None = None
     ) -> None:
-        """Start an index in memory, or live in `directory`; `rows` numbers what is in there already."""
+        """Start an index in memory, or one that lives in `directory`; `rows` numbers the documents already there."""
         if directory is not None:
             directory.mkdir(parents=True, exist_ok=True)
         self._start(language, directory, postings.read_folder(directory) if directory else [], rows)
@@ -72,9 +71,9 @@ class Bm25Index:
 
     @classmethod
     def open(cls, snapshot: Path, rows: Rows, language: str = "english") -> Self:
-        """Open a snapshot for reading; nothing is written into it, and it may be deleted while it is open.
+        """Open a snapshot for reading; nothing is written to it, and it may be deleted while it is open.
 
-        Raises DamagedError, FileNotFoundError when the folder does not exist.
+        Raises DamagedError, and FileNotFoundError where the folder does not exist.
         """
         index = cls.__new__(cls)
         index._start(language, None, postings.read_folder(snapshot), rows)
@@ -84,7 +83,10 @@ class Bm25Index:
 
     @classmethod
     def resume(cls, snapshot: Path | None, scratch: Path, rows: Rows, language: str = "english") -> Self:
-        """Go on from a snapshot (None: from nothing) in the empty or absent folder `scratch`, live from now on."""
+        """Return an index that continues from a snapshot (None: from scratch) in the empty or absent folder `scratch`.
+
+        Raises IndexesError where `scratch` is not empty, FileNotFoundError where there is no snapshot, DamagedError.
+        """
         scratch.mkdir(parents=True, exist_ok=True)
         if any(scratch.iterdir()):
             raise IndexesError(f"{scratch} is not empty: delete what is in it, or choose another folder")
@@ -97,9 +99,9 @@ class Bm25Index:
     def rebuilt(
         cls, texts: Iterable[str], rows: Rows, language: str = "english", directory: Path | None = None
     ) -> Self:
-        """Index anew the texts of rows that are numbered already, removed ones included.
+        """Return an index of the texts of rows that are numbered already, removed ones included.
 
-        Without a directory it is for reading only.
+        Without a directory the index is for reading only. Raises DamagedError unless there is one text per row.
         """
         index = cls.__new__(cls)
         if directory is not None:
@@ -112,7 +114,7 @@ class Bm25Index:
         index._flush()
         index._check_rows()
         if directory is None:
-            index._refusal = "it was indexed anew, for reading only"
+            index._refusal = "it was indexed again, for reading only"
             index._vocabulary = Vocabulary(index._analysis)
         return index
 
@@ -122,11 +124,13 @@ class Bm25Index:
     def add(
         self, ids: Sequence[str], texts: Sequence[str], metadata: Sequence[Metadata] | None = None
     ) -> None:
-        """Add a batch, all or nothing. Raises DuplicateIdError, BadIdError."""
+        """Add a batch, all or nothing. Raises DuplicateIdError, BadIdError, and IndexesError where it is read-only."""
         self._check_writable()
         if len(texts) != len(ids) or (metadata is not None and len(metadata) != len(ids)):
-            raise IndexesError(f"{len(ids)} ids, but {len(texts)} texts or another number of metadata")
-        # what can fail first, and `append` refuses bad ids: nothing must leave half a batch behind
+            raise IndexesError(
+                f"{len(ids)} ids, but {len(texts)} texts or a different number of metadata records"
+            )
+        # Steps that can fail come first, and `append` refuses bad ids: half a batch must never be added.
         self._make_room()
         tokens, lengths = self._vocabulary.numbers(texts)
         self._rows.append(ids, metadata)
@@ -143,7 +147,7 @@ class Bm25Index:
             self._pending += len(tokens)
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove a batch, all or nothing. Raises UnknownIdError."""
+        """Remove a batch, all or nothing. Raises UnknownIdError, and IndexesError where the index is read-only."""
         self._check_writable()
         self._rows.remove(ids)
 
@@ -152,7 +156,10 @@ class Bm25Index:
             raise IndexesError(f"the BM25 index cannot be changed: {self._refusal}")
 
     def commit(self) -> None:
-        """Make changes searchable and, in a folder, files; searches do the former by themselves."""
+        """Make changes searchable, which a search does by itself, and write them to the folder, if there is one.
+
+        Raises IndexesError where the index is closed, OSError.
+        """
         self._committed()
 
     def _committed(self) -> Bm25Scorer:
@@ -164,41 +171,42 @@ class Bm25Index:
             return self._scorer
 
     def _flush(self) -> None:
-        """Make a segment of what was added, and merge those no larger than it, as a binary counter carries."""
+        """Make a segment of the additions and merge earlier ones no larger than it, as a binary counter carries."""
         if not self._lengths:
             return
         first = sum(s.documents for s in self._segments)
         tokens, lengths = np.concatenate(self._tokens), np.concatenate(self._lengths)
         new = postings.from_tokens(first, tokens, lengths, self._vocabulary.hashes)
-        kept, total = len(self._segments), new.size
-        while kept and self._segments[kept - 1].size <= min(total, MERGED - total):
-            kept -= 1
-            total += self._segments[kept].size
-        part = [*self._segments[kept:], new]
+        # `count` segments are left alone, `total` postings are merged.
+        count, total = len(self._segments), new.size
+        while count and self._segments[count - 1].size <= min(total, MERGED - total):
+            count -= 1
+            total += self._segments[count].size
+        part = [*self._segments[count:], new]
         segment = postings.merged(part) if len(part) > 1 else new
         if self._directory is not None:
             segment = postings.write(segment, self._directory)
-        self._segments, self._scorer = [*self._segments[:kept], segment], None
+        self._segments, self._scorer = [*self._segments[:count], segment], None
         self._tokens, self._lengths, self._pending = [], [], 0
         for old in part[:-1]:
             if old.path is not None and old.path != segment.path:
-                old.path.unlink(
-                    missing_ok=True
-                )  # what has it mapped keeps it; a snapshot has a link of its own
+                # A process that has mapped it keeps it, and a snapshot has its own link.
+                old.path.unlink(missing_ok=True)
         if self._vocabulary.full():
             self._vocabulary = Vocabulary(self._analysis)
 
     def close(self) -> None:
-        """End the use of the index; changes since the last commit may be lost."""
+        """Close the index; changes since the last commit may be lost."""
         with self._lock:
             self._closed, self._refusal = True, "it is closed"
             self._segments, self._scorer = [], None
 
     def snapshot(self, target: Path) -> None:
-        """Make the folder `target` an immutable copy of the last commit, of hard links where possible.
+        """Make the folder `target` an immutable copy of the last commit, with hard links where possible.
 
-        Of what was added since, it may hold what has filled a segment by itself: commit first.
-        A file is named by its content's checksum: what an earlier snapshot has under the same name is the same.
+        Commit first: without it, additions that have already filled a segment are included, and others are not. A file
+        is named by its content's checksum, so files of the same name in an earlier snapshot are the same. Raises
+        IndexesError where the index has no folder, OSError.
         """
         if self._directory is None:
             raise IndexesError("only an index that lives in a folder has snapshots: give it a directory")
@@ -208,14 +216,17 @@ class Bm25Index:
             faults.point("text.linked")
 
     def search(self, texts: Sequence[str], k: int, where: Filter | None = None) -> list[Hits]:
-        """Return the best documents of each query, at most k; equal scores come in row order."""
+        """Return the top documents for each query, at most k; equal scores come in row order.
+
+        Raises IndexesError where k is below 1 or the index is closed, DamagedError where a file has become shorter.
+        """
         check_k(k)
         return self._rows.hits(*self.search_rows(texts, min(k, len(self) or 1), where))
 
     def search_rows(
         self, queries: Sequence[str], k: int, where: Filter | None = None
     ) -> tuple[RowArray, ScoreArray]:
-        """Return rows and scores, both [n, k], filled with −1 and −inf."""
+        """Return rows and scores, both [n, k], best first, padded with −1 and −inf. Raises as `search` does."""
         check_k(k)
         scorer = self._committed()
         terms = [self._query_terms.of(query) for query in queries]

@@ -1,13 +1,13 @@
-/* BM25's inner loops: the best rows of each query by the postings of one segment (indexes/text/scoring.py says what is
-   computed, and does the same by numpy where this is not built), and the pieces of texts by number
+/* The inner loops of BM25: the best rows of each query in the postings of one segment (indexes/text/scoring.py gives the
+   formula, and computes the same with numpy where this is not built), and the numbers of the pieces of texts
    (indexes/text/vocabulary.py). */
 
 #include <stdint.h>
 #include <string.h>
 
-#define VERSION 3    /* of the functions' arguments, as native.py calls them */
-#define BLOCK 4096   /* rows whose sums are held at a time: they fit the first cache */
-#define TABLED 8     /* counts below this have their factor in the table */
+#define VERSION 3    /* of the functions' arguments, which native.py checks */
+#define BLOCK 4096   /* rows whose sums are held at a time: they fit the L1 cache */
+#define TABLED 8     /* the factors of smaller counts are in the table */
 #if defined(__x86_64__) && defined(__GNUC__)
 #define BEST_OF __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
@@ -16,7 +16,7 @@
 
 int64_t version(void) { return VERSION; }
 
-/* Let a key into a heap of the k largest, whose root is the least of them. */
+/* Replace the root, the least key of a heap of the k largest, by a larger key. */
 static void replace_least(uint64_t *heap, int64_t k, uint64_t key) {
     int64_t at = 0;
     for (int64_t child = 1; child < k; child = 2 * at + 1) {
@@ -28,7 +28,8 @@ static void replace_least(uint64_t *heap, int64_t k, uint64_t key) {
     heap[at] = key;
 }
 
-/* The sum that a row must exceed to be worth a look: a little below the least kept, which was rounded to a float. */
+/* Return the sum that a row must exceed to be considered: a little less than the least sum in the heap, which was
+   rounded to a float. */
 static int64_t bar(const uint64_t *heap) {
     const uint32_t bits = heap[0] >> 32;
     float least;
@@ -36,8 +37,8 @@ static int64_t bar(const uint64_t *heap) {
     return (int64_t)(least * (1 - 0x1p-22));
 }
 
-/* Offer a block's rows to the heap. A key is the bits of the sum as a float, which order as the floats do, and the
-   complement of the row: of equal scores the lower row is kept. */
+/* Offer the rows of a block to the heap. The upper half of a key is the sum as a float, whose bits sort as floats do,
+   and the lower half the complement of the row: of equal scores the lower row is kept. */
 BEST_OF static void collect(const int64_t *sums, int64_t rows, int64_t first, const uint8_t *allowed, int64_t k,
                             uint64_t *heap) {
     int64_t least = bar(heap);
@@ -58,12 +59,12 @@ BEST_OF static void collect(const int64_t *sums, int64_t rows, int64_t first, co
     }
 }
 
-/* For each query add up the factors of its terms by row, and keep the k best rows in its heap.
+/* For each query, add up the factors of its terms by row, and keep the k best rows in its heap.
 
-   rows, counts: of all postings; lengths: a byte a row, padded to a whole block; first: the segment's first row, with
-   which allowed (may be absent) begins; norm [256] and factor [TABLED][256]: by length. Query q has the terms
-   first_term[q] to first_term[q + 1], each with a weight; places [3][width]: where a term's postings begin and end, and
-   room for how far they are read. */
+   rows, counts: of all postings; lengths: one byte per row, padded to whole blocks; first: the segment's first row;
+   allowed: one byte per row of the segment, or NULL; norm [256] and factor [TABLED][256]: by length. Query q has the
+   terms first_term[q] to first_term[q + 1] - 1, each with a weight; places [3][width]: where a term's postings begin
+   and end, and working space for how far they have been read. */
 void search(const uint32_t *rows, const uint16_t *counts, const uint8_t *lengths, int64_t documents, int64_t first,
             const float *norm, const float *factor, const uint8_t *allowed, int64_t queries, const int64_t *first_term,
             int64_t *places, int64_t width, const float *weight, int64_t k, uint64_t *heap) {
@@ -85,7 +86,7 @@ void search(const uint32_t *rows, const uint16_t *counts, const uint8_t *lengths
                 const float w = weight[first_term[q] + t];
                 int64_t p = at[t];
                 for (; p < end[t] && rows[p] < limit; p++) {
-                    const uint32_t row = rows[p] & (BLOCK - 1); /* never outside, whatever the file says */
+                    const uint32_t row = rows[p] & (BLOCK - 1); /* stays inside sums even if the file is damaged */
                     const uint16_t n = counts[p];
                     const float f = n < TABLED ? factor[n * 256 + length[row]] : n / (n + norm[length[row]]);
                     sums[row] += (int64_t)(w * f) + 1;
@@ -98,7 +99,7 @@ void search(const uint32_t *rows, const uint16_t *counts, const uint8_t *lengths
     }
 }
 
-/* Mix a piece's bytes into 64 bits, never 0: a product of 128 bits folded in two, eight bytes at a time. The seed is
+/* Hash the bytes of a piece to 64 bits, never 0: eight bytes at a time, by a 128-bit product folded in two. The seed is
    secret, so that nobody can write texts whose words collide. */
 static uint64_t mixed(const uint8_t *piece, int64_t bytes, uint64_t seed) {
     uint64_t state = seed ^ (uint64_t)bytes;
@@ -112,8 +113,9 @@ static uint64_t mixed(const uint8_t *piece, int64_t bytes, uint64_t seed) {
     return ((uint64_t)product ^ (uint64_t)(product >> 64)) | 1;
 }
 
-/* The bytes of a separator at a place of UTF-8, 0 in a piece: what is no ASCII letter or digit, U+2000 to U+206F, and
-   the no-break space. Other separators join pieces, which are then analysed as one. */
+/* Return the length in bytes of the separator at the beginning of a UTF-8 text, or 0 if it begins with part of a piece.
+   Separators are ASCII characters other than letters and digits, U+2000 to U+206F, and the no-break space; pieces
+   between other separators are analysed as one. */
 static int64_t separator(const uint8_t *text, int64_t left) {
     const uint8_t c = *text;
     if (c < 128) return !((c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z'));
@@ -121,9 +123,10 @@ static int64_t separator(const uint8_t *text, int64_t left) {
     return c == 0xc2 && left > 1 && text[1] == 0xa0 ? 2 : 0;
 }
 
-/* Look up the pieces of texts, each ended by a byte 255, in a table [slots, a power of two] of hashes and numbers. An
-   unknown piece is listed by place, hash, begin and end. Return how many pieces there are, at most one in two bytes;
-   ends: their number up to the end of each text. */
+/* Look up the pieces of texts, each of which ends with a byte 255, in a table [slots, a power of two] of hashes and
+   numbers; return how many pieces there are, at most one per two bytes. found: the number of each piece; ends: how many
+   pieces there are up to the end of each text; unknown: position, hash, begin and end of each piece that is not in the
+   table; unknowns: how many there are. */
 int64_t number(const uint8_t *text, int64_t bytes, const uint64_t *hashes, const int32_t *numbers, int64_t slots,
                int64_t seed, int32_t *found, int64_t *ends, int64_t *unknown, int64_t *unknowns) {
     int64_t pieces = 0, listed = 0;
@@ -155,7 +158,7 @@ int64_t number(const uint8_t *text, int64_t bytes, const uint64_t *hashes, const
     return pieces;
 }
 
-/* Enter hashes and their numbers into a table that has room; what is there already stays. */
+/* Enter hashes and their numbers into a table that has room for them; entries that are there already stay. */
 void enter(const uint64_t *new_hashes, const int32_t *new_numbers, int64_t count, uint64_t *hashes, int32_t *numbers,
            int64_t slots) {
     for (int64_t i = 0; i < count; i++) {

@@ -1,8 +1,8 @@
-"""Postings: which terms stand in which rows how often, in segments that are written once and never changed.
+"""Postings: which terms occur in which rows how often, in segments that are written once and never changed.
 
-A segment covers consecutive rows. Its terms are known by their 64-bit xxh3, ascending (that two of ten million terms
-share one has a chance of three in a million). A term's postings are its rows, ascending, each with a count to 65,535.
-A row's length is a byte, as in Lucene: exact below 40, then the next lower of 216 steps.
+A segment covers consecutive rows. Its terms are identified by their 64-bit xxh3, in ascending order (the probability
+that two of ten million terms share one is three in a million). A term's postings are its rows, ascending, each with a
+count of at most 65,535. A row's length is a byte, as in Lucene: exact below 40, then rounded down to one of 216 steps.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from indexes.interface import DamagedError, IndexesError
 
 SUFFIX = ".postings"
 NAME = re.compile(rf"[0-9a-f]{{32}}\{SUFFIX}")
-BLOCK = 4096  # rows; as in postings.c, which reads lengths by whole blocks
+BLOCK = 4096  # rows; as in postings.c, which reads lengths in whole blocks
 MAGIC = b"postings"
 HEAD = 64  # bytes
 MOST_COUNT = 65_535
-MOST_TOKENS = 1 << 48  # in a segment whose counts were cut
+MOST_TOKENS = 1 << 48  # in a segment whose counts were capped
 CHUNK = 1 << 22  # postings copied at a time by a merge
 
 
 def _step(byte: int) -> int:
-    """Return the length that a byte stands for (Lucene's SmallFloat.byte4ToInt)."""
+    """Return the length that a byte encodes (Lucene's SmallFloat.byte4ToInt)."""
     if byte < 24:
         return byte
     code = byte - 24
@@ -44,10 +44,10 @@ LENGTHS = np.array([_step(byte) for byte in range(256)], dtype=np.int64)
 
 @dataclass(frozen=True)
 class PostingsSegment:
-    """Postings of the rows `first` … `first + documents − 1`; rows in the arrays count from 0.
+    """Postings of the rows `first` … `first + documents − 1`; in the arrays, rows count from 0.
 
     terms: uint64 [T], ascending. starts: int64 [T + 1]; term t has the postings starts[t] … starts[t + 1] − 1.
-    rows: uint32 [P]. counts: uint16 [P]. lengths: uint8, padded to a whole block. tokens: of all rows together.
+    rows: uint32 [P]. counts: uint16 [P]. lengths: uint8 [documents], padded to whole blocks. tokens: the total number.
     """
 
     first: int
@@ -67,16 +67,17 @@ class PostingsSegment:
 
 
 def from_tokens(first: int, tokens: AnyArray, lengths: AnyArray, hashes: AnyArray) -> PostingsSegment:
-    """Make a segment of documents in sequence: `tokens` numbers all their terms, `lengths` counts each one's.
+    """Return a segment of consecutive documents, the first of which is row `first`.
 
-    `hashes` [number] uint64 gives a term's hash by its number.
+    `tokens` (int32 [sum of lengths]) holds their terms' numbers, one document after the other, `lengths` (int64
+    [documents]) the number of tokens of each, and `hashes` (uint64 [V]) the hash of each term by its number.
     """
     used = np.zeros(len(hashes), dtype=bool)
     used[tokens] = True
     numbers = np.flatnonzero(used)
-    terms, places = np.unique(hashes[numbers], return_inverse=True)
+    terms, inverse = np.unique(hashes[numbers], return_inverse=True)
     rank = np.zeros(len(hashes), dtype=np.uint64)
-    rank[numbers] = places
+    rank[numbers] = inverse
     keys = rank[tokens]
     keys <<= np.uint64(32)
     keys |= np.repeat(np.arange(len(lengths), dtype=np.uint64), lengths)
@@ -87,23 +88,23 @@ def from_tokens(first: int, tokens: AnyArray, lengths: AnyArray, hashes: AnyArra
         else np.empty(0, np.int64)
     )
     counts = np.minimum(np.diff(np.append(edges, len(keys))), MOST_COUNT).astype(np.uint16)
-    found = keys[edges]
-    starts = np.searchsorted(found >> np.uint64(32), np.arange(len(terms) + 1, dtype=np.uint64))
+    unique = keys[edges]
+    starts = np.searchsorted(unique >> np.uint64(32), np.arange(len(terms) + 1, dtype=np.uint64))
     return PostingsSegment(
         first,
         len(lengths),
         len(tokens),
         terms,
         starts.astype(np.int64),
-        found.astype(np.uint32),  # the lower half
+        unique.astype(np.uint32),  # the lower half
         counts,
         _bytes_of(lengths),
     )
 
 
 def _bytes_of(lengths: AnyArray) -> AnyArray:
-    found = (np.searchsorted(LENGTHS, lengths, side="right") - 1).astype(np.uint8)
-    return _padded(found)
+    codes = (np.searchsorted(LENGTHS, lengths, side="right") - 1).astype(np.uint8)
+    return _padded(codes)
 
 
 def _padded(lengths: AnyArray) -> AnyArray:
@@ -111,25 +112,25 @@ def _padded(lengths: AnyArray) -> AnyArray:
 
 
 def merged(segments: Sequence[PostingsSegment]) -> PostingsSegment:
-    """Return one segment for consecutive ones."""
+    """Return one segment that holds the postings of consecutive ones."""
     terms = np.unique(np.concatenate([s.terms for s in segments]))
     sizes = np.zeros(len(terms) + 1, dtype=np.int64)
-    places = [np.searchsorted(terms, s.terms) for s in segments]
-    for segment, place in zip(segments, places, strict=True):
-        sizes[place + 1] += np.diff(segment.starts)
+    term_numbers = [np.searchsorted(terms, s.terms) for s in segments]
+    for segment, numbers in zip(segments, term_numbers, strict=True):
+        sizes[numbers + 1] += np.diff(segment.starts)
     starts = np.cumsum(sizes)
     rows, counts = np.empty(starts[-1], dtype=np.uint32), np.empty(starts[-1], dtype=np.uint16)
     free = starts[:-1].copy()  # where a term's next postings go
-    for segment, place in zip(segments, places, strict=True):
+    for segment, numbers in zip(segments, term_numbers, strict=True):
         shift = segment.first - segments[0].first
         for low, high in _chunks(segment.starts):
             here = slice(segment.starts[low], segment.starts[high])
-            held = np.diff(segment.starts[low : high + 1])
-            offset = free[place[low:high]] - segment.starts[low:high]
-            target = np.repeat(offset, held) + np.arange(here.start, here.stop)
+            lengths_here = np.diff(segment.starts[low : high + 1])
+            offset = free[numbers[low:high]] - segment.starts[low:high]
+            target = np.repeat(offset, lengths_here) + np.arange(here.start, here.stop)
             rows[target] = segment.rows[here] + np.uint32(shift)
             counts[target] = segment.counts[here]
-        free[place] += np.diff(segment.starts)
+        free[numbers] += np.diff(segment.starts)
     lengths = np.concatenate([s.lengths[: s.documents] for s in segments])
     return PostingsSegment(
         segments[0].first,
@@ -154,7 +155,10 @@ def _chunks(starts: AnyArray) -> Iterable[tuple[int, int]]:
 
 
 def write(segment: PostingsSegment, folder: Path) -> PostingsSegment:
-    """Write a segment under the name of its content's checksum, and return it as `read` does."""
+    """Write a segment to a file named by its content's checksum, and return it as `read` does.
+
+    Raises OSError, DamagedError.
+    """
     numbers = (segment.first, segment.documents, segment.tokens, len(segment.terms), segment.size)
     head = MAGIC + np.array(numbers, dtype="<u8").tobytes()
     parts: list[bytes | memoryview] = [head.ljust(HEAD, b"\0"), *(_little(segment, name) for name in PARTS)]
@@ -177,7 +181,7 @@ def _little(segment: PostingsSegment, name: str) -> memoryview:
 
 
 def read(path: Path) -> PostingsSegment:
-    """Map a segment's file and check it, content included. Raises DamagedError."""
+    """Return the segment in a file, mapped and checked, content included. Raises OSError, DamagedError."""
     data = map_file(path)
     size = len(data)
     if size < HEAD or data[: len(MAGIC)] != MAGIC:
@@ -202,34 +206,37 @@ def read(path: Path) -> PostingsSegment:
 
 
 def _ordered(segment: PostingsSegment) -> bool:
-    """Say whether terms ascend, their postings follow each other, and the rows of each ascend and exist."""
+    """Return whether terms ascend, their postings are contiguous, and the rows of each term ascend and exist."""
     starts, terms, rows = segment.starts, segment.terms, segment.rows
     ends = starts[0] == 0 and starts[-1] == segment.size
     if not ends or (starts[1:] <= starts[:-1]).any() or (terms[1:] <= terms[:-1]).any():
         return False
     for begin in range(0, segment.size, CHUNK):
-        part = rows[begin : begin + CHUNK + 1]  # with the next part's first
+        part = rows[begin : begin + CHUNK + 1]  # including the first row of the next part
         low, high = np.searchsorted(starts, [begin + 1, begin + len(part)]).tolist()
         later = part[1:] > part[:-1]
-        later[starts[low:high] - begin - 1] = True  # a term's first row follows another term's
+        later[starts[low:high] - begin - 1] = True  # a term's first row may be any
         if not later.all() or part.max() >= segment.documents:
             return False
     return True
 
 
 def _counted(segment: PostingsSegment) -> bool:
-    """Say whether every posting counts at least 1, and all together as many tokens as the head says."""
-    counted, most = 0, 0
+    """Return whether every count is at least 1, and all of them add up to the number of tokens in the header."""
+    total, most = 0, 0
     for begin in range(0, segment.size, CHUNK):
         part = segment.counts[begin : begin + CHUNK]
         if not part.all():
             return False
-        counted, most = counted + int(part.sum(dtype=np.int64)), max(most, int(part.max()))
-    return counted == segment.tokens or (most == MOST_COUNT and counted < segment.tokens <= MOST_TOKENS)
+        total, most = total + int(part.sum(dtype=np.int64)), max(most, int(part.max()))
+    return total == segment.tokens or (most == MOST_COUNT and total < segment.tokens <= MOST_TOKENS)
 
 
 def read_folder(folder: Path) -> list[PostingsSegment]:
-    """Return a folder's segments in row order. Raises DamagedError, FileNotFoundError without the folder."""
+    """Return a folder's segments in row order.
+
+    Raises DamagedError, and FileNotFoundError where the folder does not exist.
+    """
     names = [p for p in folder.iterdir() if NAME.fullmatch(p.name)]
     segments = sorted((read(p) for p in names), key=lambda s: s.first)
     row = 0
@@ -243,7 +250,7 @@ def read_folder(folder: Path) -> list[PostingsSegment]:
 
 
 def check_lengths(segments: Sequence[PostingsSegment]) -> None:
-    """Raise DamagedError if the file of a segment is shorter now than it was when it was mapped."""
+    """Raise DamagedError if the file of a segment has become shorter since it was mapped."""
     for segment in segments:
         check_length(mapping_of(segment.lengths), segment.path)
 

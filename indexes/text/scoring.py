@@ -1,8 +1,8 @@
-"""BM25 over segments of postings: weights of terms, and the best rows of many queries (postings.c, or numpy).
+"""BM25 over segments of postings: the weights of terms, and the best rows of many queries (postings.c, or numpy).
 
 score(q, d) = Σ idf(t) · (k1 + 1) · f / (f + k1 (1 − b + b · length / average)), with Lucene's
-idf(t) = ln(1 + (N − n + ½) / (n + ½)); f: count of the term in the row; N: rows, n: those with the term. What is added
-up in a query are whole numbers of 52 bits, so that a sum does not depend on its order: what is equal comes out equal.
+idf(t) = ln(1 + (N − n + ½) / (n + ½)); f: count of the term in the row; N: rows; n: rows with the term. The terms of a
+sum are rounded to whole numbers of at most 52 bits, so that it does not depend on their order and ties stay ties.
 """
 
 from __future__ import annotations
@@ -18,19 +18,22 @@ from indexes.interface import IndexesError, Mask, RowArray, ScoreArray
 from indexes.text.postings import LENGTHS, PostingsSegment, check_lengths
 
 K1, B = 1.2, 0.75
-TABLED = 8  # counts below this have their factor in a table; as in postings.c
-ONE = float(1 << 52)  # what the weights of a query add up to at most
-KEYS = 1 << 21  # kept at a time: k of each query
-QUERIES = 1 << 16  # looked up at a time, divided by the segments
+TABLED = 8  # the factors of smaller counts are in a table; as in postings.c
+ONE = float(1 << 52)  # upper bound of the sum of a query's weights
+KEYS = 1 << 21  # kept at a time: k per query
+QUERIES = 1 << 16  # looked up at a time, divided by the number of segments
 MOST_ROWS = (1 << 32) - (1 << 13)
 LOW = np.uint64(0xFFFFFFFF)
 HIGH = np.uint64(32)
 
-Query = Mapping[int, int]  # a term's hash → how often it counts
+Query = Mapping[int, int]  # a term's hash → its count in the query
 
 
 class Bm25Scorer:
-    """Ranks the rows of some segments. Searches may run in several threads at once."""
+    """Ranks the rows of segments by BM25. Several threads may search at once.
+
+    Raises IndexesError where the segments have too many rows.
+    """
 
     def __init__(self, segments: Sequence[PostingsSegment]) -> None:
         self._segments = segments
@@ -52,15 +55,16 @@ class Bm25Scorer:
     def best(
         self, queries: Sequence[Query], k: int, allowed: Mask | None = None
     ) -> tuple[RowArray, ScoreArray]:
-        """Return the k best rows of each query and their scores, [n, k], filled with −1 and −inf.
+        """Return the k best rows of each query and their scores, both [n, k], padded with −1 and −inf.
 
-        `allowed` [rows] leaves rows out. Equal scores come in row order.
+        Only rows that `allowed` (bool [rows]) marks are returned. Equal scores come in row order. Raises IndexesError
+        where `allowed` has a wrong length, DamagedError where a segment's file has become shorter.
         """
         check_lengths(self._segments)
         rows, scores = padding(len(queries), k)
         if allowed is not None and len(allowed) != self._documents:
             raise IndexesError(
-                f"there are {self._documents} indexed texts for {len(allowed)} rows: open it again"
+                f"there are {self._documents} indexed texts for {len(allowed)} rows: open the index again"
             )
         most = min(k, self._documents)
         step = max(1, min(KEYS // max(1, most), QUERIES // max(1, len(self._segments))))
@@ -81,7 +85,7 @@ class Bm25Scorer:
         weights = counts * (K1 + 1) * idf * (frequency > 0)
         query_of = np.repeat(np.arange(len(queries)), sizes)
         totals = np.bincount(query_of, weights, minlength=len(queries))
-        # powers of two, by which a float is divided without loss
+        # Powers of two, by which floats are divided exactly.
         scales = np.exp2(np.floor(np.log2(ONE / np.maximum(totals, 1e-30))))
         weights = (weights * scales[query_of]).astype(np.float32)
         keys = np.zeros((len(queries), k), dtype=np.uint64)
@@ -99,7 +103,7 @@ class Bm25Scorer:
         allowed: Mask | None,
         keys: AnyArray,
     ) -> None:
-        """Offer a segment's rows to the keys kept so far [n, k], each query's a heap."""
+        """Offer a segment's rows to `keys` (uint64 [n, k]), in which each query keeps its best so far as a heap."""
         if self._library is None:
             self._offer_by_numpy(number, first, places, weights, allowed, keys)
         else:
@@ -117,9 +121,9 @@ class Bm25Scorer:
         allowed: Mask | None,
         keys: AnyArray,
     ) -> None:
-        """Do as the compiled loop, to the same bits."""
+        """Do the same as the compiled loop, with identical results."""
         segment = self._segments[number]
-        for q, kept in enumerate(keys):
+        for q, heap in enumerate(keys):
             sums = np.zeros(segment.documents, dtype=np.int64)
             for term in range(first[q], first[q + 1]):
                 here = slice(*places[:2, term])
@@ -128,25 +132,25 @@ class Bm25Scorer:
                 sums[rows] += (weights[term] * factors).astype(np.int64) + 1
             if allowed is not None:
                 sums[~allowed] = 0
-            found = np.flatnonzero(sums)
-            new = sums[found].astype(np.float32).view(np.uint32).astype(np.uint64) << HIGH
-            new |= LOW - (found + segment.first).astype(np.uint64)
-            kept[:] = np.partition(np.concatenate((kept, new)), len(new))[len(new) :]
+            hits = np.flatnonzero(sums)
+            new = sums[hits].astype(np.float32).view(np.uint32).astype(np.uint64) << HIGH
+            new |= LOW - (hits + segment.first).astype(np.uint64)
+            heap[:] = np.partition(np.concatenate((heap, new)), len(new))[len(new) :]
 
 
 def _find(segment: PostingsSegment, hashes: AnyArray) -> AnyArray:
-    """Return int64 [3, terms]: where a term's postings begin, where they end (there too if it has none), and room."""
+    """Return int64 [3, terms]: where each term's postings begin and end (equal if it has none), and working space."""
     places = np.zeros((3, len(hashes)), dtype=np.int64)
     if len(segment.terms):
         term = np.minimum(np.searchsorted(segment.terms, hashes), len(segment.terms) - 1)
-        there = segment.terms[term] == hashes
-        np.multiply(segment.starts[term], there, out=places[0])
-        np.multiply(segment.starts[term + 1], there, out=places[1])
+        matches = segment.terms[term] == hashes
+        np.multiply(segment.starts[term], matches, out=places[0])
+        np.multiply(segment.starts[term + 1], matches, out=places[1])
     return places
 
 
 def _decoded(keys: AnyArray, scales: AnyArray) -> tuple[RowArray, ScoreArray]:
-    """Return the rows and scores of keys [n, k], best first."""
+    """Return the rows and scores, both [n, k], that `keys` (uint64 [n, k]) encode, best first."""
     keys = np.sort(keys, axis=1)[:, ::-1]
     rows = (LOW - (keys & LOW)).astype(np.int64)
     scores = ((keys >> HIGH).astype(np.uint32).view(np.float32) / scales[:, None]).astype(np.float32)

@@ -1,7 +1,7 @@
-"""Terms by number while an index is written, and by hash when it is searched, with what the analysis said remembered.
+"""Terms by number while an index is written, and by hash when it is searched; results of the analysis are cached.
 
-Analysing a word costs a microsecond or more, looking it up a twentieth; texts repeat their words. So a text is cut
-where no language continues a word (SEPARATED), and each piece that was not seen before goes through the analysis alone.
+Analysing a word costs a microsecond or more, looking it up a twentieth of that, and texts repeat their words. So a text
+is cut where no language continues a word (SEPARATED), and only pieces that were not seen before are analysed.
 """
 
 from __future__ import annotations
@@ -21,25 +21,26 @@ from indexes import native
 from indexes.dtypes import Int32Array, Int64Array
 from indexes.text.analysis import LONGEST, Analysis, encodable
 
-# What is between these, no analysis joins: punctuation and symbols that are no letter, mark or number in any script.
+# Matches the pieces of a text. No analysis joins words across what is between them: punctuation and symbols, which are
+# neither a letter nor a mark nor a number in any script.
 SEPARATED = re.compile(
     "[^\x00-/:-@[-`{-\xa9\xab-\xb1\xb4\xb6-\xb8\xbb\xbf\xd7\xf7\u060c\u060d\u061b\u061f\u066a-\u066d\u06d4\u0964\u0965"
     "\u2000-\u206f\u20a0-\u20c0\u2190-\u23ff\u3000-\u3004\u3008-\u3020\u30fb\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40"
     "\uff5b-\uff65\U0001f300-\U0001f64f\U0001f680-\U0001f6ff]+"
 )
-ASCII = "".join(c if c.isalnum() else " " for c in map(chr, range(128)))  # the same, as a table
-MOST = 500_000  # pieces remembered, and terms
-MOST_OF_QUERIES = 50_000  # pieces
+ASCII = "".join(c if c.isalnum() else " " for c in map(chr, range(128)))  # the same for ASCII, as a table
+MOST = 500_000  # cached pieces, and terms
+MOST_OF_QUERIES = 50_000  # cached pieces of queries
 PART = 1 << 20  # characters looked up at a time
 
 
 def pieces(text: str) -> list[str]:
-    """Cut a prepared text where no language continues a word."""
+    """Return the pieces of a prepared text, cut where no language continues a word."""
     return text.translate(ASCII).split() if text.isascii() else SEPARATED.findall(text)
 
 
 def term_hash(term: str) -> int:
-    """Return the number of 64 bits by which postings know a term."""
+    """Return the 64-bit hash that identifies a term in postings."""
     return xxhash.xxh3_64_intdigest(term.encode("utf-8"))
 
 
@@ -48,16 +49,16 @@ class Vocabulary:
 
     def __init__(self, analysis: Analysis) -> None:
         self._analysis = analysis
-        self._number: dict[str, int] = {}  # of a term
+        self._number: dict[str, int] = {}  # term → number
         self._hashes = array("Q")  # of terms, by number
-        self._several: list[list[int]] = []  # terms of pieces that have none or more than one
-        self._held = 0  # terms in these
+        self._several: list[list[int]] = []  # terms of the pieces that have none or more than one
+        self._held = 0  # total number of terms in `_several`
         self._pieces: dict[str, int] = {}  # piece → its term's number, or −n − 1 for several[n]
-        # the same by the pieces' hashes, where that is compiled
+        # The same by the pieces' hashes, where the compiled library can be used.
         self._table = Table() if native.load_postings() is not None else None
 
     def numbers(self, texts: Sequence[str]) -> tuple[Int32Array, Int64Array]:
-        """Return the numbers of all texts' terms, in order, and how many each text has."""
+        """Return the numbers of all terms in order (int32 [tokens]), and how many each text has (int64 [texts])."""
         prepared = [self._analysis.prepare(text) for text in texts]
         parts = [self._of_part(part) for part in _parts(prepared)]
         if len(parts) == 1:
@@ -67,12 +68,12 @@ class Vocabulary:
 
     def _of_part(self, texts: Sequence[str]) -> tuple[Int32Array, Int64Array]:
         if self._table is not None:
-            found, ends = self._table.look_up(texts, self._number_of)
+            numbers, ends = self._table.look_up(texts, self._number_of)
         else:
             cut = [pieces(text) for text in texts]
             ends = np.cumsum([len(c) for c in cut], dtype=np.int64)
-            found = np.array([self._known(p) for c in cut for p in c], dtype=np.int32)
-        return self._expanded(found, ends)
+            numbers = np.array([self._known(p) for c in cut for p in c], dtype=np.int32)
+        return self._expanded(numbers, ends)
 
     def _known(self, piece: str) -> int:
         number = self._pieces.get(piece)
@@ -95,40 +96,43 @@ class Vocabulary:
             number = self._number[term] = len(self._hashes) - 1
         return number
 
-    def _expanded(self, found: Int32Array, ends: Int64Array) -> tuple[Int32Array, Int64Array]:
-        """Put their terms in the place of pieces that have several or none."""
-        places = np.flatnonzero(found < 0)
-        if not len(places):
-            return found, np.diff(ends, prepend=0)
-        terms = [self._several[-number - 1] for number in found[places].tolist()]
-        sizes = np.ones(len(found), dtype=np.int64)
-        sizes[places] = [len(several) for several in terms]
+    def _expanded(self, numbers: Int32Array, ends: Int64Array) -> tuple[Int32Array, Int64Array]:
+        """Return the numbers of terms [tokens] and their count per text, from those of pieces and each text's end.
+
+        A negative number stands for a piece of several terms or none.
+        """
+        positions = np.flatnonzero(numbers < 0)
+        if not len(positions):
+            return numbers, np.diff(ends, prepend=0)
+        terms = [self._several[-number - 1] for number in numbers[positions].tolist()]
+        sizes = np.ones(len(numbers), dtype=np.int64)
+        sizes[positions] = [len(several) for several in terms]
         edges = np.concatenate(([0], np.cumsum(sizes)))
-        tokens = np.repeat(found, sizes)
-        for place, several in zip(places.tolist(), terms, strict=True):
-            tokens[edges[place] : edges[place + 1]] = several
+        tokens = np.repeat(numbers, sizes)
+        for position, several in zip(positions.tolist(), terms, strict=True):
+            tokens[edges[position] : edges[position + 1]] = several
         return tokens, np.diff(edges[ends], prepend=0)
 
     @property
     def hashes(self) -> npt.NDArray[np.uint64]:
-        """The hash of each term by number."""
+        """The hash of each term by its number, uint64 [terms]."""
         return np.array(self._hashes, dtype=np.uint64)
 
     def full(self) -> bool:
-        """Say whether so much is remembered that it is time to begin anew."""
-        remembered = self._table.entries if self._table else len(self._pieces)
-        return max(remembered, len(self._number), len(self._several) + self._held) > MOST
+        """Return whether so much is cached that a new vocabulary should be started."""
+        entries = self._table.entries if self._table else len(self._pieces)
+        return max(entries, len(self._number), len(self._several) + self._held) > MOST
 
 
 def _parts(texts: Sequence[str]) -> list[Sequence[str]]:
-    """Split texts into parts of about PART characters; without texts there is one empty part."""
+    """Return the texts in parts of about PART characters; without texts, one empty part."""
     ends = np.cumsum([len(text) for text in texts]) // PART
     edges = [0, *(np.flatnonzero(np.diff(ends)) + 1).tolist(), len(texts)]
     return [texts[a:b] for a, b in itertools.pairwise(edges)]
 
 
 class Table:
-    """The compiled half: numbers of pieces by 64-bit hash; that two share one has the chance that terms have."""
+    """The compiled part: numbers of pieces by 64-bit hash, which collide with the same probability as for terms."""
 
     def __init__(self) -> None:
         self._library = native.load_postings()
@@ -140,22 +144,25 @@ class Table:
         self.entries = 0
 
     def look_up(self, texts: Sequence[str], number_of: Callable[[str], int]) -> tuple[Int32Array, Int64Array]:
-        """Return the numbers of all pieces and how many there are up to the end of each text."""
+        """Return the numbers of all pieces (int32 [pieces]), and how many end with each text or before (int64 [texts]).
+
+        `number_of` gives the number of a piece that is not in the table yet.
+        """
         data = b"".join([text.encode("utf-8", "replace") + b"\xff" for text in texts])
         most = len(data) // 2 + 1
-        found, ends = np.empty(most, dtype=np.int32), np.empty(len(texts), dtype=np.int64)
+        piece_numbers, ends = np.empty(most, dtype=np.int32), np.empty(len(texts), dtype=np.int64)
         unknown, unknowns = np.empty((most, 4), dtype=np.int64), np.zeros(1, dtype=np.int64)
         count = native.call(
             self._library.number, np.frombuffer(data, dtype=np.uint8), len(data), self._hashes, self._numbers,
-            len(self._hashes), self._seed, found, ends, unknown, unknowns,
+            len(self._hashes), self._seed, piece_numbers, ends, unknown, unknowns,
         )  # fmt: skip
-        place, hashes, begin, end = unknown[: unknowns[0]].T
+        position, hashes, begin, end = unknown[: unknowns[0]].T
         new, first, which = np.unique(hashes, return_index=True, return_inverse=True)
         spans = zip(begin[first].tolist(), end[first].tolist(), strict=True)
         numbers = np.array([number_of(data[a:b].decode()) for a, b in spans], dtype=np.int32)
-        found[place] = numbers[which]
+        piece_numbers[position] = numbers[which]
         self._enter(new.view(np.uint64), numbers)
-        return found[:count], ends
+        return piece_numbers[:count], ends
 
     def _enter(self, hashes: npt.NDArray[np.uint64], numbers: Int32Array) -> None:
         total = self.entries + len(hashes)
@@ -171,19 +178,19 @@ class Table:
 
 
 class QueryTerms:
-    """A query's terms by hash: as Analysis.query_terms, which knows them by name."""
+    """A query's terms by hash, with a cache of its pieces; otherwise as Analysis.query_terms."""
 
     def __init__(self, analysis: Analysis) -> None:
         self._analysis = analysis
         self._seen: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
 
     def of(self, text: str) -> Counter[int]:
-        """Return hashes and how often each occurs; stop words only if there is nothing else."""
-        found = [
+        """Return the hashes of a query's terms and their counts; stop words count only if there is nothing else."""
+        analyses = [
             self._seen.get(piece) or self._analyse(piece) for piece in pieces(self._analysis.prepare(text))
         ]
-        wanted = Counter(term for content, _ in found for term in content)
-        return wanted or Counter(term for _, everything in found for term in everything)
+        terms = Counter(term for content, _ in analyses for term in content)
+        return terms or Counter(term for _, everything in analyses for term in everything)
 
     def _analyse(self, piece: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         if len(self._seen) > MOST_OF_QUERIES:

@@ -1,1 +1,1 @@
-"""Vector search: exact by a certified scan or FAISS, approximate by a graph or by codes."""
+"""Vector search: exact (a certified scan or FAISS) or approximate (a graph or compressed codes)."""

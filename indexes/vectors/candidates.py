@@ -1,4 +1,4 @@
-"""What proposes rows for an approximate search: the protocol of the graph and of the codes."""
+"""The protocol of candidate generators: the graph and the codes that propose rows for an approximate search."""
 
 from __future__ import annotations
 
@@ -14,28 +14,31 @@ if TYPE_CHECKING:
 
 
 class CandidateGenerator(Protocol):
-    """What stands between a query and the scan of everything."""
+    """Proposes rows that are likely to be among the best, so that a search need not scan all of them."""
 
     FOURCC: ClassVar[bytes]  # the first bytes of its file
     GRID: ClassVar[Sequence[Settings]]  # the settings that `index tune --recall` tries
-    settings: dict[str, float]  # what a search costs against what it finds
+    settings: dict[str, float]  # trade the cost of a search against its recall
 
     def extend(self, flat: Any, vectors: Matrix) -> None:
-        """Take in the rows of `flat` (an IndexFlatIP; `vectors` [n, d] is a view of it) not taken in yet."""
+        """Index the new rows of `flat` (an IndexFlatIP); `vectors`, float32 [n, d], is a view of all its rows."""
         ...
 
     def cost(self, fetch: int, rows: int) -> float:
-        """Return about how many vector comparisons a query costs, when `rows` rows are indexed."""
+        """Return the approximate cost of one query over `rows` indexed rows, in vector comparisons."""
         ...
 
     def generate(self, queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
-        """Return likely rows [n_queries, fetch or more], filled with −1; only rows that `mask` allows."""
+        """Return likely rows, int64 [n_queries, `fetch` or more], in any order, filled with −1.
+
+        `queries` is float32 [n_queries, d]; only rows that `mask` (bool [n]) allows are returned.
+        """
         ...
 
     def save(self, path: Path) -> FileRecord:
-        """Write everything but the raw vectors to a new file, durably; return its record."""
+        """Write everything except the raw vectors durably to a new file and return its record. Raises IndexesError."""
         ...
 
     def load(self, path: Path, flat: Any) -> int:
-        """Read what `save` wrote and return how many rows it knows. Raises DamagedError."""
+        """Read what `save` wrote and return the number of rows in it. Raises DamagedError where the file is invalid."""
         ...

@@ -1,17 +1,17 @@
-"""Exact search in two steps: a coarse scan of 8-bit codes with a proven error bound, then scores of what is left.
+"""Exact search in two steps: a coarse scan of 8-bit codes with a proven error bound, then exact scores of the rest.
 
-A row x is stored as x̂ = s·c (s = max|xᵢ|/127, c whole numbers of one byte) with the length r of what that took
-away, r = ‖x − x̂‖; a query q likewise, ‖q − q̂‖ = e. By Cauchy and Schwarz
+A row x is stored as x̂ = s·c (s = max|xᵢ|/127, c a vector of one-byte integers) together with the length of the
+rounding error, r = ‖x − x̂‖; a query q likewise, with e = ‖q − q̂‖. By the Cauchy–Schwarz inequality,
 
     |q·x − q̂·x̂| = |q̂·(x − x̂) + (q − q̂)·x| ≤ ‖q̂‖·r + e·N,        N = length of the longest row.
 
-It holds for vectors of any length (below 1e30, for float32's sake); for unit vectors N = 1, and in 256 dimensions
-the bound is about .014. q̂·x̂ is a whole number times two scales, so it is computed exactly but for a few roundings
-to float32; sixteen units of 2⁻²⁴·(‖q‖ + ‖q̂‖)·N cover these, and that of the score itself. So a row's score lies
-between q̂·x̂ − bound and q̂·x̂ + bound, and when k rows surely reach a threshold, a row that surely does not is not
-among the k best. All others are scored. So the answer is that of scoring every row, and this is proven, not likely.
+This holds for vectors of any length below 1e30 (a limit of float32); for unit vectors N = 1, and in 256 dimensions
+the bound is about .014. q̂·x̂ is an integer times two scales, so it is computed exactly except for a few roundings
+to float32; sixteen units of 2⁻²⁴·(‖q‖ + ‖q̂‖)·N cover these and the rounding of the score itself. A row's score
+therefore lies between q̂·x̂ − bound and q̂·x̂ + bound. Once k rows are certain to reach a threshold, every row that
+cannot reach it is ruled out, and all others are scored: the answer is provably that of scoring every row.
 
-Scores are summed in float64 and rounded to float32 once, whatever proposed the row.
+Scores are summed in float64 and rounded to float32 once, however the row was selected.
 """
 
 from __future__ import annotations
@@ -30,33 +30,34 @@ from indexes.dtypes import UInt64Array
 from indexes.interface import Mask, Matrix, RowArray, ScoreArray
 
 PANEL, WIDTH = 64, 6  # as in scan.c
-BLOCK = 1 << 16  # rows coded together; only the last block is ever coded again
-MOST_DIM = 4096  # up to here a row's rounding takes away less than a quarter of its length
+BLOCK = 1 << 16  # rows encoded together; only the last block is ever encoded again
+MOST_DIM = 4096  # up to here a row's rounding error is less than a quarter of its length
 SLACK = 2.0**-20  # sixteen roundings to float32
-ROOM = 1024  # candidates held a query, or 16 k: the threshold rises each time they are full
-BUFFER_BYTES = 1 << 25  # of candidates held at a time, in each thread
-BYTES = 20  # of one candidate: row, value, upper, key
+ROOM = 1024  # candidates held per query (16 k if larger); the threshold rises whenever they are full
+BUFFER_BYTES = 1 << 25  # of candidates held at a time by each thread
+BYTES = 20  # per candidate: row, value, upper, key
 NO_KEY = np.iinfo(np.uint64).max
-FEW_SCORED = 32  # scoring one row in so many costs as much as FAISS's scan
-# A row that is scored brings a quarter of a mebibyte of its file into memory, so one in a few hundred brings all of it.
+FEW_SCORED = 32  # scoring one row in 32 costs as much as FAISS's scan
+# Scoring a row maps a quarter of a mebibyte of its file into memory, so one row in a few hundred maps all of it.
 TOUCHED, LARGE = 512, 1 << 28
-SERIAL = 1 << 27  # byte products below which a second thread costs more than it brings
+SERIAL = 1 << 27  # byte products below which a second thread costs more than it saves
 
 
 class ExactScan(Protocol):
-    """Finds the best rows of all, exactly. Searches may run in several threads at once."""
+    """Exact top-k search over all rows. Searches may run in several threads at once."""
 
     @property
     def pays(self) -> bool:
-        """Say whether it has been worth its while: not where most rows are so alike that it must score them."""
+        """Return whether the scan is worth its cost; it is not where most rows are too similar to be ruled out."""
         ...
 
     def search(
         self, vectors: Matrix, queries: Matrix, k: int, mask: Mask | None
     ) -> tuple[RowArray, ScoreArray]:
-        """Return rows and scores [n, k], best first, equal ones in row order.
+        """Return rows (int64) and scores (float32), both [n, k], best first, equal scores in row order.
 
-        `vectors` [rows, dim] only ever grows between two calls; `mask` allows at least k rows.
+        `vectors` is float32 [rows, dim] and only grows between calls; `queries` is float32 [n, dim]; `mask`
+        (bool [rows]) allows at least k rows.
         """
         ...
 
@@ -80,26 +81,28 @@ def _encode(vectors: Matrix) -> _Block:
 
 @dataclass(frozen=True)
 class _Queries:
-    """Coded queries; the scan compares in units of a query's scale."""
+    """Encoded queries [n, dim]; the scan compares in units of each query's scale."""
 
     vectors: Matrix
     codes: npt.NDArray[np.int8]
-    offset: npt.NDArray[np.int32]  # takes back the 128 that was added to the rows' codes
-    scale: npt.NDArray[np.float64]
-    weight: ScoreArray  # ‖q̂‖ / scale: what a row's error counts
-    shared: npt.NDArray[np.float64]  # e·N and the roundings / scale: the part of the bound that all rows have
+    offset: npt.NDArray[np.int32]  # [n], undoes the 128 that was added to the rows' codes
+    scale: npt.NDArray[np.float64]  # [n]
+    weight: ScoreArray  # [n], ‖q̂‖ / scale: the factor of a row's error in the bound
+    shared: npt.NDArray[
+        np.float64
+    ]  # [n], (e·N + roundings) / scale: the part of the bound that all rows share
 
     @classmethod
     def code(cls, vectors: Matrix, longest: float) -> _Queries:
-        """Round as the rows are rounded, and lay the codes out as scan.c reads them."""
+        """Round `vectors` float32 [n, dim] like the rows, and lay the codes out as scan.c reads them."""
         count, dim = vectors.shape
         scale = np.abs(vectors).max(axis=1, initial=0).astype(np.float64) / 127
         scale[scale < 1e-30] = 1
         codes = np.zeros((count, -(-dim // 4) * 4), dtype=np.int8)
         codes[:, :dim] = np.rint(vectors / scale[:, None])
         rounded = codes[:, :dim] * scale[:, None]
-        length, own = _lengths(rounded), _lengths(vectors)
-        shared = (_lengths(vectors - rounded) + SLACK * (own + length)) * longest
+        length, raw_length = _lengths(rounded), _lengths(vectors)
+        shared = (_lengths(vectors - rounded) + SLACK * (raw_length + length)) * longest
         full = count // WIDTH * WIDTH
         tiles = codes[:full].reshape(-1, WIDTH, codes.shape[1] // 4, 4).transpose(0, 2, 1, 3)
         return cls(
@@ -118,15 +121,15 @@ def _lengths(vectors: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
 
 class ByteScan:
-    """ExactScan on the processor. Codes take dim + 8 bytes a row beside the vectors' 4·dim; removal is the mask's."""
+    """ExactScan on the CPU. The codes take dim + 8 bytes per row beside the vectors' 4·dim; masks hide removed rows."""
 
     def __init__(
         self, threads: Callable[[], int] = lambda: 1, release: Callable[[], None] = lambda: None
     ) -> None:
-        """Make a scan without codes; `threads` says before each search how many threads it may use.
+        """Create a scan without codes; `threads` returns how many threads the next search may use.
 
-        `release` is called after each block of vectors was coded: as a whole they are not read again soon; and when so
-        many of a large file's rows were scored since that all of it would stay in memory.
+        `release` gives back the memory of mapped vectors. It is called after each block is encoded, and whenever
+        so many rows of a large file have been scored that all of it would stay in memory.
         """
         self._threads, self._release = threads, release
         self._blocks: list[_Block] = []
@@ -137,16 +140,16 @@ class ByteScan:
 
     @property
     def pays(self) -> bool:
-        """Say whether few rows had to be scored."""
+        """Return whether few enough rows had to be scored."""
         return self._scored * FEW_SCORED <= self._seen + BLOCK * FEW_SCORED
 
     @staticmethod
     def available(dim: int) -> bool:
-        """Say whether this machine can scan vectors of this dimension."""
+        """Return whether this machine can scan vectors of dimension `dim`."""
         return dim <= MOST_DIM and native.load() is not None
 
     def _cover(self, vectors: Matrix) -> list[_Block]:
-        """Code the rows that came since the last call."""
+        """Encode the rows that were added since the last call and return all blocks."""
         with self._lock:
             if self._coded < len(vectors):
                 whole = self._coded // BLOCK
@@ -161,7 +164,10 @@ class ByteScan:
     def search(
         self, vectors: Matrix, queries: Matrix, k: int, mask: Mask | None
     ) -> tuple[RowArray, ScoreArray]:
-        """Scan the codes in parts: many queries are shared out among the threads, of few queries the rows."""
+        """Return rows (int64) and scores (float32), both [n, k]; see ExactScan.
+
+        With many queries each thread takes some of the queries, with few queries some of the blocks of rows.
+        """
         blocks = _allowed(self._cover(vectors), mask)
         room = min(max(ROOM, 16 * k), len(vectors)) + 2 * PANEL
         size = max(WIDTH, BUFFER_BYTES // (BYTES * room) // WIDTH * WIDTH)
@@ -172,12 +178,12 @@ class ByteScan:
         longest = max(block.longest for block in blocks)
 
         def run(part: Matrix, share: int) -> UInt64Array:
-            mine = list(enumerate(blocks))[share::shares]
-            pool = _scan(vectors, mine, _Queries.code(part, longest), k, room)
-            keys = pool.best()
+            shared_blocks = list(enumerate(blocks))[share::shares]
+            candidates = _scan(vectors, shared_blocks, _Queries.code(part, longest), k, room)
+            keys = candidates.best()
             with self._lock:
-                self._scored += pool.scored
-                self._touched += pool.scored
+                self._scored += candidates.scored
+                self._touched += candidates.scored
                 if self._touched * TOUCHED > len(vectors) and vectors.nbytes > LARGE:
                     self._release()
                     self._touched = 0
@@ -186,17 +192,15 @@ class ByteScan:
         self._seen += len(queries) * len(vectors)
         work = [(part, share) for part in parts for share in range(shares)]
         if threads == 1:
-            found = [run(*w) for w in work]
+            keys = [run(*w) for w in work]
         else:
             with ThreadPoolExecutor(min(threads, len(work))) as pool:
-                found = list(pool.map(run, *zip(*work, strict=True)))
-        return _decode(
-            np.concatenate([_best(found[i : i + shares], k) for i in range(0, len(found), shares)])
-        )
+                keys = list(pool.map(run, *zip(*work, strict=True)))
+        return _decode(np.concatenate([_best(keys[i : i + shares], k) for i in range(0, len(keys), shares)]))
 
 
 def _allowed(blocks: list[_Block], mask: Mask | None) -> list[_Block]:
-    """Give the rows that the mask forbids an error of −inf: no threshold lets them in."""
+    """Return the blocks with an error of −inf for the rows that the mask forbids, so that they pass no threshold."""
     if mask is None:
         return blocks
     parts: Iterator[Mask] = (mask[start : start + BLOCK] for start in range(0, len(mask), BLOCK))
@@ -211,7 +215,7 @@ def _allowed(blocks: list[_Block], mask: Mask | None) -> list[_Block]:
 def _scan(
     vectors: Matrix, blocks: list[tuple[int, _Block]], queries: _Queries, k: int, room: int
 ) -> _Candidates:
-    """Return the rows of some blocks that may be among the best."""
+    """Return the rows of `blocks` that may be among the k best of each query."""
     library, pool = native.load(), _Candidates(vectors, queries, k, room)
     padded = -(-vectors.shape[1] // 4) * 4
     for number, block in blocks:
@@ -228,19 +232,18 @@ def _scan(
 
 
 class _Candidates:
-    """The rows that may be among the k best of each query. One leaves by proof only: bound or score."""
+    """The rows that may be among the k best of each query; a row leaves only when its bound or score rules it out."""
 
     def __init__(self, vectors: Matrix, queries: _Queries, k: int, room: int) -> None:
         count = len(queries.vectors)
         self.vectors, self.queries, self.k, self.room = vectors, queries, k, room
-        self.threshold = np.full(
-            count, np.finfo(np.float32).min, dtype=np.float32
-        )  # above −inf: no forbidden row
+        # Above −inf, so that forbidden rows never pass.
+        self.threshold = np.full(count, np.finfo(np.float32).min, dtype=np.float32)
         self.scored = 0
         self.count = np.zeros(count, dtype=np.int64)
         self.rows = np.empty((count, room), dtype=np.int32)
         self.value = np.empty((count, room), dtype=np.float32)  # q̂·x̂
-        self.upper = np.empty((count, room), dtype=np.float32)  # and its row's part of the bound on top
+        self.upper = np.empty((count, room), dtype=np.float32)  # value + the row's part of the bound
         self._spread = np.nextafter((2 * queries.shared).astype(np.float32), np.float32(np.inf))
         self._scratch = np.empty(room, dtype=np.float32)
 
@@ -251,16 +254,16 @@ class _Candidates:
         )  # fmt: skip
 
     def make_room(self) -> None:
-        """Where more than half is full, drop what the bound rules out; where that is too little, score and keep k."""
+        """Shrink buffers that are over half full: apply the bound; if that is not enough, score and keep the k best."""
         half = max(self.k, self.room // 2)
         self._tighten(half)
         for q in np.flatnonzero(self.count > half):
             keys = self._keys(slice(q, q + 1))[0]
-            kept = np.argsort(keys)[: self.k]
+            survivors = np.argsort(keys)[: self.k]
             for part in (self.rows, self.value, self.upper):
-                part[q, : len(kept)] = part[q, kept]
-            self.count[q] = len(kept)
-            least = float(_decode(keys[kept[-1:]])[1][0]) / self.queries.scale[q]
+                part[q, : len(survivors)] = part[q, survivors]
+            self.count[q] = len(survivors)
+            least = float(_decode(keys[survivors[-1:]])[1][0]) / self.queries.scale[q]
             self.threshold[q] = max(self.threshold[q], np.float32(least - self.queries.shared[q]))
 
     def _keys(self, part: slice) -> UInt64Array:
@@ -275,7 +278,7 @@ class _Candidates:
         return keys
 
     def best(self) -> UInt64Array:
-        """Score what is left and return the keys [n, k] of the best of each query, filled with NO_KEY."""
+        """Score the remaining candidates; return the k best keys per query, uint64 [n, k], filled with NO_KEY."""
         self._tighten(self.k)
         return _best([self._keys(slice(None))], self.k)
 
@@ -287,7 +290,7 @@ def _best(parts: list[UInt64Array], k: int) -> UInt64Array:
 
 
 def _decode(keys: UInt64Array) -> tuple[RowArray, ScoreArray]:
-    """Undo the order-preserving packing of score and row."""
+    """Return the rows (int64) and scores (float32) packed into `keys`, in the same shape."""
     rows = (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
     bits = (keys >> np.uint64(32)).astype(np.uint32)
     bits = np.where(bits >> 31, bits, ~bits & np.uint32(0x7FFFFFFF))

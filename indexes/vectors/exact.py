@@ -1,4 +1,4 @@
-"""Brute force in numpy: the oracle that every vector backend is compared with."""
+"""Brute-force search in numpy: the oracle that every vector backend is compared with."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from indexes.rows import Rows
 
 
 class ExactIndex:
-    """VectorIndex by comparing the query with every vector; scores are summed in float64, one row at a time."""
+    """VectorIndex that compares each query with every vector; scores are summed in float64, one row at a time."""
 
     def __init__(self, dim: int) -> None:
         check_dim(dim)
@@ -32,24 +32,33 @@ class ExactIndex:
         return len(self._rows)
 
     def add(self, ids: Sequence[str], vectors: Matrix, metadata: Sequence[Metadata] | None = None) -> None:
-        """Add a batch, all or nothing. Raises DuplicateIdError, BadIdError, BadVectorError."""
+        """Add a batch of `vectors`, float32 [n, dim], all or nothing.
+
+        Raises DuplicateIdError, BadIdError or BadVectorError where the batch is invalid.
+        """
         new = normalised(check_vectors(vectors, self.dim, ids))
         self._rows.append(ids, metadata)
         self._vectors = np.vstack([self._vectors, new])
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove a batch, all or nothing. Raises UnknownIdError."""
+        """Remove a batch, all or nothing. Raises UnknownIdError where an id is not in the index."""
         self._rows.remove(ids)
 
     def search(self, vectors: Matrix, k: int, where: Filter | None = None) -> list[Hits]:
-        """Return the best min(k, matching) documents of each query; equal scores come in row order."""
+        """Return the min(k, matching) best documents per query; equal scores come in row order.
+
+        `vectors` is float32 [n, dim]. Raises what `search_rows` raises.
+        """
         check_k(k)
         return self._rows.hits(*self.search_rows(vectors, min(k, len(self) or 1), where))
 
     def search_rows(
         self, queries: Matrix, k: int, where: Filter | None = None
     ) -> tuple[RowArray, ScoreArray]:
-        """Return rows and scores, both [n, k], filled with −1 and −inf."""
+        """Return rows (int64) and scores (float32), both [n, k], filled with −1 and −inf.
+
+        `queries` is float32 [n, dim]. Raises IndexesError where k is below 1, BadVectorError where they are invalid.
+        """
         check_k(k)
         queries = normalised(check_vectors(queries, self.dim))
         rows, scores = padding(len(queries), k)

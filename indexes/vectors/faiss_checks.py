@@ -1,8 +1,8 @@
-"""The three kinds of FAISS files that we write, checked byte by byte before FAISS reads them.
+"""Checks of the three kinds of FAISS files that we write, byte by byte, before FAISS reads them.
 
-FAISS believes its files: a neighbour that does not exist, or does not stand on the level where it is linked, makes it
-read and write outside its memory. Here every size, every link and every row number is checked; nothing may follow.
-What is left to an attacker is a graph that finds little. The layout is that of faiss/impl/index_write.cpp.
+FAISS trusts its files: a link to a node that does not exist, or that is not on the link's level, makes it read and
+write out of bounds. Here every size, link and row number is checked, and no bytes may follow the end. All that an
+attacker can still do is store a graph with poor recall. The layout is that of faiss/impl/index_write.cpp.
 """
 
 from __future__ import annotations
@@ -13,85 +13,91 @@ import numpy as np
 
 from indexes.dtypes import AnyArray
 
-BLOCK = 1 << 22  # neighbours looked at together
+BLOCK = 1 << 22  # neighbours checked at a time
 MOST_LEVELS = 64
-MOST_LINKS = 1 << 16  # of a node, on all levels
+MOST_LINKS = 1 << 16  # of a node, over all levels
 MOST_EF = 1 << 16
-LARGEST = (
-    16.0  # coordinate of a centroid; those of parts of unit vectors, and of their differences, are at most 2
-)
+# Coordinate of a centroid; those of parts of unit vectors, and of their differences, are at most 2.
+LARGEST = 16.0
 
 
 class WrongError(ValueError):
-    """A file is not as FAISS would have written it; the text says why."""
+    """Raised where a file is not as FAISS would have written it; the message says why."""
 
 
 def require(holds: Any, otherwise: str) -> None:
-    """Raise WrongError unless a condition holds."""
+    """Raise WrongError with the message `otherwise` unless the condition holds."""
     if not holds:
         raise WrongError(otherwise)
 
 
 class File:
-    """A file's bytes, taken from its begin to its end."""
+    """A file's bytes, read from beginning to end. Every method raises WrongError where the bytes do not fit."""
 
     def __init__(self, data: Any) -> None:
         self._data, self._at = data, 0
 
     def take(self, count: int, kind: str) -> AnyArray:
-        """Return the next `count` values, where they lie."""
+        """Return the next `count` values of dtype `kind`, an array [count], without copying."""
         size = np.dtype(kind).itemsize
-        require(0 <= count <= (len(self._data) - self._at) // size, "it is too short for what it announces")
+        require(
+            0 <= count <= (len(self._data) - self._at) // size,
+            "it is shorter than the sizes that it declares",
+        )
         array = np.frombuffer(self._data, kind, count, self._at)
         self._at += count * size
         return array
 
     def one(self, kind: str) -> int:
-        """Return the next value."""
+        """Return the next value of dtype `kind`."""
         return int(self.take(1, kind)[0])
 
     def vector(self, kind: str) -> AnyArray:
-        """Return a vector, which is stored behind its length."""
+        """Return the next vector, an array [n] of dtype `kind` that is stored after its length n."""
         return self.take(self.one("<u8"), kind)
 
     def expect(self, *names: bytes) -> bytes:
         """Return the next four bytes, which must be one of `names`."""
-        found = self.take(4, "|u1").tobytes()
-        require(found in names, f"it holds {found!r} where {names[0]!r} should be")
-        return found
+        name = self.take(4, "|u1").tobytes()
+        require(name in names, f"it holds {name!r} where {names[0]!r} should be")
+        return name
 
     def header(self, dim: int, rows: int) -> int:
-        """Read what every index begins with and return the number of its rows, at most `rows`."""
-        found, total = self.one("<i4"), self.one("<i8")
-        self.take(2, "<i8")  # of no use
+        """Read the header that every index begins with and return the number of its rows, at most `rows`."""
+        stored_dim, total = self.one("<i4"), self.one("<i8")
+        self.take(2, "<i8")  # unused
         trained, metric = self.one("|u1"), self.one("<i4")
-        require(found == dim and 0 < total <= rows, "it belongs to another index")
-        require(trained == 1 and metric == 0, "it is not trained for inner products")
+        require(stored_dim == dim and 0 < total <= rows, "it belongs to another index")
+        require(trained == 1 and metric == 0, "it is untrained or does not use inner products")
         return total
 
     def end(self) -> None:
-        """Require that nothing is left."""
-        require(self._at == len(self._data), "something follows its end")
+        """Check that no bytes are left."""
+        require(self._at == len(self._data), "bytes follow its end")
 
 
 def hnsw(file: File, dim: int, rows: int) -> None:
-    """Check a graph without vectors: `rows` vectors of `dim` numbers lie elsewhere. Raises WrongError."""
+    """Check a graph over `rows` vectors of dimension `dim`, which are stored elsewhere. Raises WrongError."""
     file.expect(b"IHNf")
     total = file.header(dim, rows)
-    chances, ends = file.vector("<f8"), file.vector("<i4")
+    probabilities, ends = file.vector("<f8"), file.vector("<i4")
     levels, offsets, neighbours = file.vector("<i4"), file.vector("<i8"), file.vector("<i4")
     entry, top, construction, width, _ = file.take(5, "<i4").tolist()
     file.expect(b"null")
     file.end()
     require(
-        0 < len(chances) <= MOST_LEVELS and ((chances >= 0) & (chances <= 1)).all(),
-        "its levels' chances are none",
+        0 < len(probabilities) <= MOST_LEVELS and ((probabilities >= 0) & (probabilities <= 1)).all(),
+        "the probabilities of its levels are out of range",
     )
-    require(len(ends) == len(chances) + 1 and ends[0] == 0 and ends[-1] <= MOST_LINKS, "its levels are wrong")
-    require((ends[1:] > ends[:-1]).all(), "its levels are wrong")
-    require(1 <= construction <= MOST_EF and 1 <= width <= MOST_EF, "its widths are out of range")
     require(
-        len(levels) == total and levels.min() >= 1 and levels.max() < len(ends), "its nodes' levels are wrong"
+        len(ends) == len(probabilities) + 1 and ends[0] == 0 and ends[-1] <= MOST_LINKS,
+        "the link counts of its levels are wrong",
+    )
+    require((ends[1:] > ends[:-1]).all(), "the link counts of its levels are wrong")
+    require(1 <= construction <= MOST_EF and 1 <= width <= MOST_EF, "its ef parameters are out of range")
+    require(
+        len(levels) == total and levels.min() >= 1 and levels.max() < len(ends),
+        "the levels of its nodes are wrong",
     )
     require(
         0 <= entry < total and levels[entry] == top + 1 == levels.max(),
@@ -99,9 +105,9 @@ def hnsw(file: File, dim: int, rows: int) -> None:
     )
     require(
         len(offsets) == total + 1 and offsets[0] == 0 and offsets[-1] == len(neighbours),
-        "its links are cut off",
+        "its links are truncated",
     )
-    require((offsets[1:] - offsets[:-1] == ends[levels]).all(), "its links do not fit its levels")
+    require((offsets[1:] - offsets[:-1] == ends[levels]).all(), "its links do not match its levels")
     for start in range(0, len(neighbours), BLOCK):
         part = neighbours[start : start + BLOCK]
         require(part.min() >= -1 and part.max() < total, "its links point outside the index")
@@ -109,50 +115,50 @@ def hnsw(file: File, dim: int, rows: int) -> None:
 
 
 def _check_upper(levels: AnyArray, offsets: AnyArray, neighbours: AnyArray, ends: AnyArray) -> None:
-    """Require that what is linked on a level above the lowest stands there."""
+    """Check that nodes linked on a level above the lowest are on that level; all arrays are one-dimensional."""
     for level in range(1, int(levels.max())):
         first = offsets[:-1][levels > level] + ends[level]
         linked = neighbours[first[:, None] + np.arange(ends[level + 1] - ends[level])]
         require(
             ((linked < 0) | (levels[linked] > level)).all(),
-            f"it links nodes on level {level} that are not there",
+            f"it links nodes on level {level} that are not on that level",
         )
 
 
 def ivfpq(file: File, dim: int, rows: int, subspaces: int) -> None:
-    """Check cells of product-quantised vectors, each in `subspaces` codes. Raises WrongError."""
+    """Check cells of product-quantised vectors, `subspaces` codes per vector. Raises WrongError."""
     file.expect(b"IwPQ")
     total = file.header(dim, rows)
     cells, probed = file.one("<u8"), file.one("<u8")
-    require(1 <= probed <= cells <= total, "it has no cells, or more than rows")
+    require(1 <= probed <= cells <= total, "it has no cells, or more cells than rows")
     file.expect(b"IxFI")
-    require(file.header(dim, cells) == cells, "it lacks centroids")
+    require(file.header(dim, cells) == cells, "centroids are missing")
     _check_centroids(file.vector("<f4"), cells * dim)
     require(file.one("|u1") == 0 and not len(file.vector("<i8")), "it has a direct map")
-    require(file.one("|u1") in (0, 1), "its codes are of no kind")
+    require(file.one("|u1") in (0, 1), "its codes are of an unknown kind")
     code_size = file.one("<u8")
     bits = _check_quantiser(file, dim, subspaces, range(1, 9))
     require(code_size == (subspaces * bits + 7) // 8, "its codes have the wrong size")
     file.expect(b"ilar")
-    require(file.one("<u8") == cells and file.one("<u8") == code_size, "its cells do not fit together")
+    require(file.one("<u8") == cells and file.one("<u8") == code_size, "its cells do not match its header")
     _check_lists(file, _sizes(file, cells), code_size, total)
     file.end()
 
 
 def _sizes(file: File, cells: int) -> list[int]:
-    """Return how many rows each cell with rows has: of all cells, or of some by number."""
+    """Return the sizes of the cells that are not empty; the file lists all cells, or some of them by number."""
     full = file.expect(b"full", b"sprs") == b"full"
     sizes = file.vector("<i8")
     if not full:
-        require(len(sizes) % 2 == 0, "its cells are cut off")
+        require(len(sizes) % 2 == 0, "its cells are truncated")
         numbers, sizes = sizes[::2], sizes[1::2]
         require((numbers[1:] > numbers[:-1]).all(), "its cells are not in order")
         require(
             not len(numbers) or (numbers[0] >= 0 and numbers[-1] < cells),
             "it has rows in cells that do not exist",
         )
-    require(len(sizes) <= cells if not full else len(sizes) == cells, "it does not say what its cells hold")
-    require((sizes >= 0).all(), "a cell holds less than nothing")
+    require(len(sizes) <= cells if not full else len(sizes) == cells, "the sizes of its cells are missing")
+    require((sizes >= 0).all(), "a cell has a negative size")
     return [size for size in sizes.tolist() if size]
 
 
@@ -168,29 +174,30 @@ def _check_lists(file: File, sizes: list[int], code_size: int, total: int) -> No
 
 
 def fast_scan(file: File, dim: int, rows: int, subspaces: int) -> None:
-    """Check four-bit codes, `subspaces` a row, in blocks of 32 rows. Raises WrongError."""
+    """Check four-bit codes, `subspaces` per row, in blocks of 32 rows. Raises WrongError."""
     file.expect(b"IPfs")
     total = file.header(dim, rows)
     _check_quantiser(file, dim, subspaces, range(4, 5))
     implementation, block, batches = file.take(3, "<i4").tolist()
-    require((implementation, block, batches) == (0, 32, 0), "it is laid out in another way")
+    require((implementation, block, batches) == (0, 32, 0), "it has another layout")
     held, codes = file.one("<u8"), file.one("<u8")
-    require(held == total + -total % 32 and codes == subspaces + subspaces % 2, "its blocks are cut off")
-    require(len(file.vector("|u1")) * 2 == held * codes, "it lacks codes")
+    require(held == total + -total % 32 and codes == subspaces + subspaces % 2, "its blocks are truncated")
+    require(len(file.vector("|u1")) * 2 == held * codes, "codes are missing")
     file.end()
 
 
 def _check_quantiser(file: File, dim: int, subspaces: int, bits: range) -> int:
-    """Check a product quantiser and return how many bits a code has."""
-    found, parts, size = (file.one("<u8") for _ in range(3))
-    require((found, parts) == (dim, subspaces) and size in bits, "its codes are of another kind")
+    """Check a product quantiser and return the number of bits per code."""
+    stored_dim, parts, size = (file.one("<u8") for _ in range(3))
+    require((stored_dim, parts) == (dim, subspaces) and size in bits, "its codes are of another kind")
     _check_centroids(file.vector("<f4"), dim << size)
     return size
 
 
 def _check_centroids(values: AnyArray, count: int) -> None:
-    require(len(values) == count, "it lacks centroids")
+    require(len(values) == count, "centroids are missing")
     for start in range(0, count, BLOCK):
         require(
-            (np.abs(values[start : start + BLOCK]) <= LARGEST).all(), "a centroid is not near unit vectors"
+            (np.abs(values[start : start + BLOCK]) <= LARGEST).all(),
+            "a centroid is too large for unit vectors",
         )

@@ -1,4 +1,4 @@
-"""FAISS itself, imported on first use, and its files: what is damaged is named, and never fills the memory."""
+"""The lazy import of FAISS, and its files: a damaged file is reported by name and cannot exhaust the memory."""
 
 from __future__ import annotations
 
@@ -18,29 +18,28 @@ from indexes.vectors.faiss_checks import File, WrongError
 if TYPE_CHECKING:
     from indexes.disk.writing import FileRecord
 
-BUFFER = 1 << 20  # bytes that FAISS hands over at once
-Check = Callable[
-    [File, int, int], None
-]  # of a file by the dimension and number of the vectors; raises WrongError
+BUFFER = 1 << 20  # bytes that FAISS hands over at a time
+# Checks a file, given the dimension and the number of the vectors; raises WrongError.
+Check = Callable[[File, int, int], None]
 
 
 @functools.cache
 def load_faiss() -> Any:
-    """Import faiss on first use. Raises MissingExtraError."""
+    """Return the module `faiss`, imported on first use. Raises MissingExtraError where it is not installed."""
     with importing("vector search", "cpu"):
         import faiss
     return faiss
 
 
 def bitmap(mask: Mask) -> Any:
-    """Return the FAISS selector of the rows that `mask` allows."""
+    """Return the FAISS selector of the rows that `mask` (bool [n]) allows."""
     return load_faiss().IDSelectorBitmap(np.packbits(mask, bitorder="little"))
 
 
 def write(index: Any, path: Path, flags: int) -> FileRecord:
-    """Write a FAISS index durably and return its record. Raises IndexesError, OSError.
+    """Write a FAISS index durably and return its file record. Raises IndexesError or OSError where that fails.
 
-    FAISS hands over its bytes: where it writes a file itself, it only prints that the last ones found no room.
+    FAISS hands over its bytes, because it only prints a message when the disk is full at the end of its own writing.
     """
     from indexes.disk.writing import DurableFile
 
@@ -54,21 +53,25 @@ def write(index: Any, path: Path, flags: int) -> FileRecord:
 
 
 def read(path: Path, check: Check, flat: Any, dim: int | None = None) -> Any:
-    """Read an index over the vectors in `flat`, after `check` has looked at its bytes. Raises DamagedError."""
+    """Return the index in the file at `path`, over the vectors in `flat`, after `check` has passed its bytes.
+
+    Raises DamagedError where the file cannot be read or is invalid. `dim` is the index's dimension if padded.
+    """
     faiss = load_faiss()
     try:
         data = map_file(path)
         check(File(data), dim or flat.d, flat.ntotal)
         give_back(data)
         with _no_vector_above(len(data)):
-            return faiss.read_index(str(path), faiss.IO_FLAG_SKIP_PRECOMPUTE_TABLE)  # a table for L2 alone
+            # The precomputed table serves L2 distances only.
+            return faiss.read_index(str(path), faiss.IO_FLAG_SKIP_PRECOMPUTE_TABLE)
     except (OSError, RuntimeError, MemoryError, WrongError) as e:
         raise damaged(path, _reason(e)) from e
 
 
 @contextlib.contextmanager
 def _no_vector_above(size: int) -> Iterator[None]:
-    """Keep FAISS from filling the memory because a damaged file claims a vector longer than itself."""
+    """Keep FAISS from exhausting the memory where a damaged file declares a vector longer than the file."""
     faiss = load_faiss()
     if not hasattr(faiss, "set_deserialization_vector_byte_limit"):  # older releases have no such limit
         yield
@@ -87,5 +90,5 @@ def _reason(error: Exception) -> str:
 
 
 def damaged(path: Path, why: str) -> DamagedError:
-    """Return the error that names a file that is not what it should be, and the remedy."""
+    """Return a DamagedError that names the file, the reason and the remedy."""
     return DamagedError(f"{path} cannot be used: {why}; {REMEDY}")

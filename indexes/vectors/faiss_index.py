@@ -1,9 +1,9 @@
-"""Vector search by FAISS: exact (`flat`), a graph (`hnsw`), compressed codes (`pq`), these in cells (`ivfpq`).
+"""Vector search over FAISS: exact (`flat`), a graph (`hnsw`), compressed codes (`pq`), or codes in cells (`ivfpq`).
 
-Every kind keeps the raw normalised vectors once, in an IndexFlatIP. Whatever proposes rows, the answer's scores
-come from one formula over the raw vectors, so a score depends neither on the size of the batch nor on the kind,
-and equal vectors score equal. Exact answers come by the certified scan (certified.py) where it can run and pays,
-by FAISS (flat.py) otherwise, or by a scan that is given (linker/torch_scan.py).
+Every kind keeps the raw normalised vectors once, in an IndexFlatIP. Scores always come from one formula over the
+raw vectors, so they depend neither on the batch size nor on the kind, and equal vectors have equal scores. Exact
+answers come from the certified scan (certified.py) where it can run and pays, otherwise from FAISS (flat.py); a
+caller may supply a scan of its own (linker/torch_scan.py).
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ from indexes.vectors.pq import Settings
 from indexes.vectors.scores import best, with_reserve
 from indexes.vectors.scores import scores as exact_scores
 
-EXACT_BELOW = 10_000  # rows that are not worth approximating
-CODED_FROM = 1 << 14  # rows; below, a scan by FAISS is as fast
-CODED_AFTER = 8  # single queries, which cost as much by FAISS as making the codes does …
-BATCHED = 16  # … or so many times more in batches
-PICKED = 16  # a filter that allows less than one row in so many is answered from a copy of these
-FEW = 32  # the certified scan pays while k is less than the rows divided by this
+EXACT_BELOW = 10_000  # rows below which approximation is not worth it
+CODED_FROM = 1 << 14  # rows below which a scan by FAISS is as fast
+CODED_AFTER = 8  # single queries by FAISS that cost as much as making the codes …
+BATCHED = 16  # … or 16 times as many in batches
+PICKED = 16  # a filter that allows less than one row in 16 is answered from a copy of those rows
+FEW = 32  # the certified scan pays while k is at most a 32nd of the rows
 
 
 class FaissIndex:
-    """VectorIndex and RowSearch. Searches may run in several threads at once; changes need the index alone.
+    """VectorIndex and RowSearch. Searches may run in several threads at once; a change needs exclusive access.
 
     `hnsw`, `pq` and `ivfpq` answer exactly while they hold fewer than `exact_below` rows, and whenever a filter
-    leaves so few rows that comparing each is cheaper. Otherwise they are approximate, yet never return fewer hits
-    than exist; equal scores are in row order, but of more equal ones than fit, any may be returned. `auto` is flat
-    below 200,000 rows and chooses by size above.
+    leaves so few rows that comparing each is cheaper. Otherwise they are approximate, but never return fewer hits
+    than exist. Equal scores are in row order; where more rows tie than fit, any of them may be returned. `auto` is
+    flat below 200,000 rows and chooses by size from there on.
     """
 
     def __init__(
@@ -69,10 +69,11 @@ class FaissIndex:
         settings: Settings | None = None,
         scan: Callable[[], ExactScan | None] | None = None,
     ) -> None:
-        """Make an empty index.
+        """Create an empty index for vectors of dimension `dim`.
 
-        `settings` are the search parameters that `index tune --recall` chose (others are ignored); `scan` makes
-        what searches many rows exactly, once it pays, instead of the certified scan or FAISS; it may return None.
+        `settings` are the search parameters that `index tune --recall` chose; unknown names are ignored. `scan`
+        creates the exact scan to use instead of the certified one, once that pays; it may return None. Raises
+        IndexesError where `dim` or `kind` is invalid, MissingExtraError where FAISS is not installed.
         """
         check_dim(dim)
         if kind not in IN_DIRECTORY:
@@ -95,24 +96,28 @@ class FaissIndex:
 
     @property
     def vectors(self) -> Matrix:
-        """All normalised vectors, dead rows included: a read-only view, valid until the next change."""
+        """All normalised vectors, dead rows included: a read-only view [rows, dim], valid until the next change."""
         return np.asarray(_View(self._flat))
 
     def add(self, ids: Sequence[str], vectors: Matrix, metadata: Sequence[Metadata] | None = None) -> None:
-        """Add a batch, all or nothing. Raises DuplicateIdError, BadIdError, BadVectorError."""
+        """Add a batch of `vectors`, float32 [n, dim], all or nothing.
+
+        Raises DuplicateIdError, BadIdError or BadVectorError where the batch is invalid.
+        """
         new = normalised(check_vectors(vectors, self.dim, ids))
         self._rows.append(ids, metadata)
         own(self._flat)
         self._flat.add(new)
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove a batch, all or nothing. Raises UnknownIdError. The vectors' memory is not given back."""
+        """Remove a batch, all or nothing, without freeing its memory. Raises UnknownIdError where an id is unknown."""
         self._rows.remove(ids)
 
     def restore(self, rows: Rows, *blocks: Matrix) -> None:
-        """Fill an empty index from storage: its rows and their vectors, normalised already, in blocks [n, dim].
+        """Fill an empty index from storage: its rows and their normalised vectors, in blocks float32 [n, dim].
 
-        A block may be a memory map: one alone is used where it lies, several are copied once.
+        A block may be a memory map: a single one is used in place, several are copied once. Raises IndexesError
+        where the blocks do not match the rows.
         """
         total = sum(len(block) for block in blocks)
         if total != len(rows.ids) or any(block.shape[1:] != (self.dim,) for block in blocks):
@@ -125,13 +130,13 @@ class FaissIndex:
             self._flat.add(np.ascontiguousarray(block, dtype=np.float32))
 
     def build(self) -> None:
-        """Train, and take in what was added since; searches do this by themselves when it is due."""
+        """Train the candidate generator and index the rows added since. Searches do this when it is due."""
         with self._lock:
             total = self._flat.ntotal
             if self.kind == "flat" or total < self._exact_below or total == self._covered:
                 return
             generator = self._generator or self._new(kind_by_size(total) if self.kind == AUTO else self.kind)
-            if isinstance(generator, Hnsw):  # FAISS writes the rows onto themselves as it links them
+            if isinstance(generator, Hnsw):  # linking writes the rows onto themselves
                 own(self._flat)
             generator.extend(self._flat, self.vectors)
             self._generator, self._covered = generator, total
@@ -143,17 +148,20 @@ class FaissIndex:
 
     @property
     def generator(self) -> CandidateGenerator | None:
-        """What proposes rows, built when it was due; None where every search is exact. Its settings may be changed."""
+        """The candidate generator, built if due; None where every search is exact. Its settings may be changed."""
         self.build()
         return self._generator
 
     def save_graph(self, path: Path) -> FileRecord | None:
-        """Write what took long to build, without the vectors, durably; return its record, if there was anything."""
+        """Write the graph or codes, without the vectors, durably; return the file record, or None if there are none."""
         self.build()
         return self._generator.save(path) if self._generator else None
 
     def load_graph(self, path: Path) -> None:
-        """Read what `save_graph` wrote, after `restore`; it may lack the last rows. Raises DamagedError."""
+        """Read what `save_graph` wrote, after `restore`; the last rows may be missing from it.
+
+        Raises DamagedError where the file is invalid, IndexesError where the index is flat.
+        """
         if self.kind == "flat":
             raise IndexesError(f"{path}: a flat index has no graph to load")
         generator = self._new(kind_of(path) if self.kind == AUTO else self.kind)
@@ -161,35 +169,42 @@ class FaissIndex:
         self._generator = generator
 
     def search(self, vectors: Matrix, k: int, where: Filter | None = None) -> list[Hits]:
-        """Return the best min(k, matching) documents of each query; equal scores come in row order."""
+        """Return the min(k, matching) best documents per query; equal scores come in row order.
+
+        `vectors` is float32 [n, dim]. Raises what `search_rows` raises.
+        """
         check_k(k)
         return self._rows.hits(*self.search_rows(vectors, min(k, len(self) or 1), where))
 
     def search_rows(
         self, queries: Matrix, k: int, where: Filter | None = None
     ) -> tuple[RowArray, ScoreArray]:
-        """Return rows and scores, both [n, k], filled with −1 and −inf."""
+        """Return rows (int64) and scores (float32), both [n, k], filled with −1 and −inf.
+
+        `queries` is float32 [n, dim]. Raises IndexesError where k is below 1, BadVectorError where they are invalid,
+        DamagedError where the file of the vectors was cut off.
+        """
         check_k(k)
         check_length(lent_file(self._flat), "the file of the vectors")
         queries = normalised(check_vectors(queries, self.dim))
         mask = self._rows.mask(where)
         allowed = self._flat.ntotal if mask is None else int(np.count_nonzero(mask))
-        found = min(k, allowed)
-        if not found or not len(queries):
+        width = min(k, allowed)
+        if not width or not len(queries):
             return padding(len(queries), k)
         self.build()
-        if self._generating_pays(found, allowed):
-            rows, scores = self._approximate(queries, found, mask)
+        if self._generating_pays(width, allowed):
+            rows, scores = self._approximate(queries, width, mask)
         else:
-            rows, scores = self._exact(queries, found, mask)
-        if found == k:
+            rows, scores = self._exact(queries, width, mask)
+        if width == k:
             return rows, scores
         all_rows, all_scores = padding(len(queries), k)
-        all_rows[:, :found], all_scores[:, :found] = rows, scores
+        all_rows[:, :width], all_scores[:, :width] = rows, scores
         return all_rows, all_scores
 
     def _generating_pays(self, k: int, allowed: int) -> bool:
-        """Compare the allowed rows with what a search costs, which grows as fewer rows are allowed."""
+        """Return whether an approximate search, which costs more the fewer rows are allowed, beats an exact one."""
         if self._generator is None:
             return False
         total: int = self._flat.ntotal
@@ -205,20 +220,23 @@ class FaissIndex:
         return rows, scores
 
     def _exact(self, queries: Matrix, k: int, mask: Mask | None) -> tuple[RowArray, ScoreArray]:
-        """Return the k best of the allowed rows, of which there are so many."""
+        """Return the k best rows that `mask` allows and their scores, both [n, k]; at least k rows are allowed."""
         return self._exact_scan(len(queries), k, mask).search(self.vectors, queries, k, mask)
 
     def live_rows(self) -> RowArray:
-        """Return the rows of all live documents, ascending."""
+        """Return the rows of all live documents, int64 [n], ascending."""
         mask = self._rows.mask()
         return np.arange(self._flat.ntotal) if mask is None else np.flatnonzero(mask)
 
     def search_exactly(self, queries: Matrix, k: int) -> tuple[RowArray, ScoreArray]:
-        """Return what `search_rows` would return if nothing were approximate; k must not exceed the live rows."""
+        """Return the exact rows and scores, both [n, k], for `queries` [n, dim]; k must not exceed the live rows.
+
+        Raises BadVectorError where the queries are invalid.
+        """
         return self._exact(normalised(check_vectors(queries, self.dim)), k, self._rows.mask())
 
     def _exact_scan(self, queries: int, k: int, mask: Mask | None) -> ExactScan:
-        """Choose what scans: the codes once they pay for themselves, and as long as most rows must be looked at."""
+        """Return the scan to use: the codes once they pay for themselves, and only where most rows must be compared."""
         total: int = self._flat.ntotal
         allowed = total if mask is None else int(np.count_nonzero(mask))
         if total < CODED_FROM or allowed * PICKED < total or k * FEW > total:
@@ -228,22 +246,22 @@ class FaissIndex:
             return self._flat_scan
         with self._lock:
             if self._scan is None:
-                given = self._make_scan() if self._make_scan else None
-                self._scan = given or _certified(self._flat, self._flat_scan)
+                custom_scan = self._make_scan() if self._make_scan else None
+                self._scan = custom_scan or _certified(self._flat, self._flat_scan)
             elif not self._scan.pays:
                 self._scan = self._flat_scan
             return self._scan
 
 
 def _certified(flat: Any, scan: FlatScan) -> ExactScan:
-    """Return the certified scan, or FAISS's where that has a GPU or the processor lacks the instructions."""
+    """Return the certified scan, or FAISS's where FAISS has a GPU or the CPU lacks the instructions."""
     if scan.on_gpu() or not ByteScan.available(flat.d):
         return scan
     return ByteScan(load_faiss().omp_get_max_threads, functools.partial(release, flat))
 
 
 class _View:
-    """Shows a flat index's memory to numpy, and keeps the index alive as long as the array."""
+    """Exposes a flat index's memory to numpy, and keeps the index alive as long as the array."""
 
     def __init__(self, flat: Any) -> None:
         self._flat = flat

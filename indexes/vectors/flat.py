@@ -1,6 +1,6 @@
-"""Exact search by FAISS: what scans where the certified scan does not, on the processor or on GPUs.
+"""Exact search by FAISS, on the CPU or on GPUs: used where the certified scan cannot run or does not pay.
 
-FAISS's float32 or float16 scores only propose; rows within their rounding of the k-th are scored like all others.
+FAISS's float32 or float16 scores only select candidates; every row within rounding of the k-th is scored exactly.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from indexes.vectors.faiss_files import bitmap, load_faiss
 from indexes.vectors.scores import best, with_reserve
 from indexes.vectors.scores import scores as exact_scores
 
-BLAS_BATCH = 5  # from so many queries on a matrix product beats one scan a query (measured, d = 64 … 1024)
+BLAS_BATCH = 5  # queries from which a matrix product beats one scan per query (measured, d = 64 … 1024)
 NEVER = 2**31 - 1
-BLOCK_FLOATS = 1 << 20  # floats copied at a time when a filter picks rows: 4 MiB, about a CPU cache
-SCORED_FLOATS = 1 << 24  # scores held at a time when ties at the cut are settled: 64 MiB
+BLOCK_FLOATS = 1 << 20  # floats copied at a time where a filter selects rows: 4 MiB, about a CPU cache
+SCORED_FLOATS = 1 << 24  # scores held at a time where ties at rank k are resolved: 64 MiB
 GPU_K = 2048  # FAISS's limit on the GPU
 
 
 class BlasThreshold:
-    """FAISS's `distance_compute_blas_threshold`, one value for the process, lent to threads by turns.
+    """FAISS's `distance_compute_blas_threshold`, a global of the process that threads set in turn.
 
-    Threads that want the same value run together; others wait. The value found is put back by the last one.
+    Threads that need the same value run together; the others wait. The last one restores the original value.
     """
 
     def __init__(self) -> None:
         self._turn = threading.Condition()
         self._users = 0
-        self._value = self._found = 0
+        self._value = self._original = 0
 
     @contextlib.contextmanager
     def at(self, value: int) -> Iterator[None]:
-        """Hold the threshold at `value`."""
+        """Hold the threshold at `value` inside the context."""
         settings = load_faiss().cvar
         with self._turn:
             self._turn.wait_for(lambda: not self._users or self._value == value)
             if not self._users:
-                self._found, self._value = settings.distance_compute_blas_threshold, value
+                self._original, self._value = settings.distance_compute_blas_threshold, value
                 settings.distance_compute_blas_threshold = value
             self._users += 1
         try:
@@ -53,7 +53,7 @@ class BlasThreshold:
             with self._turn:
                 self._users -= 1
                 if not self._users:
-                    settings.distance_compute_blas_threshold = self._found
+                    settings.distance_compute_blas_threshold = self._original
                 self._turn.notify_all()
 
 
@@ -71,13 +71,17 @@ class FlatScan:
     def search(
         self, vectors: Matrix, queries: Matrix, k: int, mask: Mask | None
     ) -> tuple[RowArray, ScoreArray]:
-        """Scan all allowed rows; then settle the queries where the scan's rounding decides who is in."""
+        """Return rows (int64) and scores (float32), both [n, k]; see ExactScan.
+
+        FAISS scans first; queries where its rounding could decide which rows are returned are then scored in full.
+        """
         allowed = len(vectors) if mask is None else int(np.count_nonzero(mask))
         fetch = min(with_reserve(k), allowed)
         scanner, rounding = self._flat, vectors.shape[1] * 2.0**-23
         if mask is None and (gpu := self._on_gpu(fetch)) is not None:
             scanner, rounding = gpu, rounding + _half_rounding(vectors.shape[1])
-            fetch = min(4 * fetch, GPU_K, allowed)  # its rounding is coarser, its scan cheaper
+            # float16 rounds more coarsely, and the scan is cheaper.
+            fetch = min(4 * fetch, GPU_K, allowed)
         rough, rows = self._scan(scanner, vectors, queries, fetch, mask)
         rows, scores = best(rows, exact_scores(vectors, queries, rows), k)
         if fetch < allowed:
@@ -89,15 +93,15 @@ class FlatScan:
 
     @property
     def pays(self) -> bool:
-        """It always does: there is nothing cheaper."""
+        """Always true: there is nothing cheaper."""
         return True
 
     def on_gpu(self) -> bool:
-        """Say whether FAISS sees a GPU."""
+        """Return whether FAISS has a GPU."""
         return bool(load_faiss().get_num_gpus())
 
     def _on_gpu(self, fetch: int) -> Any:
-        """Return a copy of the index in float16 on all GPUs, or None without one."""
+        """Return a float16 copy of the index on all GPUs; None where there is no GPU or `fetch` exceeds its limit."""
         if fetch > GPU_K or not self.on_gpu():
             return None
         faiss = load_faiss()
@@ -111,7 +115,7 @@ class FlatScan:
     def _scan(
         self, scanner: Any, vectors: Matrix, queries: Matrix, k: int, mask: Mask | None
     ) -> tuple[ScoreArray, RowArray]:
-        """Return the k best scores and rows by FAISS; equal ones in any order."""
+        """Return FAISS's k best scores and rows, both [n, k]; ties in any order."""
         faiss = load_faiss()
         batch = len(queries) >= BLAS_BATCH
         answer: tuple[ScoreArray, RowArray]
@@ -126,22 +130,25 @@ class FlatScan:
 
 
 def _half_rounding(dim: int) -> float:
-    """Most by which rounding two unit vectors to float16 changes their product; small values lose 2⁻²⁵ each."""
+    """Return an upper bound on the change of two unit vectors' product by float16 (2⁻²⁵ per small value)."""
     lost = 2.0**-11 + math.sqrt(dim) * 2.0**-25
     return 2 * lost + lost * lost
 
 
 def _scan_picked(vectors: Matrix, queries: Matrix, k: int, picked: RowArray) -> tuple[ScoreArray, RowArray]:
-    """Scan some rows by copying them block by block: FAISS knows no matrix product under a selector."""
+    """Return the k best scores and rows among `picked` (int64 [m]), both [n, k].
+
+    The rows are copied block by block, because FAISS computes no matrix product under a selector.
+    """
     faiss = load_faiss()
     size = max(1024, BLOCK_FLOATS // vectors.shape[1])
     heap = faiss.ResultHeap(len(queries), k, keep_max=True)
     for start in range(0, len(picked), size):
         block = picked[start : start + size]
-        scores, places = faiss.knn(
+        scores, positions = faiss.knn(
             queries, vectors[block], min(k, len(block)), metric=faiss.METRIC_INNER_PRODUCT
         )
-        heap.add_result(scores, block[places])
+        heap.add_result(scores, block[positions])
     heap.finalize()
     return heap.D, heap.I
 
@@ -149,7 +156,7 @@ def _scan_picked(vectors: Matrix, queries: Matrix, k: int, picked: RowArray) -> 
 def _settle(
     vectors: Matrix, queries: Matrix, k: int, mask: Mask | None, bar: ScoreArray
 ) -> tuple[RowArray, ScoreArray]:
-    """Score all rows that may reach the k-th score, however many are equal: each query's bar, less rounding."""
+    """Return the k best rows and scores, both [n, k], after scoring every row whose product reaches `bar` [n]."""
     rows, scores = padding(len(queries), k)
     size = max(1, SCORED_FLOATS // len(vectors))
     for start in range(0, len(queries), size):

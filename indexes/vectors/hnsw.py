@@ -1,7 +1,7 @@
-"""Approximate neighbours by FAISS over vectors that a flat index keeps: a graph, cells with codes, or codes alone.
+"""Candidate generation by FAISS's HNSW graph, over the vectors of a flat index, which are not stored a second time.
 
-None holds the raw vectors a second time, and none scores: they propose rows, in no promised order.
-HNSW: Malkov and Yashunin, https://arxiv.org/abs/1603.09320. The codes are in codes.py.
+The graph proposes rows in no guaranteed order; scores come from the raw vectors.
+HNSW: Malkov and Yashunin, https://arxiv.org/abs/1603.09320. Compressed codes are in pq.py.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from indexes.disk.writing import FileRecord
 
 
-BLOCK = 1 << 14  # rows looked at together
+BLOCK = 1 << 14  # rows processed at a time
 
 
 class Hnsw:
-    """A navigable small-world graph; recall against speed is set by `ef`, the width of the search."""
+    """CandidateGenerator by a hierarchical navigable small-world graph; a larger `ef` is slower and finds more."""
 
     FOURCC: ClassVar[bytes] = b"IHNf"
     LINKS, EF_CONSTRUCTION = 32, 100
@@ -40,18 +40,18 @@ class Hnsw:
         self._copies = _Copies()
 
     def extend(self, flat: Any, vectors: Matrix) -> None:
-        """Link the new rows into the graph."""
+        """Link the new rows of `vectors`, float32 [n, d], into the graph."""
         faiss = load_faiss()
         if self._index is None:
             index = faiss.IndexHNSWFlat(flat.d, self.LINKS, faiss.METRIC_INNER_PRODUCT)
             index.hnsw.efConstruction = self.EF_CONSTRUCTION
             _attach(index, flat)
             self._index = index
-        index, self._index = self._index, None  # a graph left half built (Ctrl-C) is not used again
+        index, self._index = self._index, None  # so that a half-built graph (Ctrl-C) is never used
         total = flat.ntotal
         self._set_levels(index, vectors)
-        # `add` also appends to the storage. The rows are there already, so it is made to write them onto
-        # themselves: no second copy of the vectors exists at any time.
+        # `add` also appends to the storage. The rows are there already, so it writes them onto themselves:
+        # no second copy of the vectors exists at any time.
         flat.ntotal = index.ntotal
         try:
             index.add(vectors[index.ntotal :])
@@ -60,44 +60,47 @@ class Hnsw:
         self._index = index
 
     def _set_levels(self, index: Any, vectors: Matrix) -> None:
-        """Choose on how many levels the new rows stand: by chance as in the paper, but copies on the lowest alone.
+        """Choose the levels of the new rows: at random as in the paper, but copies on the lowest level only.
 
-        Copies (retweets, empty texts) are linked among themselves. A search that comes upon one on its way down finds
-        nothing else: where 58 % of the rows were copies it found .60 of the ten best, and .99 since they keep off.
+        Copies (retweets, empty texts) are linked to each other, so a search that meets one on its way down finds
+        nothing else. Where 58 % of the rows were copies, recall of the ten best was .60; with this rule it is .99.
         """
         faiss, known = load_faiss(), index.ntotal
-        enough = np.cumsum(faiss.vector_to_array(index.hnsw.assign_probas))[:-1]
-        chance = np.random.default_rng(known).random(len(vectors) - known)
-        levels = 1 + np.searchsorted(enough, chance, side="right")
+        cumulative = np.cumsum(faiss.vector_to_array(index.hnsw.assign_probas))[:-1]
+        samples = np.random.default_rng(known).random(len(vectors) - known)
+        levels = 1 + np.searchsorted(cumulative, samples, side="right")
         levels[self._copies.among(vectors, known)] = 1
-        earlier = faiss.vector_to_array(index.hnsw.levels)
-        faiss.copy_array_to_vector(np.concatenate([earlier, levels]).astype(np.int32), index.hnsw.levels)
+        old_levels = faiss.vector_to_array(index.hnsw.levels)
+        faiss.copy_array_to_vector(np.concatenate([old_levels, levels]).astype(np.int32), index.hnsw.levels)
 
     def cost(self, fetch: int, rows: int) -> float:
-        """Every node on the way is compared with its links, of which about half were seen before."""
+        """Return the number of vectors compared: of each visited node's links, about half lead to nodes seen before."""
         return self.LINKS * self._width(fetch)
 
     def _width(self, fetch: int) -> int:
         return max(int(self.settings["ef"]), 2 * fetch)
 
     def generate(self, queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
-        """Walk the graph, the wider the fewer rows are allowed: forbidden ones are passed, not returned."""
+        """Return likely rows, int64 [n_queries, fetch], filled with −1.
+
+        Forbidden rows are traversed but not returned, so the search is wider the fewer rows `mask` allows.
+        """
         faiss = load_faiss()
         ef = self._width(fetch)
         if mask is None:
             parameters = faiss.SearchParametersHNSW(efSearch=ef)
         else:
-            wider = math.ceil(ef * mask.size / mask.sum())
-            parameters = faiss.SearchParametersHNSW(efSearch=wider, sel=bitmap(mask))
+            wide_ef = math.ceil(ef * mask.size / mask.sum())
+            parameters = faiss.SearchParametersHNSW(efSearch=wide_ef, sel=bitmap(mask))
         rows: RowArray = self._index.search(queries, fetch, params=parameters)[1]
         return rows
 
     def save(self, path: Path) -> FileRecord:
-        """Write the graph alone."""
+        """Write the graph without the vectors; return the file record. Raises IndexesError where writing fails."""
         return write(self._index, path, load_faiss().IO_FLAG_SKIP_STORAGE)
 
     def load(self, path: Path, flat: Any) -> int:
-        """Read the graph and hang it on the vectors in `flat`."""
+        """Attach the saved graph to `flat`; return its row count. Raises DamagedError where the file is invalid."""
         index = read(path, hnsw, flat)
         _attach(index, flat)
         self._index = index
@@ -105,21 +108,21 @@ class Hnsw:
 
 
 class _Copies:
-    """Tells rows that are copies of earlier ones, by signatures of 8 bytes a row that are kept.
+    """Detects rows that are copies of earlier ones, by stored signatures of 8 bytes per row.
 
-    A signature is SIDES random projections of a unit vector, rounded to 1 / GRAIN: equal for vectors that differ in
-    their last bits, as those of one text from two batches do (1e-7), for 95 % of those that differ by 1e-4, and for
-    next to none that differ by .02.
+    A signature hashes SIDES random projections of a unit vector, rounded to 1 / GRAIN. It is equal for vectors that
+    differ in their last bits (1e-7), as those of one text from two batches do, for 95 % of those that differ by
+    1e-4, and for almost none that differ by .02.
     """
 
     SIDES, GRAIN = 16, 32
 
     def __init__(self) -> None:
         self._known = np.empty(0, dtype=np.uint64)  # sorted
-        self._rows = 0  # that they are of
+        self._rows = 0  # the number of rows seen
 
     def among(self, vectors: Matrix, first: int) -> Mask:
-        """Say which rows [first:] of `vectors` [n, d] are like an earlier one."""
+        """Return which of the rows [first:] of `vectors` [n, d] copy an earlier row, bool [n − first]."""
         if self._rows < first:  # after loading
             self._take(vectors[self._rows : first])
         return self._take(vectors[first:])
@@ -128,8 +131,10 @@ class _Copies:
         keys = self._signatures(vectors)
         copies = np.ones(len(keys), dtype=np.bool_)
         copies[np.unique(keys, return_index=True)[1]] = False
-        at = np.searchsorted(self._known, keys)
-        copies |= self._known[np.minimum(at, len(self._known) - 1)] == keys if len(self._known) else False
+        positions = np.searchsorted(self._known, keys)
+        copies |= (
+            self._known[np.minimum(positions, len(self._known) - 1)] == keys if len(self._known) else False
+        )
         new = np.sort(keys[~copies])
         self._known = np.insert(self._known, np.searchsorted(self._known, new), new)
         self._rows += len(keys)
@@ -137,20 +142,20 @@ class _Copies:
 
     def _signatures(self, vectors: Matrix) -> np.ndarray[Any, np.dtype[np.uint64]]:
         rng = np.random.default_rng(0)
-        sides = rng.standard_normal((vectors.shape[1], self.SIDES), dtype=np.float32) * self.GRAIN
+        projections = rng.standard_normal((vectors.shape[1], self.SIDES), dtype=np.float32) * self.GRAIN
         factors = rng.integers(1 << 63, size=self.SIDES, dtype=np.uint64) * 2 + 1
         keys = np.empty(len(vectors), dtype=np.uint64)
         for start in range(0, len(vectors), BLOCK):
-            rounded = np.rint(vectors[start : start + BLOCK] @ sides).astype(np.int64)
+            rounded = np.rint(vectors[start : start + BLOCK] @ projections).astype(np.int64)
             keys[start : start + BLOCK] = rounded.view(np.uint64) @ factors
         return keys
 
 
 def _attach(graph: Any, flat: Any) -> None:
-    """Make the graph use `flat` instead of a storage of its own; FAISS keeps a bare pointer to it.
+    """Make the graph use `flat` instead of its own storage; FAISS keeps a bare pointer to it.
 
-    The empty storage a new graph was made with (some hundred bytes) is not freed: SWIG's way to do so corrupts
-    its own type table.
+    The empty storage of a new graph (some hundred bytes) is not freed, because freeing it through SWIG corrupts
+    SWIG's type table.
     """
     graph.storage, graph.own_fields = flat, False
     graph.referenced_objects = [flat]

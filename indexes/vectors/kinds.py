@@ -1,4 +1,4 @@
-"""What generates candidates for each approximate kind of vectors, and which of them `auto` takes for how many rows."""
+"""The candidate generator of each approximate kind of vectors, and the kind that `auto` chooses by size."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from indexes.vectors.faiss_files import damaged
 from indexes.vectors.hnsw import Hnsw
 from indexes.vectors.pq import IvfPq, PqScan
 
-AUTO_EXACT, AUTO_CELLS = 200_000, 2_000_000  # rows from which `auto` is approximate, and takes cells
+AUTO_EXACT, AUTO_CELLS = 200_000, 2_000_000  # rows from which `auto` approximates, and uses cells
 GENERATORS: dict[str, type[Hnsw] | type[IvfPq] | type[PqScan]] = {"hnsw": Hnsw, "ivfpq": IvfPq, "pq": PqScan}
 
 
 def kind_by_size(rows: int) -> str:
-    """Return what `auto` builds: codes alone are made in seconds and find as much; cells pay with millions of rows."""
+    """Return the kind that `auto` builds: codes, made in seconds with good recall; from two million rows on, cells."""
     return "pq" if rows < AUTO_CELLS else "ivfpq"
 
 
 def kind_of(path: Path) -> str:
-    """Return the kind of a saved structure by its first bytes. Raises DamagedError."""
+    """Return the kind of a saved structure by its first bytes. Raises DamagedError where it is none of ours."""
     try:
         with path.open("rb") as file:
             start = file.read(4)
@@ -27,4 +27,4 @@ def kind_of(path: Path) -> str:
     for name, generator in GENERATORS.items():
         if start == generator.FOURCC:
             return name
-    raise damaged(path, "it is none of ours")
+    raise damaged(path, "it is not a graph or code file of a known kind")

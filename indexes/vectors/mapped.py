@@ -1,4 +1,4 @@
-"""Flat FAISS indexes over memory that is there already: a mapped file takes no second copy of its vectors."""
+"""Flat FAISS indexes over existing memory, so that the vectors of a mapped file are not copied."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ COPIED = 1 << 14  # rows copied at a time
 
 
 def lend(flat: Any, block: Matrix) -> bool:
-    """Let an empty IndexFlatIP read `block` [n, dim] where it lies; say whether this release of FAISS can.
+    """Let an empty IndexFlatIP use `block`, float32 [n, dim], in place; return False where that is not possible.
 
-    The index keeps the block alive. Before anything is added to it, it must `own` its vectors.
+    The index keeps the block alive. Before vectors are added to the index, `own` must copy the block.
     """
     faiss = load_faiss()
     fits = block.dtype == np.float32 and block.flags.c_contiguous and len(block)
@@ -32,7 +32,7 @@ def lend(flat: Any, block: Matrix) -> bool:
 
 
 def own(flat: Any) -> None:
-    """Copy what was lent to the index, if anything was: FAISS ends the process when it has to add to a view."""
+    """Copy the block that was lent to the index, if any: FAISS aborts the process when it adds to a view."""
     if not getattr(flat, "referenced_objects", None):
         return
     (block,) = flat.referenced_objects
@@ -43,12 +43,12 @@ def own(flat: Any) -> None:
 
 
 def release(flat: Any) -> None:
-    """Let the kernel take back the pages of a mapped file that was lent; what is read again is mapped again."""
+    """Give the pages of a lent mapped file back to the kernel; pages that are read again are mapped again."""
     mapped = lent_file(flat)
     if mapped is not None:
         give_back(mapped)
 
 
 def lent_file(flat: Any) -> mmap.mmap | None:
-    """Return the mapped file whose block was lent to the index, if one was."""
+    """Return the mapped file whose block was lent to the index, or None."""
     return mapping_of(next(iter(getattr(flat, "referenced_objects", None) or ()), None))

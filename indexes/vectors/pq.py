@@ -1,4 +1,4 @@
-"""Compressed codes that propose rows: cells of product-quantised vectors, or 4-bit codes scanned from end to end.
+"""Candidate generation by compressed codes: product-quantised vectors in cells, or 4-bit codes that are all scanned.
 
 IVF-PQ: Jégou et al., "Product quantization for nearest neighbor search", TPAMI 2011. Fast scan: André et al.,
 "Accelerated nearest neighbor search with Quick ADC", ICMR 2017.
@@ -27,20 +27,20 @@ Settings = Mapping[str, float]
 
 
 def _padded(vectors: Matrix, multiple: int) -> Matrix:
-    """Append zero columns until `multiple` divides the dimension; no inner product changes."""
+    """Return `vectors` [n, d] with zero columns appended until `multiple` divides d; inner products stay the same."""
     missing = -vectors.shape[1] % multiple
     return np.pad(vectors, ((0, 0), (0, missing))) if missing else vectors
 
 
 class IvfPq:
-    """Cells of about √n/4 rows, searched nearest first by codes of a quarter byte a dimension."""
+    """CandidateGenerator by IVF-PQ: cells of about √n/4 rows, nearest first, with a quarter byte per dimension."""
 
     FOURCC: ClassVar[bytes] = b"IwPQ"
     GRID: ClassVar[Sequence[Settings]] = tuple(
         {"probed": 1 / p, "refine": r}
         for p, r in itertools.product((256, 128, 64, 32, 16, 8, 4), (2, 4, 8, 16))
     )
-    PROBED_PER_HIT = 40  # a query looks at no fewer rows a hit, whatever its share is
+    PROBED_PER_HIT = 40  # rows that a query compares at least per hit, whatever `probed` is
     DIMENSIONS_PER_BYTE = 4
     CODE_SPEED = 8.0  # codes compared in the time of one full vector
     POINTS_PER_CENTROID = 39  # FAISS's own lower limit for training
@@ -50,7 +50,10 @@ class IvfPq:
         self._index: Any = None
 
     def extend(self, flat: Any, vectors: Matrix) -> None:
-        """Train on the first call, and again when four times as many rows deserve twice the cells; add codes."""
+        """Add codes of the new rows of `vectors`, float32 [n, d].
+
+        Trains on the first call, and again when twice the cells are due (four times as many rows).
+        """
         if self._index is None or self._cells(len(vectors)) >= 2 * self._index.nlist:
             self._index = None
             self._index = self._trained(vectors)
@@ -86,7 +89,7 @@ class IvfPq:
         return index
 
     def cost(self, fetch: int, rows: int) -> float:
-        """Return the codes compared, each cheaper than a vector, and the vectors compared afterwards."""
+        """Return the cost of a query in vector comparisons: of codes, which are cheaper, and of rescored vectors."""
         return self._fetched(fetch) + self._probed(fetch, rows) / self.CODE_SPEED
 
     def _probed(self, fetch: int, rows: int) -> float:
@@ -96,7 +99,7 @@ class IvfPq:
         return int(self.settings["refine"] * fetch) + 64
 
     def generate(self, queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
-        """Return several times as many rows as wanted, since codes order them only roughly."""
+        """Return several times `fetch` rows, int64 [n_queries, m], because codes rank them only roughly."""
         faiss = load_faiss()
         total, cells = self._index.ntotal, self._index.nlist
         allowed = total if mask is None else np.count_nonzero(mask)
@@ -108,11 +111,11 @@ class IvfPq:
         return rows
 
     def save(self, path: Path) -> FileRecord:
-        """Write centroids and codes."""
+        """Write centroids and codes and return the file record. Raises IndexesError where writing fails."""
         return write(self._index, path, 0)
 
     def load(self, path: Path, flat: Any) -> int:
-        """Read centroids and codes."""
+        """Read centroids and codes; return the number of rows. Raises DamagedError where the file is invalid."""
         dim = flat.d + -flat.d % self.DIMENSIONS_PER_BYTE
         check = functools.partial(faiss_checks.ivfpq, subspaces=dim // self.DIMENSIONS_PER_BYTE)
         index = read(path, check, flat, dim)
@@ -121,13 +124,13 @@ class IvfPq:
 
 
 class PqScan:
-    """Four-bit codes of two dimensions each, all compared in registers; the best are scored by the raw vectors."""
+    """CandidateGenerator by fast scan: 4-bit codes of two dimensions each, all compared in registers."""
 
     FOURCC: ClassVar[bytes] = b"IPfs"
     GRID: ClassVar[Sequence[Settings]] = tuple({"refine": r} for r in (1, 2, 4, 8, 16, 32, 64))
     DIMENSIONS_PER_CODE = 2
     CODE_SPEED = 32.0  # codes compared in the time of one full vector
-    POINTS = 1 << 16  # to train on
+    POINTS = 1 << 16  # rows to train on
 
     def __init__(self) -> None:
         self.settings: dict[str, float] = {"refine": 8}
@@ -135,7 +138,10 @@ class PqScan:
         self._trained_on = 0
 
     def extend(self, flat: Any, vectors: Matrix) -> None:
-        """Train on the first call, and again when four times as many rows are there; add codes."""
+        """Add codes of the new rows of `vectors`, float32 [n, d].
+
+        Trains on the first call, and again when there are four times as many rows.
+        """
         if self._index is None or len(vectors) >= 4 * self._trained_on:
             self._index = None
             self._index, self._trained_on = self._trained(vectors), len(vectors)
@@ -159,29 +165,32 @@ class PqScan:
         return index
 
     def cost(self, fetch: int, rows: int) -> float:
-        """Return the codes compared, each cheaper than a vector, and the vectors compared afterwards."""
+        """Return the cost of a query in vector comparisons: of codes, which are cheaper, and of rescored vectors."""
         return self._fetched(fetch) + rows / self.CODE_SPEED
 
     def _fetched(self, fetch: int) -> int:
         return int(self.settings["refine"] * fetch) + 64
 
     def generate(self, queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
-        """Return several times as many rows as wanted; with a mask, as many more as it forbids (no selector here)."""
+        """Return several times `fetch` rows, int64 [n_queries, m], filled with −1.
+
+        FAISS has no selector here, so more rows are fetched in proportion to those that `mask` forbids.
+        """
         total = self._index.ntotal
-        wanted = self._fetched(fetch)
+        count = self._fetched(fetch)
         if mask is not None:
-            wanted = math.ceil(wanted * mask.size / max(1, int(np.count_nonzero(mask))))
-        rows: RowArray = self._index.search(self._padded(queries), min(wanted, total))[1]
+            count = math.ceil(count * mask.size / max(1, int(np.count_nonzero(mask))))
+        rows: RowArray = self._index.search(self._padded(queries), min(count, total))[1]
         if mask is not None:
             rows = np.where((rows >= 0) & mask[rows], rows, -1)
         return rows
 
     def save(self, path: Path) -> FileRecord:
-        """Write centroids and codes."""
+        """Write centroids and codes and return the file record. Raises IndexesError where writing fails."""
         return write(self._index, path, 0)
 
     def load(self, path: Path, flat: Any) -> int:
-        """Read centroids and codes."""
+        """Read centroids and codes; return the number of rows. Raises DamagedError where the file is invalid."""
         dim = flat.d + -flat.d % self.DIMENSIONS_PER_CODE
         check = functools.partial(faiss_checks.fast_scan, subspaces=dim // self.DIMENSIONS_PER_CODE)
         index = read(path, check, flat, dim)

@@ -1,4 +1,4 @@
-"""What an approximate index finds of the exact best, against what a search costs: the curve to choose settings by."""
+"""Recall of an approximate index against the cost of a search: the curve from which settings are chosen."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from indexes.interface import IndexesError, Matrix, RowArray
 from indexes.vectors.faiss_index import FaissIndex
 from indexes.vectors.pq import Settings
 
-TIMED = 100  # queries timed one by one
+TIMED = 100  # queries timed one at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Settings, the mean share of the k best that they find, and CPU milliseconds of one query alone."""
+    """Search settings, their recall of the exact top k, and CPU milliseconds per single query."""
 
     settings: Settings
     recall: float
     ms: float
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the point as JSON values, rounded."""
         return {"settings": dict(self.settings), "recall": round(self.recall, 5), "ms": round(self.ms, 4)}
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """All points, cheapest settings first, and the cost of exact search by the same index."""
+    """One point per setting, in the order of the grid, and the cost of exact search with the same index."""
 
     points: tuple[Point, ...]
     exact_ms: float
@@ -40,14 +40,14 @@ class Curve:
 
 
 def held_out(index: FaissIndex, rows: RowArray) -> tuple[Matrix, RowArray]:
-    """Return documents' vectors as queries, and the rows that are not to count as found: their own."""
+    """Return the vectors of `rows`, int64 [n], as queries [n, dim], and the row to exclude from each answer."""
     return np.array(index.vectors[rows]), rows
 
 
 def measure(index: FaissIndex, queries: Matrix, k: int, own: RowArray | None = None) -> Curve:
-    """Try every setting on queries [n, dim]; `own` names a row for each query that is left out of its answer.
+    """Return the curve over `queries`, float32 [n, dim]; `own`, int64 [n], is the row to exclude from each answer.
 
-    Raises IndexesError where the index has nothing to tune. The index's settings stay as they were.
+    Raises IndexesError where the index has nothing to tune. The index's settings are restored afterwards.
     """
     generator = index.generator
     if generator is None:
@@ -60,8 +60,8 @@ def measure(index: FaissIndex, queries: Matrix, k: int, own: RowArray | None = N
     try:
         for settings in generator.GRID:
             generator.settings |= settings
-            found = _without(index.search_rows(queries, fetch)[0], own, k)
-            points.append(Point(settings, _share(found, truth), _cost(index, queries, k)))
+            answer = _without(index.search_rows(queries, fetch)[0], own, k)
+            points.append(Point(settings, _share(answer, truth), _cost(index, queries, k)))
     finally:
         generator.settings |= before
     start = time.process_time()
@@ -72,27 +72,27 @@ def measure(index: FaissIndex, queries: Matrix, k: int, own: RowArray | None = N
 
 
 def choose(points: Sequence[Point], target: float) -> Point:
-    """Return the cheapest point that reaches the target, or the one that finds most when none does."""
+    """Return the cheapest point whose recall reaches `target`, or the one with the highest recall if none does."""
     reaching = [p for p in points if p.recall >= target]
     return min(reaching, key=lambda p: p.ms) if reaching else max(points, key=lambda p: p.recall)
 
 
 def _without(rows: RowArray, own: RowArray | None, k: int) -> RowArray:
-    """Take each query's own row out (or the last one where it was not found), so that all keep equally many."""
+    """Return `rows` [n, m] without each query's own row (or the last, where it is absent), cut to k columns."""
     if own is None:
         return rows
     drop = rows == own[:, None]
     drop[~drop.any(axis=1), -1] = True
-    kept: RowArray = rows[~drop].reshape(len(rows), -1)[:, :k]
-    return kept
+    others: RowArray = rows[~drop].reshape(len(rows), -1)[:, :k]
+    return others
 
 
-def _share(found: RowArray, truth: RowArray) -> float:
-    return float(np.mean([np.isin(t, f).mean() for f, t in zip(found, truth, strict=True)]))
+def _share(answer: RowArray, truth: RowArray) -> float:
+    return float(np.mean([np.isin(t, a).mean() for a, t in zip(answer, truth, strict=True)]))
 
 
 def _cost(index: FaissIndex, queries: Matrix, k: int) -> float:
-    """Return CPU milliseconds of one query: the least of two passes over the first queries, one at a time."""
+    """Return CPU milliseconds per query: the lower of two passes over the first queries, one at a time."""
     part, times = queries[:TIMED, None], []
     for _ in range(2):
         start = time.process_time()

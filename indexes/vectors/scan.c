@@ -1,7 +1,7 @@
-/* The certified scan's inner loops; indexes/vectors/certified.py says what they compute and why the answer is exact.
+/* The inner loops of the certified scan; indexes/vectors/certified.py explains what they compute and why it is exact.
 
-   Codes lie in groups of 16 rows, four dimensions at a time: [group][dimension / 4][row][4]; a code is stored as its
-   value + 128, because VPDPBUSD multiplies unsigned by signed bytes. */
+   Codes are laid out in groups of 16 rows, four dimensions at a time: [group][dimension / 4][row][4]. A code is stored
+   as its value + 128, because VPDPBUSD multiplies unsigned by signed bytes. */
 
 #include <float.h>
 #include <math.h>
@@ -9,9 +9,9 @@
 #include <string.h>
 
 #define GROUP 16
-#define VERSION 2 /* of the functions' arguments, as native.py calls them */
-#define PANEL 64 /* rows compared at a time; a buffer must have room for them */
-#define WIDTH 6  /* queries compared at a time: with 4 groups of rows, 24 sums fit the registers */
+#define VERSION 2 /* of the function signatures, as native.py expects them */
+#define PANEL 64 /* rows compared at a time; a buffer must have room for this many more */
+#define WIDTH 6  /* queries compared at a time: with 4 groups of rows, 24 sums fit into the registers */
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 #define BEST_OF __attribute__((target_clones("avx512f", "avx2", "default")))
@@ -19,7 +19,7 @@
 #define BEST_OF
 #endif
 
-/* Round `n` rows of floats [d] to bytes; `error` is the length of what rounding took away, rounded up.
+/* Encode `x` [n][d] as bytes; `error` [n] is the length of each row's rounding error, rounded up.
    Return the length of the longest row. */
 BEST_OF double encode(const float *x, int64_t n, int64_t d, int64_t padded, uint8_t *codes, float *scale, float *error) {
     double longest = 0;
@@ -54,7 +54,7 @@ BEST_OF double encode(const float *x, int64_t n, int64_t d, int64_t padded, uint
     return longest;
 }
 
-/* The inner product of two rows of floats, summed in double in one fixed order; never −0. */
+/* Return the inner product of two rows of floats, summed as doubles in a fixed order; never −0. */
 static inline __attribute__((always_inline)) float product(const float *x, const float *y, int64_t d) {
     double part[16] = {0}, sum = 0;
     int64_t j = 0;
@@ -65,14 +65,14 @@ static inline __attribute__((always_inline)) float product(const float *x, const
     return (float)sum + 0.0f;
 }
 
-/* Scores [queries][m] of the rows named for each query; −infinity for row −1. */
+/* Write scores [queries][m] of the rows [queries][m] given for each query; −infinity for row −1. */
 BEST_OF void scores(const float *vectors, int64_t d, const float *query, int64_t queries, int64_t m,
                     const int64_t *rows, float *out) {
     for (int64_t i = 0; i < queries * m; i++)
         out[i] = rows[i] < 0 ? -INFINITY : product(vectors + rows[i] * d, query + i / m * d, d);
 }
 
-/* For each query, sort keys of its candidates: the smaller the key, the higher the score, then the lower the row. */
+/* Write a sort key per candidate, [queries][width]: smaller keys mean higher scores, then lower rows. */
 BEST_OF void keys(const float *vectors, int64_t d, const float *query, int64_t queries, int64_t room,
                   const int64_t *count, const int32_t *rows, int64_t width, uint64_t *out) {
     for (int64_t q = 0; q < queries; q++, query += d, rows += room, out += width) {
@@ -91,7 +91,7 @@ BEST_OF void keys(const float *vectors, int64_t d, const float *query, int64_t q
 
 int version(void) { return VERSION; }
 
-/* Partly sort `a` and return its k-th largest value (Hoare's selection). */
+/* Partly sort `a` and return its k-th largest value (Hoare's selection algorithm). */
 static float kth_largest(float *a, int64_t n, int64_t k) {
     int64_t low = 0, high = n - 1, want = n - k;
     while (low < high) {
@@ -111,8 +111,9 @@ static float kth_largest(float *a, int64_t n, int64_t k) {
     return a[want];
 }
 
-/* Where a query has more than `least` (at least k) candidates, raise its threshold to what the k-th best reaches for
-   certain, and let go of those that cannot reach it. `spread` is twice the part of the bound that all rows share. `scratch` has room for `room`. */
+/* Where a query has more than `least` (at least k) candidates, raise its threshold to the score that k of them are
+   certain to reach, and drop those that cannot reach it. `spread` is twice the part of the bound that all rows share;
+   `scratch` holds `room` values. */
 void tighten(int64_t queries, int64_t k, int64_t least, int64_t room, const float *spread, float *threshold, int64_t *count,
              int32_t *rows, float *value, float *upper, float *scratch) {
     for (int64_t q = 0; q < queries; q++, rows += room, value += room, upper += room) {
@@ -140,7 +141,7 @@ int supported(void) {
 typedef struct {
     const uint8_t *codes;
     const float *scale, *error;
-    int64_t padded, base; /* bytes a row; number of the block's first row */
+    int64_t padded, base; /* bytes per row; number of the block's first row */
     const int8_t *query;  /* [queries][padded] */
     const int32_t *offset;
     const float *weight, *threshold;
@@ -150,7 +151,8 @@ typedef struct {
     float *value, *upper;
 } Scan;
 
-/* Keep those of 16 rows that may reach a query's threshold; return how many candidates it has now. */
+/* Keep those of 16 rows that may reach the query's threshold; return how many candidates it has now, or 0 if none
+   was added. */
 static inline VNNI int64_t keep(const Scan *s, int64_t row, int64_t q, __m512i sum) {
     const __m512 value = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), _mm512_loadu_ps(s->scale + row));
     const __m512 upper = _mm512_fmadd_ps(_mm512_loadu_ps(s->error + row), _mm512_set1_ps(s->weight[q]), value);
@@ -165,8 +167,8 @@ static inline VNNI int64_t keep(const Scan *s, int64_t row, int64_t q, __m512i s
     return s->count[q] += __builtin_popcount(in);
 }
 
-/* Compare a panel with WIDTH queries, or with one. The sums are named one by one and added to in assembler: GCC 12
-   spills an array of them, and even the intrinsic's sums, to memory in every step. */
+/* Compare a panel with WIDTH queries, or with one. The sums are separate variables, added to in assembler, because
+   GCC 12 spills an array of them, and even the sums of the intrinsic, to memory in every step. */
 #define ADD(sum, x) __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y));
 #define ONE(M) M(0)
 #define SIX(M) M(0) M(1) M(2) M(3) M(4) M(5)
@@ -196,7 +198,7 @@ static inline VNNI int64_t keep(const Scan *s, int64_t row, int64_t q, __m512i s
     }
 TILE(tile_six, SIX, 6)
 
-/* Compare a panel with one query, reading the codes in the order they lie in: memory is the limit here. */
+/* Compare a panel with one query, reading the codes in memory order: memory bandwidth is the limit here. */
 static VNNI int64_t tile_one(const Scan *s, int64_t row, int64_t q) {
     const int32_t *four = (const int32_t *)(s->query + q * s->padded);
     int64_t most = 0, n;
@@ -219,8 +221,8 @@ static VNNI int64_t tile_one(const Scan *s, int64_t row, int64_t q) {
     return most;
 }
 
-/* Scan rows `start` to `stop` (multiples of 64) of a block; return where it stopped: `stop`, or earlier when some
-   query's candidates have no room for another panel. A row with error −∞ is never a candidate. */
+/* Scan rows `start` to `stop` (multiples of 64) of a block; return where the scan stopped: at `stop`, or earlier when
+   the buffer of a query has no room for another panel. A row with error −∞ is never a candidate. */
 VNNI int64_t scan(const uint8_t *codes, const float *scale, const float *error, int64_t padded, int64_t base,
                   int64_t start, int64_t stop, int64_t queries, const int8_t *query, const int32_t *offset,
                   const float *weight, const float *threshold, int64_t room, int64_t *count, int32_t *rows,

@@ -1,4 +1,4 @@
-"""Inner products of named rows, and the best of them: what every kind of vector index answers from."""
+"""Inner products of given rows, and the best of them: every kind of vector index answers from these."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ BUFFER_BYTES = 1 << 25  # of products held at a time
 
 
 def scores(vectors: Matrix, queries: Matrix, rows: RowArray) -> ScoreArray:
-    """Return the inner products [n, m] of each query with the rows named for it [n, m]; −inf for row −1."""
+    """Return the inner products, float32 [n, m], of each query with its rows; −inf for row −1.
+
+    `vectors` is float32 [rows, d], `queries` float32 [n, d], `rows` int64 [n, m].
+    """
     out = np.empty(rows.shape, dtype=np.float32)
     library, (count, width) = native.load(), rows.shape
     if library is not None:
@@ -30,11 +33,11 @@ def scores(vectors: Matrix, queries: Matrix, rows: RowArray) -> ScoreArray:
 
 
 def with_reserve(k: int) -> int:
-    """Return how many rows to fetch for k hits: a few more, so that rounding at the cut seldom matters."""
+    """Return how many rows to fetch for k hits: a few more than k, so that rounding at rank k seldom matters."""
     return k + max(16, k // 8)
 
 
 def best(rows: RowArray, scores: ScoreArray, k: int) -> tuple[RowArray, ScoreArray]:
-    """Sort each query's rows by falling score, equal ones by rising row, and cut to k."""
+    """Return the k best of `rows` and `scores` [n, m] per query, [n, k]: by falling score, then by rising row."""
     first = np.arange(len(rows))[:, None], np.lexsort((rows, -scores))[:, :k]
     return rows[first], scores[first]

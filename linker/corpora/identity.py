@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import xxhash
@@ -23,7 +24,7 @@ def identity(path: Path, columns: Columns | None, out: Path) -> str:
         raise InputError(
             f"{path} is a pipe or device: a build reads its corpus twice; save it to a file first"
         )
-    if path.is_dir() and out.resolve().is_relative_to(path.resolve()):
+    if path.is_dir() and _real(out).is_relative_to(_real(path)):
         raise InputError(f"{out} lies inside the corpus {path}: put the index elsewhere")
     _check_outside(path, out)
     _check_usable(path, columns)
@@ -35,9 +36,14 @@ def identity(path: Path, columns: Columns | None, out: Path) -> str:
     return xxhash.xxh3_128_hexdigest(repr((states, columns)).encode())
 
 
+def _real(path: Path) -> Path:
+    """Return where a path leads; a loop of links, which nothing can be opened through, stays as it is."""
+    return Path(os.path.realpath(path))
+
+
 def _check_outside(path: Path, out: Path) -> None:
     """Raise InputError where a path leads into the directory of the index, whose files change with the index."""
-    if path.resolve().is_relative_to(out.resolve()):
+    if _real(path).is_relative_to(_real(out)):
         raise InputError(
             f"the corpus {path} lies inside {out}, where the index goes: put the index elsewhere"
         )

@@ -1,4 +1,4 @@
-"""The methods that learn: `auto` and `cascade`, from a task to links with probabilities."""
+"""The learned methods, `auto` and `cascade`: they return links with probabilities."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from linker.crosslingual.task import LinkingResult, Task, encoded
 from linker.errors import InputError
 from linker.progress import bar
 
-KEPT = 20  # of a page's candidates in the answer
+KEPT = 20  # candidates per source page in the result
 
 
 def by_auto(task: Task) -> LinkingResult:
-    """All evidence at hand, a learned ranker, probabilities. Pages of the training links get no answer: it is known.
+    """Link by a ranker learned over all available evidence, with calibrated probabilities.
 
-    Raises InputError without a dictionary, links or an encoder.
+    The source pages of the training links get no answer. Raises InputError where the task has no dictionary, no links
+    and no encoder.
     """
     evidence = _evidence(task)
     answer = _solved(task, evidence)
@@ -37,9 +38,9 @@ def by_auto(task: Task) -> LinkingResult:
 
 
 def by_cascade(task: Task) -> LinkingResult:
-    """AUT's cascade, with the same calibration as auto's. Raises InputError without training links."""
+    """Link by AUT's cascade, calibrated as `by_auto` is. Raises InputError where there are too few training links."""
     if not len(task.train):
-        raise InputError("the method 'cascade' learns from linked pages: give --train QRELS")
+        raise InputError("the method 'cascade' learns from linked pages: pass --train QRELS")
     everything = _evidence(task)
     return _links(task, _solved(task, CascadeEvidence(everything)), everything, {})
 
@@ -48,7 +49,7 @@ def _evidence(task: Task) -> AllEvidence:
     if not (task.dictionaries or len(task.train) or task.encoder):
         raise InputError(
             "the method 'auto' needs something to start from: a --dictionary FILE, links (--train QRELS; "
-            "100 to 200 are enough to begin with), or an --encoder NAME"
+            "100 to 200 are enough to start with), or an --encoder NAME"
         )
     pairs = tuple(pair for dictionary in task.dictionaries for pair in dictionary.pairs)
     vectors = encoded(task, task.encoder) if task.encoder else None
@@ -61,11 +62,11 @@ def _solved(task: Task, evidence: Evidence) -> Solution:
 
 
 def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str, Any]) -> LinkingResult:
-    found = _candidates(task, answer)
-    candidates = promote(found, greedy(found, task.source.ids, task.target.ids))
-    # A partner that was promoted keeps its own probability; those that it overtook come down to it.
-    own = (found.targets == candidates.targets[:, :1]) & (found.targets >= 0)
-    confidence = np.where(own, found.scores, 0).max(axis=1)
+    ranking = _candidates(task, answer)
+    candidates = promote(ranking, greedy(ranking, task.source.ids, task.target.ids))
+    # A promoted target keeps its probability; those that it overtook are lowered to it.
+    promoted = (ranking.targets == candidates.targets[:, :1]) & (ranking.targets >= 0)
+    confidence = np.where(promoted, ranking.scores, 0).max(axis=1)
     np.minimum(candidates.scores, confidence[:, None], out=candidates.scores)
     unsure = confidence < task.options.min_probability
     candidates.targets[unsure] = -1
@@ -76,23 +77,25 @@ def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str,
         "no_link": [task.source.ids[row] for row in answer.lists.rows.tolist() if unsure[row]],
         **about,
     }
-    told = _told(task, candidates, confidence, answer, evidence) if task.options.explain else None
-    return LinkingResult(candidates, metadata, told)
+    explanations = (
+        _explanations(task, candidates, confidence, answer, evidence) if task.options.explain else None
+    )
+    return LinkingResult(candidates, metadata, explanations)
 
 
 def _candidates(task: Task, answer: Solution) -> Candidates:
-    """Rank by probability, ties by the hash of the ids."""
+    """Rank by probability; ties are broken by a hash of the ids."""
     lists, probabilities = answer.lists, answer.probabilities[:, :-1].astype(np.float32)
     rows = np.repeat(lists.rows, lists.targets.shape[1])
     ids = task.source.ids, task.target.ids
-    n, (source, target) = len(task.source), (hashes(side) for side in ids)
+    n, (source, target) = len(task.source), (hashes(names) for names in ids)
     return rank(rows, lists.targets.ravel(), probabilities.ravel(), n, KEPT, source, target)
 
 
-def _told(
+def _explanations(
     task: Task, candidates: Candidates, confidence: Float32Array, answer: Solution, evidence: AllEvidence
 ) -> Iterator[dict[str, Any]]:
-    """One record a page that was asked about: its link or none, how probable, and what matched."""
+    """Yield one record per unlinked page: its link or null, the probabilities, and what matched."""
     explainer = Explainer(evidence, answer.learned.induced)
     none = dict(zip(answer.lists.rows.tolist(), answer.probabilities[:, -1].tolist(), strict=True))
     for row in answer.lists.rows.tolist():

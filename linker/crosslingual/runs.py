@@ -1,4 +1,4 @@
-"""Runs of BUCC's six columns, `id1 X id2 Y score run.name`, and beside each a file that says how it was made."""
+"""Writing runs in BUCC's six columns, `id1 X id2 Y score run.name`, with a metadata file beside each."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from linker.files import write_atomically
 
 
 def link_to_file(task: Task, method: str, path: Path, *, k: int, name: str, resume: bool = False) -> int:
-    """Link a task's pages, write the run, and return how many pages got a line.
+    """Link a task's pages, write at most `k` targets per page, and return how many pages got a line.
 
-    The pass over all pairs is kept in RUN.part once a minute; `resume` goes on from there. Raises InputError if
-    reasons are asked for and the run is no file that they can lie beside.
+    The pass over all pairs writes a checkpoint to RUN.part once a minute; `resume` continues from it. Raises
+    InputError where `link` does, where the checkpoint belongs to another task or is damaged, and where explanations
+    are requested but `path` exists and is not a regular file.
     """
     if task.options.explain and path.exists() and not path.is_file():
         raise InputError(
-            f"--explain writes a file beside the run, and {path} is no file: name one with --out"
+            f"--explain writes a file beside the run, and {path} is not a regular file: name another one with --out"
         )
     checkpoint = Checkpoint(path.with_name(path.name + ".part"), task.fingerprint(method), resume)
     links = link(replace(task, checkpoint=checkpoint), method)
@@ -59,21 +60,22 @@ def write_links(
 ) -> None:
     """Write candidates as a run, and `metadata` as RUN.json; a page without candidates gets no line.
 
-    Scores must fall strictly in each row (`descending`). Both files appear whole or not at all.
+    The scores of each row must be strictly decreasing (`descending`). Each file is written atomically.
     """
     write_run(path, _topics(source, target, candidates), name)
-    if path.is_file():  # a pipe has no neighbour
+    # A run written to a pipe or device has no place for a file beside it.
+    if path.is_file():
         text = orjson.dumps(dict(metadata), option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY)
         write_atomically(metadata_path(path), text + b"\n")
 
 
 def metadata_path(run: Path) -> Path:
-    """Return the place of a run's metadata."""
+    """Return the path of a run's metadata: RUN.json."""
     return run.with_name(run.name + ".json")
 
 
 def explanations_path(run: Path) -> Path:
-    """Return the place of a run's explanations, a JSON object a line."""
+    """Return the path of a run's explanations, RUN.explain.jsonl: one JSON object per line."""
     return run.with_name(run.name + ".explain.jsonl")
 
 
@@ -81,6 +83,6 @@ def _topics(
     source: Pages, target: Pages, candidates: Candidates
 ) -> Iterator[tuple[str, list[str], Float32Array]]:
     for id_, targets, scores in zip(source.ids, candidates.targets, candidates.scores, strict=True):
-        kept = targets >= 0
-        if kept.any():
-            yield id_, [target.ids[column] for column in targets[kept].tolist()], scores[kept]
+        valid = targets >= 0
+        if valid.any():
+            yield id_, [target.ids[column] for column in targets[valid].tolist()], scores[valid]

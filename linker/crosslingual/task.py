@@ -1,4 +1,4 @@
-"""What is to be linked, what a method may use for it, and the links that it answers with."""
+"""The input of a linking method, its options, and its result."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ import numpy as np
 from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.lexicon.dictionaries import Dictionary
 from linker.crosslingual.pages.pages import Pages
-from linker.crosslingual.scoring.assignment import (
-    MARGIN_NEIGHBOURS,
-)
+from linker.crosslingual.scoring.assignment import MARGIN_NEIGHBOURS
 from linker.crosslingual.scoring.candidates import DEPTH, Candidates, Neighbours, PagePairScorer, nearest
 from linker.crosslingual.scoring.checkpoint import Checkpoint, fingerprint
 from linker.crosslingual.scoring.comparability import Weighting
@@ -29,10 +27,10 @@ NO_LINKS = np.empty((0, 2), np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What can be chosen about the methods; `margin` None: as the method does by default.
+    """Options of the methods. A `margin` of None stands for the method's default.
 
-    `whole_dictionary`: words weigh in the denominator though no page of the other side has a translation of them, as
-    Li & Gaussier have it; without, the dictionary is first reduced to the pages' words, which was better.
+    `whole_dictionary`: every word of the dictionary counts in the denominator, as in Li & Gaussier; otherwise only
+    words with a translation on some page of the other language do, which was better.
     """
 
     weighting: Weighting | Literal["tfidf-cosine"] = "idf"
@@ -48,10 +46,10 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is to be linked, and all that a method may use.
+    """Two collections of pages to link, and everything that a method may use for it.
 
-    `train`: int64 [l, 2], rows of source and target pages known to be linked; `pivot_links`: int64 [l, 2], rows of
-    pivot and target pages; `encoder`: a name or path for `load_encoder`.
+    `train`: int64 [l, 2], rows of source and target pages that are known to be linked; `pivot_links`: int64 [l, 2],
+    rows of pivot and target pages; `encoder`: a name or path for `load_encoder`.
     """
 
     source: Pages
@@ -66,14 +64,17 @@ class Task:
     checkpoint: Checkpoint | None = None
 
     def fingerprint(self, method: str) -> str:
-        """Return a hash of all that decides the scores."""
-        files = [f"{a}\t{b}" for dictionary in self.dictionaries for a, b in dictionary.pairs]
+        """Return a hash of everything that the scores depend on, in hexadecimal."""
+        entries = [f"{a}\t{b}" for dictionary in self.dictionaries for a, b in dictionary.pairs]
         links = (self.train.tolist(), self.pivot_links.tolist())
-        words = (method, repr(self.options), repr(links), str(self.encoder), *files)
+        words = (method, repr(self.options), repr(links), str(self.encoder), *entries)
         return fingerprint(self.source, self.target, *([self.pivot] if self.pivot else []), *words)
 
     def nearest(self, scorer: PagePairScorer) -> Neighbours:
-        """Go over all pairs with a progress bar, resumably."""
+        """Score all pairs of pages, with a progress bar and the task's checkpoint.
+
+        Raises InputError where the checkpoint belongs to another task, is damaged or cannot be written.
+        """
         with bar(scorer.shape[0], "comparing", "pages") as meter:
             return nearest(
                 scorer,
@@ -88,7 +89,7 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class LinkingResult:
-    """A method's answer: candidates in their final order, how they were found and, if asked for, why."""
+    """A method's result: the final ranking, metadata on how it was made and, if requested, explanations."""
 
     candidates: Candidates
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -99,7 +100,7 @@ Method = Callable[[Task], LinkingResult]
 
 
 def encoded(task: Task, name: str) -> tuple[Float32Array, Float32Array]:
-    """Return the vectors of the source and of the target pages by the encoder `name`, with a progress bar."""
+    """Encode the source and the target pages with the encoder `name`: float32 [n, dim] and [m, dim]."""
     from linker.encoders.loading import load_encoder
 
     encoder = load_encoder(name)
@@ -111,9 +112,9 @@ def encoded(task: Task, name: str) -> tuple[Float32Array, Float32Array]:
 
 
 def read_links(path: Path, source: Pages, target: Pages) -> Int64Array:
-    """Read judgements of linked pages: rows of source and target, int64 [l, 2].
+    """Read links from qrels: rows of source and target pages, int64 [l, 2].
 
-    Links of pages that are not there are left out. Raises InputError if none is left.
+    Links with a page that is missing here are left out. Raises InputError where none remains.
     """
     from linker.evaluation.reading.trec import read_qrels
 

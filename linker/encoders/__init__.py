@@ -1,4 +1,4 @@
-"""Encoders: texts in, vectors out. `load_encoder` finds the right one by name or path."""
+"""Encoders, which map texts to vectors. `load_encoder` loads one by name or path."""
 
 from linker.encoders.interface import Encoder, Precision
 from linker.encoders.loading import load_encoder

@@ -1,4 +1,4 @@
-"""What a star's attentions did: the weights its own forward pass used, and how many of them are exactly zero."""
+"""Inspection of a Star Transformer's attention: the weights of the actual forward pass, and their exact zeros."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Hook = Callable[[str, Tensor, Tensor], Tensor]
 
 @contextmanager
 def hooked(module: StarTransformer, hook: Hook) -> Iterator[None]:
-    """Let `hook(name, weights, inside)` see and replace the weights of every attention; shapes: `_Attention`."""
+    """Let `hook(name, weights, inside)` see and replace the weights of every attention; see `_Attention` for shapes."""
     attentions = module.attentions()
     try:
         for name, attention in attentions.items():
@@ -29,10 +29,10 @@ def hooked(module: StarTransformer, hook: Hook) -> Iterator[None]:
 
 
 def sparsity(encoder: TextEncoder, ids: Sequence[Sequence[int]]) -> dict[str, list[float]]:
-    """Return each head's share of weights that are exactly zero, by attention; {} for other models than a star.
+    """Return each head's share of attention weights that are exactly zero, by attention; {} unless the model is a star.
 
-    Counted over all weights of the texts `ids`, places outside a text left out. Texts go through one by one, so give a
-    sample: 64 texts tell a share within a few points.
+    `ids` are the token ids of texts; positions outside a text do not count. Texts are encoded one by one, so pass a
+    sample: 64 texts give the share to within a few percentage points.
     """
     module = encoder.module
     if not isinstance(module, StarTransformer):
@@ -41,8 +41,8 @@ def sparsity(encoder: TextEncoder, ids: Sequence[Sequence[int]]) -> dict[str, li
     places: dict[str, int] = {}
 
     def count(name: str, weights: Tensor, inside: Tensor) -> Tensor:
-        found, possible = zeros_and_places(weights, inside)
-        zeros[name] = zeros.get(name, 0) + found
+        new_zeros, possible = zeros_and_places(weights, inside)
+        zeros[name] = zeros.get(name, 0) + new_zeros
         places[name] = places.get(name, 0) + possible
         return weights
 
@@ -52,14 +52,17 @@ def sparsity(encoder: TextEncoder, ids: Sequence[Sequence[int]]) -> dict[str, li
     try:
         with torch.inference_mode(), hooked(module, count):
             for text in filter(len, ids):
-                module(*(x.to(device) for x in padded([text])))  # alone: no padding to leave out
+                module(*(x.to(device) for x in padded([text])))  # alone, so that there is no padding
     finally:
         module.train(was_training)
-    return {name: [round(n / places[name], 6) for n in found.tolist()] for name, found in zeros.items()}
+    return {name: [round(n / places[name], 6) for n in counts.tolist()] for name, counts in zeros.items()}
 
 
 def zeros_and_places(weights: Tensor, inside: Tensor) -> tuple[Tensor, int]:
-    """Return how many weights of each head (the last dimension) are exactly zero, int64 [h], and of how many."""
+    """Return each head's number of weights that are exactly zero, int64 [h], and the number of weights per head.
+
+    `weights` [..., h]; `inside`, bool, broadcastable to `weights`, is False at positions that do not count.
+    """
     within = inside.expand_as(weights)
     zeros = ((weights == 0) & within).flatten(0, -2).sum(0)
     return zeros, int(within[..., 0].sum())

@@ -1,4 +1,4 @@
-"""The mean of word vectors, with an optional learned projection: the baseline every other encoder has to beat."""
+"""The mean of word vectors, with an optional learned projection: the baseline that other encoders have to beat."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linker.encoders.configs import BagConfig
 
 
 class BagOfVectors(nn.Module):
-    """Token ids to the mean of their vectors, not normalised; a token's weight is the length of its vector."""
+    """Maps token ids to the mean of their vectors, not normalised; a token's weight is the length of its vector."""
 
     def __init__(self, config: BagConfig, tokens: int) -> None:
         super().__init__()
@@ -20,9 +20,9 @@ class BagOfVectors(nn.Module):
         self.projection = nn.Identity() if size is None else nn.Linear(config.dim, size, bias=False)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Map ids [B, L] and their mask [B, L] (True: a token) to vectors [B, d]; zeros without tokens."""
+        """Map ids, int64 [B, L], and their mask, bool [B, L] (True: a token), to vectors [B, d]; 0 without tokens."""
         lengths = mask.sum(1)
-        starts = lengths.cumsum(0) - lengths  # texts end to end: no [B, L, d] is made
+        starts = lengths.cumsum(0) - lengths  # texts end to end, so that no [B, L, d] is allocated
         mean = functional.embedding_bag(
             ids[mask], self.embedding.weight, starts, mode="mean", sparse=self.embedding.sparse
         )
@@ -33,10 +33,10 @@ class BagOfVectors(nn.Module):
 def sif_scaled(
     vectors: npt.NDArray[np.float32], counts: npt.NDArray[np.int64], a: float = 1e-3
 ) -> npt.NDArray[np.float32]:
-    """Scale vectors [n, d] by smooth inverse frequency a/(a + p(w)) (Arora, Liang & Ma, 2017).
+    """Return vectors [n, d] scaled by smooth inverse frequency, a/(a + p(w)): float32 [n, d] (Arora, Liang & Ma, 2017).
 
-    `counts` [n] are the tokens' frequencies; a token never seen keeps its length. The mean of vectors so scaled has
-    the direction of the weighted mean, so that any encoder can start from them and learn the weights on.
+    `counts`, int64 [n], are the tokens' frequencies; a token that never occurs keeps its length. The mean of the scaled
+    vectors has the direction of the weighted mean, so that any encoder can start from them and refine the weights.
     """
     share = counts / max(int(counts.sum()), 1)
     return (vectors * (a / (a + share))[:, None]).astype(np.float32)

@@ -1,4 +1,4 @@
-"""The convolutional baseline: filters over windows of word vectors, and the strongest answer of each (Kim, 2014)."""
+"""The convolutional baseline: filters over windows of word vectors, max-pooled over the text (Kim, 2014)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from linker.encoders.configs import CnnConfig
 
 
 class TextCnn(nn.Module):
-    """Token ids to one vector a text, not normalised."""
+    """Maps token ids to one vector per text, not normalised."""
 
     def __init__(self, config: CnnConfig, tokens: int) -> None:
         super().__init__()
@@ -23,20 +23,20 @@ class TextCnn(nn.Module):
         self.projection = nn.Linear(len(config.widths) * config.filters, config.output, bias=False)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Map ids [B, L] and their mask [B, L] (True: a token) to vectors [B, d]; zeros without tokens."""
+        """Map ids, int64 [B, L], and their mask, bool [B, L] (True: a token), to vectors [B, d]; 0 without tokens."""
         if ids.shape[1] == 0:
             ids, mask = (functional.pad(x, (0, 1)) for x in (ids, mask))
         words = (self.embedding(ids) * mask[..., None]).transpose(1, 2)  # [B, d, L]
         each = zip(self.widths, self.convolutions, strict=True)
-        answers = torch.cat([_strongest(width, filters, words, mask) for width, filters in each], dim=1)
-        vectors: Tensor = self.projection(self.dropout(answers))
+        features = torch.cat([_strongest(width, filters, words, mask) for width, filters in each], dim=1)
+        vectors: Tensor = self.projection(self.dropout(features))
         return vectors
 
 
 def _strongest(width: int, filters: nn.Module, words: Tensor, mask: Tensor) -> Tensor:
-    """Return the largest positive answer of each filter, [B, filters]; windows stand at each token, zeros outside.
+    """Return the largest positive output of each filter, [B, filters], over windows around each token.
 
-    A zero at the places of no token serves as −∞, for the ReLU of the maximum is the maximum of ReLUs.
+    Positions without a token can be 0 instead of −∞, since the ReLU of a maximum is the maximum of the ReLUs.
     """
-    answers: Tensor = filters(functional.pad(words, ((width - 1) // 2, width // 2)))  # [B, filters, L]
-    return answers.masked_fill(~mask[:, None], 0.0).amax(2).relu()
+    outputs: Tensor = filters(functional.pad(words, ((width - 1) // 2, width // 2)))  # [B, filters, L]
+    return outputs.masked_fill(~mask[:, None], 0.0).amax(2).relu()

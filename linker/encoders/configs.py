@@ -1,4 +1,4 @@
-"""The hyperparameters of the models, each named once: for the models, for config.json and for training files."""
+"""The hyperparameters of the models, defined once for the models, config.json and training files."""
 
 from __future__ import annotations
 
@@ -8,34 +8,36 @@ from typing import ClassVar, Literal
 
 @dataclass(frozen=True, slots=True)
 class StarConfig:
-    """The model's hyperparameters; `PRESETS` names two sets. `dim` is the vectors' and the embedding's dimension."""
+    """Hyperparameters of the Adaptive Star Transformer; `PRESETS` has two sets.
+
+    `dim` is the dimension of the word vectors and of the embedding. Raises ValueError where a value is out of range.
+    """
 
     dim: int = 300
     heads: int = 10
     head_dim: int = 30
     window: int = 2  # c: tokens on either side
     layers: int = 1  # T
-    alpha: float = 1.5  # where every head's α starts, between 1 and 2
+    alpha: float = 1.5  # every head's α at the start, between 1 and 2
     token_key: bool = True  # from the second layer on, a token also attends to its own word vector
-    residual: bool = (
-        False  # add to the input, from a zero-initialised output: training starts at the mean of vectors
-    )
-    pre_norm: bool = (
-        False  # queries and keys see normalised vectors: a mean of many is too short to choose by
-    )
+    # Attention adds to its input, through a zero-initialised output: training starts at the mean of the vectors.
+    residual: bool = False
+    # Queries and keys are made from normalised vectors: the mean of many vectors is too short to discriminate.
+    pre_norm: bool = False
     layer_norm: bool = False
     leaky_relu: bool = False
-    contrast: float | None = None  # the relay starts at what the mean does not say; its heads share out `dim`
-    max_weight: float | None = None  # start of a learned weight on the max pool; None: the paper's fixed 1
+    # κ: the relay starts by weighting what the mean does not say; its heads divide `dim` among them. None: it does not.
+    contrast: float | None = None
+    max_weight: float | None = None  # learned weight of the max pool at the start; None: the paper's fixed 1
 
     def __post_init__(self) -> None:
         if min(self.dim, self.heads, self.head_dim, self.layers) < 1 or self.window < 0:
             raise ValueError("dim, heads, head_dim and layers must be at least 1 and window at least 0")
         if not 1 < self.alpha < 2:
-            raise ValueError(f"alpha = {self.alpha}: a start strictly between 1 and 2 is needed")
+            raise ValueError(f"alpha = {self.alpha}: it must start strictly between 1 and 2")
         if self.contrast is not None and not self.pre_norm:
             raise ValueError(
-                "contrast is a factor of cosines: it needs pre_norm = true (the preset paper has neither)"
+                "contrast is a factor of cosines and needs pre_norm = true (the preset paper has neither)"
             )
 
 
@@ -49,7 +51,10 @@ PRESETS: dict[str, StarConfig] = {
 
 @dataclass(frozen=True, slots=True)
 class BagConfig:
-    """`dim` is the word vectors' dimension; `projection`, when given, the embedding's."""
+    """Hyperparameters of the mean of word vectors; `dim` is theirs, `projection` the embedding's dimension, if any.
+
+    Raises ValueError where a value is out of range.
+    """
 
     dim: int = 300
     projection: int | None = None
@@ -66,22 +71,27 @@ class BagConfig:
 
 @dataclass(frozen=True, slots=True)
 class CnnConfig:
-    """`dim` is the word vectors' dimension; `projection` is the embedding's, by default `dim`."""
+    """Hyperparameters of the CNN; `dim` is the word vectors' dimension, `projection` the embedding's, by default `dim`.
+
+    Raises ValueError where a value is out of range.
+    """
 
     dim: int = 300
     widths: tuple[int, ...] = (3, 4, 5)  # tokens that a filter sees
-    filters: int = 100  # of each width
-    dropout: float = 0.0  # share of the filters' answers, in training
+    filters: int = 100  # per width
+    dropout: float = 0.0  # share of the filters' outputs dropped in training
     projection: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "widths", tuple(self.widths))  # JSON gives a list
         if not self.widths or min(self.dim, self.filters, *self.widths) < 1:
-            raise ValueError("dim, filters and widths must be at least 1, with one width or more")
+            raise ValueError(
+                "dim, filters and widths must be at least 1, and there must be at least one width"
+            )
         if self.projection is not None and self.projection < 1:
             raise ValueError("projection must be at least 1")
         if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout = {self.dropout}: a share, at least 0 and below 1, is needed")
+            raise ValueError(f"dropout = {self.dropout}: it must be at least 0 and below 1")
 
     @property
     def output(self) -> int:
@@ -91,10 +101,11 @@ class CnnConfig:
 
 @dataclass(frozen=True, slots=True)
 class GruConfig:
-    """`dim` is the word vectors' dimension; `projection` the embedding's, by default `dim`, 0: the bare states.
+    """Hyperparameters of the GRU; `dim` is the word vectors' dimension.
 
-    `pooling` takes the last state of a text, or the mean of all: which the gradient reaches at once, so that it learns
-    from few links, and in which a long text does not forget how it began.
+    `projection` is the embedding's dimension, by default `dim`; with 0, the embedding is the pooled states. `pooling`
+    takes the last state or the mean of all states. Gradients reach every state of the mean directly, so that it learns
+    from few links, and it keeps the beginning of a long text. Raises ValueError where a value is out of range.
     """
 
     bidirectional: ClassVar[bool] = False
@@ -121,7 +132,7 @@ class GruConfig:
 
 @dataclass(frozen=True, slots=True)
 class BiGruConfig(GruConfig):
-    """The same in both directions; the default has about as many parameters."""
+    """Hyperparameters of the bidirectional GRU; the defaults give about as many parameters as those of the GRU."""
 
     bidirectional: ClassVar[bool] = True
     hidden: int = 160
@@ -138,5 +149,5 @@ KINDS: dict[str, type[ModelConfig]] = {
 
 
 def kind_of(config: ModelConfig) -> str:
-    """Return the name in `KINDS` of a configuration's type."""
+    """Return the key in `KINDS` of a configuration's type."""
     return next(kind for kind, cls in KINDS.items() if cls is type(config))

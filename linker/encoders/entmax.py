@@ -1,10 +1,11 @@
-"""α-entmax: softmax (α → 1) to sparsemax (α = 2), exact, with the gradient for the scores and for α.
+"""α-entmax, from softmax (α → 1) to sparsemax (α = 2): exact, with gradients for the scores and for α.
 
 Peters, Niculae & Martins (2019) define it; Correia, Niculae & Martins (2019) give ∂/∂α. With ε = α − 1, x = z − max z:
 
     p_i = [1 + ε(x_i − λ)]₊^(1/ε),   λ such that Σ p = 1.
 
-λ is the root of ‖1 + ε(x − λ)‖_{1/ε} = 1, a convex falling function, so Newton from its left never overshoots.
+λ is the root of ‖1 + ε(x − λ)‖_{1/ε} = 1, a convex decreasing function, so Newton's method never overshoots from the
+left.
 """
 
 from __future__ import annotations
@@ -14,19 +15,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-MIN_EPSILON = 1e-5  # α is raised to 1 + this: there entmax and softmax agree to about 1e-5 · log² p
+MIN_EPSILON = 1e-5  # α is at least 1 + this, where entmax and softmax agree to about 1e-5 · log² p
 MAX_STEPS = 50
-_FEW, _MANY = (
-    (1, 4),
-    (6, 6),
-)  # compiled: rounds of the start and steps, for rows of up to 8 places and longer ones
+# Compiled: rounds of the start and Newton steps, for rows of up to 8 positions and for longer rows.
+_FEW, _MANY = (1, 4), (6, 6)
 
 
 def entmax(scores: Tensor, alpha: Tensor | float, dim: int = -1, mask: Tensor | None = None) -> Tensor:
     """Return probabilities of the shape and dtype of `scores`, with exact zeros; differentiable in scores and alpha.
 
-    `alpha` in (1, 2] is a number, or broadcasts to `scores` with size 1 along `dim` (one α a head). `mask` broadcasts
-    to `scores`, True where a score counts: masked places get 0, and a row without any place is all zeros.
+    `alpha` in (1, 2] is a number, or broadcasts to `scores` with size 1 along `dim` (one α per head). `mask` broadcasts
+    to `scores` and is True where a score counts: other positions get 0, and a row without any that counts is all zeros.
     float16 and bfloat16 are computed in float32.
     """
     exact = scores if scores.dtype == torch.float64 else scores.float()
@@ -40,7 +39,7 @@ def entmax(scores: Tensor, alpha: Tensor | float, dim: int = -1, mask: Tensor | 
 
 
 class _Entmax(torch.autograd.Function):
-    """Keeps only p and α for the backward pass: everything else follows from them."""
+    """Keeps only p and α for the backward pass, which determine everything else."""
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, alpha: Tensor, dim: int) -> Tensor:
@@ -61,13 +60,13 @@ class _Entmax(torch.autograd.Function):
         centred = grads[0] - (skewed * grads[0]).sum(dim, keepdim=True) / total
         for_alpha = None
         if ctx.needs_input_grad[1]:
-            # ∂p/∂α at fixed λ is −p log²p · (eᵗ − 1 − t)/t²; moving λ recentres it, which `centred` already does.
+            # ∂p/∂α at fixed λ is −p log²p · (eᵗ − 1 − t)/t²; the change of λ centres it, as `centred` already is.
             for_alpha = -(p * log_p.square() * _exp_remainder(t) * centred).sum(dim, keepdim=True)
         return skewed * centred, for_alpha, None
 
 
 def _solve(scores: Tensor, epsilon: Tensor, dim: int) -> Tensor:
-    """Find p by Newton on the 1/ε-norm from below the root; compiled: in a number of steps that is enough anywhere."""
+    """Return p by Newton's method on the 1/ε-norm from below the root; compiled: in a fixed number of steps."""
     compiled = torch.compiler.is_compiling()
     top = scores.amax(dim, keepdim=True).clamp(min=torch.finfo(scores.dtype).min)  # a row of −inf stays −inf
     x = scores - top
@@ -83,16 +82,16 @@ def _solve(scores: Tensor, epsilon: Tensor, dim: int) -> Tensor:
         step = -torch.expm1(-epsilon * mass.clamp(min=tiny).log()) * inverse * mass / total
         moved = shift + step.clamp_(min=0)
         if not compiled and bool(((mass <= 1 + tolerance) | (moved == shift)).all()):
-            break  # arrived, or the step is lost in rounding
+            break  # converged, or the step is below the rounding error
         shift = moved
-    # λ is no finer than rounding, which n places add up: what is left of the mass goes where moving λ would take it.
+    # λ is no more exact than rounding, which adds up over a row: subtract the excess mass as a change of λ would.
     return (p - fall * ((mass - 1) / total)).clamp_(min=0)
 
 
 def _start(x: Tensor, epsilon: Tensor, dim: int, rounds: int) -> Tensor:
-    """Return a λ at or below the root: by Jensen mean(x) + (1 − k^−ε)/ε over any k places is one.
+    """Return a λ at or below the root: by Jensen's inequality, mean(x) + (1 − k^−ε)/ε over any k positions is one.
 
-    Over the first one and over all; then, `rounds` times, over those that the last λ gives a share.
+    It takes the maximum position alone, then all, then `rounds` times those with a positive share under the last λ.
     """
     counted = torch.isfinite(x)
     shift = torch.zeros_like(x.narrow(dim, 0, 1))

@@ -1,4 +1,4 @@
-"""Why an encoder finds two texts alike: each token left out in turn, and for a star what its attentions used."""
+"""Explanations of a cosine between two texts: each token left out in turn and, for a star, its attention weights."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ _WORD = re.compile(r"\S+")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Attention:
-    """One attention on one text: its weights as the forward pass used them, queries q, places p, heads h.
+    """One attention on one text, with the weights of the forward pass, for q queries, p places and h heads.
 
-    A relay asks once (q = 1) and its places are the relay and every token; a ring asks for every token and its places
-    are the neighbours by distance, the relay and, from the second layer on, the token's own word vector.
+    A relay has one query (q = 1), and its places are the relay and every token. A ring has one query per token, and its
+    places are the neighbours by distance, the relay and, from the second layer on, the token's own word vector.
     """
 
-    name: str  # such as layers.0.relay
-    places: tuple[str, ...]
+    name: str  # for example layers.0.relay
+    places: tuple[str, ...]  # [p]
     weights: npt.NDArray[np.float32]  # [q, p, h]; 0 is exactly zero
-    inside: npt.NDArray[np.bool_]  # [q, p]: False where a place lies outside the text
-    alphas: tuple[float, ...]
-    start: float  # where every α began
+    inside: npt.NDArray[np.bool_]  # [q, p]; False where a place lies outside the text
+    alphas: tuple[float, ...]  # [h]
+    start: float  # every head's α before training
 
     @property
     def zeros(self) -> npt.NDArray[np.int64]:
-        """How many weights of each head are exactly zero, [h], of `possible`."""
+        """Number of each head's weights that are exactly zero, int64 [h], out of `possible`."""
         zeros: npt.NDArray[np.int64] = ((self.weights == 0) & self.inside[..., None]).sum((0, 1))
         return zeros
 
     @property
     def possible(self) -> int:
-        """How many weights a head has on this text."""
+        """Number of weights per head on this text."""
         return int(self.inside.sum())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON; a weight is null where the place lies outside the text."""
-        shown = self.weights.astype(object)  # not rounded: what prints as 0 is 0
+        """Return a dictionary that JSON can hold; a weight is None where its place lies outside the text."""
+        shown = self.weights.astype(object)  # not rounded, so that only exact zeros print as 0
         shown[~self.inside] = None
         heads = [
             {
@@ -68,11 +68,12 @@ class Attention:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TextExplanation:
-    """One of the two texts.
+    """The explanation of one of the two texts, with n tokens.
 
-    `changes` [n]: the cosine without the token, less the cosine; below 0 for a token that speaks for the link.
-    `shares` [n], of a star: the token's part of the embedding's length, its word vector times the gradient with all
-    attention weights held. They sum to 1 less what biases (and a layer norm) bring; a part may be negative.
+    `changes`, float64 [n]: how the cosine changes without the token; below 0 for a token that supports the link.
+    `shares`, float64 [n], for a star: the token's share of the embedding's length, its word vector times the gradient
+    with all attention weights fixed. They sum to 1 less the share of biases (and of a layer norm); they can be
+    negative.
     """
 
     tokens: tuple[str, ...]
@@ -82,20 +83,20 @@ class TextExplanation:
 
     @property
     def attention(self) -> Float64Array | None:
-        """Each token's weight in the relay's attentions, the mean over heads and layers, [n]."""
+        """Each token's weight in the relay's attentions, averaged over heads and layers, float64 [n]."""
         relays = [a.weights[0, 1:].mean(1) for a in self.attentions if a.name.endswith("relay")]
         return np.mean(relays, axis=0, dtype=np.float64) if relays else None
 
     @property
     def unevenness(self) -> float:
-        """How far a weight of any relay head is at most from an equal one; near 0, the relay takes a plain mean."""
+        """Largest difference of a relay's weight from a uniform one; near 0, the relay takes the plain mean."""
         relays = [a.weights for a in self.attentions if a.name.endswith("relay")]
         return max((float(np.abs(w - 1 / w.shape[1]).max()) for w in relays), default=0.0)
 
     def correlation(self, figures: Float64Array | None) -> float | None:
-        """Return Spearman's rank correlation of figures a token [n] with the size of `changes`, ties averaged.
+        """Return Spearman's rank correlation of one figure per token, [n], with the absolute `changes`.
 
-        None with fewer than three tokens or when either is constant.
+        It is None for fewer than three tokens, and where either is constant.
         """
         if figures is None or len(self.tokens) < FEWEST:
             return None
@@ -105,10 +106,10 @@ class TextExplanation:
         return spearman(figures, sizes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON, floats rounded to six places."""
+        """Return a dictionary that JSON can hold, with floats rounded to six decimals, except for attention weights."""
         attention, shares = self.attention, self.shares
-        found = [self.correlation(attention), self.correlation(None if shares is None else np.abs(shares))]
-        correlations = [None if c is None else round(c, 6) for c in found]
+        exact = [self.correlation(attention), self.correlation(None if shares is None else np.abs(shares))]
+        correlations = [None if c is None else round(c, 6) for c in exact]
         return {
             "tokens": list(self.tokens),
             "change_of_cosine": _rounded(self.changes),
@@ -122,47 +123,47 @@ class TextExplanation:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Explanation:
-    """What `explain` found: the encoder's kind, the cosine of the two texts, and each of them."""
+    """The result of `explain`: the encoder's kind, the cosine of the two texts, and an explanation of each."""
 
     kind: str
     cosine: float
     texts: tuple[TextExplanation, TextExplanation]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return a dictionary that JSON can hold."""
         first, second = (text.to_dict() for text in self.texts)
         return {"kind": self.kind, "cosine": round(self.cosine, 6), "a": first, "b": second}
 
 
 def explain(encoder: Encoder, first: str, second: str) -> Explanation:
-    """Explain the cosine of two texts: by leaving out tokens, and of a star by its attention weights too.
+    """Explain the cosine of two texts by leaving out each token and, for a star, by its attention weights.
 
-    A saved encoder is asked with its own tokens, after its cut; any other with words between blanks. The encoder is
-    left as it was. Costs as many encodings as the texts have tokens.
+    Tokens are those of the encoder's tokenizer, up to its maximum length, for a model of `linker train`; otherwise
+    words between blanks. The encoder is not changed. The cost is one encoding per token.
     """
     saved = _saved(encoder)
     texts = (first, second)
     parts = [_without_ids(saved, text) if saved else _without_words(encoder, text) for text in texts]
-    whole = [vectors[0] for _, vectors in parts]
-    cosine = float(whole[0] @ whole[1])
-    found = []
-    for (tokens, vectors), other, text in zip(parts, whole[::-1], texts, strict=True):
+    originals = [vectors[0] for _, vectors in parts]
+    cosine = float(originals[0] @ originals[1])
+    explanations = []
+    for (tokens, vectors), other, text in zip(parts, originals[::-1], texts, strict=True):
         shares, attentions = _inside(saved, text) if saved else (None, ())
-        found.append(TextExplanation(tokens, vectors[1:] @ other - cosine, shares, attentions))
+        explanations.append(TextExplanation(tokens, vectors[1:] @ other - cosine, shares, attentions))
     kind = saved.kind if saved else type(encoder).__name__
-    return Explanation(kind, cosine, (found[0], found[1]))
+    return Explanation(kind, cosine, (explanations[0], explanations[1]))
 
 
 def _saved(encoder: Encoder) -> TextEncoder | None:
     try:
         from linker.encoders.text import TextEncoder
-    except ImportError:  # a pretrained encoder may do without PyTorch
+    except ImportError:  # some pretrained encoders do not need PyTorch
         return None
     return encoder if isinstance(encoder, TextEncoder) else None
 
 
 def _without_ids(encoder: TextEncoder, text: str) -> tuple[tuple[str, ...], Float64Array]:
-    """Return the tokens [n] and the vectors [1 + n, d] of the whole text and of it without each token."""
+    """Return the tokens [n], and the vectors [1 + n, d] of the whole text and of the text without each token."""
     ids = encoder.tokenizer.encode_batch([text], encoder.max_length)[0]
     tokens = encoder.tokenizer.tokens(text, encoder.max_length)
     vectors = encoder.encode_ids([ids, *(ids[:i] + ids[i + 1 :] for i in range(len(ids)))])
@@ -176,7 +177,7 @@ def _without_words(encoder: Encoder, text: str) -> tuple[tuple[str, ...], Float6
 
 
 def _inside(encoder: TextEncoder, text: str) -> tuple[Float64Array | None, tuple[Attention, ...]]:
-    """Return a star's shares [n] and attentions on a text; nothing for another model."""
+    """Return a star's shares [n] and attentions on a text, or None and () for another model."""
     from linker.encoders.configs import StarConfig
     from linker.encoders.star import StarTransformer
 
@@ -213,7 +214,7 @@ Seen = dict[str, tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]]
 
 
 def _forward(module: StarTransformer, ids: Sequence[int]) -> tuple[Float64Array, Seen]:
-    """Run the model on one text; return the tokens' shares [n] and every attention's weights [q, p, h]."""
+    """Run the model on one text; return the tokens' shares [n] and every attention's weights [q, p, h] and mask."""
     import torch
     from torch import Tensor
 
@@ -224,11 +225,11 @@ def _forward(module: StarTransformer, ids: Sequence[int]) -> tuple[Float64Array,
     words: list[Tensor] = []
 
     def hold(name: str, weights: Tensor, inside: Tensor) -> Tensor:
-        held = weights.detach()
-        both = [x.expand_as(held) for x in (held, inside)]
+        fixed = weights.detach()
+        both = [x.expand_as(fixed) for x in (fixed, inside)]
         both = [x if name.endswith("relay") else x[:, 0].transpose(0, 1) for x in both]
         seen[name] = both[0].float().cpu().numpy(), both[1][..., 0].cpu().numpy()
-        return held  # so that the embedding is linear in the word vectors: only then do shares add up
+        return fixed  # makes the embedding linear in the word vectors: only then do shares add up
 
     def catch(_module: torch.nn.Module, _inputs: object, output: Tensor) -> Tensor:
         words.append(output.detach().requires_grad_())

@@ -1,4 +1,4 @@
-"""A text encoder as a folder: model.safetensors, config.json, tokenizer.json and a model card. Nothing unpickles."""
+"""Saving and loading of a text encoder: model.safetensors, config.json, tokenizer.json and a model card; no pickles."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ FORMAT = "linker-encoder-1"
 
 
 def save(encoder: TextEncoder, folder: Path, notes: str = "") -> None:
-    """Write a model, which replaces an earlier one whole; `notes` go into its card.
+    """Write a model, which replaces an earlier one as a whole; `notes` go into its card.
 
-    The weights' header holds the fingerprint of all parts, so that an altered folder is found out.
-    Raises InputError when the folder holds anything but an encoder.
+    The header of the weights holds the fingerprint of all parts, so that changes to the folder are detected.
+    Raises InputError where the folder holds anything but an encoder, or cannot be written.
     """
     with replacing(folder, [FORMAT], "encoder of `linker train`") as new:
         settings = {"format": FORMAT, **encoder.describe()}
@@ -47,19 +47,19 @@ def save(encoder: TextEncoder, folder: Path, notes: str = "") -> None:
 
 
 def save_weights(encoder: TextEncoder, folder: Path) -> None:
-    """Replace only the weights of a saved model, in one step."""
+    """Replace only the weights of a saved model, atomically."""
     write_atomically(folder / WEIGHTS, _weights(encoder))
 
 
 def is_saved(folder: Path) -> bool:
-    """Say whether a folder holds an encoder of this or another version, by its config.json."""
+    """Return whether a folder's config.json is that of an encoder, of this or another version."""
     return format_of(folder).startswith("linker-encoder-")
 
 
 def load(folder: Path) -> TextEncoder:
     """Read a model written by `save`. Raises InputError naming the file that is missing, damaged or too new.
 
-    Nothing is allocated for weights before the file that holds them is known to fit.
+    No weights are allocated before their file is known to fit.
     """
     settings = read_settings(folder, [FORMAT], "linker train")
     config, max_length = _config(settings, folder / CONFIG)
@@ -68,7 +68,7 @@ def load(folder: Path) -> TextEncoder:
         raise InputError(f"{path} is missing: the model cannot be read without it")
     tokenizer = load_tokenizer(path)
     if tokenizer.size > MAX_TOKENS:
-        raise InputError(f"{path} numbers {tokenizer.size:,} tokens, more than the {MAX_TOKENS:,} allowed")
+        raise InputError(f"{path} has {tokenizer.size:,} tokens, more than the {MAX_TOKENS:,} allowed")
     with torch.device("meta"):
         check_shapes(folder / WEIGHTS, shapes_of(TextEncoder.new(config, tokenizer, max_length).module))
     encoder = TextEncoder.new(config, tokenizer, max_length)
@@ -78,7 +78,10 @@ def load(folder: Path) -> TextEncoder:
 
 
 def load_weights(encoder: TextEncoder, folder: Path) -> None:
-    """Read a folder's weights into a model of the same configuration. Raises InputError."""
+    """Read a folder's weights into a model of the same configuration.
+
+    Raises InputError where they are missing, damaged or do not belong to the other files.
+    """
     fingerprint = load_state(encoder.module, folder / WEIGHTS)
     if fingerprint != encoder.fingerprint:
         raise InputError(

@@ -1,7 +1,7 @@
-"""Folders of transformers and sentence-transformers, judged before either library sees them: data, never code.
+"""Checks of model folders before transformers or sentence-transformers opens them: they may hold data, never code.
 
-Both libraries are told to trust no code and to read safetensors alone; the rules here stand before that, so that no
-class is imported, nothing is unpickled and nothing large is made because a file says so.
+Both libraries are also called with code untrusted and safetensors only; with the checks here, no file can make them
+import a class, unpickle anything or allocate a large amount of memory.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ EXECUTABLE = {
     ".npy",
     ".npz",
 }
-READ = {".json", ".txt", ".model", ".md", ".jinja"}  # what the libraries read whole
+READ = {".json", ".txt", ".model", ".md", ".jinja"}  # files that the libraries read as a whole
 UNPARSED = {"tokenizer.json", "vocab.json", "added_tokens.json"}
 MAX_FILE, MAX_FILES, MAX_MODULES = 256 << 20, 10_000, 16
 MAX_NUMBER = 1 << 30
-# The limit of a number in a config.json, by a part of its key; the first that fits counts.
+# The limits of numbers in a config.json, by a part of the key; the first match applies.
 LIMITS = (
     ("vocab", MAX_TOKENS), ("hidden_size", MAX_SIZE), ("position", 1 << 20), ("length", 1 << 20), ("size", 1 << 16),
     ("dim", 1 << 16), ("d_model", MAX_SIZE), ("embd", MAX_SIZE), ("layer", 256), ("block", 256), ("expert", 1024),
@@ -57,9 +57,9 @@ LIMITS = (
 
 
 def check_foreign(folder: Path, *, strict: bool = False) -> None:
-    """Raise InputError unless transformers or sentence-transformers can be given a folder without running its code.
+    """Raise InputError unless transformers or sentence-transformers can open a folder without running code from it.
 
-    `strict` is for a folder inside a model, which nobody named: it may hold no links, no Python and no pickles.
+    `strict` is for a folder inside another model, which the user did not name: no links, no Python files, no pickles.
     """
     if strict:
         check_no_links(folder)
@@ -67,38 +67,38 @@ def check_foreign(folder: Path, *, strict: bool = False) -> None:
     files = folder.rglob("*") if strict else (path for part in folders for path in _entries(part))
     for count, path in enumerate(path for path in files if not path.is_dir()):
         if count == MAX_FILES:
-            raise InputError(f"{folder} holds more than {MAX_FILES:,} files: it is no model folder")
+            raise InputError(f"{folder} holds more than {MAX_FILES:,} files: it is not a model folder")
         _check_file(path, strict)
     for part in folders:
         if list(part.glob("*.bin")) and not list(part.glob("*.safetensors")):
             raise InputError(
-                f"{part} holds its weights as a pickle: only model.safetensors is read, convert them"
+                f"{part} holds its weights as a pickle: only model.safetensors is read; convert them"
             )
 
 
 def check_allocation(folder: Path) -> None:
     """Raise InputError if a transformer's config.json describes far more weights than its files hold.
 
-    The library would fill what is missing with random numbers, and the memory with them.
+    The library would allocate the missing weights and fill them with random numbers.
     """
     import torch
     from transformers import AutoConfig, AutoModel
 
-    held = 0
+    stored = 0
     for path in folder.glob("*.safetensors"):
         with opened(path) as file:
-            held += sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
+            stored += sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
     config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     with torch.device("meta"):
         needed = sum(value.numel() for value in AutoModel.from_config(config).state_dict().values())
-    if needed > 4 * held + (16 << 20):  # a file may hold the encoder alone of an encoder and a decoder
+    if needed > 4 * stored + (16 << 20):  # the file of an encoder-decoder may hold only the encoder
         raise InputError(
-            f"{folder} holds {held:,} weights, but its config.json describes {needed:,}: copy it again"
+            f"{folder} holds {stored:,} weights, but its config.json describes {needed:,}: copy it again"
         )
 
 
 def _module_folders(folder: Path) -> Iterator[Path]:
-    """Yield the folders of a sentence-transformers model's modules, each of a class known to be harmless."""
+    """Yield the folders of a sentence-transformers model's modules. Raises InputError for an unknown class."""
     path = folder / MODULES
     if not path.exists():
         return
@@ -115,7 +115,9 @@ def _module_folders(folder: Path) -> Iterator[Path]:
                 f"modules of sentence_transformers may be {', '.join(CLASSES)}"
             )
         if not isinstance(place, str) or not _is_inside(place):
-            raise InputError(f"{path} is damaged: the path {str(place)[:80]!r} leads out of the model folder")
+            raise InputError(
+                f"{path} is damaged: the path {str(place)[:80]!r} leads outside the model folder"
+            )
         if kind.endswith("Dense"):
             _check_activation(folder / place / "config.json")
         if (folder / place).is_dir():
@@ -143,7 +145,9 @@ def _entries(folder: Path) -> list[Path]:
 
 def _check_file(path: Path, strict: bool) -> None:
     if not path.is_file():
-        raise InputError(f"{path} is no regular file, or a link to nothing: a model folder holds files alone")
+        raise InputError(
+            f"{path} is not a regular file, or is a broken link: a model folder holds nothing but files"
+        )
     if path.name == "adapter_config.json":
         raise InputError(
             f"{path} names another model as its base: merge the adapter into it and save the result"
@@ -151,13 +155,13 @@ def _check_file(path: Path, strict: bool) -> None:
     if strict and path.suffix.lower() in EXECUTABLE:
         raise InputError(f"{path} is code or a pickle: a model inside another folder may hold neither")
     if path.suffix in READ and path.stat().st_size > MAX_FILE:
-        raise InputError(f"{path} has more than {MAX_FILE:,} bytes: it belongs to no model that can be read")
+        raise InputError(f"{path} has more than {MAX_FILE:,} bytes: models with such files are not read")
     if path.suffix == ".json" and path.name not in UNPARSED:
         _check_settings(path, _read(path))
 
 
 def _check_settings(path: Path, content: Any) -> None:
-    """Look at every entry of a JSON file; an explicit stack, for its nesting is the file's choice."""
+    """Check every entry of a JSON file, with an explicit stack, since a file can nest deeply."""
     rest = [("", content)]
     while rest:
         key, value = rest.pop()
@@ -170,7 +174,7 @@ def _check_settings(path: Path, content: Any) -> None:
 
 
 def _objection(file: str, key: str, value: Any) -> str | None:
-    """Say what is wrong with an entry of a file, if anything is."""
+    """Return what is wrong with an entry of a file, if anything is."""
     if key in CODE and value:
         return "names code to be run, and linker runs none: remove the entry, or name another model"
     if key in ARGUMENTS and value:
@@ -178,7 +182,7 @@ def _objection(file: str, key: str, value: Any) -> str | None:
     if key.endswith("attn_implementation") and isinstance(value, str) and not value.isidentifier():
         return "would fetch code: remove the entry"
     if file == CONFIG and isinstance(value, int | float) and not abs(value) <= _limit(key):
-        return f"is beyond what is read ({_limit(key):,})"
+        return f"exceeds the limit ({_limit(key):,})"
     if file.endswith(".index.json") or key == "transformers_weights":
         leads_out = isinstance(value, str) and ("/" in value or "\\" in value)
         return "is not the name of a file in the folder" if leads_out else None

@@ -1,7 +1,7 @@
-"""The recurrent baselines: states of a gated recurrent unit (Cho et al., 2014), read one way or both.
+"""The recurrent baselines: gated recurrent units (Cho et al., 2014) in one direction or both.
 
-Texts are padded and their last state is gathered: packed sequences are ten times slower on a CPU. The backward
-direction reads each text reversed within its own length, so that padding always comes last and is never read.
+Texts are padded and their last states gathered, since packed sequences are ten times slower on a CPU. The backward
+direction reads each text reversed within its own length: padding always comes last and never affects a text's states.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from linker.encoders.configs import GruConfig
 
 
 class Gru(nn.Module):
-    """Token ids to one vector a text, not normalised: the states of all directions, pooled and projected."""
+    """Maps token ids to one vector per text, not normalised: the states of all directions, pooled and projected."""
 
     def __init__(self, config: GruConfig, tokens: int) -> None:
         super().__init__()
@@ -33,11 +33,14 @@ class Gru(nn.Module):
         )
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Map ids [B, L] and their mask [B, L] (True: a token; tokens come first) to [B, d]; zeros without tokens."""
+        """Map ids, int64 [B, L], and their mask, bool [B, L], to vectors [B, d]; 0 without tokens.
+
+        The mask is True at tokens, which come before the padding.
+        """
         if ids.shape[1] == 0:
             ids, mask = (functional.pad(x, (0, 1)) for x in (ids, mask))
         order = _reversal(mask)
-        states = [self.embedding(ids)]  # of each direction, in the order in which it reads
+        states = [self.embedding(ids)]  # per direction, in its reading order
         for layer in self.layers:
             ahead, *back = layer.children()
             inputs = torch.cat([states[0], *(_turned(x, order) for x in states[1:])], dim=-1)
@@ -46,7 +49,7 @@ class Gru(nn.Module):
         return vectors
 
     def _pooled(self, states: Tensor, mask: Tensor) -> Tensor:
-        """Return one state [B, hidden] for the states [B, L, hidden]; zeros for a text without tokens."""
+        """Return one state [B, hidden] from the states [B, L, hidden]; 0 for a text without tokens."""
         count = mask.sum(1)
         if self.mean:
             return (states * mask[..., None]).sum(1) / count.clamp(min=1)[:, None]
@@ -55,11 +58,11 @@ class Gru(nn.Module):
 
 
 def _reversal(mask: Tensor) -> Tensor:
-    """Return for every place [B, L] the one that stands there when texts are reversed; padding stays."""
+    """Return the positions [B, L] that reverse each text and leave padding in place."""
     places = torch.arange(mask.shape[1], device=mask.device)
     return torch.where(mask, mask.sum(1, keepdim=True) - 1 - places, places)
 
 
 def _turned(x: Tensor, order: Tensor) -> Tensor:
-    """Put x [B, L, d] into the order [B, L]."""
+    """Return x [B, L, d] reordered by the positions `order` [B, L]."""
     return torch.take_along_dim(x, order[..., None], dim=1)

@@ -1,4 +1,4 @@
-"""What the engine needs of an encoder."""
+"""The interface between encoders and the engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Precision = Literal["float32", "bfloat16"]
 
 @runtime_checkable
 class Encoder(Protocol):
-    """What the engine needs of a model."""
+    """What the engine requires of a model."""
 
     @property
     def dim(self) -> int:
@@ -22,7 +22,7 @@ class Encoder(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Hash of everything that decides the vectors (weights, configuration, vocabulary)."""
+        """Hash of everything that determines the vectors: weights, configuration, vocabulary."""
         ...
 
     def encode(

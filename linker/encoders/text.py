@@ -1,4 +1,4 @@
-"""A model with its tokenizer: texts in, vectors out, saved as a folder that another machine reads."""
+"""An encoder made of a model and its tokenizer."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from linker.errors import InputError
 from linker.progress import bar
 from linker.tokens import PAD, Tokenizer
 
-# One line a model: its name in config.json, its hyperparameters, and what builds it from (config, tokens).
-# Every model maps ids [B, L] and a mask [B, L] to vectors [B, d] and has an `embedding`.
+# One line per model: its name in config.json, its hyperparameters, and the module, built from (config, tokens).
+# Every module maps ids [B, L] and a mask [B, L] to vectors [B, d] and has an `embedding`.
 MODELS: dict[str, tuple[type[ModelConfig], Callable[[Any, int], nn.Module]]] = {
     "star": (StarConfig, StarTransformer),
     "bag": (BagConfig, BagOfVectors),
@@ -45,15 +45,15 @@ MODELS: dict[str, tuple[type[ModelConfig], Callable[[Any, int], nn.Module]]] = {
     "gru": (GruConfig, Gru),
     "bigru": (BiGruConfig, Gru),
 }
-BATCH_TOKENS = 1 << 14  # places of a batch, padding included: it bounds the memory that long texts take
+BATCH_TOKENS = 1 << 14  # positions per batch, padding included: bounds the memory that long texts need
 
 
 @dataclass
 class TextEncoder:
     """An Encoder made of a tokenizer and a module; texts are cut after `max_length` tokens.
 
-    `precision` is that of the products in `encode`. It is no part of the fingerprint: vectors of either precision have
-    a cosine above .999 with each other, so an index and its queries may differ in it.
+    `precision` is that of the matrix products in `encode`. It is not part of the fingerprint: the two vectors of a text
+    have a cosine above .999, so that an index and its queries may differ in precision.
     """
 
     config: ModelConfig
@@ -64,7 +64,7 @@ class TextEncoder:
 
     @classmethod
     def new(cls, config: ModelConfig, tokenizer: Tokenizer, max_length: int = 512) -> TextEncoder:
-        """Build a model with random weights; `torch.manual_seed` decides them."""
+        """Return a model with random weights, which `torch.manual_seed` determines."""
         _, build = MODELS[kind_of(config)]
         return cls(config, tokenizer, build(config, tokenizer.size), max_length)
 
@@ -86,16 +86,19 @@ class TextEncoder:
         return f"{self.kind}-{digest}"
 
     def describe(self) -> dict[str, Any]:
-        """Return what config.json holds of the model."""
+        """Return the model's part of config.json."""
         return {"kind": self.kind, "max_length": self.max_length, "model": dataclasses.asdict(self.config)}
 
     def compile(self) -> None:
-        """Have torch.compile make the module's code at its first call, for any length. Raises InputError."""
+        """Compile the module with torch.compile at its first call, for texts of any length.
+
+        Raises InputError where there is no C++ compiler.
+        """
         compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
         if next(self.module.parameters()).device.type == "cpu" and not shutil.which(compiler):
             raise InputError(
                 f"compiling a model needs a C++ compiler and there is no {compiler}: install one, name another in the "
-                "environment variable CXX, or go on without compiling"
+                "environment variable CXX, or continue without compiling"
             )
         self.module.compile(dynamic=True)
 
@@ -112,7 +115,10 @@ class TextEncoder:
     def encode_ids(
         self, ids: Sequence[Sequence[int]], *, batch_size: int = 64, progress: bool = False
     ) -> npt.NDArray[np.float32]:
-        """Encode token ids; texts of like length share a batch, which changes the speed and not the vectors."""
+        """Return vectors of token ids, float32 [n, dim], L2-normalised, in the order of `ids`.
+
+        Texts of similar length share a batch, which affects only the speed.
+        """
         vectors = np.zeros((len(ids), self.dim), dtype=np.float32)
         was_training = self.module.training
         self.module.eval()
@@ -131,14 +137,14 @@ class TextEncoder:
         return vectors
 
     def vectors(self, ids: Sequence[Sequence[int]]) -> Tensor:
-        """Return normalised vectors [n, dim] on the module's device, with gradients: what training calls."""
+        """Return L2-normalised vectors, float32 [n, dim], on the module's device, with gradients, for training."""
         device = next(self.module.parameters()).device
         vectors: Tensor = self.module(*(x.to(device) for x in padded(ids)))
         return functional.normalize(vectors.float(), dim=-1)
 
 
 def padded(ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """Return ids int64 [n, longest] filled up with PAD, and their mask, True at a token."""
+    """Return the ids padded with PAD, int64 [n, longest], and their mask, bool [n, longest], True at a token."""
     lengths = np.array([len(text) for text in ids], dtype=np.int64)
     mask = np.arange(lengths.max(initial=0)) < lengths[:, None]
     filled = np.full(mask.shape, PAD, dtype=np.int64)
@@ -148,7 +154,7 @@ def padded(ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
 
 def _by_length(ids: Sequence[Sequence[int]], batch_size: int) -> Iterator[npt.NDArray[np.int64]]:
     lengths = np.array([len(text) for text in ids], dtype=np.int64)
-    order = np.argsort(lengths, kind="stable")[::-1]  # the longest first: memory peaks at once
+    order = np.argsort(lengths, kind="stable")[::-1]  # the longest first, so that memory peaks at the start
     start = 0
     while start < len(order):
         size = min(batch_size, max(1, BATCH_TOKENS // max(1, int(lengths[order[start]]))))

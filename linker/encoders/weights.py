@@ -1,4 +1,4 @@
-"""Weights in safetensors files: what a file holds is compared with what a model needs before any of it is read."""
+"""Weights in safetensors files; a file's header is compared with the model before any tensor is read."""
 
 from __future__ import annotations
 
@@ -19,22 +19,28 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 MAX_TENSORS = 100_000
-DTYPES = {  # safetensors' names by PyTorch's
+# PyTorch's names of dtypes → safetensors' names.
+DTYPES = {
     "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16",
     "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8", "uint8": "U8", "bool": "BOOL",
 }  # fmt: skip
-Shapes: TypeAlias = Mapping[str, tuple[str, list[int]]]  # name → (safetensors' name of the dtype, shape)
+Shapes: TypeAlias = Mapping[str, tuple[str, list[int]]]  # name of a tensor → (safetensors' dtype, shape)
 
 
 @contextmanager
 def opened(path: Path, framework: str = "numpy") -> Iterator[Any]:
-    """Open a safetensors file, whose header the library checks against its size. Raises InputError."""
+    """Open a safetensors file; the library checks its header against its size.
+
+    Raises InputError where the file is missing, damaged or not a regular file, or holds too many tensors.
+    """
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for
+        if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would block
             raise InputError(f"{path} is not a regular file: replace it by the file that belongs there")
         with safe_open(path, framework=framework) as file:
             if len(file.keys()) > MAX_TENSORS:
-                raise InputError(f"{path} holds more than {MAX_TENSORS:,} tensors: it is no file of weights")
+                raise InputError(
+                    f"{path} holds more than {MAX_TENSORS:,} tensors: it is not a file of weights"
+                )
             yield file
     except (OSError, SafetensorError) as e:
         reason = (os.strerror(e.errno) if isinstance(e, OSError) and e.errno else str(e))[:200]
@@ -42,10 +48,10 @@ def opened(path: Path, framework: str = "numpy") -> Iterator[Any]:
 
 
 def check_shapes(path: Path, expected: Shapes) -> None:
-    """Raise InputError unless a file holds tensors of exactly the expected names, types and shapes; none is read."""
+    """Raise InputError unless a file holds tensors of exactly the expected names, types and shapes; reads none."""
     with opened(path) as file:
-        held = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # not a mapping
-        present = {name: (part.get_dtype(), part.get_shape()) for name, part in held.items()}
+        tensors = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # not a mapping
+        present = {name: (part.get_dtype(), part.get_shape()) for name, part in tensors.items()}
     for name in sorted(present.keys() ^ expected.keys() or present.keys()):
         if present.get(name) != expected.get(name):
             raise InputError(
@@ -55,14 +61,15 @@ def check_shapes(path: Path, expected: Shapes) -> None:
 
 
 def shapes_of(module: nn.Module) -> Shapes:
-    """Return the types and shapes of a module's state, which may be on PyTorch's device "meta"."""
+    """Return the types and shapes in a module's state; it may be on PyTorch's device "meta"."""
     return {name: (_dtype(value), list(value.shape)) for name, value in module.state_dict().items()}
 
 
 def load_state(module: nn.Module, path: Path) -> str | None:
-    """Read weights into a module and return the fingerprint in their header. Raises InputError.
+    """Read a file's weights into a module and return the fingerprint in its header, if any.
 
-    Nothing is read unless the file's header agrees with the module; weights that are NaN or infinite are refused.
+    Raises InputError, before any tensor is read, where the header does not fit the module, and where a weight is NaN or
+    infinite.
     """
     import torch
 
@@ -78,7 +85,7 @@ def load_state(module: nn.Module, path: Path) -> str | None:
 
 
 def to_bytes(state: Mapping[str, Tensor], fingerprint: str) -> bytes:
-    """Return the safetensors file of a module's state, with its model's fingerprint in the header."""
+    """Return a module's state as the bytes of a safetensors file, with the model's fingerprint in its header."""
     from safetensors.torch import save
 
     content: bytes = save(
@@ -89,7 +96,7 @@ def to_bytes(state: Mapping[str, Tensor], fingerprint: str) -> bytes:
 
 
 def hash_state(state: Mapping[str, Tensor], start: bytes = b"") -> str:
-    """Return the XXH3-128 of `start` and of the tensors' names, types, shapes and bytes, in the order of names."""
+    """Return the XXH3-128 of `start` and the tensors' names, types, shapes and bytes, sorted by name."""
     import torch
 
     digest = xxhash.xxh3_128(start)

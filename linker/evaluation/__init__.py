@@ -1,4 +1,4 @@
-"""Evaluation: trec_eval's measures to the last digit, the AST tables, and honest statistics."""
+"""Evaluation of retrieval runs: trec_eval's measures to the last digit, the AST tables, intervals and tests."""
 
 from linker.evaluation.evaluator import evaluate
 from linker.evaluation.reading.entries import Entries

@@ -1,4 +1,4 @@
-"""Runs against a baseline: differences with intervals, p-values (Holm over all of them), wins, ties and losses."""
+"""Comparison of runs with a baseline: differences, intervals, Holm-adjusted p-values, wins, ties and losses."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ DEFAULT = ("map", "recip_rank", "success.1,5")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One run and one measure; the last seven are None on the baseline's own rows.
+    """One run under one measure; everything after `mean` is None for the baseline itself.
 
-    `low`, `high`: 95 % bootstrap interval of the mean difference; `p`: two-sided; `p_holm`: adjusted over all
-    rows; `wins`, `ties`, `losses` against the baseline, by topic.
+    `low`, `high`: bootstrap interval of the mean difference; `p`: two-sided; `p_holm`: adjusted over all rows; `wins`,
+    `ties`, `losses`: numbers of topics, against the baseline.
     """
 
     run: str
@@ -46,7 +46,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The rows, the evaluations behind them (by run label), and each row's differences by topic."""
+    """The rows, the evaluations behind them by run label, and the `differences` per topic.
+
+    `differences`: (run, measure) → float64 [t], the run minus the baseline on the `num_topics` compared topics.
+    """
 
     rows: tuple[Row, ...]
     evaluations: dict[str, Evaluation]
@@ -57,22 +60,22 @@ class Comparison:
     differences: dict[tuple[str, str], Float64Array] = field(repr=False)
 
     def text(self) -> str:
-        """Return a table for the terminal."""
+        """Return the table for the terminal."""
         return tables.plain(self._cells())
 
     def markdown(self) -> str:
-        """Return a Markdown table."""
+        """Return the table in Markdown."""
         return tables.markdown(self._cells())
 
     def latex(self) -> str:
-        """Return a LaTeX tabular (needs the package booktabs)."""
+        """Return the table as a LaTeX tabular; it needs the package booktabs."""
         return tables.latex(self._cells())
 
     def _repr_html_(self) -> str:
         return tables.html(self._cells())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return a dictionary that JSON can hold; NaN becomes None."""
         return {
             "baseline": self.baseline,
             "test": self.test,
@@ -85,7 +88,7 @@ class Comparison:
         }
 
     def remarks(self) -> list[str]:
-        """Say what the table rests on: topics, coverage, test."""
+        """Return lines on what the table is based on: topics, baseline, test, and each run's coverage."""
         test = "Fisher randomisation" if self.test == "randomisation" else "paired t-test"
         lines = [f"{self.num_topics} topics; baseline {self.baseline}; {test}, two-sided, Holm over all rows"]
         return lines + [f"{label}: {e.coverage()}" for label, e in self.evaluations.items()]
@@ -107,11 +110,11 @@ def compare(
     compat: Compat = "trec_eval-9",
     resampling: Resampling | None = None,
 ) -> Comparison:
-    """Compare runs (anything `evaluate` takes) with `baseline`, by default the first of them.
+    """Compare runs (anything `evaluate` accepts) with `baseline`, by default the first of them.
 
-    With `complete` a topic a run does not answer counts 0; otherwise only topics that all runs answer are
-    compared. Raises InputError as `evaluate` does, with fewer than two runs, and for a measure that has no
-    value for each topic.
+    With `complete`, a topic that a run does not answer counts as 0; otherwise only the topics that all runs answer are
+    compared. `resampling` defaults to 10,000 samples. Raises InputError where `evaluate` does, for fewer than two runs,
+    a run given twice, topics without a common answer, and a measure that cannot be compared topic by topic.
     """
     how = resampling or Resampling(10_000)
     everything = list(runs)
@@ -119,20 +122,20 @@ def compare(
     if at < 0:
         everything, at = [baseline, *runs], 0
     if len(everything) < 2:
-        raise InputError("a comparison needs two runs: give another, or --baseline")
+        raise InputError("a comparison needs at least two runs: give another one, or --baseline")
     judgements = as_qrels(qrels)
     results = [
         evaluate(judgements, r, measures, complete=complete, level=level, compat=compat) for r in everything
     ]
     labels = _labels(everything, results)
-    refused = [m.base for m in results[0].measures if not m.definition.is_paired]
-    if refused:
-        raise InputError(f"measure {refused[0]!r} cannot be compared topic by topic; choose another")
+    unpaired = [m.base for m in results[0].measures if not m.definition.is_paired]
+    if unpaired:
+        raise InputError(f"measure {unpaired[0]!r} cannot be compared topic by topic; choose another")
     base = labels[at]
     evaluations = dict(zip(labels, results, strict=True))
     topics = np.ones(len(judgements), np.bool_) if complete else np.all([e.answered for e in results], axis=0)
     if not topics.any():
-        raise InputError("no topic is answered by all runs; compare with --complete")
+        raise InputError("there is no topic that all runs answer: compare with --complete")
     names = [str(m) for m in results[0].measures]
     columns = {(run, name): e.per_topic[name][topics] for run, e in evaluations.items() for name in names}
     order = [base, *(label for label in labels if label != base)]
@@ -151,21 +154,21 @@ def compare(
 def _row(
     run: str, name: str, columns: dict[tuple[str, str], Float64Array], base: str, test: Test, how: Resampling
 ) -> Row:
-    mine, theirs = columns[run, name], columns[base, name]
+    values, reference = columns[run, name], columns[base, name]
     if run == base:
-        return Row(run, name, float(mine.mean()))
-    difference = mine - theirs
+        return Row(run, name, float(values.mean()))
+    difference = values - reference
     low, high = bootstrap(difference, samples=how.samples, confidence=how.confidence, seed=how.seed)
     fisher = test == "randomisation"
     p = (
-        randomisation(mine, theirs, samples=how.samples, seed=how.seed)
+        randomisation(values, reference, samples=how.samples, seed=how.seed)
         if fisher
-        else paired_t(mine, theirs).p
+        else paired_t(values, reference).p
     )
     signs = np.sign(difference)
     wins, ties, losses = (int(np.count_nonzero(signs == s)) for s in (1, 0, -1))
     return Row(
-        run, name, float(mine.mean()), float(difference.mean()), low, high, p, None, wins, ties, losses
+        run, name, float(values.mean()), float(difference.mean()), low, high, p, None, wins, ties, losses
     )
 
 
@@ -175,14 +178,14 @@ def _adjusted(rows: list[Row]) -> list[Row]:
 
 
 def _labels(runs: Sequence[Any], results: Sequence[Evaluation]) -> list[str]:
-    """Name runs by their sixth column, or where that repeats by what was given."""
+    """Name runs by their sixth column, or by their paths or numbers where those names repeat."""
     names = [e.run_name for e in results]
     if len(set(names)) == len(names):
         return names
-    given = [str(r) if isinstance(r, (str, os.PathLike)) else f"run {i}" for i, r in enumerate(runs, 1)]
-    if len(set(given)) < len(given):
+    labels = [str(r) if isinstance(r, (str, os.PathLike)) else f"run {i}" for i, r in enumerate(runs, 1)]
+    if len(set(labels)) < len(labels):
         raise InputError("the same run is given twice")
-    return given
+    return labels
 
 
 def _same(run: Any, baseline: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Agreement of predicted and human scores: Pearson, Spearman with average ranks, mean squared error."""
+"""Agreement of predicted scores with human ones: Pearson, Spearman with average ranks, mean squared error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from linker.evaluation.significance import TestResult, williams
 
 
 def pearson(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
-    """Return Pearson's r of two sequences [n]; NaN where either is constant or n < 2. Raises InputError."""
+    """Return Pearson's r of two sequences [n]; NaN where either is constant or n < 2.
+
+    Raises InputError where their shapes differ or a value is not finite.
+    """
     a, b = _pair(x, y)
     if len(a) < 2 or (a == a[0]).all() or (b == b[0]).all():
         return math.nan
@@ -23,33 +26,42 @@ def pearson(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
 
 
 def spearman(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
-    """Return Spearman's rho: Pearson's r of the average ranks."""
+    """Return Spearman's rho of two sequences [n], Pearson's r of the average ranks; NaN as in `pearson`.
+
+    Raises InputError where their shapes differ or a value is not finite.
+    """
     a, b = _pair(x, y)
     return pearson(average_ranks(a), average_ranks(b))
 
 
 def mse(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
-    """Return the mean squared error of two sequences [n]; NaN for n = 0."""
+    """Return the mean squared error of two sequences [n]; NaN for n = 0.
+
+    Raises InputError where their shapes differ or a value is not finite.
+    """
     a, b = _pair(x, y)
     return float(np.mean((a - b) ** 2)) if len(a) else math.nan
 
 
 def average_ranks(x: npt.ArrayLike) -> Float64Array:
-    """Return ranks from 1, ascending; equal values share the mean of their ranks."""
+    """Return the ascending ranks of `x` [n], float64 [n], from 1; equal values share the mean of their ranks."""
     _, number, count = np.unique(np.asarray(x, np.float64), return_inverse=True, return_counts=True)
     last = np.cumsum(count)
     return np.asarray((last - (count - 1) / 2)[number], np.float64)
 
 
 def williams_from_scores(human: npt.ArrayLike, a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
-    """Williams test (one-sided: A better than B) on the Pearson correlations of three sequences [n]."""
+    """Test whether `a` correlates better with `human` than `b` does, three sequences [n]: see `williams`.
+
+    Raises InputError where their shapes differ or a value is not finite.
+    """
     return williams(pearson(human, a), pearson(human, b), pearson(a, b), len(np.asarray(human)))
 
 
 def _pair(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Float64Array, Float64Array]:
     a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
     if a.ndim != 1 or a.shape != b.shape:
-        raise InputError(f"two sequences of one length, please; got shapes {a.shape} and {b.shape}")
+        raise InputError(f"expected two sequences of the same length; got shapes {a.shape} and {b.shape}")
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
-        raise InputError("a score is NaN or infinite: correlations need numbers")
+        raise InputError("a score is NaN or infinite: correlations need finite numbers")
     return a, b

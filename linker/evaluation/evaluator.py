@@ -1,4 +1,4 @@
-"""From judgements and a run to an `Evaluation`."""
+"""`evaluate`: from judgements and a run to an `Evaluation`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from linker.evaluation.significance import bootstrap
 
 @dataclass(frozen=True, slots=True)
 class Resampling:
-    """A bootstrap: how many samples, which confidence, which seed."""
+    """The settings of a bootstrap: number of samples, confidence and seed."""
 
     samples: int = 1000
     confidence: float = 0.95
@@ -41,24 +41,24 @@ def evaluate(
     ties: bool = False,
     intervals: Resampling | None = None,
 ) -> Evaluation:
-    """Evaluate a run, each of the two given as a path, a nested mapping, or a pandas or polars frame.
+    """Evaluate a run against judgements; each is a path, a nested mapping, or a pandas or polars data frame.
 
-    `complete`: average over all judged topics (trec_eval's -c), else over the answered ones. `level` (-l): the
-    lowest relevant relevance. `judged_only` (-J), `most` (-M) and `compat` are those of `Options`.
+    `complete`: average over all judged topics (trec_eval's -c), not only over the answered ones. `level` (-l): the
+    lowest relevance that counts as relevant. `judged_only` (-J), `most` (-M) and `compat` are those of `Options`.
     `ties`: also count tied documents and bound every measure over all orders of tied scores. `intervals`: also
-    bootstrap an interval of each mean.
-    Raises InputError on malformed input, unknown measures, and a run none of whose topics is judged.
+    compute a bootstrap interval of each mean.
+    Raises InputError where the input is malformed, a measure is unknown, or no topic of the run is judged.
     """
-    wanted = parse(measures)
-    numeric = [m for m in wanted if m.definition.summary != "name"]
+    requested = parse(measures)
+    numeric = [m for m in requested if m.definition.summary != "name"]
     judgements, answers = as_qrels(qrels), as_run(run)
     whole = rank(judgements, answers, Options(level, judged_only, most, compat))
     ranking = restrict(whole)
-    seen = {m: whole if m.definition.is_area else ranking for m in numeric}
-    columns = {str(m): m.values(seen[m]) for m in numeric}
+    rankings = {m: whole if m.definition.is_area else ranking for m in numeric}
+    columns = {str(m): m.values(rankings[m]) for m in numeric}
     return Evaluation(
-        measures=tuple(wanted),
-        means={str(m): summarise(m.definition, seen[m], columns[str(m)], complete) for m in numeric},
+        measures=tuple(requested),
+        means={str(m): summarise(m.definition, rankings[m], columns[str(m)], complete) for m in numeric},
         topics=judgements.topics,
         answered=ranking.answered,
         per_topic=columns,
@@ -75,7 +75,7 @@ def evaluate(
 
 
 def _bounds(whole: Ranking, measures: Sequence[Measure], complete: bool) -> dict[str, Interval]:
-    """Each mean's least and greatest value over all orders of tied scores; an AUC does not depend on them."""
+    """Return the least and greatest value of each mean over all orders of tied scores; an AUC has only one."""
     ends = [extreme(whole, best) for best in (False, True)]
     result = {}
     for m in measures:

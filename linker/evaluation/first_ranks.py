@@ -1,8 +1,7 @@
-"""MRR and Success@k from the rank of each query's first relevant document, for what is not a TREC run.
+"""MRR and Success@k from the rank of each query's first relevant document, for rankings other than TREC runs.
 
-Ties are settled before: a search answers in its own order, which is what users see; a training counts ties against
-the model, since a model that gives everything one score must not look good; a TREC run is judged as trec_eval does
-(metrics.py). From there on the measures are the same.
+The caller breaks ties. A search keeps its own order, which is what users see; training counts ties against the model,
+so that a model that gives every document the same score does not look good; TREC runs follow trec_eval (metrics.py).
 """
 
 from __future__ import annotations
@@ -13,15 +12,15 @@ from indexes.dtypes import BoolArray, Float64Array
 
 
 def first_ranks(relevant: BoolArray) -> Float64Array:
-    """Return the rank, from 1, of the first true value of each row of `relevant` [Q, k]; infinity without one."""
+    """Return the rank, from 1, of the first true value in each row of `relevant` [Q, k]: [Q], infinity without one."""
     return np.where(relevant.any(axis=1), 1.0 + relevant.argmax(axis=1), np.inf)
 
 
 def reciprocal_ranks(ranks: Float64Array) -> Float64Array:
-    """Return 1 / rank of each query [Q]; 0 where nothing relevant was found. Their mean is the MRR."""
+    """Return 1 / rank for ranks [Q]: [Q], 0 where the rank is infinite. The mean is the MRR."""
     return 1.0 / ranks
 
 
 def successes(ranks: Float64Array, cutoff: int) -> Float64Array:
-    """Return 1 for each query [Q] whose first relevant document is among the first `cutoff`, 0 for the others."""
+    """Return Success@`cutoff` for ranks [Q]: float64 [Q], 1 where the rank is at most `cutoff`, otherwise 0."""
     return (ranks <= cutoff).astype(np.float64)

@@ -1,6 +1,6 @@
-"""Every measure in one record: its name, cutoffs, function, and how the values of the topics become one figure.
+"""One record per measure: its name, cutoffs and function, and how the topics' values become one figure.
 
-What is parsed, aggregated, printed, resampled and bounded follows from these records; a new measure is one more.
+Parsing, aggregation, printing, resampling and bounds follow from these records; a new measure is one more record.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from indexes.dtypes import Float64Array
 from linker.evaluation import metrics, roc
 from linker.evaluation.ranking import Ranking
 
-# How the topics' values become one figure. "count": their sum. "geometric": e to the mean of logarithms. "defined": the
-# mean over the topics that have a value (NaN is none). "pooled": all topics' documents in one list. "name": of the run.
+# How the topics' values become one figure. "count": their sum. "geometric": exp of the mean of their logarithms.
+# "defined": the mean over the topics whose value is not NaN. "pooled": computed from the documents of all topics in one
+# list. "name": no figure, but the run's name.
 Summary = Literal["mean", "count", "geometric", "defined", "pooled", "name"]
 RANKS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 RECALLS = tuple(tenth / 10 for tenth in range(11))
@@ -25,10 +26,11 @@ RECALLS = tuple(tenth / 10 for tenth in range(11))
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A measure. `function` takes a Ranking (and a cutoff, where there are `cutoffs`) and returns float64 [topics].
+    """A measure. `function` takes a Ranking (and a cutoff, if there are `cutoffs`) and returns float64 [topics].
 
-    `cutoffs`: those that the bare name stands for; None where the measure takes none. `with_cutoff`: the measure that
-    this one becomes when a cutoff is given. `aliases`: other spellings, in lower case.
+    `cutoffs`: the cutoffs that the bare name stands for; None if the measure takes none. `with_cutoff`: the measure
+    that this one becomes when a cutoff is given. `aliases`: other spellings, in lower case. `by_topic`: whether it is
+    printed per topic. `of_recall`: whether its cutoffs are recalls instead of ranks.
     """
 
     name: str
@@ -37,27 +39,27 @@ class Definition:
     summary: Summary = "mean"
     aliases: tuple[str, ...] = ()
     with_cutoff: str = ""
-    by_topic: bool = True  # printed topic by topic
-    of_recall: bool = False  # its cutoffs are recalls, not ranks
+    by_topic: bool = True
+    of_recall: bool = False
 
     @property
     def is_area(self) -> bool:
-        """Say whether it is an area under a curve: of whole rankings, in any order of ties, not of every topic."""
+        """Whether it is an area under a curve: it uses whole rankings, ignores the order of ties, and may be NaN."""
         return self.summary in {"defined", "pooled"}
 
     @property
     def is_bounded(self) -> bool:
-        """Say whether the order of tied scores can change it."""
+        """Whether the order of tied scores can change it."""
         return self.summary in {"mean", "geometric"}
 
     @property
     def is_resampled(self) -> bool:
-        """Say whether an interval can be had by drawing topics."""
+        """Whether resampling the topics gives an interval for it."""
         return self.summary in {"mean", "geometric", "defined"}
 
     @property
     def is_paired(self) -> bool:
-        """Say whether two runs can be compared topic by topic."""
+        """Whether two runs can be compared on it topic by topic."""
         return self.summary == "mean" or (self.summary == "count" and self.name != "num_q")
 
 
@@ -103,9 +105,9 @@ POOLED = {"auc_micro": roc.auc_micro, "auc_judged_micro": roc.auc_judged_micro}
 
 
 def summarise(definition: Definition, ranking: Ranking, per_topic: Float64Array, complete: bool) -> float:
-    """Return trec_eval's summary of a measure's values [topics].
+    """Return trec_eval's summary of a measure from its values `per_topic`, float64 [topics].
 
-    `complete` (-c) averages over all judged topics, otherwise over the answered ones.
+    `complete` (-c): average over all judged topics, not only over the answered ones.
     """
     if definition.summary == "pooled":
         return POOLED[definition.name](ranking)

@@ -1,7 +1,9 @@
-"""trec_eval's measures: one small function each, from the ranks of the judged documents to one value a topic.
+"""trec_eval's measures: one small function each, from the ranks of the judged documents to one value per topic.
 
-Sums run in trec_eval's order (by rank; over topics in byte order), so that the last printed digit agrees.
-Definitions: docs/evaluation.md. Every function returns float64 [t], 0 for a topic that was not answered.
+Every public function of a Ranking returns float64 [t], one value per judged topic. Except for `num_rel` and
+`log_average_precision`, it is 0 for a topic without an answer.
+Sums are taken in trec_eval's order (by rank; over topics in byte order), so that the last printed digit agrees.
+Definitions: docs/evaluation.md.
 """
 
 from __future__ import annotations
@@ -18,44 +20,50 @@ _ELEVEN = tuple(i / 10 for i in range(11))
 
 
 def num_q(r: Ranking) -> Float64Array:
-    """1 for every answered topic."""
+    """Return 1 for every answered topic, float64 [t]."""
     return r.answered.astype(np.float64)
 
 
 def num_ret(r: Ranking) -> Float64Array:
-    """Documents retrieved."""
+    """Return the number of retrieved documents, float64 [t]."""
     return r.num_ret.astype(np.float64)
 
 
 def num_rel(r: Ranking) -> Float64Array:
-    """Relevant documents in the judgements."""
+    """Return the number of relevant documents in the judgements, float64 [t]."""
     return r.num_rel.astype(np.float64)
 
 
 def num_rel_ret(r: Ranking) -> Float64Array:
-    """Relevant documents retrieved."""
+    """Return the number of relevant documents retrieved, float64 [t]."""
     return r.count(r.relevant).astype(np.float64)
 
 
 def average_precision(r: Ranking) -> Float64Array:
-    """Sum of the precisions at the ranks of relevant documents, divided by all relevant documents."""
+    """Return the average precision, float64 [t]: the sum of the precisions at the relevant documents' ranks, over R."""
     hit = r.relevant
     precision = nth(r.topic[hit]) / r.rank[hit]
     return _over(_sums(r, hit, precision), r.num_rel)
 
 
 def log_average_precision(r: Ranking) -> Float64Array:
-    """Natural logarithm of the average precision, at least log 0.00001; its mean's exponential is gm_map."""
+    """Return the natural logarithm of the average precision, float64 [t], at least log 0.00001.
+
+    The exponential of its mean is gm_map.
+    """
     return np.array([math.log(max(ap, FLOOR)) for ap in average_precision(r).tolist()])
 
 
 def r_precision(r: Ranking) -> Float64Array:
-    """Precision at the rank that equals the number of relevant documents."""
+    """Return the precision at rank R, the number of relevant documents, float64 [t]."""
     return _over(r.count(r.relevant & (r.rank <= r.num_rel[r.topic])), r.num_rel)
 
 
 def bpref(r: Ranking) -> Float64Array:
-    """Mean over the relevant of 1 − (judged non-relevant ranked above, at most R) / min(R, N)."""
+    """Return bpref, float64 [t]: the mean over relevant documents of 1 − min(n, R) / min(R, N).
+
+    n of the N judged non-relevant documents are ranked above the relevant one; R documents are relevant.
+    """
     hit = r.relevant
     above = (nth(r.topic) - _count_so_far(r, hit))[hit]
     most = r.num_rel[r.topic[hit]]
@@ -65,28 +73,28 @@ def bpref(r: Ranking) -> Float64Array:
 
 
 def reciprocal_rank(r: Ranking, cutoff: float = math.inf) -> Float64Array:
-    """1 / rank of the first relevant document; 0 if none is ranked by `cutoff`."""
+    """Return 1 / rank of the first relevant document, float64 [t]; 0 if there is none up to rank `cutoff`."""
     first = _first_rank(r)
     return np.where(first <= cutoff, 1.0 / first, 0.0)
 
 
 def interpolated_precision(r: Ranking, recall: float) -> Float64Array:
-    """Highest precision at or after the rank where `recall` is reached.
+    """Return the highest precision at or after the rank where `recall` is reached, float64 [t].
 
-    The number of documents to find is floor(recall · R + 0.9) in trec_eval 9, and rounded (half up) in 10.
+    The number of relevant documents that this takes is floor(recall · R + 0.9) in trec_eval 9; 10 rounds half up.
     """
     hit = r.relevant
-    found = nth(r.topic[hit])
+    hits_so_far = nth(r.topic[hit])
     exact: Float64Array = np.multiply(recall, r.num_rel, dtype=np.float64)
-    wanted = np.floor(exact + 0.9) if r.options.compat == "trec_eval-9" else _round_half_up(exact)
-    late = found >= wanted[r.topic[hit]]
+    needed = np.floor(exact + 0.9) if r.options.compat == "trec_eval-9" else _round_half_up(exact)
+    late = hits_so_far >= needed[r.topic[hit]]
     result = np.zeros(len(r.topics))
-    np.maximum.at(result, r.topic[hit][late], (found / r.rank[hit])[late])
+    np.maximum.at(result, r.topic[hit][late], (hits_so_far / r.rank[hit])[late])
     return result
 
 
 def eleven_point_average(r: Ranking) -> Float64Array:
-    """Mean of the interpolated precisions at recall 0, .1, … 1."""
+    """Return the mean of the interpolated precisions at recall 0, .1, …, 1, float64 [t]."""
     total = np.zeros(len(r.topics))
     for recall in reversed(_ELEVEN):
         total += interpolated_precision(r, recall)
@@ -94,74 +102,75 @@ def eleven_point_average(r: Ranking) -> Float64Array:
 
 
 def precision(r: Ranking, cutoff: float) -> Float64Array:
-    """Relevant documents in the top `cutoff`, divided by `cutoff` even if fewer were retrieved."""
+    """Return the relevant documents in the top `cutoff` over `cutoff`, float64 [t], even if fewer were retrieved."""
     return r.count(r.relevant & (r.rank <= cutoff)) / cutoff
 
 
 def recall(r: Ranking, cutoff: float) -> Float64Array:
-    """Relevant documents in the top `cutoff`, divided by all relevant documents."""
+    """Return the relevant documents in the top `cutoff` over all relevant documents, float64 [t]."""
     return _over(r.count(r.relevant & (r.rank <= cutoff)), r.num_rel)
 
 
 def success(r: Ranking, cutoff: float) -> Float64Array:
-    """1 if a relevant document is in the top `cutoff`."""
+    """Return 1 where a relevant document is in the top `cutoff`, otherwise 0, float64 [t]."""
     return (_first_rank(r) <= cutoff).astype(np.float64)
 
 
 def ndcg(r: Ranking, cutoff: float = math.inf) -> Float64Array:
-    """Discounted cumulative gain over the ideal one; gain = relevance, discount = log2(rank + 1).
+    """Return the discounted cumulative gain over the ideal one, float64 [t].
 
-    Järvelin and Kekäläinen, ACM TOIS 20 (2002). The relevance level plays no part.
+    The gain is the relevance, the discount log2(rank + 1) (Järvelin and Kekäläinen, ACM TOIS 20, 2002). The relevance
+    level has no effect.
     """
-    got = (r.rel > 0) & (r.rank <= cutoff)
-    dcg = _sums(r, got, r.rel[got] / _discount(r.rank[got]))
+    hit = (r.rel > 0) & (r.rank <= cutoff)
+    dcg = _sums(r, hit, r.rel[hit] / _discount(r.rank[hit]))
     topic, gain = r.ideal
-    place = nth(topic)
-    top = place <= cutoff
-    ideal = np.bincount(topic[top], gain[top] / _discount(place[top]), minlength=len(r.topics))
+    ideal_rank = nth(topic)
+    top = ideal_rank <= cutoff
+    ideal = np.bincount(topic[top], gain[top] / _discount(ideal_rank[top]), minlength=len(r.topics))
     return _over(dcg, ideal)
 
 
 def set_precision(r: Ranking) -> Float64Array:
-    """Relevant among the retrieved."""
+    """Return the share of the retrieved documents that are relevant, float64 [t]."""
     return _over(num_rel_ret(r), r.num_ret)
 
 
 def set_recall(r: Ranking) -> Float64Array:
-    """Retrieved among the relevant."""
+    """Return the share of the relevant documents that are retrieved, float64 [t]."""
     return _over(num_rel_ret(r), r.num_rel)
 
 
 def set_f(r: Ranking) -> Float64Array:
-    """Harmonic mean of set_P and set_recall."""
+    """Return the harmonic mean of set_P and set_recall, float64 [t]."""
     p, q = set_precision(r), set_recall(r)
     return _over(2.0 * p * q, p + q)
 
 
 def unjudged(r: Ranking, cutoff: float) -> Float64Array:
-    """Documents without a (non-negative) judgement in the top `cutoff`, divided by `cutoff`."""
+    """Return the documents in the top `cutoff` without a non-negative judgement over `cutoff`, float64 [t]."""
     return (np.minimum(r.num_ret, cutoff) - r.count(r.rank <= cutoff)) / cutoff
 
 
 def _over(above: Float64Array | Int64Array, below: Float64Array | Int64Array) -> Float64Array:
-    """Divide; 0 where the divisor is 0."""
+    """Return `above` / `below`, 0 where the divisor is 0."""
     result = np.zeros(len(above))
     np.divide(above, below, out=result, where=below != 0)
     return result
 
 
 def _sums(r: Ranking, rows: BoolArray, weights: Float64Array) -> Float64Array:
-    """Sum the marked rows' weights by topic, one after the other by rank (bincount adds in that order)."""
+    """Return the sums of the marked rows' weights per topic [t], added in order of rank, as bincount does."""
     return np.bincount(r.topic[rows], weights, minlength=len(r.topics)).astype(np.float64)
 
 
 def added(numbers: Float64Array) -> float:
-    """Return the sum of `numbers` [n], added one by one as a C loop does: np.sum may differ in the last place."""
+    """Return the sum of `numbers` [n], added one by one as in a C loop: np.sum may differ in the last digit."""
     return float(np.cumsum(numbers)[-1]) if len(numbers) else 0.0
 
 
 def _count_so_far(r: Ranking, marked: BoolArray) -> Int64Array:
-    """Number of marked rows of the same topic up to and with each row."""
+    """Return how many rows of the same topic are marked up to each row, inclusive."""
     total = np.cumsum(marked)
     start = np.arange(len(marked)) - nth(r.topic) + 1
     return np.asarray(total - (total - marked)[start] if len(marked) else total, np.int64)
@@ -182,5 +191,5 @@ def _discount(rank: Int64Array) -> Float64Array:
 
 
 def _round_half_up(x: Float64Array) -> Float64Array:
-    down = np.floor(x)  # floor(x + .5) would err just below a half
+    down = np.floor(x)  # floor(x + .5) would round up just below a half
     return down + (x - down >= 0.5)

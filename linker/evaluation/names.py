@@ -1,4 +1,4 @@
-"""Reading the names of measures: trec_eval's spelling (`ndcg_cut_10`) and the modern one (`nDCG@10`)."""
+"""Parsing of measure names, in trec_eval's spelling (`ndcg_cut_10`) or the modern one (`nDCG@10`)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Measure:
 
     @property
     def definition(self) -> Definition:
-        """What the measure computes."""
+        """The record of the measure without its cutoff."""
         return BY_NAME[self.base]
 
     def values(self, ranking: Ranking) -> Float64Array:
@@ -48,16 +48,17 @@ class Measure:
 
 
 def parse(names: Iterable[str] | str) -> list[Measure]:
-    """Read measure names (`map`, `P.5,10`, `success@1`, `nDCG@10`, `official`), in trec_eval's order, once each.
+    """Return the measures named (`map`, `P.5,10`, `success@1`, `nDCG@10`, `official`), in trec_eval's order, once each.
 
-    Raises InputError on an unknown name or a cutoff that is no positive integer (for iprec: not in 0…1).
+    Raises InputError where a name is unknown, there are no names, a measure takes no cutoff, or a cutoff is not a
+    positive integer (for iprec: not between 0 and 1).
     """
     texts = names.split() if isinstance(names, str) else list(names)
     expanded = [n for text in texts for n in (OFFICIAL if text == "official" else (text,))]
-    found = {measure for text in expanded for measure in _read(text)}
-    if not found:
-        raise InputError("no measure is asked for")
-    return sorted(found, key=lambda m: (DEFINITIONS.index(m.definition), m.cutoff or 0))
+    measures = {measure for text in expanded for measure in _read(text)}
+    if not measures:
+        raise InputError("no measure is named: name at least one")
+    return sorted(measures, key=lambda m: (DEFINITIONS.index(m.definition), m.cutoff or 0))
 
 
 def _read(text: str) -> list[Measure]:
@@ -79,11 +80,11 @@ def _cutoff(definition: Definition, text: str, name: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise InputError(f"cutoff {text!r} of {name!r} is no number") from None
+        raise InputError(f"cutoff {text!r} of {name!r} is not a number") from None
     if definition.of_recall:
         if 0 <= value <= 1:
             return value
-        raise InputError(f"cutoff {text} of {name!r}: a recall lies between 0 and 1")
+        raise InputError(f"cutoff {text} of {name!r}: a recall must lie between 0 and 1")
     if value < 1 or not value.is_integer():
-        raise InputError(f"cutoff {text} of {name!r}: a rank is a positive integer")
+        raise InputError(f"cutoff {text} of {name!r}: a rank must be a positive integer")
     return value

@@ -1,4 +1,4 @@
-"""A run's rows in trec_eval's order, and which of them are judged: the part that touches every row."""
+"""Sorting a run's rows as trec_eval does and finding the judged ones: the only part that touches every row."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from linker.evaluation.reading.hashing import HashTable
 Compat = Literal["trec_eval-9", "trec_eval-10"]
 COMPAT: tuple[Compat, ...] = ("trec_eval-9", "trec_eval-10")
 
-_CHUNK = 1 << 17  # rows looked up at once
+_CHUNK = 1 << 17  # rows looked up at a time
 
 RowIndex = Int64Array | slice
 
 
 @dataclass(frozen=True)
 class Ordered:
-    """Rows of judged topics, each topic together, scores descending; equal scores in no order yet.
+    """Rows of judged topics, grouped by topic, scores descending; ties are not broken yet.
 
-    `rows`: their numbers in the run; `topic` (of the judgements), `score` [n]; `begin` [t]: each topic's first
-    position.
+    `rows`: their row numbers in the run, int64 [n] or a slice; `topic`: their topic in the judgements, int64 [n];
+    `score` [n]; `begin`: the first position of each topic, int64 [t].
     """
 
     rows: RowIndex
@@ -35,7 +35,10 @@ class Ordered:
 
 
 def sort(run: Entries[float], place: Int64Array, compat: Compat) -> Ordered:
-    """Order the rows whose topic `place` (run topic → judged topic or −1) knows; most files are in order."""
+    """Return the rows of judged topics in order; `place`: each run topic's judged topic or −1, int64 [run topics].
+
+    Most files are in order already, which this checks first.
+    """
     topic, score = place[run.topic], _compared(run.numbers, compat)
     rows: RowIndex = slice(None)
     if (place < 0).any():
@@ -57,12 +60,12 @@ def sort(run: Entries[float], place: Int64Array, compat: Compat) -> Ordered:
 def _compared(numbers: Float64Array, compat: Compat) -> FloatArray:
     if compat == "trec_eval-10":
         return numbers
-    with np.errstate(over="ignore"):  # beyond float32 is infinite, as in C
+    with np.errstate(over="ignore"):  # out of range becomes infinite, as in C
         return numbers.astype(np.float32)
 
 
 def _argsort(topic: Int64Array, score: FloatArray) -> Int64Array:
-    """Order by topic, then score descending; a float32 fits into one integer key with the topic."""
+    """Return the order by topic, then descending score; a float32 and the topic fit into one integer key."""
     if score.dtype != np.float32:
         return np.lexsort((-score, topic))
     bits = (score + np.float32(0)).view(np.uint32)  # adding zero makes −0 a plain 0
@@ -71,33 +74,33 @@ def _argsort(topic: Int64Array, score: FloatArray) -> Int64Array:
 
 
 def judged_rows(qrels: Entries[int], run: Entries[float], ordered: Ordered) -> tuple[Int64Array, Int64Array]:
-    """Return the positions whose document is judged, ascending, and the judgement's row of each.
+    """Return the positions whose document is judged, int64 [m], ascending, and the row of each one's judgement [m].
 
-    Hashes find the pairs and their bytes decide; a true collision of 64-bit hashes takes the slow way.
+    Candidates are found by hash and confirmed byte by byte; a collision of 64-bit hashes falls back to a slow path.
     """
     table = HashTable(mixed(qrels.hashes, qrels.topic))
     hashes = run.hashes[ordered.rows]
-    found = _maybe(hashes, ordered.topic, qrels)
-    answer = table.find(mixed(hashes[found], ordered.topic[found]))
-    found, answer = found[answer >= 0], answer[answer >= 0]
-    mine = run.documents[found if isinstance(ordered.rows, slice) else ordered.rows[found]]
-    same = mine.equal(qrels.documents[answer]) & (ordered.topic[found] == qrels.topic[answer])
+    positions = _maybe(hashes, ordered.topic, qrels)
+    answer = table.find(mixed(hashes[positions], ordered.topic[positions]))
+    positions, answer = positions[answer >= 0], answer[answer >= 0]
+    documents = run.documents[positions if isinstance(ordered.rows, slice) else ordered.rows[positions]]
+    same = documents.equal(qrels.documents[answer]) & (ordered.topic[positions] == qrels.topic[answer])
     if same.all() and not len(table.repeated):
-        return found, answer
+        return positions, answer
     return _judged_slowly(qrels, run, ordered)
 
 
 def _maybe(hashes: Words, topic: Int64Array, qrels: Entries[int]) -> Int64Array:
-    """Return the positions whose document may be judged, by a bitmap for each topic of its hashes' upper bits.
+    """Return the positions whose document may be judged, by one bitmap per topic of the hashes' upper bits.
 
-    A topic's rows are neighbours and so are its flags: the lookups stay in the cache.
+    The rows of a topic are adjacent, and so are its flags: the lookups stay in the cache.
     """
     bits = (8 * len(qrels.topic) // len(qrels)).bit_length()
     table = np.zeros(len(qrels) << bits, np.bool_)
     table[_flag(qrels.hashes, qrels.topic, bits)] = True
     parts = [slice(i, i + _CHUNK) for i in range(0, len(hashes), _CHUNK)]
-    found = [np.flatnonzero(table[_flag(hashes[p], topic[p], bits)]) + p.start for p in parts]
-    return np.concatenate(found)
+    positions = [np.flatnonzero(table[_flag(hashes[p], topic[p], bits)]) + p.start for p in parts]
+    return np.concatenate(positions)
 
 
 def _flag(hashes: Words, topic: Int64Array, bits: int) -> Int64Array:
@@ -109,14 +112,17 @@ def _judged_slowly(
 ) -> tuple[Int64Array, Int64Array]:
     pairs = zip(qrels.topic.tolist(), qrels.documents.texts(), strict=True)
     row_of = {pair: row for row, pair in enumerate(pairs)}
-    mine = zip(ordered.topic.tolist(), run.documents[ordered.rows].texts(), strict=True)
-    answer = np.array([row_of.get(pair, -1) for pair in mine], np.int64)
-    found = np.flatnonzero(answer >= 0)
-    return found, answer[found]
+    documents = zip(ordered.topic.tolist(), run.documents[ordered.rows].texts(), strict=True)
+    answer = np.array([row_of.get(pair, -1) for pair in documents], np.int64)
+    positions = np.flatnonzero(answer >= 0)
+    return positions, answer[positions]
 
 
 def ties(ordered: Ordered, judged: Int64Array, topics: int) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """Return the first and last position of each judged row's tie, and the number of tied rows by topic."""
+    """Return the first and last position of each judged row's tie, int64 [m] each, and the tied rows per topic [t].
+
+    `judged` [m] are positions; `topics` is t.
+    """
     same = ordered.score[1:] == ordered.score[:-1]
     same &= ordered.topic[1:] == ordered.topic[:-1]
     joins = np.flatnonzero(same)  # position i is tied with i + 1
@@ -133,7 +139,10 @@ def ties(ordered: Ordered, judged: Int64Array, topics: int) -> tuple[Int64Array,
 def break_ties(
     documents: Fields, ordered: Ordered, judged: Int64Array, first: Int64Array, last: Int64Array
 ) -> Int64Array:
-    """Return the judged rows' positions once every tie is in descending byte order of the ids."""
+    """Return the judged rows' positions, int64 [m], after sorting every tie by id in descending byte order.
+
+    `judged`, `first`, `last` [m]: positions of the rows and of the ends of their ties.
+    """
     in_tie = last > first
     if not in_tie.any():
         return judged

@@ -1,4 +1,4 @@
-"""A picture of two runs' differences, topic by topic. Needs the extra 'plot' (matplotlib)."""
+"""A plot of the differences between runs, topic by topic. Needs the extra 'plot' (matplotlib)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from linker.files import write_atomically
 
 
 def plot_differences(comparison: Comparison, path: Path) -> None:
-    """Draw each run's differences from the baseline on the first measure, topics sorted by difference.
+    """Draw each run's differences from the baseline under the first measure, with topics sorted by difference.
 
-    The suffix chooses PNG or SVG. Raises InputError on another suffix or an unwritable path, MissingExtraError
-    without matplotlib.
+    The suffix of `path` selects PNG or SVG. Raises InputError for another suffix or a path that cannot be written,
+    MissingExtraError without matplotlib.
     """
     if path.suffix not in (".png", ".svg"):
         raise InputError(f"cannot draw {path}: the name must end in .png or .svg")

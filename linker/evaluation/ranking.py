@@ -1,4 +1,4 @@
-"""What the measures look at: for every topic, the ranks of its judged documents."""
+"""The input of the measures: for every topic, the ranks of its judged documents."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _MOST = 1 << 31  # above any relevance
 
 @dataclass(frozen=True)
 class Options:
-    """How trec_eval is asked to judge.
+    """trec_eval's options. Raises InputError where `level` or `most` is below 1 or `compat` is unknown.
 
-    `level` (-l): the lowest relevant relevance; `judged_only` (-J): leave unjudged documents out; `most` (-M):
-    documents kept per topic, after sorting; `compat`: 9 compares scores as float32, 10 as doubles.
+    `level` (-l): the lowest relevance that counts as relevant; `judged_only` (-J): leave out unjudged documents; `most`
+    (-M): the number of documents per topic that count; `compat`: trec_eval 9 compares scores as float32, 10 as doubles.
     """
 
     level: int = 1
@@ -40,14 +40,14 @@ class Options:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Ranks (from 1) of the judged documents that were retrieved, and what each topic holds.
+    """The ranks (from 1) of the judged documents that were retrieved, and counts per topic.
 
-    `topics` are all topics of the judgements in byte order [t]; `answered` marks those of the run;
-    `num_ret`, `num_rel`, `num_nonrel` (judged, below the level) are int64 [t].
-    `topic`, `rank`, `rel` (≥ 0), int64 [m], are sorted by rank inside
-    each topic, whose rows are adjacent; `first` and `last` bound the ranks
-    a document could have under another order of tied scores; `score` [m]. `pool`: the scores of all retrieved
-    documents of judged topics. `qrels`: the judgements. A negative relevance means not judged.
+    Per topic of the judgements [t], in byte order: `topics`, their ids; `answered`, whether the run has the topic;
+    `num_ret`, `num_rel`, `num_nonrel` (judged, below the level), `tied` (retrieved documents that share their score
+    with another), int64. Per retrieved judged document [m], grouped by topic and sorted by rank: `topic`, `rank`,
+    `rel`, int64; `first` and `last`, the bounds of its rank over all orders of tied scores, int64; `score`. `pool`:
+    the scores of all retrieved documents of judged topics. `qrels`: the judgements. A negative relevance means "not
+    judged".
     """
 
     topics: npt.NDArray[np.bytes_]
@@ -63,48 +63,48 @@ class Ranking:
     score: FloatArray
     pool: FloatArray
     qrels: Entries[int]
-    tied: Int64Array  # retrieved documents that share their score with another, int64 [t]
+    tied: Int64Array
     options: Options
 
     @property
     def relevant(self) -> BoolArray:
-        """Which retrieved judged documents are relevant."""
+        """Which retrieved judged documents are relevant, [m]."""
         return self.rel >= self.options.level
 
     @cached_property
     def ideal(self) -> tuple[Int64Array, Int64Array]:
-        """Topic and value of every positive relevance in the judgements, descending inside each topic."""
+        """Topic and value of every positive relevance in the judgements, int64 [g] each, descending per topic."""
         gains = self.qrels.numbers > 0
         topic, gain = self.qrels.topic[gains], self.qrels.numbers[gains].astype(np.int64)
         key = np.sort(topic << 32 | _MOST - gain)
         return key >> 32, _MOST - (key & (1 << 32) - 1)
 
     def count(self, rows: BoolArray) -> Int64Array:
-        """Count the marked rows of each topic."""
+        """Return the number of marked rows per topic, int64 [t]; `rows`: flags [m]."""
         return np.bincount(self.topic[rows], minlength=len(self.topics))
 
 
 def rank(qrels: Entries[int], run: Entries[float], options: Options) -> Ranking:
-    """Rank a run's judged documents as trec_eval does: score, then id, both descending.
+    """Rank a run's judged documents as trec_eval does, by score, then id, both descending.
 
-    The answer is whole; `restrict` applies -M, -J and leaves negative judgements out.
-    Raises InputError when no topic of the run is judged.
+    `restrict` then applies -M and -J and drops negative judgements. Raises InputError where no topic of the run is
+    judged.
     """
-    place = _positions(run.topics, qrels.topics)
-    if (place < 0).all():
+    topic_of = _positions(run.topics, qrels.topics)
+    if (topic_of < 0).all():
         raise InputError(
             f"{run.source.name}: none of its {len(run)} topics (first: {run.topic_ids[0]!r}) is in "
             f"{qrels.source.name} (first: {qrels.topic_ids[0]!r}); do the two belong together?"
         )
-    ordered = sort(run, place, options.compat)
-    judged, answer = judged_rows(qrels, run, ordered)
+    ordered = sort(run, topic_of, options.compat)
+    judged, judgement = judged_rows(qrels, run, ordered)
     first, last, tied = ties(ordered, judged, len(qrels))
     position = break_ties(run.documents, ordered, judged, first, last)
-    topic, rel = ordered.topic[judged], qrels.numbers[answer].astype(np.int64)
+    topic, rel = ordered.topic[judged], qrels.numbers[judgement].astype(np.int64)
     base = ordered.begin[topic] - 1
     order: Int64Array | slice = np.argsort(position) if (last > first).any() else slice(None)
     return replace(
-        _counts(qrels, run, place, options, tied),
+        _counts(qrels, run, topic_of, options, tied),
         topic=topic[order],
         rank=(position - base)[order],
         rel=rel[order],
@@ -119,7 +119,7 @@ _ROWS = ("topic", "rank", "rel", "first", "last", "score")
 
 
 def restrict(ranking: Ranking) -> Ranking:
-    """Leave out what -M and negative judgements leave out, and with -J rank among the judged only."""
+    """Return the ranking without documents beyond -M and negative judgements; with -J, rank judged documents only."""
     options = ranking.options
     most = options.most or np.iinfo(np.int64).max
     keep = (ranking.rel >= 0) & (ranking.rank <= most)
@@ -132,24 +132,24 @@ def restrict(ranking: Ranking) -> Ranking:
 
 
 def extreme(ranking: Ranking, best: bool) -> Ranking:
-    """Put the most relevant of each tie first (or last): every measure's extremes over orders of ties.
+    """Return the ranking with the most relevant of each tie first if `best`, else last: the extremes of every measure.
 
-    Raises InputError with -J and -M together, where one order need not be extreme for every measure.
+    Raises InputError where -J and -M are combined: no single order is then extreme for every measure.
     """
     if ranking.options.judged_only and ranking.options.most:
         raise InputError("bounds over tied orders are not defined for -J and -M together; drop one of them")
     order = np.lexsort((-ranking.rel, ranking.first, ranking.topic))
     columns = {name: getattr(ranking, name)[order] for name in _ROWS}
-    whole = replace(ranking, **columns)
-    step = nth(whole.topic * (int(ranking.num_ret.max()) + 1) + whole.first) - 1
-    position = whole.first + step if best else whole.last - step
-    again = np.lexsort((position, whole.topic))
-    moved = {name: columns[name][again] for name in _ROWS}
-    return restrict(replace(ranking, **(moved | {"rank": position[again]})))
+    grouped = replace(ranking, **columns)
+    step = nth(grouped.topic * (int(ranking.num_ret.max()) + 1) + grouped.first) - 1
+    position = grouped.first + step if best else grouped.last - step
+    by_rank = np.lexsort((position, grouped.topic))
+    rows = {name: columns[name][by_rank] for name in _ROWS}
+    return restrict(replace(ranking, **(rows | {"rank": position[by_rank]})))
 
 
 def nth(topic: Int64Array) -> Int64Array:
-    """Number the rows of each topic from 1; rows of a topic are adjacent."""
+    """Return each row's number within its topic, from 1, int64 [m]; the rows of a topic, int64 [m], are adjacent."""
     row = np.arange(len(topic))
     starts = np.ones(len(topic), np.bool_)
     starts[1:] = topic[1:] != topic[:-1]
@@ -159,7 +159,7 @@ def nth(topic: Int64Array) -> Int64Array:
 def _counts(
     qrels: Entries[int], run: Entries[float], place: Int64Array, options: Options, tied: Int64Array
 ) -> Ranking:
-    """Count what each topic holds; the rows come later."""
+    """Return a ranking with the counts per topic and no rows yet."""
     size = len(qrels.topics)
     rel = qrels.numbers.astype(np.int64)
     returned = np.zeros(size, np.int64)
@@ -179,7 +179,7 @@ def _counts(
 
 
 def _positions(wanted: npt.NDArray[np.bytes_], among: npt.NDArray[np.bytes_]) -> Int64Array:
-    """Return where each wanted topic is among others (sorted), −1 where it is not."""
+    """Return the position of each wanted topic in `among`, which is sorted, or −1."""
     if wanted.itemsize == among.itemsize:
         at = np.minimum(np.searchsorted(sortable(among), sortable(wanted)), len(among) - 1)
     else:

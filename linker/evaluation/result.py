@@ -1,4 +1,4 @@
-"""What an evaluation hands back: means by measure, values by topic, and trec_eval's own printed form."""
+"""The result of an evaluation: means by measure, values by topic, and trec_eval's printed form."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, eq=False)
 class Evaluation(Mapping[str, float]):
-    """Means by measure name; both spellings are understood (`result["recip_rank"]`, `result["MRR"]`).
+    """A mapping from measures to means, by either spelling: `result["recip_rank"]`, `result["MRR"]`.
 
-    `measures` in trec_eval's order; `topics`: ids of the judged topics, bytes [t], in byte order (`topic_ids`: as
-    strings); `answered`: flags [t];
-    `per_topic`: measure → float64 [t]; `run_name`: the run's own name (its last line's sixth column).
-    `complete`: averaged over all judged topics; `ignored`: topics of the run without judgements.
-    `bounds` and `intervals` (measure → low, high), `undefined` (measure → topics without a value) and
-    `tied` (documents, topics) only where they were asked for.
+    `measures` are in trec_eval's order. `topics`: ids of the judged topics, bytes [t], in byte order (`topic_ids`: as
+    strings); `answered`: flags [t]; `per_topic`: measure → float64 [t]; `run_name`: the sixth column of the run's last
+    line. `complete`: whether means are over all judged topics; `ignored`: number of topics of the run without
+    judgements. Filled on request only: `bounds` and `intervals`, measure → (low, high), and `tied`, (documents,
+    topics). `undefined`: AUC → number of topics without a value. Raises InputError for the name of an unknown measure.
     """
 
     measures: tuple[Measure, ...]
@@ -55,17 +54,17 @@ class Evaluation(Mapping[str, float]):
 
     @property
     def num_topics(self) -> int:
-        """Judged topics."""
+        """Number of judged topics."""
         return len(self.topics)
 
     @cached_property
     def topic_ids(self) -> list[str]:
-        """The judged topics' ids, in byte order."""
+        """Ids of the judged topics, in byte order."""
         return [str(t, "utf-8", "surrogateescape") for t in self.topics.tolist()]
 
     @property
     def num_answered(self) -> int:
-        """Judged topics for which the run holds a document."""
+        """Number of judged topics for which the run has a document."""
         return int(np.count_nonzero(self.answered))
 
     @cached_property
@@ -73,12 +72,12 @@ class Evaluation(Mapping[str, float]):
         return {topic: i for i, topic in enumerate(self.topic_ids)}
 
     def topic(self, topic_id: str) -> dict[str, float]:
-        """Return one topic's values by measure name. Raises KeyError for a topic without judgements."""
+        """Return one topic's values by measure name. Raises KeyError where the topic has no judgements."""
         at = self._place[topic_id]
         return {name: float(column[at]) for name, column in self.per_topic.items()}
 
     def coverage(self) -> str:
-        """Say in words how many judged topics were answered."""
+        """Return a sentence on how many judged topics the run answers."""
         scope = "all judged topics" if self.complete else "answered topics only"
         extra = f"; {self.ignored} topics of the run are not judged" if self.ignored else ""
         return (
@@ -86,9 +85,9 @@ class Evaluation(Mapping[str, float]):
         )
 
     def text(self, *, per_topic: bool = False, summary: bool = True) -> str:
-        """Return trec_eval's printed form, byte for byte; `per_topic` is -q, `summary=False` is -n.
+        """Return trec_eval's output, byte for byte; `per_topic` is -q, `summary=False` is -n.
 
-        What trec_eval lacks (bounds, intervals, ties, undefined topics) follows in the same three columns.
+        Figures that trec_eval lacks (bounds, intervals, ties, undefined topics) follow in the same three columns.
         """
         lines = list(self._topic_lines()) if per_topic else []
         if summary:
@@ -121,7 +120,7 @@ class Evaluation(Mapping[str, float]):
                 yield _line(name, self.topic_ids[at], _shown(measure, column[at]))
 
     def to_dict(self, *, per_topic: bool = False) -> dict[str, Any]:
-        """Return everything as plain values for JSON; NaN becomes None."""
+        """Return a dictionary that JSON can hold, with the topics' values if `per_topic`; NaN becomes None."""
         data: dict[str, Any] = {
             "run": self.run_name,
             "topics": self.num_topics,

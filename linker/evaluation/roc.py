@@ -1,9 +1,9 @@
-"""Area under the ROC curve: the chance that a relevant document scores above another one; a tie counts half.
+"""Area under the ROC curve: the probability that a relevant document outscores a negative one; a tie counts one half.
 
-A topic's documents are those retrieved and those judged; judged ones that were not retrieved tie at the very end.
-`auc` takes everything that is not relevant as negative, `auc_judged` the judged non-relevant only. A topic without
-an answer, without a positive or without a negative has no value (NaN). The micro variants put the documents of all
-answered topics into one list and compare scores across topics. -M and -J do not apply.
+A topic's documents are the retrieved and the judged ones; judged documents that were not retrieved tie at the end.
+The negatives of `auc` are all documents that are not relevant, those of `auc_judged` the judged non-relevant ones
+only. A topic without an answer, a positive or a negative has no value (NaN). The micro variants put the documents of
+all answered topics into one list and compare scores across topics. -M and -J do not apply.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from linker.evaluation.ranking import Ranking, nth
 def auc(r: Ranking) -> Float64Array:
     """Return each topic's AUC over all its known documents, float64 [t]."""
     judged = r.rel >= 0
-    lost = r.num_rel + r.num_nonrel - r.count(judged)  # judged, not retrieved
+    lost = r.num_rel + r.num_nonrel - r.count(judged)  # judged but not retrieved
     return _by_topic(r, r.num_ret + lost, lost, (r.first + r.last) / 2)
 
 
@@ -25,17 +25,17 @@ def auc_judged(r: Ranking) -> Float64Array:
     """Return each topic's AUC over its judged documents, float64 [t]."""
     judged = np.flatnonzero(r.rel >= 0)
     topic, first = r.topic[judged], r.first[judged]
-    place = nth(topic)
+    rank = nth(topic)
     opens = np.flatnonzero((np.diff(topic, prepend=-1) != 0) | (np.diff(first, prepend=-1) != 0))
     size = np.diff(np.append(opens, len(topic)))
     middle = np.zeros(len(r.rel))
-    middle[judged] = np.repeat(place[opens] + (size - 1) / 2, size)
+    middle[judged] = np.repeat(rank[opens] + (size - 1) / 2, size)
     total = r.num_rel + r.num_nonrel
     return _by_topic(r, total, total - np.bincount(topic, minlength=len(r.topics)), middle)
 
 
 def no_topic_value(r: Ranking) -> Float64Array:
-    """Return NaN for every topic: a micro average has no value by topic."""
+    """Return NaN for every topic, float64 [t]: a micro average has no value per topic."""
     return np.full(len(r.topics), np.nan)
 
 
@@ -50,13 +50,16 @@ def auc_judged_micro(r: Ranking) -> float:
 
 
 def mean_of_defined(per_topic: Float64Array) -> float:
-    """Return the mean over the topics that have a value; NaN where none has."""
+    """Return the mean of the values [t] that are not NaN; NaN where there are none."""
     defined = per_topic[~np.isnan(per_topic)]
     return float(np.mean(defined)) if len(defined) else float("nan")
 
 
 def _by_topic(r: Ranking, total: Int64Array, lost: Int64Array, middle: Float64Array) -> Float64Array:
-    """Rank sums (Mann–Whitney): `middle` is the mean rank of a retrieved document's tie, `total` all documents."""
+    """Return each topic's AUC from rank sums (Mann–Whitney).
+
+    `total` [t]: the topic's documents; `middle` [m]: the mean rank of a retrieved document's tie.
+    """
     hit = r.relevant
     found = np.bincount(r.topic[hit], minlength=len(r.topics))
     ranks = np.bincount(r.topic[hit], (total[r.topic] + 1 - middle)[hit], minlength=len(r.topics))
@@ -65,14 +68,14 @@ def _by_topic(r: Ranking, total: Int64Array, lost: Int64Array, middle: Float64Ar
 
 
 def _pooled(r: Ranking, scores: FloatArray) -> float:
-    """AUC over all answered topics at once; `scores` are those of the retrieved documents that take part."""
+    """Return the AUC over all answered topics at once; `scores`: those of the retrieved documents that take part."""
     ordered = np.sort(scores)
-    mine = r.score[r.relevant]
-    below = np.searchsorted(ordered, mine, "left")
-    upto = np.searchsorted(ordered, mine, "right")
+    relevant = r.score[r.relevant]
+    below = np.searchsorted(ordered, relevant, "left")
+    upto = np.searchsorted(ordered, relevant, "right")
     lost = int((r.num_rel + r.num_nonrel)[r.answered].sum()) - int(np.count_nonzero(r.rel >= 0))
     positives = int(r.num_rel[r.answered].sum())
-    ranks = float((lost + (below + 1 + upto) / 2).sum()) + (positives - len(mine)) * (lost + 1) / 2
+    ranks = float((lost + (below + 1 + upto) / 2).sum()) + (positives - len(relevant)) * (lost + 1) / 2
     one = np.array([1])
     return float(_area(np.array([ranks]), one * positives, one * (len(scores) + lost), one > 0)[0])
 

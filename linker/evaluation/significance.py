@@ -1,4 +1,4 @@
-"""Is a difference more than chance? Intervals, paired tests and the correction for making many of them."""
+"""Significance of differences: bootstrap intervals, paired tests, and the correction for multiple tests."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import numpy.typing as npt
 
 from indexes.dtypes import Float64Array
 
-_CELLS = 1 << 23  # random numbers held at once: 64 MiB
+_CELLS = 1 << 23  # random numbers in memory at a time: 64 MiB
 
 
 @dataclass(frozen=True, slots=True)
 class TestResult:
-    """A statistic, its degrees of freedom and p-value; NaN with a reason where the test is not defined."""
+    """A statistic, its degrees of freedom and p-value; NaN with a `reason` where the test is not defined."""
 
     statistic: float
     df: int
     p: float
     reason: str = ""
 
-    __test__ = False  # not for pytest to collect
+    __test__ = False  # keeps pytest from collecting it
 
 
 def bootstrap(
@@ -43,13 +43,13 @@ def bootstrap(
 
 
 def randomisation(a: npt.ArrayLike, b: npt.ArrayLike, *, samples: int = 10_000, seed: int = 0) -> float:
-    """Return the two-sided p of Fisher's paired randomisation test on the means of `a` and `b` [n].
+    """Return the two-sided p-value of Fisher's paired randomisation test on the means of `a` and `b` [n].
 
-    (b + 1)/(m + 1), where b of m random exchanges of the two systems differ at least as much as observed.
+    It is (k + 1)/(m + 1), where k of m random exchanges of the two systems differ at least as much as observed.
     """
     difference = _difference(a, b)
-    difference = difference[difference != 0]  # an exchange of equals changes nothing
-    observed = abs(difference.sum()) * (1 - 1e-12)  # sums in another order differ in the last place
+    difference = difference[difference != 0]  # exchanging equal values changes nothing
+    observed = abs(difference.sum()) * (1 - 1e-12)  # a sum in another order may differ in the last digit
     rng = np.random.default_rng(seed)
 
     def sums(count: int) -> Float64Array:
@@ -61,7 +61,7 @@ def randomisation(a: npt.ArrayLike, b: npt.ArrayLike, *, samples: int = 10_000, 
 
 
 def paired_t(a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
-    """Return Student's paired t-test, two-sided, of `a` and `b` [n]."""
+    """Return Student's two-sided paired t-test of `a` and `b` [n]; df = n − 1."""
     difference = _difference(a, b)
     df = len(difference) - 1
     if df < 1:
@@ -96,12 +96,12 @@ def williams(r12: float, r13: float, r23: float, n: int) -> TestResult:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return Holm's step-down adjusted p-values (1979), in the order given; NaN stays NaN and is not counted."""
+    """Return Holm's step-down adjusted p-values (1979), in the order of `p_values`; NaN stays NaN and is left out."""
     defined = sorted((p, i) for i, p in enumerate(p_values) if not math.isnan(p))
     adjusted, highest = [math.nan] * len(p_values), 0.0
-    for step, (p, place) in enumerate(defined):
+    for step, (p, index) in enumerate(defined):
         highest = max(highest, min(1.0, p * (len(defined) - step)))
-        adjusted[place] = highest
+        adjusted[index] = highest
     return adjusted
 
 
@@ -116,6 +116,6 @@ def _t_above(t: float, df: int) -> float:
 
 
 def _in_parts(samples: int, width: int, draw: Callable[[int], Float64Array]) -> Float64Array:
-    """Draw `samples` rows of `width` random numbers in parts that fit into memory."""
+    """Return `draw` of `samples` rows of `width` random numbers each, in parts that fit into memory."""
     size = max(1, _CELLS // width)
     return np.concatenate([draw(min(size, samples - done)) for done in range(0, samples, size)])

@@ -1,4 +1,4 @@
-"""One table of strings, its first row the head, in the forms people paste: plain, Markdown, LaTeX, HTML."""
+"""A table of strings, whose first row is the header, as plain text, Markdown, LaTeX or HTML."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "<": "\\textless{}",
     ">": "\\textgreater{}",
     "|": "\\textbar{}",
-    # At the beginning of a row they would be arguments of the \\ before it.
+    # At the beginning of a row, these would be read as arguments of the preceding \\.
     "[": "{[}",
     "*": "{*}",
 }
-# An underscore inside a word is none to Markdown, and measures have them.
+# Markdown takes an underscore inside a word literally, and names of measures have them.
 _MARKDOWN = re.compile(r"[\\`*~$|\[\]]|(?<![^\W_])_|_(?![^\W_])")
 
 
 def plain(cells: Cells) -> str:
-    """Return aligned columns, two spaces between."""
+    """Return aligned columns, separated by two spaces."""
     cells = _shown(cells)
     widths = _widths(cells)
     return "".join("  ".join(_pad(row, widths)).rstrip() + "\n" for row in cells)
 
 
 def markdown(cells: Cells) -> str:
-    """Return a Markdown table; numbers are aligned right."""
+    """Return a Markdown table; all columns but the first two are aligned right."""
     escaped = [[_in_markdown(cell) for cell in row] for row in _shown(cells)]
     widths = [max(3, w) for w in _widths(escaped)]
     rule = ["-" * w if i < 2 else "-" * (w - 1) + ":" for i, w in enumerate(widths)]

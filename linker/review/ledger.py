@@ -115,5 +115,11 @@ class Ledger:
 
 
 def _is_incomplete(first: bytes) -> bool:
-    """Return whether a file's only line may be an entry cut by a crash, rather than another file's content."""
-    return b"\0" in first or first.startswith(BEGINNING) or BEGINNING.startswith(first)
+    """Return whether a file's only line may be an entry cut by a crash: nothing else is ever cut off.
+
+    Blocks that did not reach the disk are zeros, so an entry then lacks its beginning, its end, or both.
+    """
+    written = first.rstrip(b"\n").strip(b"\0")
+    if not first.startswith(b"\0"):
+        return written.startswith(BEGINNING) or BEGINNING.startswith(written)
+    return not written or (written.endswith(b"}") and b"\0" not in written and written.isascii())

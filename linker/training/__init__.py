@@ -1,1 +1,1 @@
-"""Training Siamese encoders on links between texts and documents."""
+"""Training of Siamese encoders on links between texts and documents."""

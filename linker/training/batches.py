@@ -1,4 +1,4 @@
-"""Links between texts and documents, and batches of them in an order that only the seed and the epoch decide."""
+"""Links between texts and documents, and batches of links in an order that only the seed and the epoch determine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from indexes.dtypes import Int64Array
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Texts, documents and their links as rows (text, document); `negatives` lists hard ones a text, if any."""
+    """Texts, documents and links, which are rows (text, document); `negatives`: rows of hard negatives per text.
+
+    Raises ValueError where there are no links, a link is out of range, or the negatives are not one list per text.
+    """
 
     texts: Sequence[str]
     documents: Sequence[str]
@@ -33,7 +36,7 @@ class Pairs:
             raise ValueError(f"{len(self.texts)} texts but hard negatives for {len(self.negatives)}")
 
     def linked(self) -> dict[int, list[int]]:
-        """Return the rows of each linked text's documents; texts and documents ascend."""
+        """Return the rows of the documents linked to each linked text, both in ascending order."""
         linked: dict[int, list[int]] = {}
         for text, document in sorted(self.links):
             linked.setdefault(text, []).append(document)
@@ -42,9 +45,9 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows of distinct texts [n] and distinct documents [m]; `positives` [n, m] is True where they are linked.
+    """Rows of distinct texts, int64 [n], and distinct documents, int64 [m]; `positives`, bool [n, m], marks the links.
 
-    Every text has at least one of its documents here.
+    Every text has at least one of its documents in the batch.
     """
 
     texts: Int64Array
@@ -53,7 +56,7 @@ class Batch:
 
 
 class Batches:
-    """Batches of up to `size` links. An epoch's order depends on nothing but (seed, epoch): resuming is skipping."""
+    """Batches of up to `size` links. The order depends only on seed and epoch, so that resuming means skipping."""
 
     def __init__(self, pairs: Pairs, size: int, seed: int, hard_negatives: int = 0) -> None:
         self._links = np.array(pairs.links, dtype=np.int64)
@@ -65,10 +68,12 @@ class Batches:
         return (len(self._links) + self._size - 1) // self._size
 
     def epoch(self, number: int) -> list[Batch]:
-        """Return the epoch's batches; every link occurs in exactly one of them."""
+        """Return the batches of epoch `number`; every link occurs in exactly one of them."""
         rng = np.random.default_rng([self._seed, number])
         order = rng.permutation(len(self._links))
-        parts = np.array_split(self._links[order], len(self))  # even sizes: no batch of one at the end
+        parts = np.array_split(
+            self._links[order], len(self)
+        )  # of even sizes, so that no batch of one remains
         return [self._batch(part, rng) for part in parts]
 
     def _batch(self, links: Int64Array, rng: np.random.Generator) -> Batch:

@@ -1,4 +1,4 @@
-"""A checkpoint in one safetensors file, replaced in one step: weights, moments, random state and progress."""
+"""A checkpoint in one safetensors file, replaced atomically: weights, moments, random state and progress."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RANDOM = "random"
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a training has come: steps done, the best dev MRR and the epochs since."""
+    """The progress of a training: steps taken, the best dev MRR and the number of epochs since."""
 
     step: int = 0
     best: float = -1.0
@@ -32,31 +32,33 @@ class Progress:
 def save_checkpoint(
     path: Path, module: nn.Module, optimizer: Optimizer, progress: Progress, setting: str
 ) -> None:
-    """Write all that the next step depends on. `setting` describes data and configuration; resuming compares it."""
+    """Write everything on which the next step depends, and `setting`, which identifies data and configuration."""
     tensors = {f"model.{name}": value for name, value in module.state_dict().items()}
     tensors |= {f"optimizer.{name}": value for name, value in optimizer.state().items()}
     tensors[RANDOM] = torch.get_rng_state()
-    header = json.dumps(
-        {"progress": dataclasses.asdict(progress), "setting": setting}
-    )  # one entry: a fixed order
+    # One entry in the header keeps the order of bytes fixed.
+    header = json.dumps({"progress": dataclasses.asdict(progress), "setting": setting})
     write_atomically(
         path, save({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, {"linker": header})
     )
 
 
 def load_checkpoint(path: Path, module: nn.Module, optimizer: Optimizer, setting: str) -> Progress:
-    """Put a checkpoint's state into a model and its optimizer. Raises InputError when it is damaged or another's."""
+    """Restore a checkpoint's state into a module and its optimizer and return the progress.
+
+    Raises InputError where the checkpoint is damaged or was written with another `setting`.
+    """
     try:
         with opened(path, "pt") as file:
             header = json.loads((file.metadata() or {}).get("linker", "{}"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a mapping
         if not isinstance(header, dict):
-            raise ValueError("its header is no object")
+            raise ValueError("its header is not an object")
     except (InputError, ValueError, RecursionError) as e:
         raise InputError(f"{path} is damaged: {e}; train again without --resume") from None
     if header.get("setting") != setting:
         raise InputError(
-            f"{path} was written by a training with other data or settings: give the same ones to go on, or train "
+            f"{path} was written by a training with other data or settings: give the same ones to continue, or train "
             f"again without --resume ({_difference(header.get('setting', ''), setting)})"
         )
     try:

@@ -1,4 +1,4 @@
-"""What a training TOML file may say. `linker.config.load` reads it strictly into these."""
+"""The settings of a training file (TOML), which `linker.config.load` reads strictly into these classes."""
 
 from __future__ import annotations
 
@@ -17,73 +17,73 @@ from linker.training.miners import Miner
 
 @dataclass(frozen=True, slots=True)
 class DataConfig:
-    """Texts ("queries"), documents and their links (qrels, positive grades), and where word vectors come from."""
+    """Files of texts ("queries"), documents and their links (qrels, positive grades); the source of word vectors."""
 
     queries: Path
     documents: Path
     train: Path
     dev: Path | None = None
-    word_vectors: str = (
-        "gensim"  # "gensim" and "lsa" are learned from the documents and texts, "random", or a path
-    )
+    # "gensim" and "lsa" are learned from the documents and texts; otherwise "random", or a path.
+    word_vectors: str = "gensim"
     dim: int = 300  # of learned or random vectors
-    lsa_dim: int = 0  # latent semantic dimensions of the corpus to append to the vectors of a file
-    lsa_weight: float = 0.5  # their length, relative to the file's
+    lsa_dim: int = 0  # latent semantic dimensions of the corpus, appended to the vectors of a file
+    lsa_weight: float = 0.5  # length of that part, relative to the file's
     min_count: int = 2
     max_vocabulary: int = 50_000
-    sif: float | None = (
-        1e-3  # smooth inverse frequency: rarer words get longer vectors; none: leave their lengths
-    )
-    word_epochs: int = 10  # passes of gensim
+    sif: float | None = 1e-3  # smooth inverse frequency: rarer words get longer vectors; none: keep lengths
+    word_epochs: int = 10  # passes of gensim over the texts
 
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """What a table `[encoder]` says beside the hyperparameters of its model."""
+    """The keys of a table `[encoder]` other than the model's hyperparameters."""
 
     kind: Literal["star", "bag", "cnn", "gru", "bigru"] = "star"
-    preset: Literal["paper", "recommended"] = "recommended"  # of a star
+    preset: Literal["paper", "recommended"] = "recommended"  # for kind = "star"
     max_length: int = 512
 
 
 @dataclass(frozen=True, slots=True)
 class EncoderConfig:
-    """The model. In a file, `kind` and `preset` choose it, and its hyperparameters stand beside them.
+    """The model. In a file, `kind` and `preset` select it, next to its hyperparameters.
 
-    The model's `dim` is that of the word vectors, so a file does not give it.
+    The model's `dim` is that of the word vectors and is not given in a file.
     """
 
     model: ModelConfig = PRESETS["recommended"]
-    max_length: int = 512  # tokens when encoding
+    max_length: int = 512  # tokens per text when encoding
 
     @property
     def kind(self) -> str:
-        """The name of the model."""
+        """Name of the model."""
         return kind_of(self.model)
 
     @classmethod
     def read_table(cls, values: Mapping[str, Any], where: str, prefix: str) -> Self:
-        """Read the table `[encoder]` of a file. Raises ConfigError naming `where` and the key."""
-        mine = {f.name for f in dataclasses.fields(_Choice)}
-        choice = changed(_Choice(), {k: v for k, v in values.items() if k in mine}, where, prefix)
+        """Return the table `[encoder]` of a file. Raises ConfigError naming `where` and the key where one is wrong."""
+        choices = {f.name for f in dataclasses.fields(_Choice)}
+        choice = changed(_Choice(), {k: v for k, v in values.items() if k in choices}, where, prefix)
         model = PRESETS[choice.preset] if choice.kind == "star" else KINDS[choice.kind]()
-        rest = {key: value for key, value in values.items() if key not in mine}
-        own = {f.name for f in dataclasses.fields(model)}
+        rest = {key: value for key, value in values.items() if key not in choices}
+        hyperparameters = {f.name for f in dataclasses.fields(model)}
         for key in rest:
             if key == "dim":
                 raise ConfigError(f"{where}: {prefix}dim is that of the word vectors: leave it out")
-            if key not in own and any(
+            if key not in hyperparameters and any(
                 key == f.name for kind in KINDS.values() for f in dataclasses.fields(kind)
             ):
                 raise ConfigError(
-                    f"{where}: {prefix}{key} means nothing to the kind {choice.kind!r}: leave it out"
+                    f"{where}: {prefix}{key} does not apply to the kind {choice.kind!r}: leave it out"
                 )
-        return cls(changed(model, rest, where, prefix, also=sorted(mine)), choice.max_length)
+        return cls(changed(model, rest, where, prefix, also=sorted(choices)), choice.max_length)
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingConfig:
-    """How to learn. Learning rates of α and of the embedding are multiples of `lr`."""
+    """The settings of the training loop. Raises ValueError where a value is out of range.
+
+    `alpha_lr` and `embedding_lr` are multiples of `lr`.
+    """
 
     loss: Literal["infonce", "triplet"] = "infonce"
     temperature: float = 0.05
@@ -96,22 +96,21 @@ class TrainingConfig:
     embedding_lr: float = 1.0
     weight_decay: float = 0.0  # AdamW; 0 is Adam
     warmup: float = 0.1  # share of all steps
-    clip: float = 1.0  # norm of the gradient
-    max_length: int = 256  # tokens in training
-    crop: bool = False  # take that many from a random place of a document, not from its start
-    word_dropout: float = 0.0  # chance that a token is left out
-    hard_negatives: int = 0  # a text: documents that BM25 ranks high and nothing links to it
-    negatives_depth: int = 50  # of BM25's ranking to draw them from
-    cloze: int = (
-        0  # documents a step that also learn from a window of their own as a text (inverse cloze task)
-    )
+    clip: float = 1.0  # maximum norm of the gradient
+    max_length: int = 256  # tokens per text in training
+    crop: bool = False  # take these tokens from a random position of a document, not from its start
+    word_dropout: float = 0.0  # probability that a token is left out
+    hard_negatives: int = 0  # per text: documents that BM25 ranks high and that are not linked to it
+    negatives_depth: int = 50  # of BM25's ranking, from which these are drawn
+    # Documents per step that also have to be found by a window of their own text (inverse cloze task).
+    cloze: int = 0
     cloze_window: int = 40  # tokens of such a window, at most half of the document
-    mean_epochs: int = 0  # the word vectors first learn as a plain mean, which takes seconds
-    teacher: str | None = None  # an encoder by name or path, whose cosines are a second aim (distillation)
+    mean_epochs: int = 0  # epochs in which the word vectors first learn as a plain mean, which takes seconds
+    teacher: str | None = None  # an encoder by name or path, whose cosines are a second target (distillation)
     teacher_weight: float = 1.0
-    sparse: bool = False  # update only the word vectors of a batch's tokens: for large vocabularies
-    dev_documents: int = 5000  # judged against on dev: the linked ones, filled up with BM25's best
-    patience: int = 3  # epochs without a better dev MRR
+    sparse: bool = False  # update only the word vectors of a batch's tokens, for large vocabularies
+    dev_documents: int = 5000  # candidates on dev: the linked documents, filled up with BM25's best
+    patience: int = 3  # epochs without a better dev MRR before training stops
     precision: Literal["float32", "bfloat16"] = "float32"
     device: Literal["auto", "cpu", "cuda"] = "auto"
     checkpoint_steps: int = 200
@@ -147,12 +146,12 @@ class TrainingConfig:
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"training.{name} must be at least 0")
         if not (0 <= self.warmup < 1 and 0 <= self.word_dropout < 1):
-            raise ValueError("training.warmup and training.word_dropout are shares, at least 0 and below 1")
+            raise ValueError("training.warmup and training.word_dropout must be at least 0 and below 1")
 
 
 @dataclass(frozen=True, slots=True)
 class OutputConfig:
-    """Where the model goes; its subfolder training/ keeps the checkpoint and metrics.jsonl."""
+    """The folder of the model; its subfolder training/ holds the checkpoint and metrics.jsonl."""
 
     path: Path
 

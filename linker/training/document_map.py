@@ -1,4 +1,4 @@
-"""A map of documents as an SVG: t-SNE of their vectors (van der Maaten & Hinton, 2008), each point with its text."""
+"""A map of documents as an SVG: the t-SNE of their vectors (van der Maaten & Hinton, 2008), with a text per point."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from linker.files import write_atomically
 
 MOST, FEWEST = 300, 5  # documents on a map
 WIDTH, HEIGHT, MARGIN = 1000, 700, 60
-LETTER, LINE = 5.2, 11  # a label's size on paper, roughly
+LETTER, LINE = 5.2, 11  # approximate width of a letter and height of a line in a label
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 Points = npt.NDArray[np.float64]
 
 
 def draw_documents(encoder: Encoder, documents: Sequence[Document], path: Path, most: int = MOST) -> Path:
-    """Draw at most `most` documents, spread evenly over the corpus, into an SVG; the text of a point is its tooltip.
+    """Draw at most `most` documents, spread evenly over the corpus, as an SVG file and return its path.
 
-    Labels are the documents' first words where there is room for them. Raises InputError with fewer than five
-    documents, MissingExtraError without scikit-learn.
+    A point's tooltip is its document's text; its label, where there is room, the first words. Raises InputError for
+    fewer than five documents, MissingExtraError without scikit-learn.
     """
     if len(documents) < FEWEST:
-        raise InputError(f"a map needs {FEWEST} documents or more; there are {len(documents)}")
+        raise InputError(f"a map needs at least {FEWEST} documents; there are {len(documents)}")
     chosen = [documents[int(i)] for i in np.unique(np.linspace(0, len(documents) - 1, most).astype(int))]
     points = _on_paper(tsne(encoder.encode([d.full_text for d in chosen])))
     size = f"{len(chosen)} of {len(documents)} documents"
@@ -41,12 +41,15 @@ def draw_documents(encoder: Encoder, documents: Sequence[Document], path: Path, 
 
 
 def tsne(vectors: npt.NDArray[np.float32]) -> Points:
-    """Return places [n, 2] for vectors [n, d]; always the same, in one thread. Raises MissingExtraError."""
+    """Return the t-SNE of vectors [n, d], float64 [n, 2]; always the same, as it runs in one thread.
+
+    Raises MissingExtraError without scikit-learn.
+    """
     with importing("a map of documents (by scikit-learn)", "plot"):
         from sklearn.manifold import TSNE
         from threadpoolctl import threadpool_limits
     perplexity = min(30.0, (len(vectors) - 1) / 3)
-    with threadpool_limits(1):  # sums in one order
+    with threadpool_limits(1):  # fixes the order of sums
         places = TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(vectors)
     return np.asarray(places, dtype=np.float64)
 
@@ -76,7 +79,7 @@ def _svg(points: Points, texts: Sequence[str], caption: str) -> str:
 
 
 def _with_room(points: Points, labels: Sequence[str]) -> list[bool]:
-    """Say which labels fit beside those before them and into the paper."""
+    """Return for each label whether it fits on the page without overlapping an earlier one."""
     taken: list[tuple[float, float, float]] = []
     shown = []
     for (x, y), label in zip(points, labels, strict=True):

@@ -1,4 +1,4 @@
-"""One training loop: steps, dev figures, early stopping, checkpoints that resume exactly."""
+"""The training loop: steps, evaluation on dev, early stopping, and checkpoints that resume exactly."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from linker.training.teacher import Teacher
 from linker.training.vectors import WHOLE
 
 Ids = Sequence[Sequence[int]]
-SAMPLE = 32  # documents that each head's zeros are counted on
+SAMPLE = 32  # documents on which each head's zeros are counted
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How a training ended: steps, epochs begun, and the dev MRR of the model that was kept (−1 without dev)."""
+    """The result of a training: steps, epochs begun, and the dev MRR of the saved model (−1 without dev)."""
 
     steps: int
     epochs: int
@@ -57,12 +57,13 @@ def train(
     teacher: Teacher | None = None,
     resume: bool = False,
 ) -> Report:
-    """Train an encoder in place and keep the best one in the model folder `out`, usable at every moment.
+    """Train an encoder in place and save the best model in the folder `out`, which is usable at every moment.
 
-    "Best" is by MRR of the dev texts among the dev documents, the untrained model included; without dev, the last.
-    `out`/training holds the checkpoint and metrics.jsonl. A training that was killed and resumed with the same data and
-    settings ends with the same weights as one that was not. Under torchrun the processes share each batch's work, and
-    the first one judges and writes. Raises LinkerError when the loss is no number.
+    The best model has the highest MRR of dev texts over dev documents, the untrained model included; without dev, it is
+    the last. `out`/training holds the checkpoint and metrics.jsonl. A training that was killed and resumed with the
+    same data and settings ends with the same weights as one that was not. Under torchrun, the processes share the work
+    on each batch, and the first one evaluates and writes. Raises LinkerError where the loss is not finite or
+    `config.device` is missing, InputError where the folder or the checkpoint does not fit.
     """
     trainer = _Trainer(encoder, pairs, dev, config, out, teacher)
     if resume and trainer.checkpoint.exists():
@@ -108,7 +109,7 @@ class _Trainer:
         self.setting = _setting(encoder, [*data, *([teacher.fingerprint] if teacher else [])], config)
 
     def begin(self) -> None:
-        """Start anew: the untrained model is the first to be kept."""
+        """Start from the beginning and save the untrained model, which is the best so far."""
         if self.world.first:
             folders.save(self.encoder, self.out)
             self.metrics.parent.mkdir(exist_ok=True)
@@ -119,19 +120,19 @@ class _Trainer:
         self._save()
 
     def restore(self) -> None:
-        """Go on from the checkpoint; figures logged after it are dropped, for they will come again."""
+        """Continue from the checkpoint, and drop figures logged after it, since they will be logged again."""
         self.progress = load_checkpoint(self.checkpoint, self.encoder.module, self.optimizer, self.setting)
         lines = (
             self.metrics.read_text(encoding="utf-8", errors="replace").splitlines()
             if self.metrics.exists()
             else []
         )
-        kept = [line for line in lines if _step_of(line) <= self.progress.step]
+        lines_before = [line for line in lines if _step_of(line) <= self.progress.step]
         if self.world.first:
-            write_atomically(self.metrics, "".join(f"{line}\n" for line in kept).encode())
+            write_atomically(self.metrics, "".join(f"{line}\n" for line in lines_before).encode())
 
     def run(self) -> Report:
-        """Train until the last epoch or until dev gets no better; the encoder ends as the best one."""
+        """Train until the last epoch or until dev stops improving; the encoder then has the best weights."""
         size = len(self.batches)
         with bar(self.total if self.world.first else 0, "training", "steps") as shown:
             shown.update(self.progress.step)
@@ -173,8 +174,8 @@ class _Trainer:
     def _loss(self, batch: Batch, rng: np.random.Generator) -> Tensor:
         config = self.config
         texts = self._vectors(self._drop([self.texts[i] for i in batch.texts], rng))
-        chosen = [_window(self.documents[i], config.max_length, rng) for i in batch.documents]
-        documents = self._vectors(self._drop(chosen, rng))
+        cropped = [_window(self.documents[i], config.max_length, rng) for i in batch.documents]
+        documents = self._vectors(self._drop(cropped, rng))
         positives = torch.from_numpy(batch.positives).to(self.device)
         if config.loss == "infonce":
             loss = info_nce(texts, documents, positives, config.temperature)
@@ -189,23 +190,23 @@ class _Trainer:
         return loss + config.teacher_weight * self.teacher.loss(texts, documents, rows, config.temperature)
 
     def _cloze(self, rng: np.random.Generator) -> Tensor:
-        """Return the loss of telling a document's rest by a window of it among others' (Lee et al., 2019)."""
+        """Return the loss of the inverse cloze task: find a document's rest by a window of it (Lee et al., 2019)."""
         config = self.config
-        chosen = rng.choice(self.long, min(config.cloze, len(self.long)), replace=False)
+        rows = rng.choice(self.long, min(config.cloze, len(self.long)), replace=False)
         texts, rests = [], []
-        for ids in (self.documents[row] for row in chosen):
+        for ids in (self.documents[row] for row in rows):
             size = min(config.cloze_window, len(ids) // 2)
             start = int(rng.integers(0, len(ids) - size + 1))
             texts.append(ids[start : start + size])
             rests.append(_window([*ids[:start], *ids[start + size :]], config.max_length, rng))
-        windows, others = (self._vectors(self._drop(side, rng)) for side in (texts, rests))
-        own = torch.eye(len(chosen), dtype=torch.bool, device=self.device)
-        return info_nce(windows, others, own, config.temperature)
+        windows, others = (self._vectors(self._drop(part, rng)) for part in (texts, rests))
+        pairs = torch.eye(len(rows), dtype=torch.bool, device=self.device)
+        return info_nce(windows, others, pairs, config.temperature)
 
     def _vectors(self, ids: Ids) -> Tensor:
-        """Encode this process's share and gather the others'."""
-        own = self.encoder.vectors([ids[row] for row in self.world.share(len(ids))])
-        return self.world.gather(own, len(ids))
+        """Return the vectors of all `ids`, [n, d]: this process encodes its share and gathers the others'."""
+        share = self.encoder.vectors([ids[row] for row in self.world.share(len(ids))])
+        return self.world.gather(share, len(ids))
 
     def _drop(self, ids: Ids, rng: np.random.Generator) -> Ids:
         rate = self.config.word_dropout
@@ -214,7 +215,7 @@ class _Trainer:
         return [[i for i, u in zip(text, rng.random(len(text)), strict=True) if u >= rate] for text in ids]
 
     def _judge(self) -> None:
-        """Evaluate at the end of an epoch, keep the model if it is the best, and see whether to go on."""
+        """Evaluate on dev, save the model if it is the best, and decide whether to continue."""
         figures = {} if self.judge is None or not self.world.first else self.judge.figures(self.encoder)
         score = self.world.agree([figures.get("mrr", -1.0)])[0]
         better = self.judge is None or score > self.progress.best
@@ -251,12 +252,12 @@ def _device(name: str) -> torch.device:
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     elif name == "cuda" and not torch.cuda.is_available():
-        raise LinkerError("training.device is cuda and PyTorch sees no such device: set it to auto or cpu")
+        raise LinkerError("training.device is cuda, but PyTorch finds no such device: set it to auto or cpu")
     return torch.device(name)
 
 
 def _window(ids: Sequence[int], size: int, rng: np.random.Generator) -> Sequence[int]:
-    """Return a window of at most `size` tokens at random."""
+    """Return a random window of at most `size` tokens."""
     if len(ids) <= size:
         return ids
     start = int(rng.integers(0, len(ids) - size + 1))
@@ -264,7 +265,7 @@ def _window(ids: Sequence[int], size: int, rng: np.random.Generator) -> Sequence
 
 
 def _setting(encoder: TextEncoder, data: list[Any], config: TrainingConfig) -> str:
-    """Describe all that the weights depend on, as JSON; how often to save does not matter."""
+    """Return everything on which the weights depend as JSON; the interval of checkpoints is left out."""
     digest = xxhash.xxh3_64_hexdigest(json.dumps(data).encode())
     settings = dataclasses.asdict(config) | encoder.describe() | {"data": digest}
     return json.dumps({k: v for k, v in settings.items() if k != "checkpoint_steps"}, sort_keys=True)

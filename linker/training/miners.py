@@ -1,4 +1,4 @@
-"""Which triplets of a batch to learn from; pytorch-metric-learning stays behind this seam."""
+"""Selection of the triplets in a batch; the only module that uses pytorch-metric-learning."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ Miner = Literal["multi-similarity", "all"]
 def mine(
     texts: Tensor, documents: Tensor, positives: Tensor, miner: Miner, epsilon: float = 0.1
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return triplets as rows: (text, its document, another document), int64 [t] each.
+    """Return triplets as rows of (text, its document, another document), int64 [t] each.
 
-    texts [n, d] and documents [m, d] are normalised, `positives` [n, m]. "multi-similarity" (Wang et al., 2019) keeps a
-    link that is farther than the text's nearest other document, and other documents nearer than its farthest link, both
-    by up to `epsilon`; "all" keeps every triplet.
+    `texts` [n, d] and `documents` [m, d] are L2-normalised; `positives`, bool [n, m], marks the links.
+    "multi-similarity" (Wang et al., 2019) keeps links that are farther than the text's nearest other document, and
+    other documents nearer than the text's farthest link, with a tolerance of `epsilon`; "all" keeps every triplet.
+    Raises MissingExtraError where "multi-similarity" lacks pytorch-metric-learning.
     """
     anchors, linked = positives.nonzero(as_tuple=True)
-    kept = ~positives[anchors]  # [links, m]: the documents that may be a link's negative
+    kept = ~positives[anchors]  # [links, m]: the documents that can be a link's negative
     if miner == "multi-similarity":
         with torch.no_grad():
             hard_links, hard = _multi_similarity(texts[anchors], documents, linked, epsilon)
@@ -34,7 +35,7 @@ def mine(
 def _multi_similarity(
     anchors: Tensor, documents: Tensor, linked: Tensor, epsilon: float
 ) -> tuple[Tensor, Tensor]:
-    """Return which links [l] and which documents of each link [l, m] the miner keeps."""
+    """Return which links, bool [l], and which documents per link, bool [l, m], the miner keeps."""
     with importing("mining with multi-similarity", "train"):
         from pytorch_metric_learning.miners import MultiSimilarityMiner
     labels = torch.arange(len(documents), device=documents.device)

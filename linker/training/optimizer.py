@@ -1,4 +1,4 @@
-"""Adam with groups for α, the word vectors and the rest; word vectors may be updated sparsely."""
+"""Adam with separate rates for α, the word vectors and all other parameters; word vectors can be updated sparsely."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from linker.training.schedule import parameter_groups, scale_rates
 
 
 class Optimizer:
-    """AdamW, and SparseAdam for word vectors whose gradients are sparse, behind one set of calls.
+    """AdamW, together with SparseAdam for word vectors with sparse gradients.
 
-    A sparse step touches only the tokens of the batch, moments included: what large vocabularies need, and not quite
-    Adam, which also moves on what it saw before.
+    A sparse step updates only the tokens of the batch and their moments, as large vocabularies require. It is not quite
+    Adam, whose momentum also moves the tokens of earlier batches.
     """
 
     def __init__(self, module: nn.Module, config: TrainingConfig) -> None:
-        """Group the parameters by learning rate and decay; `config.sparse` makes the embedding's gradient sparse."""
+        """Group a module's parameters by learning rate and decay; with `config.sparse`, make word gradients sparse."""
         embedding = module.get_submodule("embedding")
         assert isinstance(embedding, nn.Embedding)
         embedding.sparse = config.sparse
@@ -47,17 +47,17 @@ class Optimizer:
             self.parts.append(torch.optim.SparseAdam([{"params": sparse, "lr": lr, "base_lr": lr}]))
 
     def set_rate(self, scale: float) -> None:
-        """Set every group's learning rate to `scale` times its own."""
+        """Set every group's learning rate to `scale` times its base rate."""
         for part in self.parts:
             scale_rates(part, scale)
 
     def zero_grad(self) -> None:
-        """Forget the gradients."""
+        """Delete the gradients."""
         for part in self.parts:
             part.zero_grad(set_to_none=True)
 
     def step(self, clip: float) -> None:
-        """Scale the gradient down to a norm of `clip` and take a step."""
+        """Scale the gradient down to a norm of at most `clip` and take a step."""
         gradients = list(self._gradients())
         norm = torch.stack([g.norm() for g in gradients]).norm()
         scale = (clip / (norm + 1e-6)).clamp(max=1.0)
@@ -67,7 +67,7 @@ class Optimizer:
             part.step()
 
     def state(self) -> dict[str, Tensor]:
-        """Return all moments and step counts by name."""
+        """Return all moments and step counts as tensors by name."""
         return {
             f"{p}.{number}.{name}": torch.as_tensor(value)
             for p, part in enumerate(self.parts)
@@ -76,22 +76,23 @@ class Optimizer:
         }
 
     def load(self, state: dict[str, Tensor]) -> None:
-        """Take up what `state` returned."""
+        """Restore what `state` returned."""
         for p, part in enumerate(self.parts):
             moments: dict[int, dict[str, Tensor | int]] = {}
             for name, value in state.items():
                 owner, number, moment = name.split(".")
                 if int(owner) == p:
-                    kept = int(value) if moment == "step" and self._counts(part) else value
-                    moments.setdefault(int(number), {})[moment] = kept
+                    moments.setdefault(int(number), {})[moment] = (
+                        int(value) if moment == "step" and self._counts(part) else value
+                    )
             part.load_state_dict({"state": moments, "param_groups": part.state_dict()["param_groups"]})
 
     @staticmethod
     def _counts(part: torch.optim.Optimizer) -> bool:
-        return isinstance(part, torch.optim.SparseAdam)  # its steps are numbers, AdamW's are tensors
+        return isinstance(part, torch.optim.SparseAdam)  # counts its steps as a number, AdamW as a tensor
 
     def _gradients(self) -> Iterator[Tensor]:
-        """Yield each gradient's values; a sparse one's are summed by token first."""
+        """Yield the values of each gradient; those of a sparse one are first summed per token."""
         for part in self.parts:
             for parameter in (p for group in part.param_groups for p in group["params"]):
                 if parameter.grad is not None and parameter.grad.is_sparse:

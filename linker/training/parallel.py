@@ -1,8 +1,8 @@
-"""Several processes, one training: each encodes its share of a batch, all see the whole batch's loss.
+"""Training in several processes, started by torchrun: each encodes a share of every batch.
 
-Started by torchrun. A batch's other documents are its negatives, so that averaging the losses of parts (what
-DistributedDataParallel does) would be another training; here vectors are gathered, every process computes the same
-loss over all of them, and the gradients of the shares add up to the gradient of one process.
+The negatives of a text are the batch's other documents, so that averaging the losses of parts, as
+DistributedDataParallel does, would change the training. Here, vectors are gathered, every process computes the same
+loss over all of them, and the gradients of the shares add up to those of a single process.
 """
 
 from __future__ import annotations
@@ -19,43 +19,43 @@ from indexes.dtypes import Int64Array
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """This process's number among how many."""
+    """The number of this process, from 0, and the number of processes."""
 
     rank: int = 0
     size: int = 1
 
     @property
     def first(self) -> bool:
-        """Whether this is the process that writes files and judges."""
+        """Whether this is the process that writes files and evaluates."""
         return self.rank == 0
 
     def share(self, count: int) -> Int64Array:
-        """Return which of `count` rows this process encodes; at least one where there are fewer rows than processes."""
+        """Return which of `count` rows this process encodes, int64 [r]; r ≥ 1 even with fewer rows than processes."""
         return _share(count, self.rank, self.size)
 
     def gather(self, own: Tensor, count: int) -> Tensor:
-        """Return all processes' rows [count, d] in order; gradients flow into this process's own."""
+        """Return the rows of all processes, [count, d], in order; gradients flow only into `own`, [r, d]."""
         if self.size == 1:
             return own
         shares = [_share(count, rank, self.size) for rank in range(self.size)]
         longest = max(map(len, shares))
-        sent = own.new_zeros((longest, own.shape[1]))
-        sent[: len(own)] = own.detach()
-        parts = [torch.empty_like(sent) for _ in shares]
-        distributed.all_gather(parts, sent)
+        padded = own.new_zeros((longest, own.shape[1]))
+        padded[: len(own)] = own.detach()
+        parts = [torch.empty_like(padded) for _ in shares]
+        distributed.all_gather(parts, padded)
         parts[self.rank] = own
-        whole = torch.cat([part[: len(rows)] for part, rows in zip(parts, shares, strict=True)])
+        gathered = torch.cat([part[: len(rows)] for part, rows in zip(parts, shares, strict=True)])
         _, first = np.unique(np.concatenate(shares), return_index=True)
-        return whole[torch.from_numpy(first).to(whole.device)]
+        return gathered[torch.from_numpy(first).to(gathered.device)]
 
     def share_weights(self, module: nn.Module) -> None:
-        """Give every process the first one's weights."""
+        """Copy the weights of the first process to all others."""
         if self.size > 1:
             for parameter in module.parameters():
                 distributed.broadcast(parameter.data, 0)
 
     def add_gradients(self, module: nn.Module) -> None:
-        """Replace every gradient by the sum over processes."""
+        """Replace every gradient by its sum over the processes."""
         if self.size == 1:
             return
         for parameter in module.parameters():
@@ -66,21 +66,21 @@ class World:
             distributed.all_reduce(parameter.grad)
 
     def agree(self, numbers: list[float]) -> list[float]:
-        """Return the first process's numbers."""
+        """Return the numbers of the first process, in all processes."""
         if self.size == 1:
             return numbers
-        sent = torch.tensor(numbers, dtype=torch.float64, device=_wire())
-        distributed.broadcast(sent, 0)
-        return [float(x) for x in sent.tolist()]
+        message = torch.tensor(numbers, dtype=torch.float64, device=_wire())
+        distributed.broadcast(message, 0)
+        return [float(x) for x in message.tolist()]
 
     def wait(self) -> None:
-        """Wait until every process is here."""
+        """Wait until every process has called this."""
         if self.size > 1:
             distributed.barrier()
 
 
 def join() -> World:
-    """Join the processes that torchrun started; a process started alone is a world of its own."""
+    """Return the processes that torchrun started, after connecting to them, or the world of a single process."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         return World()
@@ -92,7 +92,7 @@ def join() -> World:
 
 
 def leave() -> None:
-    """Leave what `join` joined."""
+    """Disconnect from the other processes, if there are any."""
     if distributed.is_initialized():
         distributed.destroy_process_group()
 
@@ -103,4 +103,4 @@ def _wire() -> str:
 
 def _share(count: int, rank: int, size: int) -> Int64Array:
     rows = np.arange(rank, count, size)
-    return rows if len(rows) else np.zeros(1, dtype=np.int64)  # encoded twice, counted once
+    return rows if len(rows) else np.zeros(1, dtype=np.int64)  # encoded twice, but used once

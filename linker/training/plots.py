@@ -1,6 +1,6 @@
-"""Pictures of a training from its metrics.jsonl: loss, dev figures, α and exact zeros of every head over time.
+"""Plots of a training from its metrics.jsonl: loss, dev figures, and every head's α and share of exact zeros.
 
-Needs the extra 'plot'. The same metrics give the same bytes, with the same Matplotlib.
+Needs the extra 'plot'. The same metrics give the same bytes under the same version of Matplotlib.
 """
 
 from __future__ import annotations
@@ -24,31 +24,36 @@ if TYPE_CHECKING:
 
 METRICS = Path("training/metrics.jsonl")
 MOVED = 0.01  # |Δα| from which a head counts as moved
-ROOM = 0.05  # of the α axis above and below the start, at least: nothing looks like a move that is none
+ROOM = 0.05  # least range of the α axis above and below the start, so that noise does not look like a move
 
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Lines of metrics.jsonl: those of steps, which have a loss, and those of judgements."""
+    """The lines of metrics.jsonl: those of steps, which have a loss, and those of evaluations."""
 
     steps: tuple[dict[str, Any], ...]
     judgements: tuple[dict[str, Any], ...]
 
     def series(self, key: str) -> tuple[list[float], dict[str, np.ndarray[Any, np.dtype[np.float64]]]]:
-        """Return the epochs [t] at which `key` ("alpha", "sparsity") was judged, and its values [t, heads] by name."""
+        """Return the epochs [t] at which `key` ("alpha", "sparsity") was logged, and its values by name.
+
+        The values are float64 [t, h], for h heads. Raises InputError where the log does not map names to numbers.
+        """
         lines = [line for line in self.judgements if line.get(key)]
         try:
             names = list(lines[0][key]) if lines else []
             values = {name: np.array([line[key][name] for line in lines], dtype=np.float64) for name in names}
             return [float(line["epoch"]) for line in lines], values
         except (TypeError, ValueError, LookupError, OverflowError) as e:
-            raise InputError(f"{METRICS}: a judgement's {key} is not numbers by name: {e}") from None
+            raise InputError(
+                f"{METRICS}: the {key} of an evaluation must map names to numbers: {e}"
+            ) from None
 
 
 def read_metrics(model: Path) -> Metrics:
-    """Read the metrics of a model folder; a line that a killed run left half-written is passed over.
+    """Read the metrics of a model folder; a line that a killed run left half-written is skipped.
 
-    Raises InputError when there are none.
+    Raises InputError where there are none.
     """
     path = model / METRICS
     try:
@@ -56,19 +61,20 @@ def read_metrics(model: Path) -> Metrics:
             text = file.read().decode(errors="replace")
     except OSError as e:
         raise InputError(
-            f"cannot read {path}: {e.strerror}; `linker train` writes it into its model"
+            f"cannot read {path}: {e.strerror}; `linker train` writes it into the model's folder"
         ) from None
     lines = [line for raw in text.splitlines() if (line := _parsed(raw))]
     if not lines:
-        raise InputError(f"{path} holds no figures: nothing was trained yet")
+        raise InputError(f"{path} holds no figures: the model has not been trained yet")
     steps = tuple(line for line in lines if "loss" in line)
     return Metrics(steps, tuple(line for line in lines if "loss" not in line))
 
 
 def plot_metrics(model: Path, out: Path | None = None) -> list[Path]:
-    """Draw loss.svg, dev.svg, alpha.svg and sparsity.svg, those there are figures for, and return their paths.
+    """Draw loss.svg, dev.svg, alpha.svg and sparsity.svg, as far as there are figures, and return their paths.
 
-    `out` is a folder, by default the model's training/. Raises InputError, MissingExtraError.
+    `out` is a folder, by default the model's training/. Raises InputError where there are no metrics or they are
+    damaged, MissingExtraError without Matplotlib.
     """
     metrics = read_metrics(model)
     out = out or model / METRICS.parent
@@ -78,17 +84,17 @@ def plot_metrics(model: Path, out: Path | None = None) -> list[Path]:
         "alpha": draw_alpha,
         "sparsity": draw_sparsity,
     }
-    drawn = []
+    paths = []
     with _style():
         for name, draw in pictures.items():
             figure = draw(metrics)
             if figure is not None:
-                drawn.append(_write(figure, out / f"{name}.svg"))
-    return drawn
+                paths.append(_write(figure, out / f"{name}.svg"))
+    return paths
 
 
 def draw_loss(metrics: Metrics) -> Figure | None:
-    """Draw the loss of every step and its mean over the last fiftieth of the steps."""
+    """Draw the loss of every step and its moving mean over a fiftieth of the steps; None without steps."""
     if not metrics.steps:
         return None
     figure, axes = _figure(1)
@@ -104,7 +110,7 @@ def draw_loss(metrics: Metrics) -> Figure | None:
 
 
 def draw_dev(metrics: Metrics) -> Figure | None:
-    """Draw MRR and Success on dev; a dot marks the model that was kept."""
+    """Draw MRR and Success on dev, with a dot at the saved model; None without dev figures."""
     lines = [line for line in metrics.judgements if "dev_mrr" in line]
     if not lines:
         return None
@@ -121,7 +127,7 @@ def draw_dev(metrics: Metrics) -> Figure | None:
 
 
 def draw_alpha(metrics: Metrics) -> Figure | None:
-    """Draw α of every head, its start dashed; the caption says whether any moved."""
+    """Draw the α of every head and its start as a dashed line; None for a model without α."""
     epochs, values = metrics.series("alpha")
     if not values:
         return None
@@ -139,7 +145,7 @@ def draw_alpha(metrics: Metrics) -> Figure | None:
 
 
 def draw_sparsity(metrics: Metrics) -> Figure | None:
-    """Draw each head's share of weights that are exactly zero."""
+    """Draw each head's share of weights that are exactly zero; None for a model without α."""
     epochs, values = metrics.series("sparsity")
     if not values:
         return None
@@ -151,7 +157,7 @@ def draw_sparsity(metrics: Metrics) -> Figure | None:
 
 
 def alpha_caption(metrics: Metrics) -> str:
-    """Say by how much α moved from its start at most, where and when, and how many heads end away from it."""
+    """Return a sentence on the largest move of an α from its start, and on how many heads end away from it."""
     epochs, values = metrics.series("alpha")
     if not values:
         return "there is no α"

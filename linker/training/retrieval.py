@@ -1,4 +1,4 @@
-"""How well an encoder finds each text's documents: the figures a training looks at."""
+"""Evaluation during training: how well an encoder finds each text's documents."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from linker.evaluation.first_ranks import reciprocal_ranks, successes
 from linker.training.batches import Pairs
 from linker.training.negatives import mine_negatives
 
-DEPTH = 50  # of BM25's ranking that rivals are taken from
+DEPTH = 50  # of BM25's ranking, from which the other candidates are taken
 
 
 class Judge:
-    """Texts tokenised once, judged after every epoch."""
+    """Tokenised texts and documents, on which to evaluate an encoder after every epoch."""
 
     def __init__(self, encoder: TextEncoder, pairs: Pairs) -> None:
         self._linked = pairs.linked()
@@ -26,7 +26,7 @@ class Judge:
         )
 
     def figures(self, encoder: TextEncoder) -> dict[str, float]:
-        """Return MRR and Success@1, @5 of the linked texts among all documents; ties count against."""
+        """Return MRR, Success@1 and Success@5 of the linked texts; ties count against the encoder."""
         ranks = self.ranks(encoder)
         return {
             "mrr": float(reciprocal_ranks(ranks).mean()),
@@ -35,28 +35,29 @@ class Judge:
         }
 
     def ranks(self, encoder: TextEncoder) -> Float64Array:
-        """Return the rank, from 1, of each linked text's best document, texts in ascending order."""
+        """Return the rank, from 1, of each linked text's best document, float64 [t], in the order of text rows."""
         texts, documents = (encoder.encode_ids(x) for x in (self._texts, self._documents))
         ranks = np.empty(len(self._linked))
-        for row, own in enumerate(self._linked.values()):
+        for row, linked in enumerate(self._linked.values()):
             scores = documents @ texts[row]
-            best = scores[own].max()
-            scores[own] = -np.inf
+            best = scores[linked].max()
+            scores[linked] = -np.inf
             ranks[row] = 1 + (scores >= best).sum()
         return ranks
 
 
 def dev_sample(pairs: Pairs, size: int) -> Pairs:
-    """Return `pairs` with at most `size` documents: the linked ones, filled up with those that BM25 ranks best.
+    """Return `pairs` with at most `size` documents: the linked ones, filled up with those that BM25 ranks highest.
 
-    Against documents at random every model looks good, and the best one there need not be the best on all.
+    Every model looks good against random documents, and the best one there need not be the best on all documents.
+    All linked documents are kept, even if they are more than `size`.
     """
     linked = sorted({document for _, document in pairs.links})
     if len(pairs.documents) <= max(size, len(linked)):
         return pairs
-    rivals = [found for found in mine_negatives(pairs, DEPTH) if found]
-    ranked = (row for rank in range(DEPTH) for found in rivals for row in found[rank : rank + 1])
-    kept = sorted(islice(dict.fromkeys(chain(linked, ranked)), max(size, len(linked))))
-    place = {row: new for new, row in enumerate(kept)}
-    links = [(text, place[document]) for text, document in pairs.links]
-    return Pairs(pairs.texts, [pairs.documents[row] for row in kept], links)
+    rivals = [negatives for negatives in mine_negatives(pairs, DEPTH) if negatives]
+    ranked = (row for rank in range(DEPTH) for negatives in rivals for row in negatives[rank : rank + 1])
+    rows = sorted(islice(dict.fromkeys(chain(linked, ranked)), max(size, len(linked))))
+    position = {row: new for new, row in enumerate(rows)}
+    links = [(text, position[document]) for text, document in pairs.links]
+    return Pairs(pairs.texts, [pairs.documents[row] for row in rows], links)

@@ -1,4 +1,4 @@
-"""From a training file to a model folder: what `linker train` calls."""
+"""From a training file to a model folder: the work of `linker train`."""
 
 from __future__ import annotations
 
@@ -28,18 +28,20 @@ from linker.training.vectors import start_vectors
 
 
 def run(config: TrainConfig, *, resume: bool = False) -> Path:
-    """Train as a file says and return the model's folder. Raises LinkerError, MissingExtraError.
+    """Train as `config` specifies and return the model's folder.
 
-    With `resume`, go on from the checkpoint in the folder, if there is one. Under torchrun, processes share the work.
+    With `resume`, continue from the checkpoint in the folder, if there is one. Under torchrun, processes share the
+    work. Raises LinkerError where the data, the settings or the output folder are wrong, or the loss is not finite;
+    MissingExtraError where an extra is missing.
     """
     out, world = config.output.path, join()
     try:
-        goes_on = resume and (out / "training/checkpoint.safetensors").exists()
+        resumes = resume and (out / "training/checkpoint.safetensors").exists()
         if world.first:
             _check_folder(out, resume)
         pairs, dev = read_pairs(config)
         world.wait()
-        if goes_on:
+        if resumes:
             encoder = folders.load(out)
         else:
             tokenizer, vectors = start_vectors(config.data, joined(pairs), config.training.seed)
@@ -51,29 +53,32 @@ def run(config: TrainConfig, *, resume: bool = False) -> Path:
                 pairs, negatives=mine_negatives(pairs, config.training.negatives_depth)
             )
         teacher = _teacher(config, pairs, world)
-        train(encoder, pairs, dev, config.training, out, teacher=teacher, resume=goes_on)
+        train(encoder, pairs, dev, config.training, out, teacher=teacher, resume=resumes)
     finally:
         leave()
     return out
 
 
 def _check_folder(out: Path, resume: bool) -> None:
-    """Refuse a folder that this training did not begin."""
+    """Raise InputError where a folder holds anything that this training did not begin."""
     ours = folders.is_saved(out) or (out / "training").is_dir()
     if out.exists() and any(out.iterdir()) and not (resume and ours):
-        reason = "holds a model: go on with --resume, or" if ours else "exists and is no model:"
+        reason = "holds a model: continue with --resume, or" if ours else "exists and is not a model:"
         raise InputError(f"{out} {reason} give another output.path")
 
 
 def learn_as_mean(
     tokenizer: Tokenizer, vectors: Float32Array, pairs: Pairs, config: TrainConfig, *, resume: bool
 ) -> Float32Array:
-    """Return the word vectors after `mean_epochs` as a bag; a checkpoint of its own is under training/mean."""
+    """Return the word vectors, float32 [size, d], after `mean_epochs` epochs in a bag of words.
+
+    `vectors`, float32 [size, d], are the initial ones. The bag has its own checkpoint, in training/mean.
+    """
     training = config.training
     bag = build_encoder(
         EncoderConfig(BagConfig(), config.encoder.max_length), tokenizer, vectors, training.seed
     )
-    size = min(512, max(32, len(pairs.links) // 16))  # a small corpus needs its steps
+    size = min(512, max(32, len(pairs.links) // 16))  # a small corpus needs enough steps
     settings = TrainingConfig(
         temperature=0.07, lr=3e-3, max_length=2000, word_dropout=0.3, batch_size=size,
         cloze=2 * size if training.cloze else 0, cloze_window=training.cloze_window,
@@ -88,17 +93,17 @@ def learn_as_mean(
 
 
 def _teacher(config: TrainConfig, pairs: Pairs, world: World) -> Teacher | None:
-    """Ask the teacher in one process; the others read what it kept."""
+    """Encode with the teacher in the first process; the others read the saved vectors."""
     name, folder = config.training.teacher, config.output.path / "training" / "teacher"
     if name is None:
         return None
-    asked = ask(name, pairs, folder) if world.first else None
+    teacher = ask(name, pairs, folder) if world.first else None
     world.wait()
-    return asked or ask(name, pairs, folder)
+    return teacher or ask(name, pairs, folder)
 
 
 def joined(pairs: Pairs) -> list[str]:
-    """Return every document with the training texts that are linked to it behind it: what word vectors learn from."""
+    """Return every document followed by the training texts linked to it, from which word vectors are learned."""
     texts = [[document] for document in pairs.documents]
     for text, document in sorted(pairs.links):
         texts[document].append(pairs.texts[text])
@@ -108,7 +113,10 @@ def joined(pairs: Pairs) -> list[str]:
 def build_encoder(
     config: EncoderConfig, tokenizer: Tokenizer, vectors: Float32Array, seed: int
 ) -> TextEncoder:
-    """Build an untrained encoder over word vectors float32 [tokenizer.size, d]; the seed decides its other weights."""
+    """Return an untrained encoder with the word `vectors`, float32 [tokenizer.size, d].
+
+    The seed determines its other weights. Raises ConfigError where the model cannot have dimension d.
+    """
     torch.manual_seed(seed)
     try:
         model = dataclasses.replace(config.model, dim=vectors.shape[1])
@@ -121,7 +129,11 @@ def build_encoder(
 
 
 def read_pairs(config: TrainConfig) -> tuple[Pairs, Pairs | None]:
-    """Read texts, documents and their links for training and dev. Raises InputError naming file and line."""
+    """Return the texts, documents and links for training and, if `config` names them, for dev.
+
+    Raises InputError naming the file, and the line where there is one, where a file is malformed or its links are not
+    in the data.
+    """
     data = config.data
     texts = {query.id: query.text for query in read_queries(data.queries)}
     documents = {}
@@ -141,7 +153,7 @@ def _link(path: Path, texts: Mapping[str, str], documents: Mapping[str, str]) ->
     for query, document in linked:
         if query not in text_rows or document not in document_rows:
             missing = f"query {query!r}" if query not in text_rows else f"document {document!r}"
-            raise InputError(f"{path} links the {missing}, which the data do not hold")
+            raise InputError(f"{path} links the {missing}, which is not in the data")
         links.append((text_rows[query], document_rows[document]))
     if not links:
         raise InputError(f"{path} holds no link with a positive grade")

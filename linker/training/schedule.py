@@ -1,4 +1,4 @@
-"""Learning rates: how they move over the steps, and which parameters share one. Every training here uses these."""
+"""Learning rates: their schedule over the steps, and the groups of parameters that share one."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Schedule: TypeAlias = Literal["linear", "constant"]
 
 
 def learning_rate_scale(step: int, total: int, warmup: float, schedule: Schedule = "linear") -> float:
-    """Return what the learning rate of step `step` (from 0) of `total` is multiplied by.
+    """Return the factor on the learning rate at step `step` (from 0) of `total`.
 
-    It rises from 0 to 1 over the share `warmup` of all steps; without warm-up there is no rise. Then it falls straight
-    to 0 at the end ("linear"), or stays ("constant").
+    It rises from 0 to 1 over the share `warmup` of all steps, if that is not 0. Then it falls linearly to 0 at the end
+    ("linear") or stays 1 ("constant").
     """
     rise = warmup * total
     if step < rise:
@@ -29,9 +29,10 @@ def parameter_groups(
     rate: Callable[[str], float],
     decays: Callable[[str], bool] = lambda name: True,
 ) -> list[dict[str, Any]]:
-    """Group trainable parameters by learning rate and decay, as torch's optimizers take them.
+    """Return trainable parameters grouped by learning rate and weight decay, in the form of torch's optimizers.
 
-    Vectors (biases, gains of norms) never decay; `decays` exempts others by name. `base_lr` keeps the group's own rate.
+    `rate` and `decays` map a parameter's name to its learning rate and to whether it decays. One-dimensional parameters
+    (biases, gains of norms) never decay. `base_lr` in a group is its unscaled rate.
     """
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, parameter in parameters:
@@ -45,6 +46,6 @@ def parameter_groups(
 
 
 def scale_rates(optimizer: torch.optim.Optimizer, scale: float) -> None:
-    """Set every group's learning rate to `scale` times its own."""
+    """Set every group's learning rate to `scale` times its `base_lr`."""
     for group in optimizer.param_groups:
         group["lr"] = group["base_lr"] * scale

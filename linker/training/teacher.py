@@ -1,4 +1,4 @@
-"""Distillation: a slower encoder's cosines as the aim of a faster one."""
+"""Distillation: training a fast encoder to reproduce the cosines of a slower one."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from linker.files import write_atomically
 from linker.progress import bar
 from linker.training.batches import Pairs
 
-BLOCK = 1024  # texts between two saves: a killed run goes on from there
+BLOCK = 1024  # texts between two saves, after which a killed run resumes
 
 
 @dataclass(frozen=True, slots=True)
 class Teacher:
-    """A teacher's vectors of texts [n, t] and documents [m, t], float32, normalised; rows as in Pairs."""
+    """A teacher's vectors of texts, [n, t], and documents, [m, t], float32, L2-normalised; rows are those of Pairs."""
 
     texts: npt.NDArray[np.float32]
     documents: npt.NDArray[np.float32]
@@ -42,38 +42,39 @@ class Teacher:
     def loss(
         self, texts: Tensor, documents: Tensor, rows: tuple[Int64Array, Int64Array], temperature: float
     ) -> Tensor:
-        """Return the mean over texts of the cross-entropy of the two softmaxes over the batch's documents.
+        """Return the mean cross-entropy of the student's and the teacher's softmax over the batch's documents.
 
-        The student's vectors [n, d], [m, d] are those of the teacher's `rows`. Hinton, Vinyals & Dean (2015) with
-        in-batch cosines as logits: dimensions need not agree.
+        The student's vectors `texts` [n, d] and `documents` [m, d] are those of the teacher's `rows`, int64 [n] and
+        [m]. Hinton, Vinyals & Dean (2015), with in-batch cosines as logits, so that the dimensions can differ.
         """
-        own, other = (
+        teacher_texts, teacher_documents = (
             torch.from_numpy(vectors[part]).to(texts.device)
             for vectors, part in zip((self.texts, self.documents), rows, strict=True)
         )
-        aim = functional.softmax(own @ other.T / temperature, dim=-1)
-        return functional.cross_entropy(texts @ documents.T / temperature, aim)
+        target = functional.softmax(teacher_texts @ teacher_documents.T / temperature, dim=-1)
+        return functional.cross_entropy(texts @ documents.T / temperature, target)
 
 
 def ask(name: str, pairs: Pairs, folder: Path) -> Teacher:
-    """Encode all linked texts and documents by the encoder `name`; vectors are kept in `folder` as they come.
+    """Return the vectors of all linked texts and documents by the encoder `name`, saved in `folder` on the way.
 
-    Raises LinkerError when there is no such encoder.
+    Documents include hard negatives of linked texts. Raises InputError where there is no such encoder,
+    MissingExtraError where it needs an extra.
     """
     encoder = load_encoder(name)
     folder.mkdir(parents=True, exist_ok=True)
     texts, documents = (sorted({link[side] for link in pairs.links}) for side in (0, 1))
     if pairs.negatives:
         documents = sorted({*documents, *(row for text in texts for row in pairs.negatives[text])})
-    found = []
+    matrices = []
     for what, rows, source in (("texts", texts, pairs.texts), ("documents", documents, pairs.documents)):
         vectors = np.zeros((len(source), encoder.dim), dtype=np.float32)
         key = xxhash.xxh3_64_hexdigest(
             "\0".join([encoder.fingerprint, *(source[row] for row in rows)]).encode()
         )
         vectors[rows] = _encode(encoder, [source[row] for row in rows], folder / f"{what}-{key}")
-        found.append(vectors)
-    return Teacher(*found)
+        matrices.append(vectors)
+    return Teacher(*matrices)
 
 
 def _encode(encoder: Encoder, texts: Sequence[str], stem: Path) -> npt.NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""The word vectors a model starts from: a file's, or learned from the texts at hand."""
+"""The initial word vectors of a model: from a file, or learned from the texts."""
 
 from __future__ import annotations
 
@@ -25,18 +25,20 @@ from linker.tokens import (
 from linker.training.config import DataConfig
 
 WHOLE = 1 << 30  # tokens: texts are not cut when words are counted
-LEARNED = ("gensim", "lsa", "random")  # what is no path
-DENSE = 3000  # texts up to which a dense eigenproblem is the faster way
+LEARNED = ("gensim", "lsa", "random")  # any other value of word_vectors is a path
+DENSE = 3000  # texts up to which a dense eigenvalue problem is faster
 
 
 def start_vectors(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[Tokenizer, Float32Array]:
-    """Return a tokenizer and a vector for each of its ids, float32 [size, dim], as the configuration says.
+    """Return a tokenizer and one vector per token id, float32 [size, d], as `data` specifies.
 
-    Raises InputError, MissingExtraError.
+    Raises InputError where vectors cannot be read or learned, MissingExtraError where gensim is needed and missing.
     """
     tokenizer, matrix = _sources(data, texts, seed)
     latent = matrix is None or (data.lsa_dim and data.word_vectors not in LEARNED)
-    ids = tokenizer.encode_batch(texts, WHOLE) if latent or data.sif else []  # once: a corpus takes its time
+    ids = (
+        tokenizer.encode_batch(texts, WHOLE) if latent or data.sif else []
+    )  # only once, as a corpus takes long
     if matrix is None:
         matrix = lsa_vectors(ids, tokenizer.size, data.dim)
     elif latent:
@@ -47,16 +49,16 @@ def start_vectors(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[To
 
 
 def _sources(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[Tokenizer, Float32Array | None]:
-    """Return a tokenizer and its vectors; None where they are still to come from the texts' tokens."""
+    """Return a tokenizer and its vectors, or None where these are to be made from the texts' tokens."""
     if data.word_vectors == "gensim":
-        found = train_word_vectors(
+        vectors = train_word_vectors(
             texts, dim=data.dim, epochs=data.word_epochs, min_count=data.min_count,
             max_size=data.max_vocabulary, seed=seed,
         )  # fmt: skip
-        return found.tokenizer, found.matrix
+        return vectors.tokenizer, vectors.matrix
     if data.word_vectors not in LEARNED:
-        found = load_word_vectors(Path(data.word_vectors), seed=seed)
-        return found.tokenizer, found.matrix
+        vectors = load_word_vectors(Path(data.word_vectors), seed=seed)
+        return vectors.tokenizer, vectors.matrix
     words = WordTokenizer(Vocabulary.build(texts, min_count=data.min_count, max_size=data.max_vocabulary))
     if data.word_vectors == "lsa":
         return words, None
@@ -64,7 +66,7 @@ def _sources(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[Tokeniz
 
 
 def _with_lsa(matrix: Float32Array, ids: Sequence[Sequence[int]], data: DataConfig) -> Float32Array:
-    """Append the corpus's own latent dimensions to general vectors; each word's length stays the general one's."""
+    """Append the corpus's latent dimensions to general vectors, in proportion to each general vector's length."""
     latent = lsa_vectors(ids, len(matrix), data.lsa_dim)
     latent = normalised(latent)
     lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
@@ -72,13 +74,16 @@ def _with_lsa(matrix: Float32Array, ids: Sequence[Sequence[int]], data: DataConf
 
 
 def token_counts(ids: Sequence[Sequence[int]], size: int) -> npt.NDArray[np.int64]:
-    """Count each id below `size` in texts."""
+    """Return how often each id below `size` occurs in texts of token `ids`, int64 [size]."""
     flat = np.array([i for text in ids for i in text], dtype=np.int64)
     return np.bincount(flat, minlength=size)
 
 
 def unit_spread(matrix: Float32Array) -> Float32Array:
-    """Scale a matrix so that its rows have length 1 on average: learning rates then mean the same everywhere."""
+    """Return a matrix [size, d] scaled to rows of mean length 1, float32, so that learning rates are comparable.
+
+    Zero rows do not count; the row of padding becomes 0.
+    """
     lengths = np.linalg.norm(matrix, axis=1)
     scaled = matrix / max(float(lengths[lengths > 0].mean()) if lengths.any() else 1.0, 1e-12)
     scaled[PAD] = 0
@@ -86,11 +91,11 @@ def unit_spread(matrix: Float32Array) -> Float32Array:
 
 
 def lsa_vectors(ids: Sequence[Sequence[int]], size: int, dim: int, a: float = 1e-4) -> Float32Array:
-    """Return latent semantic vectors [size, d] of words (Deerwester et al., 1990), d ≤ `dim` and ≤ the texts' rank.
+    """Return latent semantic vectors of words (Deerwester et al., 1990), float32 [size, d].
 
-    The right singular vectors of the normalised texts-by-words matrix of (1 + ln tf) · a/(a + p(w)), without their
-    singular values. For a small corpus they are far better than word2vec: no word pair needs to repeat. The place
-    of unknown words is zero.
+    d is at most `dim` and the rank of the texts. The vectors are the right singular vectors of the row-normalised
+    texts-by-words matrix of (1 + ln tf) · a/(a + p(w)), not scaled by singular values. For a small corpus, they are
+    far better than word2vec, as no pair of words has to repeat. The rows of padding and unknown words are 0.
     """
     counts = token_counts(ids, size)
     weights = a / (a + counts / max(int(counts.sum()), 1))
@@ -111,12 +116,12 @@ def _rows_of(x: sparse.csr_array) -> npt.NDArray[np.int64]:
 
 
 def _left_singular(x: sparse.csr_array, k: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return the k leading left singular vectors [n, k] and values, those that are not zero."""
+    """Return at most the k leading left singular vectors [n, k] and values [k]; zero values are left out."""
     if x.shape[0] <= DENSE:
         squares, vectors = linalg.eigh((x @ x.T).toarray())
         squares, vectors = squares[::-1][:k], vectors[:, ::-1][:, :k]
     else:
         left, values, _ = sparse_linalg.svds(x, k=k, random_state=0)
         squares, vectors = values**2, left
-    kept = squares > 1e-10 * squares.max()
-    return vectors[:, kept], np.sqrt(squares[kept])
+    nonzero = squares > 1e-10 * squares.max()
+    return vectors[:, nonzero], np.sqrt(squares[nonzero])

@@ -123,11 +123,11 @@ def test_pickles_adapters_pipes_and_devices_are_refused(evil: Path) -> None:
     with pytest.raises(InputError, match="as a pickle"):
         load_encoder(evil)
     os.mkfifo(weights)
-    with pytest.raises(InputError, match="no regular file"):
+    with pytest.raises(InputError, match="not a regular file"):
         load_encoder(evil)
     (evil / "config.json").unlink()
     (evil / "config.json").symlink_to("/dev/zero")
-    with pytest.raises(InputError, match="no regular file"):
+    with pytest.raises(InputError, match="not a regular file"):
         load_encoder(evil)
 
 
@@ -154,7 +154,7 @@ def test_an_encoder_folder_inside_an_index_never_runs_code(evil: Path, tmp_path:
     shutil.copytree(evil, inside)
     manifest = manifests.load(out)  # the attacker writes right checksums
     files = {name: record for name, record in manifest.files.items() if not name.startswith("encoder/")}
-    files |= {p.relative_to(out).as_posix(): record_of(p) for p in inside.rglob("*") if p.is_file()}
+    files |= {p.relative_to(out).as_posix(): record_of(p) for p in inside.iterdir() if p.is_file()}
     replace_manifest(out, dataclasses.replace(manifest, files=files))
     done = linker("search", out, "--text", "rain", "--mode", "dense", check=None)
     assert done.returncode

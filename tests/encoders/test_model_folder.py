@@ -146,19 +146,19 @@ def test_a_limit_is_named_with_its_file(model: Path, key: str, value: int) -> No
     settings = json.loads((model / "config.json").read_text())
     settings |= {"kind": "star", "model": {key: value}}
     (model / "config.json").write_text(json.dumps(settings))
-    with pytest.raises(InputError, match=rf"config\.json: {key} = {value} is beyond"):
+    with pytest.raises(InputError, match=rf"config\.json: {key} = {value} exceeds"):
         load_encoder(model)
 
 
 def test_an_index_gives_no_encoder_but_its_own(model: Path, tmp_path: Path) -> None:
     assert load_own(tmp_path, "m").fingerprint == encoder(0).fingerprint
     for name in ("../elsewhere", "m/../m"):
-        with pytest.raises(InputError, match="leads out of the index"):
+        with pytest.raises(InputError, match="is outside the index"):
             load_own(tmp_path, name)
     (tmp_path / "link").symlink_to(model)
     with pytest.raises(InputError, match="is a link"):
         load_own(tmp_path, "link")
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "config.json").write_text('{"model_type": "bert"}')
-    with pytest.raises(InputError, match="no other is loaded out of an index"):
+    with pytest.raises(InputError, match="no other model is loaded from inside an index"):
         load_own(tmp_path, "foreign")

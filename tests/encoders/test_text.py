@@ -99,13 +99,13 @@ def test_compiling_without_a_compiler_says_what_to_do(
 ) -> None:
     folders.save(build(BagConfig(8)), tmp_path / "m")
     monkeypatch.setenv("CXX", "no-such-compiler")
-    with pytest.raises(InputError, match=r"no-such-compiler.*go on without"):
+    with pytest.raises(InputError, match=r"no-such-compiler.*continue without"):
         load_encoder(tmp_path / "m", compiled=True)
 
 
 @pytest.mark.parametrize("options", [{"precision": "bfloat16"}, {"compiled": True}])
 def test_other_models_have_neither(options: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="no model of `linker train`"):
+    with pytest.raises(InputError, match="not a model of `linker train`"):
         load_encoder("minilm", **options)
 
 

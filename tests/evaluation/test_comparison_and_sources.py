@@ -108,7 +108,7 @@ def test_what_cannot_be_compared(runs: list[Path], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="given twice"):
         compare(QRELS, [runs[0], runs[0]])
     a, b = run_with([1, 0], tmp_path, "first"), run_with([0, 1], tmp_path, "second")
-    with pytest.raises(InputError, match="no topic is answered by all"):
+    with pytest.raises(InputError, match="no topic that all runs answer"):
         compare(QRELS, [a, b], complete=False)
 
 
@@ -151,7 +151,7 @@ def test_integer_ids_are_ids_and_other_numbers_are_refused() -> None:
         (
             {"q": {"a": 1}},
             pd.DataFrame({"qid": ["q"] * 2, "doc_id": ["a"] * 2, "score": [1, 2]}),
-            "there twice",
+            "occurs twice",
         ),
     ],
 )

@@ -65,7 +65,7 @@ def test_mse_worked_example_of_the_cross_encoder() -> None:
 def test_correlations_of_nothing_and_of_rubbish() -> None:
     assert math.isnan(pearson([1, 1], [1, 2])) and math.isnan(spearman([1], [1])) and math.isnan(mse([], []))
     assert pearson([1e200, 2e200, 3e200], [1, 2, 4]) == pytest.approx(pearson([1, 2, 3], [1, 2, 4]))
-    with pytest.raises(InputError, match="one length"):
+    with pytest.raises(InputError, match="the same length"):
         pearson([1, 2], [1])
     with pytest.raises(InputError, match="NaN"):
         mse([1, math.nan], [1, 2])

@@ -290,6 +290,7 @@ def graph_cases(folder: Path, seed: int) -> Iterator[Case]:
         generator.extend(flat, vectors[:known])
         generator.save(path)
         sound[kind] = path.read_bytes()
+        path.unlink()
 
     def attempt(kind: str, data: bytes) -> None:
         path.write_bytes(data)

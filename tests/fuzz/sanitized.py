@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from indexes import native
 from tests.fuzz.engine import CRASHES, HERE, SANITIZED
 
 ROOT = HERE.parents[1]
@@ -56,7 +57,8 @@ def copy_tree(target: Path, replaced: Mapping[str, str] | None = None) -> None:
         shutil.copytree(ROOT / package, target / package, ignore=ignored)
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     for part in PARTS:
-        source, library = target / "indexes" / f"{part}.c", target / "indexes" / f"_{part}{suffix}"
+        room = target / "indexes" / native.ROOMS[part]
+        source, library = room / f"{part}.c", room / f"_{part}{suffix}"
         text = source.read_text(encoding="utf-8")
         for old, new in (replaced or {}).items():
             text = text.replace(old, new)

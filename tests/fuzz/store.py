@@ -157,6 +157,7 @@ def _graphs(
     for rows in (ROWS, ROWS // 2):
         flat = load_faiss().IndexFlatIP(DIM)
         flat.add(vectors[:rows])
+        path.unlink(missing_ok=True)
         structure = kind()
         structure.extend(flat, vectors[:rows])
         structure.save(path)

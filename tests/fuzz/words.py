@@ -67,8 +67,8 @@ train = "train.qrels"
 sif = 0.001
 
 [encoder]
-kind = "star"
-heads = 4
+kind = "cnn"
+filters = 4
 widths = [2, 3]
 
 [training]

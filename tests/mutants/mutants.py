@@ -1,7 +1,7 @@
 """The fixed list of mutants: lines that matter, each changed in one way that a test must notice.
 
 A list (lists/*.toml) has a table per source file with the tests that guard it, and under it one line per mutant:
-its name, the text that stands in the file exactly once, and what replaces it. A mutant may name tests of its own; one
+its name, the text that stands in the file exactly once, and what replaces it. A mutant may name a file and tests of its own; one
 that no test can tell from the original says why under `equivalent`.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 LISTS = Path(__file__).with_name("lists")
 SOURCES = ("indexes", "linker")
-KEYS = {"name", "old", "new", "tests", "equivalent"}
+KEYS = {"name", "path", "old", "new", "tests", "equivalent"}
 
 
 class ListError(Exception):
@@ -51,7 +51,12 @@ def _mutant(table: dict[str, Any], entry: dict[str, Any]) -> Mutant:
         raise ListError(f"{entry.get('name')}: unknown keys {', '.join(sorted(unknown))}")
     tests = tuple(entry.get("tests", table["tests"]))
     return Mutant(
-        entry["name"], table["path"], entry["old"], entry["new"], tests, entry.get("equivalent", "")
+        entry["name"],
+        entry.get("path", table["path"]),
+        entry["old"],
+        entry["new"],
+        tests,
+        entry.get("equivalent", ""),
     )
 
 

@@ -123,7 +123,7 @@ def test_no_metrics(tmp_path: Path) -> None:
         plot_metrics(tmp_path)
     (tmp_path / "training").mkdir()
     (tmp_path / "training/metrics.jsonl").write_text("\n[]\n7\n{")
-    with pytest.raises(InputError, match="nothing was trained yet"):
+    with pytest.raises(InputError, match="has not been trained yet"):
         plot_metrics(tmp_path)
 
 
@@ -195,5 +195,5 @@ def test_metrics_that_are_no_numbers_or_no_text_are_refused_or_passed_over(tmp_p
     assert read_metrics(model).series("alpha")[0] == [0.0]
     for alpha in ('{"a": "x"}', "1.5"):
         path.write_text(f'{{"epoch": 1, "alpha": {alpha}}}\n', encoding="utf-8")
-        with pytest.raises(InputError, match=r"metrics\.jsonl: a judgement's alpha"):
+        with pytest.raises(InputError, match=r"metrics\.jsonl: the alpha of an evaluation"):
             read_metrics(model).series("alpha")

@@ -117,9 +117,9 @@ def test_a_baseline_trains_stops_and_goes_on(
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["encoder.kind=cnn", "encoder.hidden=4"], r"encoder\.hidden means nothing to the kind 'cnn'"),
-        (["encoder.kind=bigru", "encoder.filters=4"], r"encoder\.filters means nothing to the kind 'bigru'"),
-        (["encoder.kind=cnn", "encoder.widths=[]"], "one width or more"),
+        (["encoder.kind=cnn", "encoder.hidden=4"], r"encoder\.hidden does not apply to the kind 'cnn'"),
+        (["encoder.kind=bigru", "encoder.filters=4"], r"encoder\.filters does not apply to the kind 'bigru'"),
+        (["encoder.kind=cnn", "encoder.widths=[]"], "at least one width"),
         (["encoder.kind=gru", "encoder.hidden=0"], "hidden and layers must be at least 1"),
     ],
 )
@@ -185,7 +185,7 @@ def test_a_finished_model_is_not_trained_over(config: Path, tmp_path: Path) -> N
     settings = load(config, TrainConfig)
     run(settings)
     before = (tmp_path / "model" / "model.safetensors").read_bytes()
-    with pytest.raises(InputError, match="go on with --resume, or give another"):
+    with pytest.raises(InputError, match="continue with --resume, or give another"):
         run(settings)
     run(settings, resume=True)
     assert (tmp_path / "model" / "model.safetensors").read_bytes() == before

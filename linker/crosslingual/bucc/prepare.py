@@ -1,4 +1,4 @@
-"""BUCC 2015's data from raw pages: linked both ways, first sentences removed, like lengths, two halves."""
+"""Preparing BUCC 2015's data from raw pages: pairs linked in both directions, filtered by length, in two halves."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What became of the pages: counts at each step, and the quartiles of the ratio of lengths that were kept."""
+    """Counts of each step of the preparation, and the quartiles of the length ratio between which pairs are kept."""
 
     source_pages: int
     target_pages: int
@@ -72,39 +72,41 @@ def prepare(
     *,
     seed: int = 0,
 ) -> Report:
-    """Make the task's data in the folder `out`: pages and qrels of a training and a test half.
+    """Write pages and qrels of a training and a test half into the folder `out`, and return the counts.
 
-    `links` and `back_links`: files `page TAB its counterpart`, ids or titles; without them, the pages' own field
-    `langlinks` ({"en": "Title"}, or a list of {"lang", "title"}). A pair counts if each page links to the other.
-    Ids are opaque and in random order on each side; key.tsv keeps what they stood for. Raises InputError when no
-    pair is left.
+    `links` and `back_links`: files of `page TAB counterpart`, ids or titles; by default, the pages' own field
+    `langlinks` ({"en": "Title"}, or a list of {"lang", "title"}). Two pages are a pair if each links to the other. New
+    ids are opaque and in random order in each language; key.tsv maps them to the original ones. Raises InputError where
+    a page id occurs twice, a line of links is malformed, or no pair remains.
     """
-    (ours, bad), (theirs, more_bad) = _read(source), _read(target)
-    forward = _links(ours, theirs, languages[1], links)
-    backward = _links(theirs, ours, languages[0], back_links)
+    (sources, bad), (targets, more_bad) = _read(source), _read(target)
+    forward = _links(sources, targets, languages[1], links)
+    backward = _links(targets, sources, languages[0], back_links)
     both = [(a, b) for a, b in forward.items() if backward.get(b) == a]
     if not both:
         raise InputError(
-            f"no page of {source} and {target} links to the other and back: give --links and --back-links"
+            f"no two pages of {source} and {target} link to each other: pass --links and --back-links"
         )
     texts = [
-        (pair, _body(ours[pair[0]], languages[0]), _body(theirs[pair[1]], languages[1])) for pair in both
+        (pair, _body(sources[pair[0]], languages[0]), _body(targets[pair[1]], languages[1])) for pair in both
     ]
-    whole = [entry for entry in texts if entry[1] and entry[2]]
-    if not whole:
-        raise InputError(f"none of the {len(both):,} linked pairs has text after its first sentence")
-    ratios = np.array([len(a) / len(b) for _, a, b in whole])
+    complete = [entry for entry in texts if entry[1] and entry[2]]
+    if not complete:
+        raise InputError(
+            f"in none of the {len(both):,} linked pairs do both pages have text after the first sentence"
+        )
+    ratios = np.array([len(a) / len(b) for _, a, b in complete])
     low, high = (float(q) for q in np.percentile(ratios, (25, 75)))
-    kept = [whole[i] for i in np.flatnonzero((ratios >= low) & (ratios <= high)).tolist()]
-    halves = _write(kept, out, languages, seed)
-    counts = (len(ours), len(theirs), bad + more_bad, len(both), len(whole), len(kept))
+    selected = [complete[i] for i in np.flatnonzero((ratios >= low) & (ratios <= high)).tolist()]
+    halves = _write(selected, out, languages, seed)
+    counts = (len(sources), len(targets), bad + more_bad, len(both), len(complete), len(selected))
     report = Report(*counts, (low, high), *halves, seed)
     write_atomically(out / "prepare.json", orjson.dumps(report.to_dict(), option=orjson.OPT_INDENT_2) + b"\n")
     return report
 
 
 def _read(path: Path) -> tuple[Pages, int]:
-    """Read raw pages: all that `read_corpus` reads, or the files wiki_* of a folder that wikiextractor wrote."""
+    """Read raw pages and count the unusable ones: all formats of `read_corpus`, and wikiextractor's folders."""
     files = sorted(p for p in path.rglob("wiki_*") if p.is_file()) if path.is_dir() else []
     records = (record for file in files or [path] for record in read_corpus(file))
     pages: Pages = {}
@@ -113,14 +115,14 @@ def _read(path: Path) -> tuple[Pages, int]:
         if isinstance(record, BadLine):
             bad += 1
         elif record.id in pages:
-            raise InputError(f"{path}: the page {record.id!r} is there twice: ids must differ")
+            raise InputError(f"{path}: the page id {record.id!r} occurs twice: ids must be unique")
         else:
             pages[record.id] = record
     return pages, bad
 
 
 def _links(pages: Pages, others: Pages, code: str, file: Path | None) -> dict[str, str]:
-    """Return each page's counterpart, ids to ids; what leads nowhere is left out."""
+    """Return each page's counterpart by id; links with unknown pages are left out."""
     known, known_others = _names(pages), _names(others)
     pairs = _from_file(file) if file else _from_pages(pages, code)
     return {
@@ -143,7 +145,7 @@ def _from_file(path: Path) -> Iterator[Pair]:
     for number, line in enumerate(read_lines(path), start=1):
         columns = line.split("\t")
         if len(columns) != 2:
-            raise InputError(f"{path}:{number}: not two columns, 'page TAB counterpart'")
+            raise InputError(f"{path}:{number}: expected two columns, 'page TAB counterpart'")
         yield columns[0], columns[1]
 
 
@@ -156,26 +158,27 @@ def _from_pages(pages: Pages, code: str) -> Iterator[Pair]:
 
 
 def _counterpart(value: Any, code: str) -> str | None:
-    """Find a language in {"en": "Title"} or [{"lang": "en", "title": "Title"}] (the API's "*" too)."""
+    """Return the title for a language in {"en": "Title"} or [{"lang": "en", "title": "Title"}] (or the API's "*")."""
     if isinstance(value, Mapping):
-        found = value.get(code)
+        title = value.get(code)
     else:
         entries = value if isinstance(value, list) else []
-        mine = (e for e in entries if isinstance(e, Mapping) and e.get("lang") == code)
-        found = next((e.get("title", e.get("*")) for e in mine), None)
-    return found if isinstance(found, str) else None
+        matches = (e for e in entries if isinstance(e, Mapping) and e.get("lang") == code)
+        title = next((e.get("title", e.get("*")) for e in matches), None)
+    return title if isinstance(title, str) else None
 
 
 def _body(page: Document, code: str) -> str:
-    """Return a page's text without markup and without what comes before the end of the first sentence."""
+    """Return a page's text without markup and without its first sentence."""
     text = strip_markup(page.text).strip()
-    if page.title and text.startswith(page.title + "\n"):  # as older versions of wikiextractor have it
+    # Older versions of wikiextractor repeat the title.
+    if page.title and text.startswith(page.title + "\n"):
         text = text[len(page.title) :]
     return text.partition(FULL_STOP.get(code, "."))[2].strip()
 
 
 def strip_markup(text: str) -> str:
-    """Remove what is no prose: comments, references, templates, tables, media; links keep their text."""
+    """Return the text without comments, references, templates, tables and media; links keep their text."""
     text = COMMENT.sub("", text)
     for pattern in (INNERMOST, MEDIA):
         while (shorter := pattern.sub("", text)) != text:
@@ -185,23 +188,23 @@ def strip_markup(text: str) -> str:
 
 
 def _write(
-    kept: list[tuple[Pair, str, str]], out: Path, languages: tuple[str, str], seed: int
+    selected: list[tuple[Pair, str, str]], out: Path, languages: tuple[str, str], seed: int
 ) -> tuple[int, int]:
-    """Write both halves; returns their sizes."""
+    """Write both halves and return their sizes."""
     rng = np.random.default_rng(seed)
-    n = len(kept)
+    n = len(selected)
     ids = [_opaque(code, rng.permutation(n)) for code in languages]
     order = rng.permutation(n)
     halves = {"train": sorted(order[: n // 2].tolist()), "test": sorted(order[n // 2 :].tolist())}
     (out / "qrels").mkdir(parents=True, exist_ok=True)
     for half, rows in halves.items():
-        for side, code in enumerate(languages):
-            pages = sorted((ids[side][row], kept[row][1 + side]) for row in rows)
+        for i, code in enumerate(languages):
+            pages = sorted((ids[i][row], selected[row][1 + i]) for row in rows)
             lines = (orjson.dumps({"_id": id_, "text": text, "language": code}) for id_, text in pages)
             _write_lines(out / f"{code}.{half}.jsonl", lines)
         links = sorted(f"{ids[0][row]} 0 {ids[1][row]} 1" for row in rows)
         _write_lines(out / "qrels" / f"{languages[0]}.{half}.txt", (link.encode() for link in links))
-    key = sorted((ids[side][row], kept[row][0][side]) for row in range(n) for side in (0, 1))
+    key = sorted((ids[i][row], selected[row][0][i]) for row in range(n) for i in (0, 1))
     _write_lines(out / "key.tsv", (f"{id_}\t{spreadsheet_cell(page)}".encode() for id_, page in key))
     return len(halves["train"]), len(halves["test"])
 

@@ -1,4 +1,4 @@
-"""The shared task's table: each run's measures by language, over all pages and over those that it answers."""
+"""The shared task's table: measures per run and language, over all pages and over the answered ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEADER = ("lang", "run", "pages", "coverage", "MRR", "S@1", "S@5", "MRR ans.", "
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One run in one language: MRR, S@1, S@5 with complete averaging, and over the answered pages only."""
+    """A run in one language: `MEASURES` over all pages (`complete`) and over the answered ones (`answered`)."""
 
     language: str
     run: str
@@ -33,25 +33,27 @@ class Row:
         }
 
     def cells(self) -> tuple[str, ...]:
-        """Return the printed form of the columns in `HEADER`."""
+        """Return the row's text in each column of `HEADER`."""
         numbers = (self.coverage, *self.complete, *self.answered)
         return (self.language, self.run, str(self.pages), *(f"{number:.3f}" for number in numbers))
 
 
 def evaluate_runs(qrels: Sequence[Path], runs: Sequence[Path]) -> list[Row]:
-    """Evaluate every run on every language that it has lines for; a language is the name of its qrels (fr.test.txt).
+    """Evaluate every run on all qrels that it has lines for; qrels named fr.test.txt are for the language "fr".
 
-    Raises InputError when a run has lines for none.
+    Raises InputError where a run has no line for any of them.
     """
     gold = {path: read_qrels(path) for path in qrels}
     rows = []
     for path in runs:
         run = read_run(path)
-        own = [_row(name, judged, run) for name, judged in gold.items() if not judged.keys().isdisjoint(run)]
-        if not own:
-            names = ", ".join(name.name for name in qrels)
+        matching = [
+            _row(name, judged, run) for name, judged in gold.items() if not judged.keys().isdisjoint(run)
+        ]
+        if not matching:
+            names = ", ".join(file.name for file in qrels)
             raise InputError(f"{path}: no line for any page of {names}; do the ids agree?")
-        rows += own
+        rows += matching
     return sorted(rows, key=lambda row: (row.language, -row.complete[0], row.run))
 
 
@@ -68,7 +70,7 @@ def _row(path: Path, qrels: Entries[int], run: Entries[float]) -> Row:
 
 
 def to_text(rows: Sequence[Row]) -> str:
-    """Return the table with aligned columns, best run of a language first."""
+    """Return the table with aligned columns."""
     lines = [HEADER, *(row.cells() for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
     return "".join(_line(line, widths) for line in lines)

@@ -1,4 +1,4 @@
-"""Bilingual dictionaries: TSV, MUSE text, dictd (FreeDict), CC-CEDICT; told apart by their content."""
+"""Bilingual dictionaries in TSV, MUSE text, dictd (FreeDict) or CC-CEDICT; the content determines the format."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from linker.corpora import BadLine
 from linker.errors import InputError
 from linker.lines import DamagedInputError, Line, read_lines
 
-LOOKED_AT = 50  # lines that tell the format
-LONGEST_GLOSS = 3  # words; a longer gloss explains, it does not translate
+LOOKED_AT = 50  # lines that the format is detected from
+LONGEST_GLOSS = 3  # words; longer glosses explain rather than translate
 BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 CEDICT = re.compile(r"(\S+) (\S+) \[[^\]]*\]+ +/(.+)/\s*")
 DICTD = re.compile(r"[^\t]+\t[A-Za-z0-9+/]+\t[A-Za-z0-9+/]+(?:\t.*)?")
@@ -27,7 +27,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, eq=False)
 class Dictionary:
-    """Pairs (foreign, English) as they were written, the format's name, and the lines that could not be used."""
+    """Pairs (foreign, English) as written in the file, the name of its format, and the lines that were skipped."""
 
     path: Path
     format: str
@@ -36,15 +36,15 @@ class Dictionary:
 
 
 def read_dictionary(path: Path) -> Dictionary:
-    """Read a dictionary, plain or gzipped, of any of these formats:
+    """Read a dictionary, plain or gzipped, in one of these formats:
 
-    - TSV: `foreign TAB English`, a pair a line (further columns are ignored);
-    - MUSE text: `foreign English`, separated by blanks;
-    - dictd, as FreeDict ships it: NAME.index with NAME.dict or NAME.dict.dz beside it (give any of them);
+    - TSV: `foreign TAB English`, one pair per line (further columns are ignored);
+    - MUSE text: `foreign English`, separated by spaces;
+    - dictd, as FreeDict ships it: NAME.index with NAME.dict or NAME.dict.dz beside it (any of them may be given);
     - CC-CEDICT: `traditional simplified [pinyin] /gloss/gloss/`; both scripts are kept.
 
-    Lines that begin with # are comments. A line that cannot be used comes back in `skipped`. Raises InputError
-    when the file cannot be read or holds no pair.
+    Lines that start with # are comments. Unusable lines are returned in `skipped`. Raises InputError where the file
+    cannot be read or contains no pair.
     """
     path = _index_of(path)
     lines = (line for line in _until_damage(path) if isinstance(line, BadLine) or _has_content(line[1]))
@@ -61,12 +61,12 @@ def read_dictionary(path: Path) -> Dictionary:
             pairs.update(dict.fromkeys(result))
     if not pairs:
         reason = f"; line {skipped[0].line}: {skipped[0].reason}" if skipped else ""
-        raise InputError(f"{path}: no pair of words in it (read as {format_}{reason})")
+        raise InputError(f"{path}: contains no pair of words (read as {format_}{reason})")
     return Dictionary(path, format_, tuple(pairs), tuple(skipped))
 
 
 class _UnusableError(Exception):
-    """Why a line holds no pair."""
+    """The reason why a line contains no pair."""
 
 
 def _until_damage(path: Path) -> Iterator[Line | BadLine]:
@@ -109,7 +109,7 @@ def _split_tab(text: str) -> list[Pair]:
 
 
 def _split_blank(text: str) -> list[Pair]:
-    return [_pair(text.split(), "a blank")]
+    return [_pair(text.split(), "a space")]
 
 
 def _pair(columns: list[str], separator: str) -> Pair:
@@ -131,7 +131,7 @@ SPLITTERS = {"tsv": _split_tab, "muse": _split_blank, "cedict": _split_cedict}
 
 
 def glosses(text: str) -> list[str]:
-    """Return the short translations in a dictionary's definition: no notes, no particles, at most three words."""
+    """Return the translations of up to three words in a definition, without notes and leading particles."""
     while (bare := NOTE.sub(" ", text)) != text:
         text = bare
     parts = (PARTICLE.sub("", " ".join(part.split())) for part in re.split(r"[;,/]", text))
@@ -143,32 +143,37 @@ def _index_of(path: Path) -> Path:
         if path.name.endswith(suffix):
             index = path.with_name(path.name.removesuffix(suffix) + ".index")
             if not index.exists():
-                raise InputError(f"{path}: a dictd dictionary needs its index {index.name} beside it")
+                raise InputError(
+                    f"{path}: the dictd index {index.name} is missing: put it into the same folder"
+                )
             return index
     return path
 
 
 def _dictd_file(index: Path) -> Path | None:
     stem = index.name.removesuffix(".gz").removesuffix(".index")
-    places = (index.with_name(stem + suffix) for suffix in (".dict.dz", ".dict"))
-    return next((place for place in places if place.is_file()), None)
+    candidates = (index.with_name(stem + suffix) for suffix in (".dict.dz", ".dict"))
+    return next((path for path in candidates if path.is_file()), None)
 
 
 def _dictd_splitter(index: Path) -> Callable[[str], list[Pair]]:
     file = _dictd_file(index)
     if file is None:
-        raise InputError(f"{index}: the definitions are missing: put the .dict or .dict.dz file beside it")
+        raise InputError(
+            f"{index}: the definitions are missing: put the .dict or .dict.dz file into the same folder"
+        )
     content = b"".join(raw + b"\n" for _, raw, _ in read_lines(file))
 
     def split(text: str) -> list[Pair]:
         if not DICTD.fullmatch(text):
-            raise _UnusableError("not 'headword TAB place TAB length' of a dictd index")
+            raise _UnusableError("not 'headword TAB offset TAB length' of a dictd index")
         headword, start, length = text.split("\t")[:3]
-        if headword.startswith("00"):  # the dictionary's description of itself
+        # Headwords such as "00databaseinfo" describe the dictionary itself.
+        if headword.startswith("00"):
             return []
         begin, end = _number(start), _number(start) + _number(length)
         if end > len(content):
-            raise _UnusableError(f"bytes {begin} to {end} of {file.name}, which has {len(content)}")
+            raise _UnusableError(f"points to bytes {begin} to {end} of {file.name}, which has {len(content)}")
         return [(headword, gloss) for gloss in _definition(content[begin:end].decode(errors="replace"))]
 
     return split
@@ -182,7 +187,7 @@ def _number(digits: str) -> int:
 
 
 def _definition(text: str) -> Iterable[str]:
-    """Yield the translations of a dictd entry: after the headword's line, without remarks and examples."""
+    """Yield the translations of a dictd entry, without the headword's line, remarks and examples."""
     for line in text.splitlines()[1:]:
         if not REMARK.match(line) and " - " not in line:
             yield from glosses(NUMBER.sub("", line))

@@ -1,8 +1,8 @@
-"""A lexicon from linked pages: words that keep company across links, as many as a permutation test allows.
+"""A lexicon induced from linked pages: words that co-occur across links more often than a permutation test explains.
 
-For each pair of words the 2 × 2 counts of linked pages give G² = 2 Σ O ln(O/E) (Dunning 1993); competitive linking
-(Melamed 2000) keeps the strongest pairs, a few per word; the threshold is the lowest G² at which shuffled links yield
-at most a tenth as many.
+For each pair of words, the 2 × 2 table of linked pages gives G² = 2 Σ O ln(O/E) (Dunning 1993). Competitive linking
+(Melamed 2000) keeps the strongest pairs, a few per word. The threshold is the lowest G² above which shuffled links
+yield at most a tenth as many pairs.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import scipy.sparse as sp
 
 from indexes.dtypes import Float64Array, Int64Array
 
-MIN_TOGETHER = 3  # linked pages that must hold both words
-MAX_SHARE = 0.5  # of linked pages; a word of more says nothing
-MAX_LINKS = 3  # translations of a word, each way
-FALSE_SHARE = 0.1  # estimated share of false pairs among those kept
-LEAST = 8.0  # G² below which no pair was ever kept
-BLOCK = 512  # source words counted at once
+MIN_TOGETHER = 3  # linked pages that must contain both words
+MAX_SHARE = 0.5  # of linked pages; more frequent words are ignored
+MAX_LINKS = 3  # translations per word, in either direction
+FALSE_SHARE = 0.1  # of the pairs that are kept, as estimated by shuffled links
+LEAST = 8.0  # G² below which no pair ever passed the threshold
+BLOCK = 512  # source words counted at a time
 
 
 @dataclass(frozen=True, eq=False)
 class WordPairs:
-    """Word pairs: source columns, target columns and G², three arrays of one length, strongest first."""
+    """Word pairs: int64 columns of `source` and `target` terms and float64 G² (`strength`), each [pairs]."""
 
     source: Int64Array
     target: Int64Array
@@ -32,23 +32,26 @@ class WordPairs:
 
 
 def induce(source: sp.csr_array, target: sp.csr_array, *, seed: int = 0) -> sp.csr_array:
-    """Return which words translate which: CSR [v source, v target] holding G².
+    """Return the induced translations as a float32 CSR matrix of G² [v source, v target]; too few links give none.
 
-    `source` and `target` are 0/1 matrices of linked pages, row i linked to row i. Too few links give an empty matrix.
+    `source` [l, v source] and `target` [l, v target] are 0/1 matrices of linked pages, row i linked to row i.
     """
     n = source.shape[0]
     left, right = _usable(source, n), _usable(target, n)
     x, y = sp.csr_array(source[:, left]), sp.csr_array(target[:, right])
-    found = compete(_associated(x, y))
-    chance = compete(_associated(x, y[np.random.default_rng(seed).permutation(n)]))
-    kept = found.strength >= threshold(found.strength, chance.strength)
-    rows, columns = left[found.source[kept]], right[found.target[kept]]
+    pairs = compete(_associated(x, y))
+    shuffled = compete(_associated(x, y[np.random.default_rng(seed).permutation(n)]))
+    strong = pairs.strength >= threshold(pairs.strength, shuffled.strength)
+    rows, columns = left[pairs.source[strong]], right[pairs.target[strong]]
     shape = (source.shape[1], target.shape[1])
-    return sp.csr_array((found.strength[kept].astype(np.float32), (rows, columns)), shape=shape)
+    return sp.csr_array((pairs.strength[strong].astype(np.float32), (rows, columns)), shape=shape)
 
 
 def threshold(found: Float64Array, chance: Float64Array) -> float:
-    """Return the lowest strength at which chance finds at most a tenth as many pairs; infinity where there is none."""
+    """Return the lowest strength at which shuffled links (`chance`) yield at most a tenth as many pairs as `found`.
+
+    Both are strengths, float64 [pairs], in any order. Infinity if no strength qualifies.
+    """
     found, chance = np.sort(found), np.sort(chance)
     by_chance = len(chance) - np.searchsorted(chance, found)
     allowed = by_chance <= FALSE_SHARE * (len(found) - np.searchsorted(found, found))
@@ -56,19 +59,19 @@ def threshold(found: Float64Array, chance: Float64Array) -> float:
 
 
 def compete(pairs: WordPairs, most: int = MAX_LINKS) -> WordPairs:
-    """Take pairs from the strongest down, while both words have fewer than `most` partners."""
+    """Return the pairs in order of strength, leaving out those whose words have `most` stronger partners already."""
     order = np.lexsort((pairs.target, pairs.source, -pairs.strength))
     used_source: dict[int, int] = {}
     used_target: dict[int, int] = {}
-    kept = []
+    indices = []
     for i, s, t in zip(
         order.tolist(), pairs.source[order].tolist(), pairs.target[order].tolist(), strict=True
     ):
         if used_source.get(s, 0) < most and used_target.get(t, 0) < most:
             used_source[s] = used_source.get(s, 0) + 1
             used_target[t] = used_target.get(t, 0) + 1
-            kept.append(i)
-    chosen = np.array(kept, np.int64)
+            indices.append(i)
+    chosen = np.array(indices, np.int64)
     return WordPairs(pairs.source[chosen], pairs.target[chosen], pairs.strength[chosen])
 
 
@@ -78,7 +81,7 @@ def _usable(present: sp.csr_array, n: int) -> Int64Array:
 
 
 def _associated(x: sp.csr_array, y: sp.csr_array) -> WordPairs:
-    """All pairs that meet often enough, more often than by chance and with G² of at least 8."""
+    """Return the pairs that co-occur in enough links, more often than independent words would, with G² ≥ 8."""
     n = x.shape[0]
     often_x = np.bincount(x.indices, minlength=x.shape[1]).astype(np.float64)
     often_y = np.bincount(y.indices, minlength=y.shape[1]).astype(np.float64)
@@ -100,7 +103,10 @@ def _associated(x: sp.csr_array, y: sp.csr_array) -> WordPairs:
 
 
 def g_squared(both: Float64Array, often_x: Float64Array, often_y: Float64Array, n: int) -> Float64Array:
-    """Return 2 Σ O ln(O/E) over the four cells: pages with both words, with one, and with neither."""
+    """Return G² = 2 Σ O ln(O/E) (Dunning 1993) of each pair's 2 × 2 table of `n` linked pages: float64 [pairs].
+
+    `both`, `often_x`, `often_y`: float64 [pairs], pages with both words, with the source word and with the target word.
+    """
     total = np.zeros_like(both)
     for observed, expected in (
         (both, often_x * often_y),

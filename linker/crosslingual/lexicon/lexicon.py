@@ -1,4 +1,4 @@
-"""Lexicons: which terms translate which; from dictionaries and from identical strings (induction.py learns more)."""
+"""Lexicons of term translations, from dictionaries and identical strings (induction.py learns them from links)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from linker.crosslingual.pages.pages import Terms
 
 @dataclass(frozen=True, eq=False)
 class Lexicon:
-    """Links between the terms of two languages, with weights: (source term, target term) → weight > 0."""
+    """Weighted translations between terms: (source term, target term) → weight > 0."""
 
     links: dict[tuple[str, str], float]
 
@@ -24,24 +24,24 @@ class Lexicon:
         return len(self.links)
 
     def __or__(self, other: Lexicon) -> Lexicon:
-        """Return both; the first one's weight counts where both have a link."""
+        """Return the union; where both contain a pair, the left operand's weight is kept."""
         return Lexicon({**other.links, **self.links})
 
     def relation(self, source: Terms, target: Terms) -> csr_array:
-        """Return the links as a matrix over two vocabularies: float32 CSR [v source, v target]."""
-        known = [
+        """Return the translation matrix over two vocabularies: float32 CSR [v source, v target]."""
+        entries = [
             (source.position[f], target.position[e], weight)
             for (f, e), weight in self.links.items()
             if f in source.position and e in target.position
         ]
-        rows, columns, weights = zip(*known, strict=True) if known else ((), (), ())
+        rows, columns, weights = zip(*entries, strict=True) if entries else ((), (), ())
         shape = (len(source.vocabulary), len(target.vocabulary))
         return coo_array((np.array(weights, np.float32), (rows, columns)), shape=shape).tocsr()
 
     def known(self, source: Terms, target: Terms) -> tuple[BoolArray, BoolArray]:
-        """Say which terms of two vocabularies have a translation at all, in these pages or not: flags [v] of each."""
-        ours, theirs = {f for f, _ in self.links}, {e for _, e in self.links}
-        return _flags(source, ours), _flags(target, theirs)
+        """Return which terms of each vocabulary have any translation in the lexicon: bool [v source] and [v target]."""
+        foreign, english = {f for f, _ in self.links}, {e for _, e in self.links}
+        return _flags(source, foreign), _flags(target, english)
 
 
 def _flags(terms: Terms, chosen: set[str]) -> BoolArray:
@@ -49,9 +49,9 @@ def _flags(terms: Terms, chosen: set[str]) -> BoolArray:
 
 
 def from_pairs(pairs: Iterable[Pair], source: Language, target: Language) -> Lexicon:
-    """Make a lexicon of a dictionary's pairs, each side reduced to the terms that pages have.
+    """Return a lexicon of a dictionary's pairs (foreign, English), reduced to terms.
 
-    A foreign side of several words has no term and is left out; of an English gloss each word counts.
+    Foreign headwords of several words are left out; each word of an English gloss is a translation of its own.
     """
     links: dict[tuple[str, str], float] = {}
     for foreign, english in pairs:
@@ -61,8 +61,8 @@ def from_pairs(pairs: Iterable[Pair], source: Language, target: Language) -> Lex
 
 
 def identical(source: Terms, target: Terms, languages: tuple[Language, Language]) -> Lexicon:
-    """Link terms that are spelt alike, as far as both languages' stems reach; Turkish ı stands for i."""
-    length = min(side.stem for side in languages)
+    """Return terms that are spelt alike, up to the shorter of the two stem lengths; Turkish ı also matches i."""
+    length = min(language.stem for language in languages)
     spelt: dict[str, list[str]] = {}
     for term in target.vocabulary:
         spelt.setdefault(term[:length], []).append(term)

@@ -1,1 +1,1 @@
-"""Pages in a language: their terms, and what shows on their surface."""
+"""Pages in one language: their terms, and the surface features that translations share."""

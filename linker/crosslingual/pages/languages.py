@@ -1,4 +1,4 @@
-"""What differs between languages: casing, where words end, how much of a word is its stem."""
+"""Language-specific rules: casing, word boundaries, and the length of stems."""
 
 from __future__ import annotations
 
@@ -12,22 +12,25 @@ from itertools import pairwise
 
 from indexes.errors import importing
 
-STEMS = {"fr": 7, "de": 8, "ru": 6, "tr": 6}  # characters that are kept, chosen on training pages
+STEMS = {"fr": 7, "de": 8, "ru": 6, "tr": 6}  # characters per stem, chosen on training pages
 DEFAULT_STEM = 7
-UNSPACED = ("ja", "th", "lo", "km", "my", "bo")  # written without blanks: character bigrams stand for words
+UNSPACED = ("ja", "th", "lo", "km", "my", "bo")  # written without spaces; character bigrams serve as words
 TURKISH = str.maketrans({"I": "ı", "İ": "i"})
 HAN = re.compile(r"[㐀-䶿一-鿿豈-﫿]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """One language: `code` (ISO 639-1, or "und"), and `stem`, how many first characters of a word are kept."""
+    """A language: its `code` (ISO 639-1, or "und") and the length of a `stem`, a prefix of a word, in characters."""
 
     code: str
     stem: int = DEFAULT_STEM
 
     def fold(self, text: str) -> str:
-        """Return the text in compatibility form (NFKC) and lower case; Turkish casing, Chinese simplified."""
+        """Return the text in NFKC and lower case, by Turkish rules for "tr" and "az"; Chinese becomes simplified.
+
+        Raises MissingExtraError for Chinese without the extra 'crosslingual'.
+        """
         text = unicodedata.normalize("NFKC", text)
         if self.code in ("tr", "az"):
             text = text.translate(TURKISH)
@@ -36,21 +39,22 @@ class Language:
         return text.replace("İ", "i").lower()
 
     def words(self, text: str) -> list[str]:
-        """Return the words in lower case, in order; words of one character are left out.
+        """Return the words in lower case, in order, without words of one character.
 
-        Pages that list characters would otherwise match everything. Chinese needs the extra 'crosslingual'.
+        Pages that list characters would otherwise match every page. Raises as `fold` does.
         """
-        found = _word().findall(self.fold(text))
+        words = _word().findall(self.fold(text))
         if self.code == "zh":
-            found = [part for word in found for part in _chinese(word)]
+            words = [part for word in words for part in _chinese(word)]
         elif self.code in UNSPACED:
-            found = [part for word in found for part in _bigrams(word)]
-        return [word for word in found if len(word) > 1]
+            words = [part for word in words for part in _bigrams(word)]
+        return [word for word in words if len(word) > 1]
 
     def headwords(self, text: str) -> list[str]:
-        """Return the forms in which pages may write a dictionary's word: none if it is several words.
+        """Return the forms that a dictionary's headword takes on pages; none if it is more than one word.
 
-        Of a Chinese word, its characters simplified, and what the mainland says where Taiwan says otherwise.
+        A Chinese headword has up to two: its simplified characters, and the mainland's term for a Taiwanese one. Raises
+        as `fold` does.
         """
         forms = [self.fold(text)]
         if self.code == "zh":
@@ -60,7 +64,7 @@ class Language:
         ]
 
     def term(self, word: str) -> str:
-        """Return the stem of a lower-case word: its first characters."""
+        """Return the stem of a lower-case word: its first `stem` characters."""
         return word[: self.stem]
 
     def terms(self, text: str) -> list[str]:
@@ -69,14 +73,14 @@ class Language:
 
 
 def language(code: str) -> Language:
-    """Return the language of a code ("fr", "pt-BR"); one that was never tuned gets the default stem length."""
+    """Return the language of a code such as "fr" or "pt-BR"; untuned languages get the default stem length."""
     short = code.lower().replace("_", "-").partition("-")[0] or "und"
     return Language(short, STEMS.get(short, DEFAULT_STEM))
 
 
 @cache
 def _word() -> re.Pattern[str]:
-    """Letters and digits with the marks that belong to them (vowel signs are no letters to `re`)."""
+    """Match letters and digits with their combining marks: `re` does not count vowel signs as letters."""
     marks = [c for c in range(0x300, 0x10000) if unicodedata.category(chr(c)) in ("Mn", "Mc")]
     starts = [b for a, b in pairwise([-1, *marks]) if b != a + 1]
     ends = [a for a, b in pairwise([*marks, sys.maxunicode + 1]) if b != a + 1]
@@ -86,21 +90,21 @@ def _word() -> re.Pattern[str]:
 
 @cache
 def _segmenter() -> Callable[[str], list[str]]:
-    with importing("Chinese (rjieba cuts it into words)", "crosslingual"):
+    with importing("Chinese (segmented by rjieba)", "crosslingual"):
         from rjieba import cut_for_search
     return cut_for_search
 
 
 @cache
 def _converter(kind: str) -> Callable[[str], str]:
-    with importing("Chinese (OpenCC makes its characters simplified)", "crosslingual"):
+    with importing("Chinese (simplified by OpenCC)", "crosslingual"):
         from opencc import OpenCC
     convert: Callable[[str], str] = OpenCC(kind).convert
     return convert
 
 
 def _chinese(word: str) -> Iterable[str]:
-    """Cut a run of letters into words; long words come with the words inside them."""
+    """Segment a run of characters; a long word comes with the shorter words inside it."""
     return _segmenter()(word) if HAN.search(word) else (word,)
 
 

@@ -1,4 +1,4 @@
-"""Pages of one language: ids, texts, and the page × term matrix that the methods share."""
+"""Pages of one language: ids, texts, and the page × term matrix."""
 
 from __future__ import annotations
 
@@ -17,46 +17,46 @@ from linker.corpora import BadLine, read_corpus
 from linker.crosslingual.pages.languages import Language, language
 from linker.errors import InputError
 
-LOOKED_AT = 100  # documents whose metadata may tell the language
+LOOKED_AT = 100  # documents whose metadata is searched for the language
 LANGUAGE_FIELDS = ("language", "lang")
 
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """Counts of terms: `vocabulary` of v strings in order, `counts` int32 CSR [pages, v], sorted, no zeros."""
+    """Term counts: a sorted `vocabulary` of v strings; `counts` int32 CSR [pages, v], sorted, without zeros."""
 
     vocabulary: tuple[str, ...]
     counts: csr_array
 
     @cached_property
     def present(self) -> csr_array:
-        """1.0 where a page holds a term: float32 CSR [pages, v]."""
+        """1.0 where a page contains a term: float32 CSR [pages, v]."""
         ones = np.ones(self.counts.nnz, np.float32)
         return csr_array((ones, self.counts.indices, self.counts.indptr), shape=self.counts.shape)
 
     @cached_property
     def document_frequency(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """In how many pages each term is: int64 [v]."""
+        """Number of pages that contain each term: int64 [v]."""
         return np.bincount(self.counts.indices, minlength=len(self.vocabulary))
 
     @cached_property
     def position(self) -> dict[str, int]:
-        """Each term's column."""
+        """Column of each term."""
         return {term: i for i, term in enumerate(self.vocabulary)}
 
     def rows(self, rows: Sequence[int] | np.ndarray[tuple[int], np.dtype[np.int64]]) -> Terms:
-        """Return some pages' counts over the same vocabulary."""
+        """Return the counts of the pages `rows` (int64 [n]) over the same vocabulary."""
         return Terms(self.vocabulary, self.counts[np.asarray(rows, np.int64)])
 
 
 def count_terms(texts: Iterable[str], split: Callable[[str], Iterable[str]]) -> Terms:
-    """Count the terms that `split` finds in each text; the vocabulary is in sorted order."""
+    """Count the terms that `split` returns for each text."""
     position: dict[str, int] = {}
     columns: list[np.ndarray[tuple[int], np.dtype[np.int32]]] = []
     values: list[np.ndarray[tuple[int], np.dtype[np.int32]]] = []
     for text in texts:
-        found = [position.setdefault(term, len(position)) for term in split(text)]
-        unique, count = np.unique(np.array(found, np.int32), return_counts=True)
+        numbers = [position.setdefault(term, len(position)) for term in split(text)]
+        unique, count = np.unique(np.array(numbers, np.int32), return_counts=True)
         columns.append(unique)
         values.append(count.astype(np.int32))
     order = sorted(position)
@@ -72,7 +72,7 @@ def count_terms(texts: Iterable[str], split: Callable[[str], Iterable[str]]) -> 
 
 @dataclass(frozen=True, eq=False)
 class Pages:
-    """Pages of one language; `skipped` are the records that could not be read as pages."""
+    """Pages of one language; `skipped` holds the records that could not be read as pages."""
 
     ids: tuple[str, ...]
     texts: tuple[str, ...]
@@ -84,20 +84,20 @@ class Pages:
 
     @cached_property
     def terms(self) -> Terms:
-        """Counts of the stems of the pages' words."""
+        """Counts of the stems of the pages' words: [pages, v]."""
         return count_terms(self.texts, self.language.terms)
 
     @cached_property
     def position(self) -> dict[str, int]:
-        """Each id's row."""
+        """Row of each id."""
         return {id_: i for i, id_ in enumerate(self.ids)}
 
 
 def read_pages(path: Path, code: str | None = None) -> Pages:
-    """Read the pages of a file or folder (all that `read_corpus` reads).
+    """Read the pages of a file or folder, in any format of `read_corpus`.
 
-    The language is `code`, or else what the pages' metadata (`language` or `lang`) or the file's name
-    ("fr.jsonl.gz") say, or else "und". Raises InputError on a repeated id, and when nothing can be read.
+    The language is `code` or, without it, the first of these: the pages' metadata (`language` or `lang`), the name
+    of the file ("fr.jsonl.gz"), "und". Raises InputError where an id is repeated or no page can be read.
     """
     documents: dict[str, Document] = {}
     skipped: list[BadLine] = []
@@ -105,21 +105,21 @@ def read_pages(path: Path, code: str | None = None) -> Pages:
         if isinstance(record, BadLine):
             skipped.append(record)
         elif record.id in documents:
-            raise InputError(f"{path}: the page {record.id!r} is there twice: ids must differ")
+            raise InputError(f"{path}: the page id {record.id!r} occurs twice: ids must be unique")
         else:
             documents[record.id] = record
     if not documents:
         raise InputError(f"{path}: no page could be read; the first reason: {skipped[0].reason}")
-    found = code or _from_metadata(documents.values()) or _from_name(path) or "und"
+    name = code or _from_metadata(documents.values()) or _from_name(path) or "und"
     texts = tuple(d.full_text for d in documents.values())
-    return Pages(tuple(documents), texts, language(found), tuple(skipped))
+    return Pages(tuple(documents), texts, language(name), tuple(skipped))
 
 
 def split_languages(pair: str) -> tuple[str, str]:
-    """Split "fr-en" into its codes. Raises InputError for anything else."""
+    """Split a pair such as "fr-en" into its two codes. Raises InputError where it has another form."""
     codes = pair.split("-")
     if len(codes) != 2 or not all(code.isalpha() for code in codes):
-        raise InputError(f"cannot read the languages {pair!r}: write two codes, source first, such as fr-en")
+        raise InputError(f"invalid language pair {pair!r}: give two codes, source first, such as fr-en")
     return codes[0], codes[1]
 
 
@@ -133,6 +133,6 @@ def _from_metadata(documents: Iterable[Document]) -> str | None:
 
 
 def _from_name(path: Path) -> str | None:
-    """Read "fr" out of fr.jsonl.gz, or of a folder of this name."""
+    """Return "fr" for fr.jsonl.gz or for a folder named fr."""
     stem = path.name.partition(".")[0]
     return stem if re.fullmatch(r"[a-z]{2}", stem) else None

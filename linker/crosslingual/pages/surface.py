@@ -1,4 +1,4 @@
-"""What pages share on the surface, whatever the language: spelling once transliterated, marks and numbers."""
+"""Surface features that survive translation: romanised spelling, punctuation and numbers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 import unicodedata
 from functools import cache
 
-LETTERS = 4  # characters of an n-gram
-MARKS = 4  # longest sequence of marks
+LETTERS = 4  # characters per n-gram
+MARKS = 4  # marks in the longest sequence
 _CYRILLIC = (
     "а a б b в v г g д d е e ё e ж zh з z и i й i к k л l м m н n о o п p р r с s т t у u ф f х h ц ts ч ch ш sh "
     "щ sh ъ  ы y ь  э e ю yu я ya є e і i ї i ґ g"
@@ -21,25 +21,25 @@ _SAME = str.maketrans("。、，；：？！（）«»„“”‘’", '.,,;:?!
 
 
 def romanise(text: str) -> str:
-    """Return lower-case text in bare Latin letters where a letter-by-letter table knows how; the rest unchanged."""
+    """Return the text in lower case, Cyrillic and Greek transliterated by letter, and diacritics removed."""
     text = text.lower().translate(_table())
     return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
 
 
 def letter_grams(text: str) -> list[str]:
-    """Return the 4-grams of the romanised words, with the words' borders."""
-    found: list[str] = []
+    """Return the 4-grams of the romanised words, with "_" at the words' boundaries."""
+    grams: list[str] = []
     for word in _WORD.findall(romanise(text)):
         if word.isascii():
-            bordered = f"_{word}_"
-            found += [bordered[i : i + LETTERS] for i in range(len(bordered) - LETTERS + 1)]
-    return found
+            bounded = f"_{word}_"
+            grams += [bounded[i : i + LETTERS] for i in range(len(bounded) - LETTERS + 1)]
+    return grams
 
 
 def mark_grams(text: str) -> list[str]:
-    """Return the sequences of one to four marks: punctuation, symbols, numbers and line ends, words left out.
+    """Return all sequences of one to four marks (punctuation, symbols, numbers, line ends), ignoring words.
 
-    A translation keeps much of its original's punctuation, lists and numbers.
+    A translation keeps much of the punctuation, lists and numbers of its original.
     """
     marks = _MARK.findall(unicodedata.normalize("NFKC", text.translate(_SAME)))
     return ["".join(marks[i : i + n]) for n in range(1, MARKS + 1) for i in range(len(marks) - n + 1)]

@@ -1,1 +1,1 @@
-"""Learned rankers over all evidence, with calibrated probabilities."""
+"""Learned rankers over all available evidence, with calibrated probabilities."""

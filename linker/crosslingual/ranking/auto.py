@@ -1,7 +1,7 @@
-"""`auto`: every kind of evidence at hand, a ranker learned from the links, probabilities, one target for one page.
+"""The method `auto`: all available evidence, a ranker learned from links, probabilities, one-to-one competition.
 
-Works with dictionaries alone (the ranker is then one pooled over training pages of three language pairs:
-pooled.py), with links alone, and with both.
+It works with dictionaries, with links, and with both. Without enough links it uses a ranker that was pooled over
+training pages of several language pairs (pooled.py).
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from linker.crosslingual.ranking.pooled import Pooled
 from linker.crosslingual.ranking.ranker import Ranker, fit_ranker
 from linker.errors import InputError
 
-FEWEST = 20  # links from which a ranker of one's own is learned
-SURE = 0.9  # probability of a link that self-training learns from
-ROUNDS = 3  # of self-training at most
+FEWEST = 20  # links; with fewer, no ranker is learned
+SURE = 0.9  # least probability of a link that self-training learns from
+ROUNDS = 3  # of self-training, at most
 CROSS_FITS = 3
 NOTHING = np.empty((0, 2), np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The unlinked pages' candidates with probabilities [n, c + 1] (last: no link), and what was learned.
+    """The candidates of n unlinked pages, their probabilities, and the models that were learned.
 
-    `quality`: the mean log likelihood of the known links out of fold; NaN without links.
+    `probabilities` float64 [n, c + 1], the last column for "no link"; `quality`: the mean log likelihood of the known
+    links out of fold, NaN with fewer than 20; `extra` int64 [e, 2]: links added by self-training.
     """
 
     lists: Lists
@@ -43,10 +44,10 @@ class Solution:
     extra: Int64Array
 
     def best(self) -> tuple[Int64Array, Int64Array, Float64Array]:
-        """Return each page's row, its most probable target and that probability."""
-        at = self.probabilities[:, :-1].argmax(axis=1)
-        n = np.arange(len(at))
-        return self.lists.rows, self.lists.targets[n, at], self.probabilities[n, at]
+        """Return each page's row and most probable target (int64 [n]), and that probability (float64 [n])."""
+        columns = self.probabilities[:, :-1].argmax(axis=1)
+        n = np.arange(len(columns))
+        return self.lists.rows, self.lists.targets[n, columns], self.probabilities[n, columns]
 
 
 def solve(
@@ -57,7 +58,11 @@ def solve(
     seed: int = 0,
     advance: Callable[[int], object] = lambda done: None,
 ) -> Solution:
-    """Answer every source page that is not in `links` (int64 [n, 2], source and target rows); those targets are out."""
+    """Rank targets for every source page that is not in `links` (int64 [l, 2]), excluding the linked targets.
+
+    `advance` is called with numbers of finished pages. Raises InputError where every target is linked, and where the
+    evidence has no pooled ranker and there are fewer than 20 links.
+    """
     unlinked = np.setdiff1d(np.arange(len(evidence.source)), links[:, 0])
     return _solve(evidence, links, NOTHING, unlinked, folds, seed, advance)
 
@@ -65,10 +70,10 @@ def solve(
 def self_train(
     evidence: Evidence, links: Int64Array, first: Solution, *, folds: int = 5, seed: int = 0
 ) -> tuple[Solution, list[dict[str, float]]]:
-    """Learn on from the answers that are sure and mutual, while that makes the known links more likely.
+    """Return the solution improved by learning from its own sure links, and a record of each round.
 
-    Transductive: the pages that are asked about teach too. Without known links it goes on while the number of sure
-    answers grows. Returns the best answer and a record of the rounds.
+    This is transductive: the unlinked pages teach too. It continues while the known links (int64 [l, 2]) become more
+    likely or, with fewer than 20 of them, while the number of sure links grows.
     """
     best, rounds = first, []
     for _ in range(ROUNDS):
@@ -85,13 +90,13 @@ def self_train(
 
 
 def sure(answer: Solution) -> Int64Array:
-    """Return the links that are nearly certain, no target twice: int64 [n, 2]."""
+    """Return the links of probability .9 or more, each target once: int64 [e, 2], source and target rows."""
     rows, targets, p = answer.best()
     order = np.argsort(-p, kind="stable")
     order = order[p[order] >= SURE]
     _, first = np.unique(targets[order], return_index=True)
-    kept = order[np.sort(first)]
-    return np.stack([rows[kept], targets[kept]], axis=1)
+    unique = order[np.sort(first)]
+    return np.stack([rows[unique], targets[unique]], axis=1)
 
 
 def _solve(
@@ -114,10 +119,13 @@ def _solve(
 
 
 def learn_ranker(lists: Lists, parts: list[Fold], start: Pooled | None) -> tuple[Pooled, Float64Array, float]:
-    """Return the ranker with its calibration, the logits [n, c + 1] of `lists`, and the quality out of fold."""
+    """Return a calibrated ranker, the logits of `lists` (float64 [n, c + 1]), and its quality out of fold.
+
+    Without `parts`, `start` is returned as it is, with a quality of NaN. Raises InputError where both are missing.
+    """
     if not parts and start is None:
         raise InputError(
-            f"this method learns its ranker from linked pages: give at least {FEWEST} (--train QRELS)"
+            f"this method learns its ranker from linked pages: pass at least {FEWEST} (--train QRELS)"
         )
     if not parts and start is not None:
         return start, start.ranker.logits(aligned(lists, start.ranker.names)), float("nan")
@@ -128,13 +136,13 @@ def learn_ranker(lists: Lists, parts: list[Fold], start: Pooled | None) -> tuple
     held = []
     for part in parts:
         rest = [p for p in parts if p is not part]
-        own = fit_ranker(
+        fold_ranker = fit_ranker(
             names,
             np.concatenate([p.lists.features for p in rest]),
             np.concatenate([p.right for p in rest]),
             prior=prior,
         )
-        held.append(own.logits(part.lists.features))
+        held.append(fold_ranker.logits(part.lists.features))
     t = temperature(np.concatenate(held), right)
     ranker = replace(ranker, temperature=t)
     logits = ranker.logits(lists.features)
@@ -149,7 +157,7 @@ def learn_ranker(lists: Lists, parts: list[Fold], start: Pooled | None) -> tuple
 
 
 def aligned(lists: Lists, names: tuple[str, ...]) -> npt.NDArray[np.float32]:
-    """Return the features that a ranker knows, in its order; one that is missing here is 0."""
+    """Return the features `names` of the lists, in this order, missing ones as 0: float32 [n, c, names]."""
     position = {name: i for i, name in enumerate(lists.names)}
     n, c, _ = lists.features.shape
     columns = [
@@ -159,7 +167,7 @@ def aligned(lists: Lists, names: tuple[str, ...]) -> npt.NDArray[np.float32]:
 
 
 def _after_competition(held: Float64Array, part: Lists, logits: Float64Array, lists: Lists) -> Float64Array:
-    """Probabilities of left-out pages when the unlinked pages compete for the same targets."""
+    """Return the held-out pages' probabilities after the unlinked pages have competed for the same targets."""
     both = compete(np.concatenate([held, logits]), np.concatenate([part.targets, lists.targets]))
     return both[: len(held)]
 
@@ -172,7 +180,7 @@ def _describe_unlinked(
     seed: int,
     advance: Callable[[int], object],
 ) -> tuple[Lists, Learned]:
-    """Describe the unlinked pages; none is described by what its own pseudo-link taught."""
+    """Describe the unlinked pages, each without what its own pseudo-link taught."""
     learned = evidence.learn(np.concatenate([links, extra]))
     taken, size = links[:, 1], list_size(evidence, links)
     if not len(extra):

@@ -1,6 +1,6 @@
-"""The AUT cascade (BUCC 2015): CL-LSI chooses candidates; topics, names and translated words feed a ranker.
+"""The AUT cascade (BUCC 2015): CL-LSI generates candidates; topics, names and translated words are ranking features.
 
-All is learned from linked pages, features out-of-fold. It needs no dictionary; one that is given adds word pairs.
+Everything is learned from linked pages, the features out of fold. A dictionary is optional and adds word pairs.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ CANDIDATES = 200
 COMPONENTS = 300
 TOPICS = 50
 TOPIC_ROUNDS = 25
-COMMON, RARE = 0.3, 3  # words in more of the linked pages, or fewer, are left to the other features
+# Topics ignore words in more than this share of the linked pages, and words in fewer than this many.
+COMMON, RARE = 0.3, 3
 
 
 @dataclass(frozen=True, eq=False)
 class CascadeEvidence:
-    """What the cascade knows; `all` prepares terms and spelling."""
+    """The evidence of the cascade: its own scores, over the terms and the lexicon of `all`."""
 
     all: AllEvidence
     choosing: tuple[str, ...] = ("lsi",)
@@ -45,20 +46,20 @@ class CascadeEvidence:
 
     @property
     def target(self) -> Pages:
-        """The pages that they may be linked to."""
+        """The pages to link them to."""
         return self.all.target
 
     @cached_property
     def fixed(self) -> dict[str, Restrictable]:
-        """Shared names, numbers and years."""
+        """Scores of shared names, numbers and years, by name: each [n, m]."""
         return self.all.held(shared_names(self.source, self.target))
 
     def start(self, links: bool) -> Pooled | None:
-        """The cascade has no ranker before it is trained."""
+        """Return None: there is no pooled ranker for the cascade."""
         return None
 
     def learn(self, links: Int64Array) -> Learned:
-        """Learn the latent space, the lexicon and the topics from links."""
+        """Return what `links` (int64 [l, 2]) teach: the latent space, the lexicon and the topics."""
         x, y = self.all.source_terms, self.all.target_terms
         rows, columns = links[:, 0], links[:, 1]
         translations, induced = self.all.translations(links)
@@ -74,20 +75,23 @@ class CascadeEvidence:
         return Learned(scores, self._topics(links), induced, translations)
 
     def _topics(self, links: Int64Array) -> TopicMatcher:
-        sides = []
+        collections = []
         for terms, linked in ((self.all.source_terms, links[:, 0]), (self.all.target_terms, links[:, 1])):
             often = np.bincount(terms.counts[linked].indices, minlength=terms.counts.shape[1])
-            kept = np.flatnonzero((often >= RARE) & (often <= COMMON * len(linked)))
-            sides.append((sp.csr_array(terms.counts[:, kept]), linked))
+            columns = np.flatnonzero((often >= RARE) & (often <= COMMON * len(linked)))
+            collections.append((sp.csr_array(terms.counts[:, columns]), linked))
         size = min(self.topics, max(2, len(links) // 4))
-        model = fit_topics(tuple(counts[linked] for counts, linked in sides), size, rounds=TOPIC_ROUNDS)
-        source, target = (model.fold_in(counts, side) for side, (counts, _) in enumerate(sides))
+        model = fit_topics(tuple(counts[linked] for counts, linked in collections), size, rounds=TOPIC_ROUNDS)
+        source, target = (model.fold_in(counts, i) for i, (counts, _) in enumerate(collections))
         return TopicMatcher(source, target, _lengths(self.source), _lengths(self.target))
 
 
 @dataclass(frozen=True, eq=False)
 class TopicMatcher:
-    """Topic mixtures float64 [n, k] and [m, k], and log lengths, of both sides."""
+    """Scores by topics and lengths.
+
+    `source` [n, k] and `target` [m, k] are topic mixtures; `source_length` [n] and `target_length` [m] are log lengths.
+    """
 
     source: npt.NDArray[np.float64]
     target: npt.NDArray[np.float64]
@@ -96,11 +100,15 @@ class TopicMatcher:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the scores are called."""
+        """Names of the scores."""
         return "topics", "length"
 
     def features(self, rows: Int64Array, candidates: Int64Array) -> Float32Array:
-        """Return the negative Jensen–Shannon divergence of the mixtures and the negative |log length ratio|."""
+        """Return float32 [n, c, 2] for the source pages `rows` [n] and their `candidates` [n, c].
+
+        They are the negative Jensen–Shannon divergence of the mixtures, and the negative absolute difference of the
+        log length ratio from its usual value.
+        """
         out = np.empty((*candidates.shape, 2), np.float32)
         usual = np.median(self.source_length) - np.median(self.target_length)
         for i, (row, columns) in enumerate(zip(rows.tolist(), candidates, strict=True)):

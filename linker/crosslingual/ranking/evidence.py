@@ -1,4 +1,4 @@
-"""All that is known about two collections: what needs no links (prepared once), and what is learned from links."""
+"""All evidence about two collections: scores that need no links, prepared once, and scores learned from links."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from linker.crosslingual.scoring.scores import (
 )
 
 COMPONENTS = 300
-INDUCED_WEIGHT = 5.0  # of a pair that the links taught, where a dictionary's counts 1
-HELD = 1 << 30  # bytes of link-free scores kept between folds
-LONGEST = 6  # characters of a Chinese word that is looked up
+INDUCED_WEIGHT = 5.0  # of a word pair learned from links; pairs of dictionaries have weight 1
+HELD = 1 << 30  # bytes of scores that need no links, kept between folds
+LONGEST = 6  # characters of the longest Chinese word that is looked up
 CHOOSING = (
     "strings.coverage", "dictionary.coverage", "bridge.coverage", "bridge.forward", "bridge.model",
     "lsi", "marks", "encoder",
@@ -48,7 +48,10 @@ CHOOSING = (
 
 @dataclass(frozen=True, eq=False)
 class AllEvidence:
-    """Two collections, what dictionaries and spelling say; `vectors`: an encoder's, [n, d] and [m, d]."""
+    """Two collections, the word `pairs` of dictionaries, and the `vectors` of an encoder: float32 [n, d] and [m, d].
+
+    `choosing`: the scores that generate candidates; `size`: candidates per page.
+    """
 
     source: Pages
     target: Pages
@@ -59,12 +62,12 @@ class AllEvidence:
 
     @cached_property
     def target_language(self) -> Language:
-        """The target's language with stems as long as the source's, so that shared strings stay shared."""
+        """The target's language with stems as long as the source's, so that identical strings have identical stems."""
         return replace(self.target.language, stem=self.source.language.stem)
 
     @cached_property
     def split(self) -> Callable[[str], list[str]]:
-        """Cut source text into terms; Chinese without segmentation: every dictionary word and every bigram in it."""
+        """Function that splits source text into terms; Chinese becomes all dictionary words and all bigrams."""
         language = self.source.language
         if language.code != "zh":
             return language.terms
@@ -73,31 +76,31 @@ class AllEvidence:
 
     @cached_property
     def source_terms(self) -> Terms:
-        """Counts of the source's terms."""
+        """Counts of the source's terms: [n, v source]."""
         return count_terms(self.source.texts, self.split)
 
     @cached_property
     def target_terms(self) -> Terms:
-        """Counts of the target's terms."""
+        """Counts of the target's terms: [m, v target]."""
         return count_terms(self.target.texts, self.target_language.terms)
 
     @cached_property
     def spelling(self) -> sp.csr_array:
-        """Translation matrix of identical strings."""
+        """Translation matrix of identical strings: float32 CSR [v source, v target]."""
         languages = (self.source.language, self.target_language)
-        found = identical(self.source_terms, self.target_terms, languages)
-        return found.relation(self.source_terms, self.target_terms)
+        lexicon = identical(self.source_terms, self.target_terms, languages)
+        return lexicon.relation(self.source_terms, self.target_terms)
 
     @cached_property
     def known(self) -> sp.csr_array:
-        """Translation matrix of what needs no links: identical strings and the dictionaries, all of weight 1."""
+        """Translation matrix of identical strings and dictionaries, 0/1: float32 CSR [v source, v target]."""
         lexicon = from_pairs(self.pairs, self.source.language, self.target_language)
         both = self.spelling + lexicon.relation(self.source_terms, self.target_terms)
         return ones(sp.csr_array(both))
 
     @cached_property
     def fixed(self) -> dict[str, Restrictable]:
-        """Scores that need no links; held in memory if they are small enough, for every fold needs them."""
+        """Scores that need no links, each [n, m]; in memory if they are small enough, because every fold uses them."""
         x, y = self.source_terms, self.target_terms
         scores: dict[str, Restrictable] = {
             "strings.coverage": coverage(x, y, self.spelling),
@@ -114,30 +117,30 @@ class AllEvidence:
         return self.held(scores)
 
     def held(self, scores: dict[str, Restrictable]) -> dict[str, Restrictable]:
-        """Compute scores of all pairs if they are small enough to keep."""
+        """Return the scores, each [n, m], computed for all pairs if together they take at most 1 GiB."""
         if 4 * len(scores) * len(self.source) * len(self.target) > HELD:
             return scores
         return {name: held(score) for name, score in scores.items()}
 
     @cached_property
     def weights(self) -> tuple[sp.csr_array, sp.csr_array]:
-        """Tf-idf rows of both sides."""
+        """Tf-idf rows of both collections: float32 CSR [n, v source] and [m, v target]."""
         return tfidf(self.source_terms), tfidf(self.target_terms)
 
     @cached_property
     def passages(self) -> tuple[Passages, Passages]:
-        """Both sides' pages cut into passages."""
+        """Passages of the source and of the target pages."""
         return (
             passages_of(self.source.texts, self.split, self.source_terms),
             passages_of(self.target.texts, self.target_language.terms, self.target_terms),
         )
 
     def start(self, links: bool) -> Pooled:
-        """Return the ranker that other language pairs taught, for this kind of evidence."""
+        """Return the ranker pooled over other language pairs for this kind of evidence, with or without links."""
         return pooled(bool(self.pairs), links)
 
     def translations(self, links: Int64Array) -> tuple[sp.csr_array, sp.csr_array]:
-        """Return what translates what, [v source, v target]: all that is known, and of that what the links taught."""
+        """Return translation matrices [v source, v target]: all pairs, and those learned from `links` [l, 2]."""
         rows, columns = links[:, 0], links[:, 1]
         if not len(links):
             return self.known, sp.csr_array(self.known * 0)
@@ -145,7 +148,7 @@ class AllEvidence:
         return sp.csr_array(self.known + INDUCED_WEIGHT * induced, dtype=np.float32), induced
 
     def learn(self, links: Int64Array) -> Learned:
-        """Induce a lexicon and a latent space from links, int64 [n, 2] of source and target rows; none is fine."""
+        """Return what `links` (int64 [l, 2], possibly empty) teach: a lexicon and a latent space."""
         x, y = self.source_terms, self.target_terms
         rows, columns = links[:, 0], links[:, 1]
         translations, induced = self.translations(links)
@@ -164,22 +167,22 @@ class AllEvidence:
 
 
 def overlapping(text: str, language: Language, known: frozenset[str]) -> list[str]:
-    """Return the words of other scripts, and of each Chinese run all bigrams and all known words, overlaps included."""
-    found: list[str] = []
+    """Return the terms in other scripts and, from runs of Chinese, all bigrams and `known` words, overlaps included."""
+    terms: list[str] = []
     folded = language.fold(text)
     for word in HAN.split(folded):
-        found.extend(_plain(language).terms(word))
+        terms.extend(_plain(language).terms(word))
     for run in HAN.findall(folded):
-        found.extend(a + b for a, b in pairwise(run))
+        terms.extend(a + b for a, b in pairwise(run))
         ends = range(3, LONGEST + 1)
-        found.extend(
+        terms.extend(
             w for i in range(len(run)) for n in ends if i + n <= len(run) and (w := run[i : i + n]) in known
         )
-    return found
+    return terms
 
 
 def _plain(language: Language) -> Language:
-    """The same stems without the segmenter."""
+    """Return a language with the same stems that does not segment."""
     return Language("und", language.stem)
 
 

@@ -1,4 +1,4 @@
-"""Why two pages were linked: the words that translate each other and the strings they share, strongest first."""
+"""Explaining links: the words of two pages that translate each other, and the strings they share, heaviest first."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.scoring.comparability import idf
 
 Kind = Literal["same", "dictionary", "links"]
-MOST = 8  # matches that are told
+MOST = 8  # matches per link
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A word of the source page, the word of the target page that it matched, how that is known, and its weight.
+    """A word of the source page, the word of the target page that it matched, the kind of match, and its weight.
 
     `kind`: "same" for identical strings, such as names; "dictionary"; "links" for a pair learned from links.
     """
@@ -33,7 +33,7 @@ class Match:
 
 @dataclass(frozen=True, eq=False)
 class Explainer:
-    """Explains pairs of pages by what the evidence knew and what the links taught (`induced` [v source, v target])."""
+    """Explains pairs of pages by the evidence and the word pairs `induced` from links (CSR [v source, v target])."""
 
     evidence: AllEvidence
     induced: sp.csr_array
@@ -47,28 +47,28 @@ class Explainer:
         return idf(self.evidence.source_terms), idf(self.evidence.target_terms)
 
     def matches(self, row: int, column: int, most: int = MOST) -> list[Match]:
-        """Return the heaviest matches of source page `row` and target page `column`, each word once a side.
+        """Return up to `most` matches of source page `row` and target page `column`, heaviest first, each word once.
 
-        A match weighs the smaller idf of its two words.
+        The weight of a match is the smaller idf of its two words.
         """
         x, y = self.evidence.source_terms, self.evidence.target_terms
-        here, there = x.counts[[row]].indices, y.counts[[column]].indices
-        known = sp.coo_array(self._translations[here][:, there])
-        sources, targets = here[known.row], there[known.col]
+        left, right = x.counts[[row]].indices, y.counts[[column]].indices
+        translations = sp.coo_array(self._translations[left][:, right])
+        sources, targets = left[translations.row], right[translations.col]
         weights = np.minimum(self._weights[0][sources], self._weights[1][targets])
         first = self._forms(self.evidence.source.texts[row], self.evidence.split)
         second = self._forms(self.evidence.target.texts[column], self.evidence.target_language.terms)
-        found: list[Match] = []
+        matches: list[Match] = []
         used: set[int] = set()
         for i in np.lexsort((targets, sources, -weights)).tolist():
             s, t = int(sources[i]), int(targets[i])
-            if s not in used and ~t not in used and len(found) < most:
+            if s not in used and ~t not in used and len(matches) < most:
                 used |= {s, ~t}
                 a, b = x.vocabulary[s], y.vocabulary[t]
-                found.append(
+                matches.append(
                     Match(first.get(a, a), second.get(b, b), self._kind(s, t), round(float(weights[i]), 3))
                 )
-        return found
+        return matches
 
     def _kind(self, source: int, target: int) -> Kind:
         if self.evidence.spelling[source, target]:
@@ -77,7 +77,7 @@ class Explainer:
 
     @staticmethod
     def _forms(text: str, split: Callable[[str], list[str]]) -> dict[str, str]:
-        """The first word of the text that each term stands for."""
+        """Return the first word of the text for each of its terms."""
         forms: dict[str, str] = {}
         for word in text.split():
             terms = split(word)

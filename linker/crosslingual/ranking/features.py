@@ -1,4 +1,4 @@
-"""From many weak scores to features of candidates: each score relative to its row, its column and its neighbourhood."""
+"""Features of candidates from many weak scores: each score relative to its row, its column and its neighbourhood."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.scoring.scores import Restrictable, held
 
-LIST = 50  # candidates of a page
-NEAREST = 4  # neighbours of the margin
+LIST = 50  # candidates per page
+NEAREST = 4  # neighbours in the margin
 BLOCK = 256
 TINY = np.float32(1e-6)
-MEMORY = 2 << 30  # bytes of scores held between the two passes; beyond it they are computed twice
+MEMORY = 2 << 30  # bytes of scores held between the two passes; larger ones are computed twice
 PARTS = ("z", "row", "column", "margin")
 
 
 @dataclass(frozen=True, eq=False)
 class Lists:
-    """Candidates of n source pages: `rows` [n], `targets` [n, c] best guess first, `features` float32 [n, c, f]."""
+    """Candidates of n source pages: `rows` [n], `targets` [n, c], best guess first; float32 `features` [n, c, f]."""
 
     rows: Int64Array
     targets: Int64Array
@@ -28,15 +28,18 @@ class Lists:
     names: tuple[str, ...]
 
     def right(self, gold: Mapping[int, int]) -> Int64Array:
-        """Return where in its list each row's linked target stands: int64 [n], −1 where it does not."""
-        wanted = np.array([gold.get(int(row), -1) for row in self.rows], np.int64)
-        hit = self.targets == wanted[:, None]
+        """Return the position of each row's linked target in its list: int64 [n], −1 if it is not there."""
+        linked = np.array([gold.get(int(row), -1) for row in self.rows], np.int64)
+        hit = self.targets == linked[:, None]
         return np.where(hit.any(axis=1), hit.argmax(axis=1), -1)
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """What all source pages together say about each target, for one score; float32 [m], `holder` int64 [m]."""
+    """Statistics of one score over all source pages, for each target: float32 [m], `holder` int64 [m].
+
+    `best` and `second` are the two highest scores, `holder` the row of the best, `near` the mean of the highest four.
+    """
 
     deviation: Float32Array
     best: Float32Array
@@ -45,12 +48,12 @@ class Columns:
     near: Float32Array
 
     def others(self, rows: Int64Array, targets: Int64Array) -> Float32Array:
-        """Return the best score that any other source page has with each target: rows [n, 1], targets [n, c]."""
+        """Return the best score of each target with any other source page: [n, c], for rows [n, 1], targets [n, c]."""
         return np.where(self.holder[targets] == rows, self.second[targets], self.best[targets])
 
 
 def columns_of(score: Restrictable) -> Columns:
-    """Go over a score once and gather its columns."""
+    """Return the column statistics of a score, computed in one pass."""
     n, m = score.shape
     total, squares = np.zeros(m), np.zeros(m)
     top = np.full((min(NEAREST, n), m), -np.inf, np.float32)
@@ -68,7 +71,7 @@ def columns_of(score: Restrictable) -> Columns:
 
 @dataclass(frozen=True, eq=False)
 class _RowView:
-    """One block of a score with what its rows say: mean, deviation, best, second best and who is best."""
+    """A block of a score [b, m] with statistics of its rows, each [b, 1]; `holder` is the column of the best."""
 
     values: Float32Array
     mean: Float32Array
@@ -91,7 +94,7 @@ class _RowView:
         return (self.values - self.mean) / self.deviation
 
     def features(self, columns: Columns, rows: Int64Array, targets: Int64Array) -> list[Float32Array]:
-        """Return z, distance to the best other target, distance to the best other source, and margin."""
+        """Return z, the gap to the best other target, the gap to the best other source, and the margin: each [b, c]."""
         value = np.take_along_axis(self.values, targets, axis=1)
         row_best = np.where(targets == self.holder, self.second, self.best)
         return [
@@ -112,11 +115,11 @@ def candidate_lists(
     size: int = LIST,
     advance: Callable[[int], object] = lambda done: None,
 ) -> Lists:
-    """Choose each row's candidates and describe them.
+    """Return up to `size` candidates of each row, with features.
 
-    `rows` are the source pages to answer, `competitors` further source pages that may want the same targets,
-    `columns` the targets that are free. Candidates are the best by the sum of the `choosing` scores' z-values, as they
-    are and as margins. Memory: the scores of all pairs up to 2 GiB, else some blocks, computed twice.
+    `rows` [n] are the source pages to describe, `competitors` other source pages that compete for the same targets,
+    `columns` the targets that are available, all int64. Candidates are ranked by the sum, over the scores named in
+    `choosing`, of the z-values of score and margin. Memory: the scores of all pairs up to 2 GiB, otherwise one block.
     """
     everyone = np.concatenate([rows, competitors])
     chosen = {name: score.restrict(everyone, columns) for name, score in scores.items()}
@@ -155,14 +158,14 @@ def _block(
         total += _RowView.of((view.values / near).astype(np.float32)).z()
     targets = np.argsort(-total, axis=1, kind="stable")[:, :size]
     rows = np.arange(begin, end)[:, None]
-    found = [f for name, view in views.items() for f in view.features(columns[name], rows, targets)]
+    features = [f for name, view in views.items() for f in view.features(columns[name], rows, targets)]
     sums = np.take_along_axis(total, targets, axis=1)
-    found.append(sums - sums[:, :1])
-    return targets, np.stack(found, axis=2).astype(np.float32)
+    features.append(sums - sums[:, :1])
+    return targets, np.stack(features, axis=2).astype(np.float32)
 
 
 def with_pairs(lists: Lists, similar: Float32Array, names: Sequence[str]) -> Lists:
-    """Append scores [n, c, p] of candidates alone: as they are, and relative to the list (z, gap to the best other)."""
+    """Return the lists with more features: scores `similar` [n, c, p], their z-values, and gaps to the best other."""
     mean, deviation = (
         similar.mean(axis=1, keepdims=True),
         np.maximum(similar.std(axis=1, keepdims=True), TINY),

@@ -1,4 +1,4 @@
-"""Lists for the ranker: out-of-fold for linked pages, and for the pages that are to be linked."""
+"""Candidate lists for the ranker: out of fold for linked pages, and for the pages to link."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ FOLDS = 5
 
 
 class PairScores(Protocol):
-    """Scores that are worth computing for candidates only."""
+    """Scores that are too expensive for all pairs and computed for candidates only."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What they are called."""
+        """Names of the scores."""
         ...
 
     def features(self, rows: Int64Array, candidates: Int64Array) -> Float32Array:
@@ -35,9 +35,9 @@ class PairScores(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """What some links taught: scores of all pairs, scores of candidates, the word pairs induced, and all translations.
+    """What links taught: scores of all pairs [n, m], scores of candidates, and two translation matrices.
 
-    `induced` and `translations`: CSR [v source, v target].
+    `induced` holds the word pairs learned from links, `translations` all word pairs: CSR [v source, v target].
     """
 
     scores: dict[str, Restrictable]
@@ -47,7 +47,7 @@ class Learned:
 
 
 class Evidence(Protocol):
-    """Two collections, what is known of them without links, and a way to learn from links."""
+    """Two collections, scores that need no links, and a way to learn from links."""
 
     @property
     def source(self) -> Pages:
@@ -56,36 +56,36 @@ class Evidence(Protocol):
 
     @property
     def target(self) -> Pages:
-        """The pages that they may be linked to."""
+        """The pages to link them to."""
         ...
 
     @property
     def fixed(self) -> dict[str, Restrictable]:
-        """Scores that need no links."""
+        """Scores that need no links, by name: each [n, m]."""
         ...
 
     @property
     def choosing(self) -> tuple[str, ...]:
-        """The scores that choose the candidates."""
+        """Names of the scores that generate candidates."""
         ...
 
     @property
     def size(self) -> int:
-        """Candidates of a page."""
+        """Number of candidates per page."""
         ...
 
     def start(self, links: bool) -> Pooled | None:
-        """Return a ranker from other language pairs, for when there are links to learn words from or none."""
+        """Return the pooled ranker for tasks with or without links to learn words from; None if there is none."""
         ...
 
     def learn(self, links: Int64Array) -> Learned:
-        """Learn from links, int64 [n, 2] of source and target rows."""
+        """Return what links teach: int64 [l, 2], source and target rows."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Lists of linked pages that were left out when their features were learned, and where the right target stands."""
+    """Lists of n held-out linked pages, and the position of the linked target in each: int64 [n], −1 if missing."""
 
     lists: Lists
     right: Int64Array
@@ -100,10 +100,13 @@ def describe(
     size: int,
     advance: Callable[[int], object] = lambda done: None,
 ) -> Lists:
-    """Return `size` candidates of each source page in `rows` with all features; targets in `taken` are out."""
+    """Return `size` candidates of each source page in `rows`, with all features, excluding the targets in `taken`.
+
+    `competitors`: other source rows that compete for the same targets. All three are int64 [rows].
+    """
     scores = {**evidence.fixed, **learned.scores}
     free = np.setdiff1d(np.arange(len(evidence.target)), taken)
-    # Equal sums come in the order of the columns: a hash of the ids, never the order of input.
+    # Equal sums are ranked in the order of the columns, so a hash of the ids decides it, not the order of input.
     free = free[np.argsort(hashes([evidence.target.ids[i] for i in free]), kind="stable")]
     lists = candidate_lists(
         scores, rows, competitors, free, choosing=evidence.choosing, size=size, advance=advance
@@ -121,9 +124,11 @@ def out_of_fold(
     seed: int = 0,
     advance: Callable[[int], object] = lambda done: None,
 ) -> list[Fold]:
-    """Describe every linked page with what the links of the other folds (and `extra`, always) taught.
+    """Describe every linked page by what the links of the other folds, and `extra`, teach.
 
-    The other folds' targets are taken and the unlinked pages compete, as they will when the unlinked are answered.
+    `links` and `extra`: int64 [l, 2] and [e, 2]; `unlinked`: int64 rows. The targets of the other folds are excluded
+    and the unlinked pages compete, as they do when the unlinked pages are linked. Raises InputError where every target
+    is linked.
     """
     order = np.random.default_rng(seed).permutation(len(links))
     parts = []
@@ -138,20 +143,18 @@ def out_of_fold(
 
 
 def list_size(evidence: Evidence, links: Int64Array) -> int:
-    """Return how many candidates a list has: as many as are wanted, or as are free once all links are taken.
+    """Return the number of candidates per list: the evidence's size, or the number of unlinked targets if smaller.
 
-    Raises InputError when no target is free.
+    `links`: int64 [l, 2]. Raises InputError where every target is linked.
     """
     free = len(evidence.target) - len(np.unique(links[:, 1]))
     if not free:
-        raise InputError(
-            "every target page is linked in the training links: there is nothing left to link to"
-        )
+        raise InputError("the training links cover every target page: no page is left to link to")
     return min(evidence.size, free)
 
 
 def gold_of(links: Int64Array) -> Mapping[int, int]:
-    """Return each linked source row's target; the first where there are several."""
+    """Return the first target of each linked source row of `links` (int64 [l, 2])."""
     gold: dict[int, int] = {}
     for row, column in links.tolist():
         gold.setdefault(row, column)

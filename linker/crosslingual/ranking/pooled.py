@@ -1,8 +1,8 @@
-"""Rankers pooled over several language pairs: the start for pairs with few links or none.
+"""Rankers pooled over several language pairs, for pairs with few links or none.
 
-pooled.json holds one for each case (`pooled`) and names the languages, all to English, whose training pages it was made
-of: tr and zh in all, fr as well for dictionaries alone, de as well for dictionaries with links. ru is in none.
-benchmarks/pool_rankers.py makes it.
+benchmarks/pool_rankers.py writes pooled.json, which holds a ranker for each case of `pooled` and names the languages,
+all paired with English, whose training pages it learned from: tr and zh in every case, fr also for dictionaries alone,
+de also for dictionaries with links; ru never.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Pooled:
 
 
 def pooled(dictionary: bool, links: bool) -> Pooled:
-    """Return the ranker learned where there were dictionaries or none, and links to learn from or none."""
+    """Return the ranker for a task with or without a dictionary and links; without links, that for dictionaries."""
     name = ("both" if dictionary else "links") if links else "dictionary"
     return _all()[name]
 
@@ -39,7 +39,7 @@ def _all() -> dict[str, Pooled]:
 
 
 def from_json(value: dict[str, object]) -> Pooled:
-    """Read one entry of pooled.json."""
+    """Return the ranker of one entry of pooled.json."""
     names = value["names"]
     numbers = {key: np.array(value[key], np.float64) for key in ("centre", "scale", "weights", "platt")}
     assert isinstance(names, list)
@@ -49,7 +49,7 @@ def from_json(value: dict[str, object]) -> Pooled:
 
 
 def to_json(pooled: Pooled) -> dict[str, object]:
-    """Write one entry of pooled.json; four digits are enough."""
+    """Return an entry of pooled.json; five digits are enough."""
     ranker = pooled.ranker
     return {
         "names": list(ranker.names),

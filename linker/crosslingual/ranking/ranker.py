@@ -1,7 +1,7 @@
-"""The learned ranker: conditional logistic regression over a query's candidates, "no link" being one more choice.
+"""The learned ranker: conditional logistic regression over the candidates of a page and "no link".
 
-P(candidate j | query) = exp(w·x_j) / (exp(b) + Σ exp(w·x)), McFadden's conditional logit (1974). Compared with a
-logistic regression over single candidates it needs no sampling of negatives, and its probabilities belong to the query.
+P(candidate j | page) = exp(w·x_j) / (exp(b) + Σ exp(w·x)), McFadden's conditional logit (1974). Unlike a logistic
+regression over single candidates, it samples no negatives, and the probabilities of a page sum to one.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from scipy.special import logsumexp
 from indexes.dtypes import Float64Array, Int64Array
 
 Features = npt.NDArray[np.float32]
-CLIP = 8.0  # standard deviations that a feature counts at most
-SEEN_WITHOUT = (
-    0.02  # weight of a training list seen once more without its target: it teaches what "no link" looks like
-)
+CLIP = 8.0  # standard deviations
+# Each training list is used a second time without its target, with this weight: it teaches when there is no link.
+SEEN_WITHOUT = 0.02
 
 
 @dataclass(frozen=True, eq=False)
 class Ranker:
-    """`weights` [f] of the standardised features, `none` the score of "no link", `temperature` found by calibration."""
+    """A linear ranker: `centre`, `scale` and `weights`, each [f], of the features; `none` is the score of "no link"."""
 
     names: tuple[str, ...]
     centre: Float64Array
@@ -36,27 +35,27 @@ class Ranker:
 
     @cached_property
     def position(self) -> dict[str, int]:
-        """Each feature's column."""
+        """Column of each feature."""
         return {name: i for i, name in enumerate(self.names)}
 
     def standard(self, features: Features) -> Features:
-        """Return the features with mean 0 and deviation 1 on the training lists, clipped."""
+        """Return features [n, c, f] with mean 0 and deviation 1 on the training lists, clipped: float32 [n, c, f]."""
         out = (features - self.centre.astype(np.float32)) / self.scale.astype(np.float32)
         return np.asarray(np.clip(out, -CLIP, CLIP), np.float32)
 
     def logits(self, features: Features) -> Float64Array:
-        """Return the scores [n, c + 1] of `features` [n, c, f]; the last column is "no link"."""
+        """Return scores of `features` [n, c, f]: float64 [n, c + 1], divided by the temperature, "no link" last."""
         scores = (self.standard(features) @ self.weights.astype(np.float32)).astype(np.float64)
         return with_none(scores, self.none) / self.temperature
 
 
 def with_none(scores: Float64Array, none: float) -> Float64Array:
-    """Append the column of "no link"."""
+    """Return `scores` [n, c] with a last column of the score of "no link": [n, c + 1]."""
     return np.concatenate([scores, np.full((len(scores), 1), none)], axis=1)
 
 
 def softmax(logits: Float64Array) -> Float64Array:
-    """Return probabilities along the last axis."""
+    """Return the softmax of `logits` [..., c] along the last axis: float64 [..., c]."""
     return np.asarray(np.exp(logits - logsumexp(logits, axis=-1, keepdims=True)))
 
 
@@ -68,10 +67,9 @@ def fit_ranker(
     penalty: float = 10.0,
     prior: Ranker | None = None,
 ) -> Ranker:
-    """Fit on lists `features` [n, c, f] whose right candidate is at `right` [n], −1 where it is not among them.
+    """Return a ranker fitted on `features` [n, c, f]; `right` [n] is the correct candidate's position, −1 for none.
 
-    `penalty` is the ridge term, towards zero or towards the `prior`'s weights of the features it knows. A prior also
-    brings its standardisation, so that its weights keep their meaning.
+    `penalty` is the ridge penalty, towards zero or the weights of a `prior`, whose standardisation is used as well.
     """
     flat = features.reshape(-1, features.shape[-1])
     start = Ranker(
@@ -87,12 +85,12 @@ def fit_ranker(
     return replace(start, weights=weights, none=none)
 
 
-def _towards(own: Ranker, prior: Ranker) -> Ranker:
-    centre, scale, weights = own.centre.copy(), own.scale.copy(), own.weights.copy()
-    for i, name in enumerate(own.names):
+def _towards(start: Ranker, prior: Ranker) -> Ranker:
+    centre, scale, weights = start.centre.copy(), start.scale.copy(), start.weights.copy()
+    for i, name in enumerate(start.names):
         if (j := prior.position.get(name)) is not None:
             centre[i], scale[i], weights[i] = prior.centre[j], prior.scale[j], prior.weights[j]
-    return Ranker(own.names, centre, scale, weights, prior.none)
+    return Ranker(start.names, centre, scale, weights, prior.none)
 
 
 def _minimise(x: Features, right: Int64Array, penalty: float, start: Ranker) -> tuple[Float64Array, float]:
@@ -100,12 +98,12 @@ def _minimise(x: Features, right: Int64Array, penalty: float, start: Ranker) -> 
 
     objective = _Objective(x, right, penalty, start.weights)
     first = np.append(start.weights, start.none)
-    found = minimize(objective, first, jac=True, method="L-BFGS-B", options={"maxiter": 200}).x
-    return np.asarray(found[:-1]), float(found[-1])
+    solution = minimize(objective, first, jac=True, method="L-BFGS-B", options={"maxiter": 200}).x
+    return np.asarray(solution[:-1]), float(solution[-1])
 
 
 class _Objective:
-    """The negative log likelihood and its gradient; "no link" is right for a list without its target."""
+    """The penalised negative log likelihood and its gradient; "no link" is right for a list without its target."""
 
     def __init__(self, x: Features, right: Int64Array, penalty: float, centre: Float64Array) -> None:
         self.x, self.penalty, self.centre = x, penalty, centre
@@ -129,7 +127,7 @@ class _Objective:
 
     @staticmethod
     def _part(logits: Float64Array, choice: Int64Array, weight: Float64Array) -> tuple[float, Float64Array]:
-        """Loss of choosing `choice`, and its derivative by the logits."""
+        """Return the loss of choosing `choice` [n], and its derivative by the logits [n, c + 1]."""
         total = logsumexp(logits, axis=1)
         rows = np.arange(len(logits))
         loss = float(weight @ (total - logits[rows, choice]))

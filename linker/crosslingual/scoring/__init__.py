@@ -1,1 +1,1 @@
-"""Scores of page pairs, and the assignment of targets to sources."""
+"""Scoring pairs of pages, and assigning target pages to source pages."""

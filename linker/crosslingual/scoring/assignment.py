@@ -1,6 +1,7 @@
-"""From scores to links: margin (LASER's CSLS ratio) and one-to-one matching.
+"""Turning scores into links: the ratio margin and one-to-one matching.
 
-`promote` and `pigeonhole` reorder without new scores; `descending` makes the scores agree with the order at the end.
+`promote` and `pigeonhole` reorder candidates without changing their scores; `descending` then makes the scores agree
+with the order.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ MARGIN_NEIGHBOURS = 4
 
 
 def margin(neighbours: Neighbours, source_ids: Sequence[str], target_ids: Sequence[str]) -> Candidates:
-    """Re-rank candidates by score / ((mean of the source's k best + mean of the target's k best) / 2).
+    """Return the candidates [n, k] re-ranked by Artetxe & Schwenk's ratio margin, which demotes hubs.
 
-    Artetxe & Schwenk's ratio margin: a target that is near to everything (a hub) loses.
+    A pair's score is divided by the mean of the two pages' mean scores with their nearest neighbours.
     """
     rows, columns, scores = neighbours.candidates.pairs()
     mean = (neighbours.forward[rows] + neighbours.backward[columns]) / np.float32(2)
@@ -27,7 +28,10 @@ def margin(neighbours: Neighbours, source_ids: Sequence[str], target_ids: Sequen
 
 
 def greedy(candidates: Candidates, source_ids: Sequence[str], target_ids: Sequence[str]) -> Int64Array:
-    """Match one to one, best pairs first; ties by the hash of the ids. Returns each source's target, −1 for none."""
+    """Return a one-to-one matching, best pairs first: the target of each source, int64 [n], −1 for none.
+
+    Ties are broken by a hash of the ids.
+    """
     rows, columns, scores = candidates.pairs()
     return _greedy(rows, columns, scores, len(candidates.targets), source_ids, target_ids)
 
@@ -35,7 +39,10 @@ def greedy(candidates: Candidates, source_ids: Sequence[str], target_ids: Sequen
 def maximum(
     forward: Candidates, backward: Candidates, source_ids: Sequence[str], target_ids: Sequence[str]
 ) -> Int64Array:
-    """Match the union of forward and backward bests, best first, where both sides are free (LASER's "max")."""
+    """Return a one-to-one matching of the best pairs of both directions, best first (LASER's "max"): int64 [n].
+
+    `forward` holds the targets of n sources, `backward` the sources of all targets. −1 stands for no target.
+    """
     f, ft, fs = forward.cut(1).pairs()
     b, bs, bscores = backward.cut(1).pairs()
     rows, columns = np.concatenate((f, bs)), np.concatenate((ft, b))
@@ -44,14 +51,17 @@ def maximum(
 
 
 def intersect(forward: Candidates, backward: Candidates) -> Int64Array:
-    """Match mutual bests only. Returns each source's target, −1 for none."""
+    """Return the target of each source where the two are each other's best: int64 [n], −1 for none."""
     best, back = forward.targets[:, 0], backward.targets[:, 0]
     mutual = (best >= 0) & (back[best] == np.arange(len(best)))
     return np.where(mutual, best, -1)
 
 
 def promote(candidates: Candidates, partner: Int64Array) -> Candidates:
-    """Put each source's partner at rank 1 and keep the order of the others; no partner, no change."""
+    """Return the candidates with each source's partner at rank 1, the others in order.
+
+    `partner`: int64 [n], −1 for none, which leaves the row unchanged.
+    """
     order = np.argsort(candidates.targets != partner[:, None], axis=1, kind="stable")
     order[partner < 0] = np.arange(order.shape[1])
     targets = np.take_along_axis(candidates.targets, order, axis=1)
@@ -78,9 +88,9 @@ def _greedy(
 
 
 def pigeonhole(candidates: Candidates, partner: Int64Array) -> Candidates:
-    """Order each source's candidates: its partner, then those that are nobody's partner, then the rest; else as before.
+    """Return each source's candidates reordered: its partner, targets that are nobody's partner, then the rest.
 
-    A target that found its partner is a filler elsewhere (the LINA runs).
+    `partner`: int64 [n], −1 for none. As in the LINA runs, a matched target only fills the last ranks elsewhere.
     """
     claimed = np.append(np.isin(np.arange(candidates.targets.max(initial=-1) + 1), partner), True)
     group = np.where(candidates.targets == partner[:, None], 0, 1 + claimed[candidates.targets])
@@ -91,9 +101,9 @@ def pigeonhole(candidates: Candidates, partner: Int64Array) -> Candidates:
 
 
 def descending(candidates: Candidates) -> Candidates:
-    """Raise scores as little as is needed for each row to fall strictly: whoever sorts by score finds our order.
+    """Return the candidates with scores raised as little as necessary to decrease strictly in each row.
 
-    Otherwise an evaluator would break ties by the ids, which nobody ranked by.
+    Otherwise an evaluator would break ties by the documents' ids.
     """
     scores = candidates.scores.copy()
     for column in range(scores.shape[1] - 2, -1, -1):

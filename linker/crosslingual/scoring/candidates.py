@@ -1,4 +1,4 @@
-"""The best targets of each source page, found block by block; ties broken by a hash of the two ids."""
+"""Finding the best target pages of each source page, block by block; a hash of the two ids breaks ties."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ import xxhash
 from indexes.dtypes import Float32Array, Int64Array
 
 Hashes = npt.NDArray[np.uint64]
-DECIMALS = 6  # scores that agree so far are equal: sums of the same numbers in another order are
+# Scores that agree to this many decimals count as equal: the order of summation changes the digits beyond.
+DECIMALS = 6
 BLOCK = 256
-GROUP = 64  # columns whose maximum is looked at first
-DEPTH = 100  # candidates kept for each source before re-ranking
+GROUP = 64  # columns that share a maximum, which is examined first
+DEPTH = 100  # candidates per source before re-ranking
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class PagePairScorer(Protocol):
-    """Scores of all pairs, computed when asked for; higher is closer, and 0 means nothing in common."""
+    """Scores of all pairs, computed in blocks; higher is closer, and 0 means nothing in common."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -39,7 +40,7 @@ class PagePairScorer(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Each source's best targets, best first: `targets` int64 [n, k], −1 pads; `scores` float32 [n, k], −inf pads.
+    """Ranked targets of each source: `targets` int64 [n, k], padded with −1; `scores` float32 [n, k], with −inf.
 
     Pairs that score 0 or less are never candidates.
     """
@@ -48,20 +49,20 @@ class Candidates:
     scores: Float32Array
 
     def cut(self, k: int) -> Candidates:
-        """Return the first k of each source."""
+        """Return the first k candidates of each source: [n, k]."""
         return Candidates(self.targets[:, :k], self.scores[:, :k])
 
     def pairs(self) -> tuple[Int64Array, Int64Array, Float32Array]:
-        """Return sources, targets and scores of all candidates, row by row: three arrays of one length."""
+        """Return int64 sources, int64 targets and float32 scores of all candidates in row order, each [pairs]."""
         rows, columns = np.nonzero(self.targets >= 0)
         return rows, self.targets[rows, columns], self.scores[rows, columns]
 
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """What one pass over all pairs finds: candidates, and each page's mean score with its nearest pages.
+    """The candidates of a pass over all pairs, and the mean score of each page with its nearest neighbours.
 
-    `forward` float32 [sources] and `backward` float32 [targets] are means over the `k` best (fewer count as 0).
+    `forward` float32 [sources] and `backward` float32 [targets] are means over the k best, missing ones counting as 0.
     """
 
     candidates: Candidates
@@ -70,14 +71,14 @@ class Neighbours:
 
 
 def hashes(ids: Sequence[str]) -> Hashes:
-    """Hash ids: uint64 [n], the same on every machine."""
+    """Return hashes of the ids: uint64 [n], the same on every machine."""
     return np.fromiter(
         (xxhash.xxh3_64_intdigest(i.encode("utf-8", "surrogatepass")) for i in ids), np.uint64, len(ids)
     )
 
 
 def tie_breaks(source: Hashes, target: Hashes) -> Hashes:
-    """Hash pairs of ids, given the hashes of each side: uint64, broadcast."""
+    """Return hashes of pairs of ids from the hashes of both ids: uint64; the two arguments broadcast."""
     mixed = (source ^ (target * _MIX)) * np.uint64(0xBF58476D1CE4E5B9)
     return mixed ^ (mixed >> np.uint64(31))
 
@@ -91,26 +92,30 @@ def rank(
     source: Hashes,
     target: Hashes,
 ) -> Candidates:
-    """Sort scored pairs into candidates: by score to six decimals, then by the hash of the ids.
+    """Return the top `k` of each of `n` sources, by score to six decimals, then by the hash of the ids.
 
-    rows, columns, scores: arrays of one length, in any order; n: number of sources; pairs of score ≤ 0 are left out.
+    `rows`, `columns` and `scores`: [pairs], in any order; pairs that score 0 or less are left out. `source` and
+    `target`: hashes of the ids, uint64 [n] and [m].
     """
     good = scores > 0
     rows, columns, scores = rows[good], columns[good], scores[good]
     ties = tie_breaks(source[rows], target[columns])
     order = np.lexsort((ties, -np.round(scores.astype(np.float64), DECIMALS), rows))
     rows, columns, scores = rows[order], columns[order], scores[order]
-    place = np.arange(len(rows)) - np.searchsorted(rows, np.arange(n))[rows]
-    kept = place < k
+    ranks = np.arange(len(rows)) - np.searchsorted(rows, np.arange(n))[rows]
+    top = ranks < k
     result = Candidates(np.full((n, k), -1, np.int64), np.full((n, k), -np.inf, np.float32))
-    result.targets[rows[kept], place[kept]] = columns[kept]
-    result.scores[rows[kept], place[kept]] = scores[kept]
+    result.targets[rows[top], ranks[top]] = columns[top]
+    result.scores[rows[top], ranks[top]] = scores[top]
     return result
 
 
 @dataclass
 class Progress:
-    """A pass so far: candidates of the first `done` sources, and each target's k best scores, least first [k, m]."""
+    """The state of a pass: candidates of the first `done` sources; `best` float32 [k, m], each target's k best scores.
+
+    The least of the k best scores is in the first row.
+    """
 
     found: Candidates
     best: Float32Array
@@ -118,14 +123,14 @@ class Progress:
 
 
 class Keeper(Protocol):
-    """Who keeps a pass, so that it can go on after an interruption."""
+    """Saves the state of a pass, so that the pass can resume after an interruption."""
 
     def restore(self, progress: Progress) -> None:
-        """Fill in what was kept."""
+        """Fill `progress` with the saved state."""
         ...
 
     def keep(self, progress: Progress) -> None:
-        """Keep the state, if it is time to."""
+        """Save the state if the last save is long enough ago."""
         ...
 
 
@@ -141,51 +146,51 @@ def nearest(
     checkpoint: Keeper | None = None,
     advance: Callable[[int], object] = lambda done: None,
 ) -> Neighbours:
-    """Go over all pairs once, in blocks of sources: the `depth` best of each source, and the means over `k` neighbours.
+    """Return the `depth` best targets of each source, and both mean scores with the `k` nearest, in one pass.
 
-    Memory: a block [block, targets] for each of the workers (default: the cores), and one more. `advance` is told
-    how many sources each block had.
+    Memory: one block float32 [block, targets] per worker (default: one worker per core), and one more. `advance` is
+    called with the number of sources in each block.
     """
     n, m = scorer.shape
     depth = min(depth, m)
     source, target = hashes(source_ids), hashes(target_ids)
-    found = Candidates(np.full((n, depth), -1, np.int64), np.full((n, depth), -np.inf, np.float32))
-    progress = Progress(found, np.zeros((k, m), np.float32))
+    candidates = Candidates(np.full((n, depth), -1, np.int64), np.full((n, depth), -np.inf, np.float32))
+    progress = Progress(candidates, np.zeros((k, m), np.float32))
     if checkpoint:
         checkpoint.restore(progress)
         advance(progress.done)
     for begin, scores in _blocks(scorer, progress.done, block, workers or len(os.sched_getaffinity(0))):
         rows = slice(begin, begin + len(scores))
         part = _best_of(scores, depth, source[rows], target)
-        found.targets[rows], found.scores[rows] = part.targets, part.scores
+        candidates.targets[rows], candidates.scores[rows] = part.targets, part.scores
         _raise(progress.best, scores)
         progress.done += len(scores)
         advance(len(scores))
         if checkpoint:
             checkpoint.keep(progress)
-    forward = np.maximum(found.scores[:, :k], 0).sum(axis=1) / max(1, min(k, m))
-    return Neighbours(found, forward, progress.best.sum(axis=0) / max(1, min(k, n)))
+    forward = np.maximum(candidates.scores[:, :k], 0).sum(axis=1) / max(1, min(k, m))
+    return Neighbours(candidates, forward, progress.best.sum(axis=0) / max(1, min(k, n)))
 
 
 def score_pairs(
     scorer: PagePairScorer, rows: Int64Array, columns: Int64Array, block: int = BLOCK
 ) -> Float32Array:
-    """Return the scores of some pairs: float32, as long as `rows` and `columns` (sources and targets)."""
+    """Return the scores of the pairs of source `rows` and target `columns` (int64 [pairs]): float32 [pairs]."""
     result = np.empty(len(rows), np.float32)
     order = np.argsort(rows, kind="stable")
     edges = np.searchsorted(rows[order], np.arange(0, scorer.shape[0] + block, block))
     for i, (start, stop) in enumerate(pairwise(edges.tolist())):
         if stop > start:
-            begin, places = i * block, order[start:stop]
+            begin, indices = i * block, order[start:stop]
             scores = scorer.block(begin, min(begin + block, scorer.shape[0]))
-            result[places] = scores[rows[places] - begin, columns[places]]
+            result[indices] = scores[rows[indices] - begin, columns[indices]]
     return result
 
 
 def _blocks(
     scorer: PagePairScorer, first: int, block: int, workers: int
 ) -> Iterator[tuple[int, Float32Array]]:
-    """Yield the blocks in order; as many are computed at a time as there are workers."""
+    """Yield the first row and the scores of each block, in order; each worker computes one block at a time."""
     n = scorer.shape[0]
     waiting: deque[tuple[int, Future[Float32Array]]] = deque()
     with ThreadPoolExecutor(workers) as pool:
@@ -199,10 +204,10 @@ def _blocks(
 
 
 def _best_of(scores: Float32Array, k: int, source: Hashes, target: Hashes) -> Candidates:
-    """Rank each row's k best; all that ties with the k-th takes part, so that the order of input decides nothing.
+    """Rank the k best of each row; all ties with the k-th are compared, so that the input's order decides nothing.
 
-    The k-th greatest of the maxima of groups of columns bounds the k-th best score from below, so that only groups
-    that reach it are looked at: a partition of whole rows costs ten times as much.
+    The k-th greatest maximum of the groups of columns bounds the k-th best score from below, so only groups that reach
+    it are examined: partitioning whole rows costs ten times as much.
     """
     n, m = scores.shape
     width = min(GROUP, max(1, m // (4 * k)))
@@ -221,7 +226,7 @@ def _best_of(scores: Float32Array, k: int, source: Hashes, target: Hashes) -> Ca
 
 
 def _raise(best: Float32Array, scores: Float32Array) -> None:
-    """Merge a block into the k best scores of each column, `best` [k, m], its least in the first row."""
+    """Merge a block into the k best scores of each column, `best` [k, m], the least of them in the first row."""
     better = np.flatnonzero(scores.max(axis=0) > best[0])
     k = len(best)
     both = np.concatenate((best[:, better], scores[:, better]))

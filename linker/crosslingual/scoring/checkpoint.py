@@ -1,4 +1,4 @@
-"""A long pass over all pairs, kept from time to time beside the run, so that it can go on after an interruption."""
+"""Checkpoints of a long pass over all pairs, beside the run, from which an interrupted pass resumes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from linker.crosslingual.scoring.candidates import Candidates, Progress
 from linker.errors import InputError
 from linker.files import write_atomically
 
-# what numpy and zipfile raise where a file is not as it was written
+# What numpy and zipfile raise on a damaged file.
 DAMAGE = (
     OSError,
     ValueError,
@@ -33,9 +33,10 @@ EVERY = 60.0  # seconds between two writes
 
 @dataclass
 class Checkpoint:
-    """Keeps a pass in `path`; what another task left there (another fingerprint) is refused.
+    """Saves a pass to `path` every `every` seconds.
 
-    `resume`: go on from what is there; otherwise it is written over.
+    With `resume`, the pass continues from the file there, which must have the same `fingerprint`; otherwise the file is
+    overwritten.
     """
 
     path: Path
@@ -45,46 +46,48 @@ class Checkpoint:
     _written: float = field(default_factory=time.monotonic)
 
     def restore(self, progress: Progress) -> None:
-        """Fill in what an interrupted pass found. Raises InputError if it is damaged or was about something else."""
+        """Fill `progress` with the saved state. Raises InputError where it is damaged or of another task."""
         if not self.resume or not self.path.exists():
             return
         try:
-            with self.path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
-                if str(kept["fingerprint"]) != self.fingerprint:
+            with self.path.open("rb") as file, np.load(file, allow_pickle=False) as state:
+                if str(state["fingerprint"]) != self.fingerprint:
                     raise InputError(
-                        f"{self.path} was left by another task (pages, method, options): remove it to begin anew"
+                        f"{self.path} was left by another task (pages, method, options): remove it to start again"
                     )
-                done = len(kept["targets"])
-                progress.found.targets[:done] = kept["targets"]
-                progress.found.scores[:done] = kept["scores"]
-                progress.best[:] = kept["best"]
+                done = len(state["targets"])
+                progress.found.targets[:done] = state["targets"]
+                progress.found.scores[:done] = state["scores"]
+                progress.best[:] = state["best"]
                 progress.done = done
         except DAMAGE as e:
-            raise InputError(f"{self.path} is damaged ({e}): remove it to begin anew") from e
+            raise InputError(f"{self.path} is damaged ({e}): remove it to start again") from e
 
     def keep(self, progress: Progress) -> None:
-        """Write the state, atomically, if the last time is long enough ago. Raises InputError."""
+        """Write the state atomically, if the last write is long enough ago. Raises InputError where writing fails."""
         if time.monotonic() - self._written < self.every:
             return
         buffer = io.BytesIO()
-        found = Candidates(progress.found.targets[: progress.done], progress.found.scores[: progress.done])
+        candidates = Candidates(
+            progress.found.targets[: progress.done], progress.found.scores[: progress.done]
+        )
         np.savez(
             buffer,
             fingerprint=np.array(self.fingerprint),
-            targets=found.targets.astype(np.int32),
-            scores=found.scores,
+            targets=candidates.targets.astype(np.int32),
+            scores=candidates.scores,
             best=progress.best,
         )
         write_atomically(self.path, buffer.getvalue())
         self._written = time.monotonic()
 
     def remove(self) -> None:
-        """Forget the pass: its result is written."""
+        """Delete the file, once the result of the pass is written."""
         self.path.unlink(missing_ok=True)
 
 
 def fingerprint(*parts: Pages | str) -> str:
-    """Return a hash of pages (ids, texts, language) and of other words that decide a task."""
+    """Return a hash, in hexadecimal, of pages (ids, texts, language) and strings."""
     digest = xxhash.xxh3_128()
     for part in parts:
         words = (part,) if isinstance(part, str) else (part.language.code, *part.ids, *part.texts)

@@ -1,7 +1,7 @@
-"""Comparability over a bilingual lexicon (Li & Gaussier), binary and idf, and a cosine of translated vectors.
+"""Comparability over a bilingual lexicon (Li & Gaussier), binary or idf-weighted, and a cosine of translated vectors.
 
 M(f, e) = [Σ_{w ∈ V(f)∩D_F} σ(w, e) + Σ_{v ∈ V(e)∩D_E} σ(v, f)] / (|V(f)∩D_F| + |V(e)∩D_E|), where σ(w, d) = 1 iff
-d holds a translation of w. All exact: a sparse product a block in each direction.
+d contains a translation of w. Both are exact: one sparse product per block and direction.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Direction = Literal["both", "forward", "backward"]
 
 
 def idf(terms: Terms) -> Float32Array:
-    """Return ln((N + 1) / (df + 1)) of each term: float32 [v]."""
+    """Return ln((N + 1) / (df + 1)) for each term: float32 [v]."""
     n = terms.counts.shape[0]
     return np.asarray(np.log((n + 1) / (terms.document_frequency + 1)), np.float32)
 
 
 @dataclass(frozen=True, eq=False)
 class Comparability:
-    """M of all pairs: the hits are a product in each direction, the masses of both sides make the denominator."""
+    """M of all pairs: the sum of `hits`, a product per direction, divided by `source_mass` [n] + `target_mass` [m]."""
 
     hits: tuple[SplitProduct, ...]
     source_mass: Float32Array
@@ -40,12 +40,13 @@ class Comparability:
         return self.hits[0].shape
 
     def block(self, begin: int, end: int) -> Float32Array:
-        """Return M of the source pages begin … end−1: float32 [end − begin, targets]; 0 where nothing is known."""
+        """Return M of the source pages begin … end−1: float32 [end − begin, targets]; 0 without known words."""
         scores = self.hits[0].block(begin, end)
         for hits in self.hits[1:]:
             scores += hits.block(begin, end)
         mass = self.source_mass[begin:end, None] + self.target_mass[None, :]
-        np.divide(scores, mass, out=scores, where=mass > 0)  # no mass, no hits: the score stays 0
+        # Without mass there are no hits either: the score stays 0.
+        np.divide(scores, mass, out=scores, where=mass > 0)
         return scores
 
 
@@ -58,33 +59,33 @@ def comparability(
     weighting: Weighting = "idf",
     direction: Direction = "both",
 ) -> Comparability:
-    """Prepare M for two sets of pages. `relation`: CSR [v source, v target], non-zero where terms translate.
+    """Return M of Li & Gaussier for two collections. `relation`: CSR [v source, v target], non-zero for translations.
 
-    `known`: which terms the dictionary has at all (`Lexicon.known`), flags [v] of each side; they alone make up the
-    masses. Default: those in the relation, which leaves out words whose translations no page has.
-    `idf`: each hit counts ln((N+1)/(df+1)) of the term on its own side. `forward`: only the source's words are
-    looked for in the target (M_fe); `backward`: only the target's in the source (M_ef).
+    `known`: the terms that count in the denominator, bool [v source] and [v target] (`Lexicon.known`); by default the
+    terms of the relation, which excludes words whose translations are on no page.
+    `weighting`: with "idf", a hit counts the `idf` of its term in its own collection. `direction`: "forward" looks up
+    only the source's words in the target (M_fe), "backward" only the target's words in the source (M_ef).
     """
     links = _binary(relation)
-    ours, theirs = known or (_sums(links, 1) > 0, _sums(links, 0) > 0)
+    known_source, known_target = known or (_sums(links, 1) > 0, _sums(links, 0) > 0)
     w, v = (idf(source), idf(target)) if weighting == "idf" else (None, None)
     hits = []
     source_mass, target_mass = (np.zeros(terms.present.shape[0], np.float32) for terms in (source, target))
     if direction != "backward":
-        x = _scaled(_restricted(source, ours), w)
+        x = _scaled(_restricted(source, known_source), w)
         source_mass = _sums(x, 1)
         hits.append(SplitProduct.of(x, _binary(target.present @ links.T.tocsr())))
     if direction != "forward":
-        y = _restricted(target, theirs)
+        y = _restricted(target, known_target)
         target_mass = _sums(_scaled(y, v), 1)
         hits.append(SplitProduct.of(_scaled(_binary(source.present @ links), v), y))
     return Comparability(tuple(hits), source_mass, target_mass)
 
 
 def translated_cosine(source: Terms, target: Terms, relation: csr_array) -> SplitProduct:
-    """Prepare cosines of tf-idf vectors, the source's translated: a term's mass is split over its translations.
+    """Return cosines of tf-idf vectors, (1 + ln tf) · idf of the targets, after translating the source pages.
 
-    Vectors are (1 + ln tf) · idf of the target side; a term that the relation does not know drops out.
+    `relation`: CSR [v source, v target]. A term's mass is divided among its translations; without any it is dropped.
     """
     share = _scaled_rows(relation, _inverse(_sums(relation, 1)))
     weights = idf(target)
@@ -122,7 +123,7 @@ def _binary(matrix: csr_array) -> csr_array:
 
 
 def _restricted(terms: Terms, known: BoolArray) -> csr_array:
-    """Return who holds which term, of the terms that the lexicon knows."""
+    """Return the 0/1 rows of pages over terms, restricted to the `known` ones (bool [v])."""
     present = terms.present.copy()
     present.data *= known.astype(np.float32)[present.indices]
     present.eliminate_zeros()

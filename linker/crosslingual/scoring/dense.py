@@ -1,4 +1,4 @@
-"""Pages as vectors of any encoder: cut into chunks, mean-pooled, compared by cosine."""
+"""Pages as dense vectors: encoded in chunks, mean-pooled, and compared by cosine."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from indexes.arrays import normalised
 from indexes.dtypes import Float32Array
 from linker.encoders.interface import Encoder
 
-CHUNK = 1000  # in Latin letters, which are about 250 tokens
-WIDE = 4  # letters that a character of Chinese, Japanese or Korean counts for
+CHUNK = 1000  # Latin letters, about 250 tokens
+WIDE = 4  # letters that a Chinese, Japanese or Korean character counts as
 GROUP = 64  # pages encoded at a time
 
 
@@ -37,7 +37,7 @@ class Cosines:
 def encode_pages(
     encoder: Encoder, texts: Sequence[str], advance: Callable[[int], object] = lambda done: None
 ) -> Float32Array:
-    """Encode pages as the means of their chunks' vectors: float32 [n, dim], L2-normalised; 0 for an empty page."""
+    """Return the means of the pages' chunk vectors: float32 [n, dim], L2-normalised; zeros for an empty page."""
     vectors = np.zeros((len(texts), encoder.dim), np.float32)
     for begin in range(0, len(texts), GROUP):
         parts = [chunks(text) for text in texts[begin : begin + GROUP]]
@@ -50,19 +50,19 @@ def encode_pages(
 
 
 def chunks(text: str, size: int = CHUNK) -> list[str]:
-    """Cut a text at blanks into chunks of at most `size` letters, wide characters counting four."""
-    found: list[str] = []
+    """Return the text in chunks of at most `size` letters, cut at whitespace; a wide character counts as four."""
+    completed: list[str] = []
     current: list[str] = []
     used = 0
     for word in text.split():
         for piece in _pieces(word, size):
             width = _width(piece)
             if current and used + width > size:
-                found.append(" ".join(current))
+                completed.append(" ".join(current))
                 current, used = [], 0
             current.append(piece)
             used += width + 1
-    return [*found, " ".join(current)] if current else found
+    return [*completed, " ".join(current)] if current else completed
 
 
 def _width(text: str) -> int:

@@ -1,4 +1,4 @@
-"""Hapax legomena and the pigeonhole (the LINA.p run of BUCC 2015): pages that share words which each holds once."""
+"""Shared hapax legomena, words that occur once on each of two pages (the LINA.p run of BUCC 2015)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from linker.crosslingual.scoring.split_product import SplitProduct
 
 @dataclass(frozen=True, slots=True)
 class HapaxRules:
-    """What counts as a hapax: a blank-separated string that occurs once.
+    """What counts as a hapax: a whitespace-separated string that occurs once on its page.
 
-    `transliterate` writes it in Latin letters; `ngrams` > 0 compares its character n-grams instead of the whole.
+    `min_length` is in characters; `lower` ignores case; `strip` removes punctuation at both ends; `digits` admits
+    strings with digits; `transliterate` romanises; `ngrams` > 0 compares character n-grams of that length instead.
     """
 
     min_length: int = 4
@@ -64,21 +65,22 @@ class SharedHapaxes:
 
 
 def shared_hapaxes(source: Pages, target: Pages, rules: HapaxRules | None = None) -> SharedHapaxes:
-    """Prepare n(s, t) for two sets of pages."""
+    """Return n + Dice/2 for two collections; `rules` defaults to `HapaxRules()`."""
     rules = rules or HapaxRules()
     return overlap(_hapaxes(source, rules), _hapaxes(target, rules))
 
 
-@lru_cache(maxsize=4)  # a pivot needs the source's twice
+# A pivot needs the hapaxes of the source twice.
+@lru_cache(maxsize=4)
 def _hapaxes(pages: Pages, rules: HapaxRules) -> Terms:
     return count_terms(pages.texts, rules.find)
 
 
 def overlap(left: Terms, right: Terms) -> SharedHapaxes:
-    """Prepare n(s, t) of two sets of pages whose hapaxes are counted; sizes are those of the whole sets."""
-    known = [(i, right.position[term]) for i, term in enumerate(left.vocabulary) if term in right.position]
-    ours, theirs = np.array(known, np.int64).reshape(-1, 2).T
-    product = SplitProduct.of(left.present[:, ours], right.present[:, theirs])
+    """Return n + Dice/2 for two collections whose hapaxes are counted."""
+    shared = [(i, right.position[term]) for i, term in enumerate(left.vocabulary) if term in right.position]
+    left_columns, right_columns = np.array(shared, np.int64).reshape(-1, 2).T
+    product = SplitProduct.of(left.present[:, left_columns], right.present[:, right_columns])
     return SharedHapaxes(product, _sizes(left), _sizes(right))
 
 

@@ -1,4 +1,4 @@
-"""Cross-language latent semantic indexing (Dumais et al. 1997): linked pages decomposed, both languages folded in."""
+"""Cross-language latent semantic indexing (Dumais et al. 1997): linked pages span a space for both languages."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ import scipy.sparse as sp
 from indexes.arrays import normalised
 from indexes.dtypes import Float32Array
 
-EXACT = 3000  # linked pages up to which the decomposition goes through their full Gram matrix
+EXACT = 3000  # linked pages; up to here their full Gram matrix is decomposed
 
 
 @dataclass(frozen=True, eq=False)
 class CrossLsi:
-    """The two blocks of components: `source` float32 [v_source, k], `target` float32 [v_target, k]."""
+    """The right singular vectors of both languages: `source` float32 [v_source, k], `target` float32 [v_target, k]."""
 
     source: Float32Array
     target: Float32Array
 
     def fold_source(self, weights: sp.csr_array) -> Float32Array:
-        """Return source pages (tf-idf rows [n, v_source]) as unit vectors [n, k]; zeros for an empty page."""
+        """Return tf-idf rows of source pages [n, v_source] as unit vectors, float32 [n, k]; zeros for an empty page."""
         return normalised(weights @ self.source)
 
     def fold_target(self, weights: sp.csr_array) -> Float32Array:
-        """Return target pages (tf-idf rows [m, v_target]) as unit vectors [m, k]; zeros for an empty page."""
+        """Return tf-idf rows of target pages [m, v_target] as unit vectors, float32 [m, k]; zeros for an empty page."""
         return normalised(weights @ self.target)
 
 
 def fit_lsi(source: sp.csr_array, target: sp.csr_array, size: int) -> CrossLsi:
-    """Decompose linked pages: row i of `source` [n, v_source] is linked to row i of `target` [n, v_target].
+    """Return a latent space of at most min(`size`, n − 1) dimensions, learned from n linked pages; deterministic.
 
-    Both are tf-idf rows. At most `size` components, less than n. Deterministic.
+    `source` [n, v_source] and `target` [n, v_target] are tf-idf rows, row i linked to row i.
     """
     joined = sp.csr_array(sp.hstack([source, target], format="csr"), dtype=np.float32)
     size = max(1, min(size, joined.shape[0] - 1))
@@ -50,7 +50,7 @@ def fit_lsi(source: sp.csr_array, target: sp.csr_array, size: int) -> CrossLsi:
 
 
 def _largest(matrix: sp.csr_array, size: int) -> npt.NDArray[Any]:
-    """Right singular vectors [columns, size] of a matrix too large for its Gram matrix."""
+    """Return right singular vectors [columns, size] of a matrix with too many rows for its Gram matrix."""
     from scipy.sparse.linalg import svds
 
     start = np.ones(min(matrix.shape), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Names and numbers that pages share, as they are written and romanised."""
+"""Names, numbers and years that pages share, after romanisation."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 def names_in(text: str) -> list[str]:
-    """Return words that start with a capital and whole words in Latin letters inside another script, romanised.
+    """Return, romanised, capitalised words, and words in Latin letters in a text of another script.
 
-    A cheap stand-in for a name finder that needs no model of the language; in German it takes every noun.
+    A cheap substitute for a named-entity recogniser that needs no model; in German it returns every noun.
     """
     other = sum(1 for c in text[:2000] if c.isalpha() and ord(c) > 0x24F) * 2 > min(len(text), 2000) // 2
     return [romanise(w) for w in _WORD.findall(text) if w[0].isupper() or (other and w.isascii())]
 
 
 def numbers_in(text: str) -> list[str]:
-    """Return numbers of two digits or more, years among them."""
+    """Return numbers of at least two characters, years included."""
     return [n for n in _NUMBER.findall(text) if len(n) > 1]
 
 
 def years_in(text: str) -> list[str]:
-    """Return numbers from 1000 to 2099 of four digits."""
+    """Return the four-digit numbers from 1000 to 2099."""
     return [n for n in _NUMBER.findall(text) if len(n) == 4 and n[0] in "12" and n < "2100"]
 
 
 def shared_names(source: Pages, target: Pages) -> dict[str, Restrictable]:
-    """Return for names, numbers and years the idf-weighted overlap and Dice's coefficient (Jaccard's order)."""
+    """Return the idf-weighted overlap and Dice's coefficient of names, numbers and years, six scores [n, m] by name."""
     scores: dict[str, Restrictable] = {}
     for name, split in (("names", names_in), ("numbers", numbers_in), ("years", years_in)):
         x, y = count_terms(source.texts, split), count_terms(target.texts, split)
         left, right = _aligned(x, y)
         weighted = scale_columns(left, idf(_onto(y, right)))
         scores[f"{name}.overlap"] = WeightedProduct(weighted, sp.csr_array(right.T))
-        sizes = (np.asarray(side.present.sum(axis=1), np.float32).ravel() for side in (x, y))
+        sizes = (np.asarray(terms.present.sum(axis=1), np.float32).ravel() for terms in (x, y))
         scores[f"{name}.dice"] = WeightedProduct(2 * left, sp.csr_array(right.T), *sizes)
     return scores
 
 
 def _aligned(x: Terms, y: Terms) -> tuple[sp.csr_array, sp.csr_array]:
-    """Both sides' 0/1 rows over the terms that both hold."""
+    """Return the 0/1 rows of both collections over the terms that both contain."""
     shared = sorted(x.position.keys() & y.position.keys())
     left = x.present[:, [x.position[t] for t in shared]]
     right = y.present[:, [y.position[t] for t in shared]]

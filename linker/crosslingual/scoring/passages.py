@@ -1,4 +1,4 @@
-"""Passages: pages that share only a part still have passages that match. Late interaction over translated passages."""
+"""Late interaction over translated passages: pages that match only in part still have passages that match."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from linker.crosslingual.pages.pages import Terms
 from linker.crosslingual.scoring.comparability import idf
 from linker.crosslingual.scoring.scores import scale_columns, stochastic, unit_rows
 
-LENGTH = 30  # terms of a passage; lines are joined up to here, a line of twice as many is cut
+LENGTH = 30  # terms per passage; shorter lines are joined, lines of more than twice as many are cut
 PARTS = ("mean", "best", "best3", "third", "back", "back_third")
 
 
 def cut_passages(text: str, split: Callable[[str], list[str]]) -> list[list[str]]:
-    """Cut a text into passages of about 30 terms along its lines; at least one, which may be empty."""
+    """Return the terms of a text in passages of about 30, cut at line ends; at least one, which may be empty."""
     passages: list[list[str]] = []
     current: list[str] = []
     for line in text.split("\n"):
@@ -36,14 +36,17 @@ def cut_passages(text: str, split: Callable[[str], list[str]]) -> list[list[str]
 
 @dataclass(frozen=True, eq=False)
 class Passages:
-    """All passages of a collection: `present` 0/1 CSR [passages, v]; page i has rows begin[i] … begin[i+1]−1."""
+    """All passages of n pages: `present` 0/1 CSR [passages, v], `begin` int64 [n + 1].
+
+    Page i has the rows begin[i] … begin[i + 1] − 1.
+    """
 
     present: sp.csr_array
     begin: Int64Array
 
 
 def passages_of(texts: Sequence[str], split: Callable[[str], list[str]], terms: Terms) -> Passages:
-    """Cut every page; terms outside the vocabulary are left out."""
+    """Return the passages of all texts over the vocabulary of `terms`; other terms are left out."""
     columns: list[int] = []
     ends, begin = [0], [0]
     for text in texts:
@@ -58,25 +61,29 @@ def passages_of(texts: Sequence[str], split: Callable[[str], list[str]], terms: 
 
 @dataclass(frozen=True, eq=False)
 class PassageMatcher:
-    """Cosines of translated source passages with target passages, gathered for each candidate page."""
+    """Cosines of translated source passages with target passages, aggregated per candidate page.
+
+    `translated` [source passages, v target] and `weighted` [target passages, v target] have unit rows; the masses
+    [passages] are sums of the idf of translatable terms.
+    """
 
     source: Passages
     target: Passages
-    translated: sp.csr_array  # [source passages, v target], unit rows
-    weighted: sp.csr_array  # [target passages, v target], unit rows
+    translated: sp.csr_array
+    weighted: sp.csr_array
     source_mass: Float32Array
     target_mass: Float32Array
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the scores are called."""
+        """Names of the scores."""
         return tuple(f"passages.{part}" for part in PARTS)
 
     def features(self, rows: Int64Array, candidates: Int64Array) -> Float32Array:
         """Return float32 [n, c, 6] for the source pages `rows` [n] and their `candidates` [n, c].
 
-        Each source passage keeps its best cosine on the candidate page; of these the weighted mean, the best, the
-        mean of the best three and of the best third; then the weighted mean and the best third the other way.
+        Of each source passage's best cosine on the candidate page: the weighted mean, the maximum, and the means of the
+        best three and of the best third. In the other direction: the weighted mean and the mean of the best third.
         """
         out = np.zeros((*candidates.shape, len(PARTS)), np.float32)
         for i, (row, columns) in enumerate(zip(rows.tolist(), candidates, strict=True)):
@@ -109,7 +116,7 @@ def _best_third(values: Float32Array) -> np.float32:
 def match_passages(
     source: Passages, target: Passages, source_terms: Terms, target_terms: Terms, translations: sp.csr_array
 ) -> PassageMatcher:
-    """Translate the source's passages over a translation matrix [v source, v target] and weigh both sides by idf."""
+    """Return a matcher of passages, translated by the matrix `translations` [v source, v target], with idf weights."""
     weights, source_weights = idf(target_terms), idf(source_terms)
     known = np.asarray(translations.sum(axis=1)).ravel() > 0
     reached = np.asarray(translations.sum(axis=0)).ravel() > 0

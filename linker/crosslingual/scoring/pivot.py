@@ -1,4 +1,4 @@
-"""A pivot language (the LINA.cl run of BUCC 2015): a third language's pages, linked to the targets, add support."""
+"""A pivot language (the LINA.cl run of BUCC 2015): pages of a third language, linked to targets, add support."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ PivotMode = Literal["filter", "boost"]
 class Pivoted:
     """score(s, t) = n(s, t) + support(s, t), where support is the greatest n(s, g) of the pivot pages g linked to t.
 
-    `filter` drops pairs without support; `boost` keeps them. `direct` scores source × target, `through` source ×
-    pivot; `links`: int64 [l, 2], row of a pivot page and of the target page it is linked to.
+    `direct` scores source × target pages, `through` source × pivot pages; `links`: int64 [l, 2], the rows of linked
+    pivot and target pages. The mode "filter" drops pairs without support, "boost" keeps them.
     """
 
     direct: PagePairScorer
@@ -39,7 +39,7 @@ class Pivoted:
         return scores if self.mode == "boost" else np.where(support > 0, scores, np.float32(0))
 
     def support(self, begin: int, end: int) -> Float32Array:
-        """Return the whole part of the greatest n(s, g) for each target: float32 [end − begin, targets]."""
+        """Return the integer part of the greatest n(s, g) for each target: float32 [end − begin, targets]."""
         result = np.zeros((end - begin, self.shape[1]), np.float32)
         if len(self.links):
             links = self.links[np.argsort(self.links[:, 1], kind="stable")]

@@ -1,9 +1,9 @@
-"""Weak scores between two collections; each is a product of two matrices, so blocks of all pairs are cheap.
+"""Weak scores between two collections, each a product of two matrices, so that blocks of all pairs are cheap.
 
-A translation matrix [v source, v target] says which terms translate which, with weights. The scores over it are
-coverage (M of Li & Gaussier), BM25 with translations as synonyms (Pirkola's structured queries) both ways, a tf-idf
-cosine of the translated page, and the likelihood of the source page under the target's translation model (Berger &
-Lafferty 1999).
+A translation matrix [v source, v target] holds the weights of term translations. The scores over it are coverage (M of
+Li & Gaussier), BM25 with translations as synonyms (Pirkola's structured queries) in both directions, a tf-idf cosine of
+the translated page, and the likelihood of the source page under the target's translation model (Berger & Lafferty
+1999). Each function below takes the `Terms` of n source and m target pages and returns a scorer of shape [n, m].
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from linker.crosslingual.pages.pages import Terms
 from linker.crosslingual.scoring.comparability import idf
 
 K1, B, K3 = 1.2, 0.6, 1.2
-FROM_PAGE = 0.3  # of the translation model: the share of words that come from the page, not the collection
+FROM_PAGE = 0.3  # share of words that the translation model draws from the page, not the collection
 SparseOrDense = sp.csr_array | Float32Array
 
 
 class Restrictable(Protocol):
-    """A scorer whose pages can be chosen."""
+    """A scorer that can be restricted to some of its pages."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -38,13 +38,13 @@ class Restrictable(Protocol):
         ...
 
     def restrict(self, rows: Int64Array, columns: Int64Array) -> Restrictable:
-        """Return the same score between some source and some target pages."""
+        """Return the scorer of the source pages `rows` (int64 [n']) and the target pages `columns` (int64 [m'])."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedProduct:
-    """`left` [n, d] · `right` [d, m], divided by the sum of the two pages' masses where there are masses."""
+    """`left` [n, d] · `right` [d, m], divided by `source_mass` [n] + `target_mass` [m] if both are present."""
 
     left: SparseOrDense
     right: SparseOrDense
@@ -65,13 +65,13 @@ class WeightedProduct:
         return values
 
     def swapped(self) -> WeightedProduct:
-        """Return the scores of the same pairs, [m, n]."""
+        """Return the same scores transposed: [m, n]."""
         return WeightedProduct(
             _transposed(self.right), _transposed(self.left), self.target_mass, self.source_mass
         )
 
     def restrict(self, rows: Int64Array, columns: Int64Array) -> WeightedProduct:
-        """Return the same score between some source and some target pages."""
+        """Return the scorer of the source pages `rows` (int64 [n']) and the target pages `columns` (int64 [m'])."""
         source = None if self.source_mass is None else self.source_mass[rows]
         target = None if self.target_mass is None else self.target_mass[columns]
         return WeightedProduct(self.left[rows], self.right[:, columns], source, target)
@@ -79,7 +79,7 @@ class WeightedProduct:
 
 @dataclass(frozen=True, eq=False)
 class Dense:
-    """Scores that are held in memory: float32 [n, m]."""
+    """Scores held in memory: float32 [n, m]."""
 
     values: Float32Array
 
@@ -89,16 +89,16 @@ class Dense:
         return self.values.shape[0], self.values.shape[1]
 
     def block(self, begin: int, end: int) -> Float32Array:
-        """Return the scores of the source pages begin … end−1."""
+        """Return the scores of the source pages begin … end−1: float32 [end − begin, m]."""
         return self.values[begin:end]
 
     def restrict(self, rows: Int64Array, columns: Int64Array) -> Dense:
-        """Return the same score between some source and some target pages."""
+        """Return the scorer of the source pages `rows` (int64 [n']) and the target pages `columns` (int64 [m'])."""
         return Dense(self.values[np.ix_(rows, columns)])
 
 
 def held(score: Restrictable, block: int = 512) -> Dense:
-    """Compute all of a score."""
+    """Return all scores [n, m], computed in blocks of `block` source pages."""
     if isinstance(score, Dense):
         return score
     n, m = score.shape
@@ -109,7 +109,7 @@ def held(score: Restrictable, block: int = 512) -> Dense:
 
 
 def coverage(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
-    """Return idf-weighted M: the share of translatable words that have a translation on the other page."""
+    """Return idf-weighted M [n, m]: the share of both pages' translatable words with a translation on the other."""
     forward, backward = (
         one_way(source, target, translations),
         one_way(target, source, _transposed(translations)).swapped(),
@@ -120,7 +120,7 @@ def coverage(source: Terms, target: Terms, translations: sp.csr_array) -> Weight
 
 
 def one_way(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
-    """Return M_fe: the idf-weighted share of the source's translatable words that the target has a translation of."""
+    """Return M_fe [n, m]: the idf-weighted share of the source's translatable words that the target translates."""
     links = ones(translations)
     known = np.asarray(links.sum(axis=1)).ravel() > 0
     weighted = scale_columns(source.present, idf(source) * known)
@@ -132,28 +132,29 @@ def one_way(source: Terms, target: Terms, translations: sp.csr_array) -> Weighte
 
 
 def synonyms(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
-    """Return BM25 of the source's terms, all translations of a term counting as that term (Pirkola 1998)."""
+    """Return BM25 [n, m] of the source's terms, where all translations of a term count as that term (Pirkola 1998)."""
     translated = _csr(target.counts @ ones(translations).T)
     lengths = np.asarray(target.counts.sum(axis=1), np.float32).ravel()
     return WeightedProduct(_query_weights(source, translated), _transposed(_saturated(translated, lengths)))
 
 
 def synonyms_backward(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
-    """Return BM25 of the target's terms in the source page, again [source, target]."""
+    """Return BM25 of the target's terms on the source page, transposed back to [n, m]."""
     return synonyms(target, source, _transposed(translations)).swapped()
 
 
 def cosine(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
-    """Return the tf-idf cosine of the translated source page, a term's mass split over its translations."""
+    """Return the tf-idf cosine [n, m] of the translated source page; translations of a term share its mass."""
     logarithmic = _map(source.counts, lambda data: 1 + np.log(data))
     translated = scale_columns(_csr(logarithmic @ stochastic(translations)), idf(target))
     return WeightedProduct(unit_rows(translated), _transposed(tfidf(target)))
 
 
 def translation_model(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
-    """Return the mean log ratio of the source's words under the target's translation model and the collection.
+    """Return the mean log ratio [n, m] of the source's words, target's translation model against the collection.
 
-    P(w | page) = .3 · Σ_v P(w | v) tf(v)/|page| + .7 · P(w); a word counts with the root of its frequency.
+    P(w | page) = .3 · Σ_v P(w | v) tf(v)/|page| + .7 · P(w) (Berger & Lafferty 1999); each word is weighted by the
+    square root of its frequency.
     """
     length = np.asarray(target.counts.sum(axis=1), np.float32).ravel()
     shares = _rows(target.counts, 1 / np.maximum(length, 1))
@@ -167,7 +168,7 @@ def translation_model(source: Terms, target: Terms, translations: sp.csr_array) 
 
 
 def common(source: Terms, target: Terms) -> WeightedProduct:
-    """Return the tf-idf cosine on terms that both vocabularies hold; idf is the target's."""
+    """Return the tf-idf cosine [n, m] over the terms of both vocabularies, with the target's idf."""
     shared = sorted(source.position.keys() & target.position.keys())
     left = source.counts[:, [source.position[t] for t in shared]]
     right = target.counts[:, [target.position[t] for t in shared]]
@@ -176,12 +177,12 @@ def common(source: Terms, target: Terms) -> WeightedProduct:
 
 
 def tfidf(terms: Terms) -> sp.csr_array:
-    """Return (1 + ln tf) · idf, rows of unit length: float32 CSR [pages, v]."""
+    """Return (1 + ln tf) · idf in rows of unit length: float32 CSR [pages, v]."""
     return _tfidf(terms.counts, idf(terms))
 
 
 def unit_rows(matrix: sp.csr_array) -> sp.csr_array:
-    """Scale every row to unit length; an empty row stays empty."""
+    """Return the matrix [n, v] with every row scaled to unit length; empty rows stay empty."""
     norms = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1), np.float32)).ravel()
     return _rows(matrix, 1 / np.maximum(norms, 1e-12))
 
@@ -191,7 +192,7 @@ def _tfidf(counts: sp.csr_array, weights: Float32Array) -> sp.csr_array:
 
 
 def _query_weights(source: Terms, translated: sp.csr_array) -> sp.csr_array:
-    """Saturated frequency times idf of each source term, where idf counts pages with any translation."""
+    """Return saturated frequency times idf of each source term; idf counts the pages with any translation of it."""
     n = translated.shape[0]
     frequency = np.bincount(translated.indices, minlength=translated.shape[1])
     weights = np.where(frequency > 0, np.log1p((n - frequency + 0.5) / (frequency + 0.5)), 0).astype(
@@ -207,7 +208,7 @@ def _saturated(counts: sp.csr_array, lengths: Float32Array) -> sp.csr_array:
 
 
 def stochastic(translations: sp.csr_array) -> sp.csr_array:
-    """Scale every row to sum to one; an empty row stays empty."""
+    """Return the matrix [v source, v target] with every row scaled to sum to one; empty rows stay empty."""
     return _rows(
         translations, 1 / np.maximum(np.asarray(translations.sum(axis=1), np.float32).ravel(), 1e-12)
     )
@@ -219,7 +220,7 @@ def _map(matrix: sp.csr_array, function: Callable[[Float32Array], npt.NDArray[np
 
 
 def ones(matrix: sp.csr_array) -> sp.csr_array:
-    """Replace every stored value by one."""
+    """Return the matrix [n, v] with every stored value replaced by 1."""
     return _map(matrix, np.ones_like)
 
 
@@ -229,13 +230,13 @@ def _rows(matrix: sp.csr_array, factors: npt.NDArray[np.floating]) -> sp.csr_arr
 
 
 def scale_columns(matrix: sp.csr_array, factors: npt.NDArray[np.floating]) -> sp.csr_array:
-    """Multiply every column by its factor."""
+    """Return the matrix [n, v] with every column multiplied by its factor in `factors` [v]."""
     return _map(matrix, lambda data: data * factors[matrix.indices])
 
 
 def _csr(matrix: Any) -> sp.csr_array:
-    found: sp.csr_array = sp.csr_array(matrix).astype(np.float32)
-    return found
+    result: sp.csr_array = sp.csr_array(matrix).astype(np.float32)
+    return result
 
 
 def _transposed(matrix: SparseOrDense) -> sp.csr_array:

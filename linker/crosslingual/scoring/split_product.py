@@ -1,7 +1,7 @@
-"""A product of two sparse matrices in dense blocks of rows: frequent columns by BLAS, rare ones by their postings.
+"""An exact product of two sparse matrices in dense row blocks: frequent columns by BLAS, rare ones by posting lists.
 
-A term of half of all pages meets itself in a quarter of all pairs, and a sparse product spends its time there. The
-few hundred such columns are cheaper as a dense product; what is left has few entries. All of it is exact.
+A term of half of all pages contributes to a quarter of all pairs, and a sparse product spends its time there. The
+few hundred such columns are cheaper as a dense product; the others have few entries.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ from scipy.sparse import csr_array
 
 from indexes.dtypes import Float32Array
 
-# Where both ways cost the same: a meeting in the postings takes ~3.5 ns, a cell of a dense column ~0.025 ns.
+# Where both cost the same: a pair by posting lists takes about 3.5 ns, a cell of a dense column about 0.025 ns.
 DENSE_SHARE = 0.007
 
 
 @dataclass(frozen=True, eq=False)
 class SplitProduct:
-    """left · rightᵀ in two parts, of common columns (`right_common` dense [c', m]) and of rare ones (CSR [c'', m])."""
+    """left · rightᵀ as two products: c' common columns, and c'' rare ones.
+
+    `left_common` CSR [n, c'], `right_common` float32 [c', m]; `left_rare` CSR [n, c''], `right_rare` CSR [c'', m].
+    """
 
     left_common: csr_array
     right_common: Float32Array
@@ -30,7 +33,10 @@ class SplitProduct:
 
     @classmethod
     def of(cls, left: csr_array, right: csr_array, dense_share: float = DENSE_SHARE) -> Self:
-        """Prepare left [n, c] · rightᵀ, `right` [m, c]; a column meeting in more than that share of pairs is dense."""
+        """Return the product of `left` [n, c] and `right` [m, c] transposed.
+
+        Columns that contribute to a larger share of pairs than `dense_share` become dense.
+        """
         n, m = left.shape[0], right.shape[0]
         left_pages = np.bincount(left.indices, minlength=left.shape[1]).astype(np.float64)
         meetings = left_pages * np.bincount(right.indices, minlength=left.shape[1])
@@ -42,7 +48,7 @@ class SplitProduct:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns of the product."""
+        """Number of rows and of columns of the product."""
         return self.left_common.shape[0], self.right_common.shape[1]
 
     def block(self, begin: int, end: int) -> Float32Array:

@@ -1,7 +1,7 @@
-"""Polylingual topics (Mimno et al. 2009): linked pages share a mixture of topics, each language has words of its own.
+"""Polylingual topics (Mimno et al. 2009): linked pages share a mixture of topics; word distributions are per language.
 
-Fitted by collapsed variational updates of order zero (Asuncion et al. 2009): the expectation of the collapsed Gibbs
-step P(z=k) ∝ (n_dk + α)(n_kw + β)/(n_k + Vβ), taken for every (page, word) at once; deterministic for a seed.
+Fitted by zero-order collapsed variational updates (Asuncion et al. 2009), the expectation of the collapsed Gibbs step
+P(z=k) ∝ (n_dk + α)(n_kw + β)/(n_k + Vβ) for all pairs of page and word at once; deterministic for a seed.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import scipy.sparse as sp
 
 from indexes.dtypes import Float64Array
 
-BLOCK = 1 << 22  # numbers of a block of (page, word) × topic
+BLOCK = 1 << 22  # numbers per block of (page, word) × topic
 
 
 @dataclass(frozen=True, eq=False)
 class PolylingualTopics:
-    """Word probabilities per language and topic: `words[l]` float64 [v_l, k], columns sum to one; `alpha` per topic."""
+    """Word probabilities of k topics: `words[l]` float64 [v_l, k] with columns that sum to one; `alpha` per topic."""
 
     words: tuple[Float64Array, ...]
     alpha: float
@@ -30,7 +30,10 @@ class PolylingualTopics:
         return int(self.words[0].shape[1])
 
     def fold_in(self, counts: sp.csr_array, language: int, rounds: int = 20) -> Float64Array:
-        """Return the topic mixtures [n, k] of pages in one language, its words fixed; an empty page has the prior."""
+        """Return the topic mixtures of pages in one language: float64 [n, k]; an empty page gets the prior.
+
+        `counts`: CSR [n, v_l]. The word probabilities stay fixed.
+        """
         phi, counts = self.words[language], counts.tocsr()
         out = np.empty((counts.shape[0], self.size))
         step = max(1, BLOCK // (self.size * max(1, int(np.diff(counts.indptr).max(initial=1)))))
@@ -56,12 +59,12 @@ def fit_topics(
     rounds: int = 40,
     seed: int = 0,
 ) -> PolylingualTopics:
-    """Learn topics from linked pages: `pages[l]` counts [n, v_l], row i of every language the same link."""
+    """Return `size` topics learned from linked pages: `pages[l]` CSR counts [n, v_l], row i of all languages linked."""
     rng = np.random.default_rng(seed)
     alpha = alpha_sum / size
     cells = [p.tocoo() for p in pages]
     n = pages[0].shape[0]
-    # A page starts with a mixture of its own, shared by its languages: they agree on topics from the first round.
+    # The languages of a page share its initial mixture, so that they agree on topics from the first round.
     theta = rng.dirichlet(np.full(size, 0.1), n) + alpha / size
     words = [rng.random((p.shape[1], size)) + 1.0 for p in pages]
     words = [w / w.sum(0) for w in words]
@@ -79,7 +82,7 @@ def fit_topics(
 def _expect(
     cell: sp.coo_array, theta: Float64Array, phi: Float64Array, n: int
 ) -> tuple[Float64Array, Float64Array]:
-    """Expected counts of topic per word [v, k] and per page [n, k]."""
+    """Return the expected counts of topics per word [v, k] and per page [n, k]."""
     by_word, by_page = np.zeros_like(phi), np.zeros((n, phi.shape[1]))
     step = max(1, BLOCK // phi.shape[1])
     for start in range(0, cell.nnz, step):
@@ -92,13 +95,13 @@ def _expect(
 
 
 def _by_page(weight: Float64Array, row: npt.NDArray[np.integer], n: int) -> Float64Array:
-    """Sum the rows of `weight` that belong to the same page."""
+    """Return the sums of the rows of `weight` by their page in `row`: [n, k]."""
     sums = sp.csr_array((np.ones(len(row)), (row, np.arange(len(row)))), shape=(n, len(row)))
     return np.asarray(sums @ weight)
 
 
 def jensen_shannon(p: Float64Array, q: Float64Array) -> Float64Array:
-    """Jensen–Shannon divergence in nats of distributions along the last axis; the two broadcast."""
+    """Return the Jensen–Shannon divergence, in nats, of distributions [..., k]: [...]; `p` and `q` broadcast."""
     middle = (p + q) / 2
     return 0.5 * (_divergence(p, middle) + _divergence(q, middle))
 

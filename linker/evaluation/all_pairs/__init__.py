@@ -1,1 +1,1 @@
-"""The tables of all text pairs: pooled mAP, AUC and r-precision."""
+"""Evaluation over all pairs of articles and tweets: pooled mAP, AUC and r-precision."""

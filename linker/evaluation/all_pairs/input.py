@@ -1,4 +1,4 @@
-"""Vectors and links from files, for the pair evaluation."""
+"""Reading vectors and links from files for the pair evaluation."""
 
 from __future__ import annotations
 
@@ -14,20 +14,24 @@ import numpy.typing as npt
 from linker.errors import InputError
 from linker.files import open_input, read_bytes, read_lines
 
-Side = tuple[int, Path | None]  # how many vectors, and the file of their ids
+Side = tuple[int, Path | None]  # the number of vectors, and the file of their ids
 
 
 def read_vectors(path: Path) -> npt.NDArray[np.float32]:
-    """Read a `.npy` matrix [n, d] as float32, mapped into memory where it already is. Raises InputError."""
+    """Return a `.npy` matrix as float32 [n, d], memory-mapped where it is float32 already.
+
+    Raises InputError where the file cannot be read or is not a matrix of numbers.
+    """
     try:
-        with open_input(path) as file:  # refuses what np.load would wait for
+        with open_input(path) as file:  # refuses pipes without a writer, which would block np.load
             regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
             matrix = np.load(
                 path if regular else io.BytesIO(file.read()),
                 mmap_mode="r" if regular else None,
                 allow_pickle=False,
             )
-    except (OSError, ValueError, EOFError, SyntaxError, tokenize.TokenError) as error:  # a header is Python's
+    # A .npy header is a Python literal, so that parsing it may raise these.
+    except (OSError, ValueError, EOFError, SyntaxError, tokenize.TokenError) as error:
         raise InputError(f"cannot read {path} as a .npy matrix: {error}") from error
     if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or matrix.dtype.kind not in "fiu":
         raise InputError(f"{path}: expected a .npy matrix of numbers [n, d]")
@@ -35,9 +39,10 @@ def read_vectors(path: Path) -> npt.NDArray[np.float32]:
 
 
 def read_links(path: Path, articles: Side, tweets: Side) -> npt.NDArray[np.int64]:
-    """Read lines "article tweet" (ids where an id file is given, else row numbers from 0) as rows [l, 2].
+    """Return lines "article tweet" as row numbers, int64 [l, 2].
 
-    Raises InputError naming the line of a wrong column count or an unknown id or number.
+    The two columns are ids where a file of ids is given, otherwise row numbers from 0. Raises InputError naming the
+    line of a wrong column count or an unknown id or number, and where there are no links.
     """
     numbers = [_numbers(side, what) for side, what in ((articles, "article"), (tweets, "tweet"))]
     try:
@@ -54,7 +59,7 @@ def read_links(path: Path, articles: Side, tweets: Side) -> npt.NDArray[np.int64
                 [_number(cell, known, f"{path}:{line}") for cell, known in zip(cells, numbers, strict=True)]
             )
     if not links:
-        raise InputError(f"{path}: no link")
+        raise InputError(f"{path}: there are no links")
     return np.array(links, np.int64)
 
 
@@ -66,12 +71,12 @@ def _numbers(side: Side, what: str) -> tuple[dict[str, int], str]:
     known = {id_: i for i, id_ in enumerate(ids)}
     if len(ids) != size or len(known) != size:
         raise InputError(
-            f"{path}: {len(known)} distinct ids on {len(ids)} lines for {size} vectors; one id a vector"
+            f"{path}: {len(known)} distinct ids on {len(ids)} lines for {size} vectors; give one id per vector"
         )
     return known, f"{what} id of {path}"
 
 
 def _number(cell: str, known: tuple[dict[str, int], str], place: str) -> int:
     if cell not in known[0]:
-        raise InputError(f"{place}: {cell!r} is no {known[1]}")
+        raise InputError(f"{place}: {cell!r} is not a known {known[1]}")
     return known[0][cell]

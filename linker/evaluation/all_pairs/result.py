@@ -1,4 +1,4 @@
-"""The figures of a pair evaluation, and how they are printed."""
+"""The result of a pair evaluation and its printed form."""
 
 from __future__ import annotations
 
@@ -8,12 +8,21 @@ from typing import Any
 
 from linker.evaluation import tables
 
-RANKS = (50, 100, 200, 500, 1000, 2000, 3000, 3300)  # the eighth reproduces the published means
+RANKS = (
+    50,
+    100,
+    200,
+    500,
+    1000,
+    2000,
+    3000,
+    3300,
+)  # with the eighth, the mean agrees with the published ones
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """Confusion counts when a pair is accepted at score ≥ `threshold`."""
+    """Confusion matrix when pairs with a score ≥ `threshold` are accepted."""
 
     threshold: float
     true_positives: int
@@ -23,21 +32,22 @@ class Threshold:
 
     @property
     def precision(self) -> float:
-        """True among accepted; NaN when nothing is accepted."""
+        """Share of the accepted pairs that are links; NaN where none is accepted."""
         accepted = self.true_positives + self.false_positives
         return self.true_positives / accepted if accepted else math.nan
 
     @property
     def recall(self) -> float:
-        """Accepted among true."""
+        """Share of the links that are accepted."""
         return self.true_positives / (self.true_positives + self.false_negatives)
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Reading by score until `links` links are found: over all pairs (None if there are fewer), and by article.
+    """How much one reads in order of score until `links` links are found.
 
-    `mean_tweets`, `median_tweets` are over the `articles` that have that many links.
+    `pairs`: read from one list of all pairs; None if there are fewer links. `mean_tweets` and `median_tweets`: read per
+    article, over the `articles` that have that many links.
     """
 
     links: int
@@ -49,7 +59,10 @@ class Reading:
 
 @dataclass(frozen=True)
 class PairEvaluation:
-    """The AST tables. `precision_at` is the paper's "r-Precision", which is not TREC's R-precision."""
+    """The AST tables. `precision_at` (by rank) is the paper's "r-Precision", which is not TREC's R-precision.
+
+    "Micro" figures pool all pairs; "macro" figures average over articles.
+    """
 
     articles: int
     tweets: int
@@ -66,7 +79,7 @@ class PairEvaluation:
 
     @property
     def mrp(self) -> float:
-        """Mean of precision at 50 … 3300; NaN where there are fewer pairs."""
+        """Mean of `precision_at` over its ranks; NaN where there are fewer pairs than a rank."""
         return sum(self.precision_at.values()) / len(self.precision_at)
 
     def text(self) -> str:
@@ -86,7 +99,7 @@ class PairEvaluation:
         return "\n".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; NaN becomes None."""
+        """Return a dictionary that JSON can hold; NaN becomes None."""
         data = asdict(self) | {"mrp": self.mrp}
         data["thresholds"] = [
             asdict(t) | {"precision": t.precision, "recall": t.recall} for t in self.thresholds

@@ -1,1 +1,1 @@
-"""Reading judgements and runs in trec_eval's form, exactly and fast."""
+"""Reading of judgements and runs in TREC's formats, exactly as trec_eval does and fast."""

@@ -1,4 +1,4 @@
-"""A text file cut into columns by numpy, a block of lines at a time; wrong column counts name their line."""
+"""Splitting a text file into columns with numpy, one block of lines at a time."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ from linker.files import open_input
 
 PathLike = str | os.PathLike[str]
 
-_BLOCK = 1 << 21  # bytes parsed at once: its arrays stay in the processor's cache
+_BLOCK = 1 << 21  # bytes parsed at a time, so that its arrays stay in the processor's cache
 _SPACE = np.zeros(256, np.bool_)
 _SPACE[[9, 10, 11, 12, 13, 32]] = True
 _TAB, _NEWLINE, _BLANK = 9, 10, 32
 
 
 def load(path: PathLike) -> Bytes:
-    """Return a file's text, ending in a newline, without a byte order mark, and `PAD` zero bytes either side."""
+    """Return a file's text, uint8 [n], with a final newline, no byte order mark, and `PAD` zero bytes on either side.
+
+    A name that ends in ".gz" is decompressed. Raises InputError where the file cannot be read, is empty or holds a NUL.
+    """
     try:
         if str(path).endswith(".gz"):
             with open_input(Path(path)) as raw, gzip.open(raw) as packed:
@@ -40,12 +43,12 @@ def load(path: PathLike) -> Bytes:
 
 
 def _load_plain(path: PathLike) -> Bytes:
-    """Read without a second copy of the text."""
+    """Return the text of an uncompressed file without copying it."""
     with open_input(Path(path)) as file:
         size = os.fstat(file.fileno()).st_size
         buffer = np.zeros(size + 2 * PAD + 1, np.uint8)
         read = file.readinto(buffer.data[PAD : PAD + size])
-        rest = file.read()  # a pipe has no size; a growing file has more
+        rest = file.read()  # of a pipe, which has no size, or of a file that has grown
     if rest or read != size:
         text = buffer[PAD : PAD + read].tobytes() + rest
         return padded(text if text.endswith(b"\n") else text + b"\n")
@@ -72,9 +75,9 @@ def _checked(buffer: Bytes, path: PathLike) -> Bytes:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Lines cut into columns: where the separators `before` and `after` each field are, int64 [rows, columns].
+    """Lines split into columns: offsets of the separators `before` and `after` each field, int64 [rows, columns].
 
-    They count from `base` in the buffer; `line` as in `Source`.
+    Offsets count from `base` in `buffer`; `line` is that of the first row, or those of all rows, int64 [rows].
     """
 
     buffer: Bytes
@@ -84,19 +87,23 @@ class Block:
     line: int | Int64Array
 
     def column(self, number: int, rows: slice = slice(None)) -> Fields:
-        """Return one column's fields, of all rows or some."""
+        """Return the fields of one column, in all `rows` or some."""
         before = self.before[rows, number] + 1
         return Fields(self.buffer, before + self.base, self.after[rows, number] - before)
 
     def place(self, row: int, path: str) -> str:
-        """Name the file and line of a row."""
+        """Return "file:line" of a row."""
         return Source(path, ((0, self.line),)).place(row)
 
 
 def lines(
     buffer: Bytes, path: str, columns: int, most: int | None, wanted: str, begin: int = PAD, line: int = 1
 ) -> Iterator[Block]:
-    """Cut the text from offset `begin`, where `line` starts, into blocks of rows of `columns` columns."""
+    """Yield the text from offset `begin`, where `line` starts, as blocks of rows of `columns` columns.
+
+    `buffer`: uint8 [n], as `load` returns it. A line may have up to `most` columns (None: any number); the ones after
+    `columns` are dropped. Raises InputError naming the line of another column count; `wanted` says what it expects.
+    """
     end = len(buffer) - PAD
     while begin < end:
         stop = line_end(buffer, min(begin + _BLOCK, end))
@@ -109,23 +116,23 @@ def lines(
 
 
 def line_count(buffer: Bytes) -> int:
-    """Return the number of lines."""
-    parts = range(0, len(buffer), _BLOCK)  # so that the flags stay in the cache
+    """Return the number of lines in `buffer`, uint8 [n]."""
+    parts = range(0, len(buffer), _BLOCK)  # keeps the flags in the cache
     return sum(int(np.count_nonzero(buffer[i : i + _BLOCK] == _NEWLINE)) for i in parts)
 
 
 def line_end(buffer: Bytes, stop: int) -> int:
-    """Return the offset after the first newline at or after `stop` − 1."""
+    """Return the offset in `buffer`, uint8 [n], after the first newline at or after `stop` − 1."""
     while buffer[stop - 1] != _NEWLINE:
-        found = np.flatnonzero(buffer[stop : stop + 4096] == _NEWLINE)
-        stop = min(stop + (int(found[0]) + 1 if len(found) else 4096), len(buffer) - PAD)
+        newlines = np.flatnonzero(buffer[stop : stop + 4096] == _NEWLINE)
+        stop = min(stop + (int(newlines[0]) + 1 if len(newlines) else 4096), len(buffer) - PAD)
     return stop
 
 
 def _regular(
     text: Bytes, newlines: int, columns: int, line: int
 ) -> tuple[Int64Array, Int64Array, int] | None:
-    """Cut lines that all hold exactly `columns` columns with one blank or tab between; None if they do not."""
+    """Split lines of exactly `columns` columns, separated by one blank or tab; return None for any others."""
     edge = text <= _BLANK
     edges = np.flatnonzero(edge)
     gaps = np.count_nonzero(text[1:] == _BLANK)
@@ -144,7 +151,7 @@ def _regular(
 def _irregular(
     text: Bytes, rule: tuple[int, int | None, str], path: str, first: int
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """Cut any lines; blank ones are passed over. Raises InputError where the column count is wrong."""
+    """Split any lines and skip blank ones. Raises InputError where the column count is wrong."""
     columns, most, wanted = rule
     edges = np.concatenate(([0], np.flatnonzero(_SPACE[text[1:]]) + 1))
     line = np.concatenate(([0], np.cumsum(text[edges[1:-1]] == _NEWLINE)))

@@ -1,8 +1,8 @@
-"""Byte fields read as doubles, rounded as C's `strtod` rounds: plain decimals sixteen bytes at a time.
+"""Parsing of byte fields as doubles, rounded as C's `strtod` rounds: plain decimals, sixteen bytes at a time.
 
-At most 15 digits and a power of ten up to 10^15 are exact doubles, so one division rounds correctly (Clinger,
-"How to read floating point numbers accurately", PLDI 1990). Python's `float`, one by one, reads all else.
-Characters stand in words as in memory, the first in the lowest byte; a shift by 64 bits or more leaves 0.
+A number of at most 15 digits and a power of ten up to 10^15 are exact doubles, so that one division rounds correctly
+(Clinger, "How to read floating point numbers accurately", PLDI 1990). Python's `float` reads all other fields, one by
+one. Words hold characters as in memory, the first one in the lowest byte; numpy's shift by 64 bits or more gives 0.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import numpy.typing as npt
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from linker.evaluation.reading.fields import Fields, Words
 
-_ZEROS = np.uint64(0x3030303030303030)  # exclusive or with it makes digits 0…9
+_ZEROS = np.uint64(0x3030303030303030)  # XOR with it turns digits into 0…9
 _MINUS = np.uint64(ord("-") ^ ord("0"))
 _POINTS = np.uint64(0x0101010101010101 * (ord(".") ^ ord("0")))
 _ONES = np.uint64(0x0101010101010101)
 _HIGH = np.uint64(0x8080808080808080)
-_TENS = 10.0 ** np.arange(16)  # each exact in a double
+_TENS = 10.0 ** np.arange(16)  # all exact doubles
 
 
 def numbers(fields: Fields) -> Float64Array:
-    """Return the fields as doubles [n]; what is no number becomes NaN."""
+    """Return the fields as float64 [n]; NaN where a field is not a number."""
     values, done = _short_decimals(fields)
     if not done.all():
         rest = np.flatnonzero(~done)
@@ -31,7 +31,7 @@ def numbers(fields: Fields) -> Float64Array:
 
 
 def _one_by_one(texts: npt.NDArray[np.bytes_]) -> list[float]:
-    """Read numbers in Python, which alone would accept 1_000."""
+    """Parse numbers with Python's `float`, but reject 1_000, which it accepts."""
     try:
         if b"_" not in texts.tobytes():
             return list(map(float, texts.tolist()))
@@ -48,7 +48,7 @@ def _number(text: bytes) -> float:
 
 
 def _short_decimals(fields: Fields) -> tuple[Float64Array, BoolArray]:
-    """Read fields of at most 16 bytes, `-12.34`, with at most 8 digits before the point; say which were read."""
+    """Parse fields like `-12.34`, up to 16 bytes with up to 8 digits before the point; return values and success."""
     low, high = fields.sixteen()
     low, high, length = low ^ _ZEROS, high ^ _ZEROS, fields.length
     negative = (low & np.uint64(255)) == _MINUS
@@ -77,12 +77,12 @@ def _without_sign(low: Words, high: Words, negative: BoolArray) -> Words:
 
 
 def _without_point(low: Words, high: Words) -> tuple[Words, Words, Int64Array]:
-    """Close the gap of the first word's first point; also return how many characters are before it, 8 if none."""
-    other = low ^ _POINTS  # a zero byte where the point is
+    """Remove the first point in the first word; also return how many characters precede it, 8 if there is none."""
+    other = low ^ _POINTS  # a point becomes a zero byte
     point = other - _ONES
     point &= ~other
     point &= _HIGH
-    point &= -point  # the lowest one
+    point &= -point  # keeps the lowest one
     point >>= np.uint64(7)
     before = point - np.uint64(1)
     closed = low >> _8
@@ -92,7 +92,7 @@ def _without_point(low: Words, high: Words) -> tuple[Words, Words, Int64Array]:
 
 
 def _aligned(low: Words, high: Words, digits: Int64Array) -> tuple[Words, Words]:
-    """Move the first `digits` of 16 characters to the right end, zeros before them."""
+    """Right-align the first `digits` of 16 characters, with zeros before them."""
     shift = ((16 - digits) << 3).view(np.uint64)
     tail = low << (shift - np.uint64(64))
     tail |= low >> (np.uint64(64) - shift)
@@ -101,7 +101,7 @@ def _aligned(low: Words, high: Words, digits: Int64Array) -> tuple[Words, Words]
 
 
 def _all_digits(head: Words, tail: Words) -> BoolArray:
-    beyond = head + np.uint64(0x7676767676767676)  # sets the high bit of what is above 9
+    beyond = head + np.uint64(0x7676767676767676)  # sets the high bit of bytes above 9
     beyond |= head
     beyond |= tail + np.uint64(0x7676767676767676)
     beyond |= tail
@@ -110,7 +110,7 @@ def _all_digits(head: Words, tail: Words) -> BoolArray:
 
 
 def _eight_digits(word: Words) -> Words:
-    """Combine eight digits to a number: pairs, fours, all."""
+    """Combine eight digits into a number: first pairs, then fours, then all."""
     word = word * np.uint64(10 * 2**8 + 1)
     word >>= _8
     word &= np.uint64(0x00FF00FF00FF00FF)

@@ -1,6 +1,6 @@
-"""Byte fields inside one buffer, handled eight bytes at a time, so that ten million ids need no Python string.
+"""Byte fields in one buffer, processed eight bytes at a time: ten million ids become no Python strings.
 
-A field is a start and a length. Fields hold no NUL byte, so zero-padded words compare like C strings.
+A field is a start and a length. Fields hold no NUL byte, so that zero-padded words compare like C strings.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
 Index = Int64Array | BoolArray | slice
 
-PAD = 16  # bytes either side of the text, so that a word may be loaded across its edge
+PAD = 16  # zero bytes on either side of the text, so that words can be loaded across its edges
 _WORD = np.dtype("<u8")
 _FIRST = np.array([(1 << (8 * k)) - 1 for k in range(9)], np.uint64)  # keeps the first k bytes
 _STEP = 0xD1342543DE82EF95  # odd, so that its powers are too
@@ -26,7 +26,7 @@ _STEP = 0xD1342543DE82EF95  # odd, so that its powers are too
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """`start` and `length`, int64 [n], of n fields in `buffer`, uint8 with `PAD` bytes either side."""
+    """n byte fields: `start` and `length`, int64 [n], in `buffer`, uint8 with `PAD` zero bytes on either side."""
 
     buffer: Bytes
     start: Int64Array
@@ -34,7 +34,7 @@ class Fields:
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> Fields:
-        """Return strings as fields; the caller has checked that none holds a NUL."""
+        """Return strings as fields; the caller makes sure that none holds a NUL."""
         joined = ("\0".join(texts) + "\0").encode("utf-8", "surrogateescape") if texts else b""
         buffer = padded(joined)
         end = np.flatnonzero(buffer[PAD : PAD + len(joined)] == 0) + PAD
@@ -48,12 +48,12 @@ class Fields:
         return Fields(self.buffer, self.start[rows], self.length[rows])
 
     def sixteen(self) -> tuple[Words, Words]:
-        """Return the first 16 bytes of each as two words, with whatever follows a shorter field."""
+        """Return the first 16 bytes of each field as two words, uint64 [n] each; bytes past its end are arbitrary."""
         pairs = _at_any_byte(self.buffer, "V16")[self.start].view(_WORD)  # as fast as loading 8 bytes
         return pairs[::2], pairs[1::2]
 
     def words(self) -> Iterator[tuple[Index, Words]]:
-        """Yield for each word position rows, among them all that reach it, and their zero-padded words."""
+        """Yield, per word position, rows [r] that include all fields that reach it, and their zero-padded words [r]."""
         rows: Index = slice(None)
         here = self
         while len(here):
@@ -68,24 +68,24 @@ class Fields:
             here = Fields(self.buffer, here.start[at] + 16, here.length[at] - 16)
 
     def hashes(self) -> Words:
-        """Return a 64-bit hash of each field; equal hashes still have to be compared."""
+        """Return a hash of each field, uint64 [n]; different fields may share one."""
         result = np.zeros(len(self), np.uint64)
         factor = _STEP
         for rows, word in self.words():
-            result[rows] += word * np.uint64(factor)  # a word of padding adds nothing
+            result[rows] += word * np.uint64(factor)  # padding adds nothing
             factor = factor * _STEP % 2**64
         return result
 
     def equal(self, other: Fields) -> BoolArray:
-        """Compare row by row, exactly."""
+        """Return whether each field equals the one in the same row of `other`, bool [n]."""
         same: BoolArray = self.length == other.length
         rows = np.flatnonzero(same)
-        for (at, mine), (_, theirs) in zip(self[rows].words(), other[rows].words(), strict=False):
-            same[rows[at]] &= mine == theirs
+        for (at, left), (_, right) in zip(self[rows].words(), other[rows].words(), strict=False):
+            same[rows[at]] &= left == right
         return same
 
     def changes(self) -> BoolArray:
-        """Mark the rows whose field differs from the row before; row 0 is marked."""
+        """Return whether each field differs from the one before, bool [n]; true in row 0."""
         differs = np.ones(len(self), np.bool_)
         differs[1:] = self.length[1:] != self.length[:-1]
         for rows, word in self.words():
@@ -97,7 +97,7 @@ class Fields:
         return differs
 
     def sort_keys(self) -> list[Words]:
-        """Return keys for `np.lexsort`, least important first, that sort in byte order."""
+        """Return keys for `np.lexsort`, uint64 [n] each, least significant first, that sort in byte order."""
         keys = []
         for rows, word in self.words():
             key = np.zeros(len(self), np.uint64)
@@ -106,7 +106,7 @@ class Fields:
         return keys[::-1]
 
     def array(self) -> npt.NDArray[np.bytes_]:
-        """Return the fields as a numpy bytes array, which sorts in byte order."""
+        """Return the fields as a numpy array of bytes [n], which sorts in byte order."""
         width = max(1, -(-int(self.length.max(initial=1)) // 8))
         matrix = np.zeros((len(self), width), _WORD)
         for column, (rows, word) in enumerate(self.words()):
@@ -122,18 +122,18 @@ class Fields:
 
 
 def padded(text: bytes) -> Bytes:
-    """Return text as an array with `PAD` zero bytes either side."""
+    """Return `text` as uint8 [len(text) + 2 · PAD], with `PAD` zero bytes on either side."""
     buffer = np.zeros(len(text) + 2 * PAD, np.uint8)
     buffer[PAD : PAD + len(text)] = np.frombuffer(text, np.uint8)
     return buffer
 
 
 def _at_any_byte(buffer: Bytes, item: str) -> npt.NDArray[Any]:
-    """View every byte's neighbourhood as an item: element i starts at byte i."""
+    """Return a view of the buffer as overlapping items: element i starts at byte i."""
     kind = np.dtype(item)
     return np.ndarray((len(buffer) - kind.itemsize + 1,), kind, buffer, strides=(1,))
 
 
 def _first(word: Words, length: Int64Array) -> Words:
-    """Keep the first `length` bytes of a word: none below 1, all from 8."""
+    """Zero all but the first `length` bytes of each word; a negative length keeps none."""
     return word if length.min() >= 8 else word & _FIRST.take(length, mode="clip")

@@ -1,4 +1,4 @@
-"""A hash table of 64-bit keys as arrays: built and searched a whole column at a time."""
+"""A hash table of 64-bit keys in arrays, built and searched a whole column at a time."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class HashTable:
-    """Finds keys among `keys` [n]. `repeated` are rows whose key an earlier round already holds: not findable.
+    """A map from `keys`, uint64 [n], to rows. `repeated`, int64: rows that `find` never returns, as their keys repeat.
 
-    Every key writes its row into a slot; rows that were overwritten move on to the next, smaller round.
+    In each round, every key writes its row into a slot; rows that were overwritten go into the next, smaller round.
     """
 
     def __init__(self, keys: Words) -> None:
         self._keys = keys
         self._rounds: list[npt.NDArray[np.int32]] = []
         rows = np.arange(len(keys), dtype=np.int32)
-        lost: list[npt.NDArray[np.int32]] = []
+        repeated: list[npt.NDArray[np.int32]] = []
         while len(rows):
             table = np.full(1 << (2 * len(rows)).bit_length(), -1, np.int32)
             slot = _slots(keys[rows], len(table), len(self._rounds))
@@ -31,23 +31,23 @@ class HashTable:
             self._rounds.append(table)
             rows, winner = rows[beaten], winner[beaten]
             same = keys[rows] == keys[winner]
-            lost.append(rows[same])
+            repeated.append(rows[same])
             rows = rows[~same]
-        self.repeated: Int64Array = np.concatenate([*lost, rows]).astype(np.int64)
+        self.repeated: Int64Array = np.concatenate([*repeated, rows]).astype(np.int64)
 
     def find(self, keys: Words) -> Int64Array:
-        """Return the row of each key, −1 where it is not there."""
+        """Return the row of each key, int64 [m], for `keys`, uint64 [m]; −1 where the table lacks it."""
         result = np.full(len(keys), -1, np.int64)
-        still = np.arange(len(keys))
+        pending = np.arange(len(keys))
         for number, table in enumerate(self._rounds):
-            row = table[_slots(keys[still], len(table), number)]
-            hit = (self._keys[row] == keys[still]) & (row >= 0)
-            result[still[hit]] = row[hit]
-            still = still[(row >= 0) & ~hit]  # an empty slot: the key is nowhere
+            row = table[_slots(keys[pending], len(table), number)]
+            hit = (self._keys[row] == keys[pending]) & (row >= 0)
+            result[pending[hit]] = row[hit]
+            pending = pending[(row >= 0) & ~hit]  # an empty slot: the key is absent
         return result
 
 
 def _slots(keys: Words, size: int, number: int) -> Int64Array:
-    """The upper bits of a product, with another odd factor in every round."""
+    """Return slots: the upper bits of a product, with a different odd factor in every round."""
     factor = _MIX + np.uint64(2 * number)
     return ((keys * factor) >> np.uint64(65 - size.bit_length())).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Runs and judgements from wherever the caller has them: a file, a nested mapping, a pandas or polars frame."""
+"""Runs and judgements from a file, a nested mapping, or a pandas or polars data frame."""
 
 from __future__ import annotations
 
@@ -21,12 +21,18 @@ _RELEVANCE = ("relevance", "rel", "label", "score")
 
 
 def as_run(run: Any) -> Entries[float]:
-    """Return a run from a path, a mapping topic → document → score, a frame, or a run. Raises InputError."""
+    """Return a run, given as a path, a mapping topic → document → score, a data frame, or a run.
+
+    Raises InputError where it is malformed, empty or of another type.
+    """
     return _entries(run, "run", _SCORE)
 
 
 def as_qrels(qrels: Any) -> Entries[int]:
-    """Return judgements from a path, a mapping topic → document → relevance, a frame, or judgements."""
+    """Return judgements, given as a path, a mapping topic → document → relevance, a data frame, or judgements.
+
+    Raises InputError where they are malformed, empty or of another type.
+    """
     return _entries(qrels, "qrels", _RELEVANCE)
 
 
@@ -72,7 +78,9 @@ def _column(frame: Any, kind: str, what: str, names: tuple[str, ...]) -> list[An
     for name in names:
         if name in frame.columns:
             return list(frame[name].to_list())
-    raise InputError(f"{kind}: no {what} column; name one of {', '.join(names)}; found {list(frame.columns)}")
+    raise InputError(
+        f"{kind}: there is no {what} column: call it one of {', '.join(names)}; the columns are {list(frame.columns)}"
+    )
 
 
 def _build(
@@ -98,7 +106,7 @@ def _id(value: Any, kind: str) -> str:
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         return str(value)
     raise InputError(
-        f"{kind}: id {value!r} is a {type(value).__name__}; read ids as strings, numbers lose digits"
+        f"{kind}: id {value!r} is a {type(value).__name__}; read ids as strings, since numbers lose digits"
     )
 
 
@@ -108,7 +116,7 @@ def _numbers(values: Iterable[Any], kind: str) -> Float64Array:
     except (TypeError, ValueError) as error:
         raise InputError(f"{kind}: {error}") from error
     if np.isnan(numbers).any():
-        raise InputError(f"{kind}: NaN is no {'score' if kind == 'run' else 'relevance'}")
+        raise InputError(f"{kind}: NaN is not a {'score' if kind == 'run' else 'relevance'}")
     if kind == "qrels" and (numbers != np.rint(numbers)).any():
         raise InputError("qrels: a relevance is not an integer")
     return numbers

@@ -1,4 +1,4 @@
-"""TREC runs and judgements: reading fast, refusing what is malformed, writing what trec_eval reads back alike."""
+"""Reading and writing of TREC runs and judgements; malformed files are errors that name the line."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _QRELS_COLUMNS = "topic 0 document relevance"
 
 
 def read_run(path: PathLike) -> Entries[float]:
-    """Read a TREC run (six columns, more are ignored; `.gz` by its suffix); the rank column is ignored.
+    """Read a TREC run of six columns; the rank column and any further columns are ignored. ".gz" is decompressed.
 
-    Raises InputError naming file and line: too few columns, a score that is no number or NaN, a document
-    that repeats inside a topic, an empty file.
+    Raises InputError naming file and line where there are too few columns, a score is not a number or NaN, a document
+    repeats within a topic, or the file is empty.
     """
     buffer, name = load(path), str(path)
     rows, label = _Rows(buffer, name), [""]
@@ -41,10 +41,10 @@ def read_run(path: PathLike) -> Entries[float]:
 
 
 def read_qrels(path: PathLike) -> Entries[int]:
-    """Read judgements: TREC's four columns, or BEIR's three with a header; `.gz` by its suffix.
+    """Read judgements: TREC's four columns, or BEIR's three with a header. ".gz" is decompressed.
 
-    Raises InputError naming file and line: a wrong column count, a relevance that is no integer, a document
-    that repeats inside a topic, an empty file.
+    Raises InputError naming file and line where the column count is wrong, a relevance is not an integer, a document
+    repeats within a topic, or the file is empty.
     """
     buffer, name = load(path), str(path)
     header, rows = _beir_header(buffer, name), _Rows(buffer, name)
@@ -57,11 +57,11 @@ def read_qrels(path: PathLike) -> Entries[int]:
 def write_run(
     path: PathLike, run: Iterable[tuple[str, Sequence[str], npt.ArrayLike]], name: str = "linker"
 ) -> None:
-    """Write (topic, document ids, scores) as a TREC run, `.gz` by suffix, atomically (a rename at the end).
+    """Write (topic, n document ids, scores [n]) as a TREC run, atomically; ".gz" is compressed.
 
-    Scores have nine significant digits; lines and ranks follow the printed scores as trec_eval reads them:
-    score descending, then document id descending in byte order. Raises InputError on a NaN, on an id that is
-    empty or holds white space, on a repeated id, and when ids and scores differ in number.
+    Scores are printed with nine significant digits. Lines are in the order in which trec_eval ranks what is printed: by
+    score, then by document id in byte order, both descending. Raises InputError where a score is NaN, an id is empty,
+    holds white space or repeats, ids and scores differ in number, or the file cannot be written.
     """
     with _replacing(Path(path)) as out:
         for line in run_lines(run, name, str(path)):
@@ -71,7 +71,10 @@ def write_run(
 def run_lines(
     run: Iterable[tuple[str, Sequence[str], npt.ArrayLike]], name: str = "linker", where: str = "the run"
 ) -> Iterator[str]:
-    """Yield the lines of a TREC run, as `write_run` writes them; errors name `where`."""
+    """Yield the lines of a TREC run of (topic, n document ids, scores [n]), as `write_run` writes them.
+
+    Raises InputError as `write_run` does; the message begins with `where`.
+    """
     seen = set[str]()
     _check_column(name, "run name", where)
     for topic, ids, scores in run:
@@ -85,7 +88,7 @@ def _run_lines(topic: str, ids: Sequence[str], scores: npt.ArrayLike, name: str,
     printed = [f"{score:.9g}" for score in np.asarray(scores, np.float64).tolist()]
     if len(ids) != len(printed) or "nan" in printed or len(set(ids)) != len(ids):
         raise InputError(
-            f"{path}: topic {topic!r}: one score, not NaN, for each of its distinct documents, please"
+            f"{path}: topic {topic!r} needs distinct documents and one score per document, which is not NaN"
         )
     for text in (topic, *ids):
         _check_column(text, "id", path)
@@ -107,11 +110,11 @@ def _check_column(text: str, what: str, path: str) -> None:
 
 @contextmanager
 def _replacing(target: Path) -> Iterator[IO[bytes]]:
-    """Open a file that takes its name only when the block ends well and it is on the disk.
+    """Open a temporary file that replaces `target` once the block has ended without an error and it is on the disk.
 
     A pipe or device is written directly.
     """
-    target = target.resolve()  # a link stays one; /dev/stdout becomes what it stands for
+    target = target.resolve()  # keeps a link as it is, and resolves /dev/stdout
     direct = target.exists() and not target.is_file()
     path = target if direct else target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
@@ -161,7 +164,7 @@ def _relevances(block: Block, path: str) -> Float64Array:
 
 
 def _beir_header(buffer: Bytes, path: str) -> int:
-    """Return the offset after a BEIR header line, 0 where the file is no BEIR file."""
+    """Return the offset after BEIR's header line, or 0 for another file."""
     stop = line_end(buffer, PAD + 1)
     cells = buffer[PAD:stop].tobytes().split()
     if len(cells) != 3:
@@ -175,10 +178,10 @@ def _beir_header(buffer: Bytes, path: str) -> int:
 
 
 class _Rows:
-    """What is kept of each line: document, its hash, value, line number; and the stretches of one topic."""
+    """The columns of all lines (document, its hash, value, line number), and the runs of lines of one topic."""
 
     def __init__(self, buffer: Bytes, path: str) -> None:
-        most = line_count(buffer)  # the columns are made once and filled block by block
+        most = line_count(buffer)  # columns are allocated once and filled block by block
         self._documents = Fields(buffer, np.empty(most, np.int64), np.empty(most, np.int64))
         self._hashes = np.empty(most, np.uint64)
         self._values = np.empty(most)

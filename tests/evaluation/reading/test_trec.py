@@ -60,7 +60,7 @@ def test_gz_beir_and_a_byte_order_mark(tmp_path: Path) -> None:
         ("q1 Q0 a 1 ٣ n\n", r"run:1: score '٣'"),
         (
             "q1 Q0 a 1 2 n\nq2 Q0 a 1 2 n\n \nq1 Q0 a 9 1 n\n",
-            r"run:4: document 'a' is there twice for topic 'q1'",
+            r"run:4: document 'a' occurs twice for topic 'q1'",
         ),
         ("", r"run: the file is empty"),
         (" \n\n", r"run: the file is empty"),
@@ -81,7 +81,7 @@ def test_malformed_runs(tmp_path: Path, text: str, message: str) -> None:
         ("q1 0 a 1.0\n", r"qrels:1: relevance '1.0' is not an integer"),
         ("q1 0 a 1\nq1 0 b one\n", r"qrels:2: relevance 'one' is not an integer"),
         ("q1 0 a 99999999999\n", r"qrels:1: relevance '99999999999'"),
-        ("q1 0 a 1\nq1 0 a 1\n", r"qrels:2: document 'a' is there twice"),
+        ("q1 0 a 1\nq1 0 a 1\n", r"qrels:2: document 'a' occurs twice"),
         ("q1\ta\t1\n", r"qrels:1: three columns without BEIR's header"),
         ("query-id\tcorpus-id\tscore\nq1\ta\tx\n", r"qrels:2: relevance 'x'"),
         ("query-id\tcorpus-id\tscore\nq1 0 a 1\n", r"qrels:2: 4 columns; expected: query-id corpus-id score"),

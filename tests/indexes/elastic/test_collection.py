@@ -186,7 +186,7 @@ def test_a_graph_of_an_earlier_version_is_named_and_filled_anew(
         engine.add(texts[:30])
     engine = Engine(engine.directory, encoder=HashEncoder())
     assert engine.search(texts[7].full_text, 1, mode="dense").hits[0].ids == (texts[7].id,)
-    with pytest.raises(IndexesError, match="earlier version: fill it anew with `linker index rebuild`"):
+    with pytest.raises(IndexesError, match="earlier version: fill it again with `linker index rebuild`"):
         engine.add(texts[30:])
     verified = linker("index", "verify", engine.directory, check=None)
     assert verified.returncode

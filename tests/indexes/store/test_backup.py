@@ -90,10 +90,12 @@ def test_nothing_is_overwritten(out: Path, tmp_path: Path) -> None:
         ("restore", tmp_path / "b", tmp_path / "old"),
         ("restore", tmp_path / "b", out),
     ):
-        assert "is there already" in linker("index", *arguments, check=1).stderr
+        assert "already exists" in linker("index", *arguments, check=1).stderr
     assert (tmp_path / "old.tar").read_text() == (tmp_path / "old" / "mine").read_text() == "mine"
     assert "holds no index" in linker("index", "backup", tmp_path / "old", tmp_path / "n", check=1).stderr
-    assert "is no backup" in linker("index", "restore", tmp_path / "nothing", tmp_path / "n", check=1).stderr
+    assert (
+        "is not a backup" in linker("index", "restore", tmp_path / "nothing", tmp_path / "n", check=1).stderr
+    )
     assert not (tmp_path / "n").exists()
 
 

@@ -269,10 +269,10 @@ def test_status_names_a_processor_without_the_instructions(monkeypatch: pytest.M
 def build(tmp_path: Path, compiler: str) -> subprocess.CompletedProcess[str]:
     """Build the extension from a copy of its sources with another compiler."""
     pytest.importorskip("setuptools")
-    (tmp_path / "indexes").mkdir()
     shutil.copy(ROOT / "setup.py", tmp_path)
-    for name in native.VERSIONS:
-        shutil.copy(ROOT / "indexes" / f"{name}.c", tmp_path / "indexes")
+    for name, room in native.ROOMS.items():
+        (tmp_path / "indexes" / room).mkdir(parents=True)
+        shutil.copy(ROOT / "indexes" / room / f"{name}.c", tmp_path / "indexes" / room)
     command = [sys.executable, "setup.py", "build_ext", "--inplace"]
     environment = {**os.environ, "CC": compiler}
     return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
@@ -281,14 +281,14 @@ def build(tmp_path: Path, compiler: str) -> subprocess.CompletedProcess[str]:
 def test_a_failed_build_breaks_nothing(tmp_path: Path) -> None:
     done = build(tmp_path, "false")
     assert done.returncode == 0, done.stderr
-    assert not list((tmp_path / "indexes").glob("_*"))
+    assert not list((tmp_path / "indexes").rglob("_*"))
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_the_build(tmp_path: Path) -> None:
     done = build(tmp_path, "cc")
     assert done.returncode == 0, done.stderr
-    built = sorted(path.name.partition(".")[0] for path in (tmp_path / "indexes").glob("_*"))
+    built = sorted(path.name.partition(".")[0] for path in (tmp_path / "indexes").rglob("_*"))
     assert built == sorted(f"_{name}" for name in native.VERSIONS)
 
 

@@ -286,7 +286,7 @@ def test_the_view_outlives_its_index() -> None:
 
 
 def test_arguments_are_checked() -> None:
-    with pytest.raises(IndexesError, match="choose flat, auto, hnsw, ivfpq, pq"):
+    with pytest.raises(IndexesError, match="choose auto, flat, hnsw, pq, ivfpq"):
         FaissIndex(3, "flatt")
     for make in (FaissIndex, ExactIndex):
         with pytest.raises(IndexesError, match="at least 1, not 0"):
