@@ -1,6 +1,6 @@
-"""Links texts over a vector index: tweets to news articles, claims to fact-checks, pages across languages.
+"""Find which posts belong to which articles (and the reverse), on a laptop.
 
-The names below load what they need on first use, so that `import linker` costs nothing.
+The public names are imported on first use, so that `import linker` is fast.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From a corpus to a committed index: read, encode, add, commit, and go on after an interruption."""
+"""From a corpus to a committed index: read, encode, add, commit, and continue after an interruption."""
 
 from __future__ import annotations
 
@@ -22,24 +22,25 @@ __all__ = ["BuildOptions", "BuildReport", "add", "build", "create"]
 
 
 def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: bool = False) -> BuildReport:
-    """Index corpora into the directory `out`; with `resume`, go on from an interrupted build's last commit.
+    """Index corpora into the directory `out`; with `resume`, continue from the last commit of an interrupted build.
 
-    Raises InputError, IndexesError. Records that cannot be used are kept in the index's quarantine files.
+    Records that cannot be used go to the index's quarantine files. Raises InputError where a corpus cannot be read,
+    IndexesError where `out` cannot take the index or, with `resume`, holds the build of another one.
     """
     if options.engine == "ray" and options.encoder == "none":
-        raise InputError("--engine ray spreads the encoding: name an --encoder, or leave it out")
+        raise InputError("--engine ray distributes the encoding: name an --encoder, or leave out --engine")
     sources = tuple((path_text(path), identity(path, options.columns, out)) for path in corpora)
     encoder = _encoder(options)
-    wanted = _manifest(options, encoder, BuildRecord(complete=False, position=0, sources=sources))
+    requested = _manifest(options, encoder, BuildRecord(complete=False, position=0, sources=sources))
     if resume and (out / manifests.NAME).exists():
-        found = manifests.load(out)
-        _check_same_build(found, wanted, out)
-        if found.build.complete:  # it was stopped after its last commit
-            return BuildReport(found.documents, 0, 0, found.generation)
+        existing = manifests.load(out)
+        _check_same_build(existing, requested, out)
+        if existing.build.complete:  # it was interrupted after its last commit
+            return BuildReport(existing.documents, 0, 0, existing.generation)
         opened = Writer.open(out, options.keep, resume=True)
     else:
         _reach(options.elastic)
-        opened = Writer.create(out, wanted, _own_model(Path(options.encoder)), options.keep)
+        opened = Writer.create(out, requested, _own_model(Path(options.encoder)), options.keep)
     with interruptible() as interrupted, opened as writer:
         return Intake(writer, encoder, options, _loader(options)).run(corpora, interrupted)
 
@@ -52,7 +53,7 @@ def create(
     language: str = "english",
     elastic: ElasticSettings | None = None,
 ) -> None:
-    """Make an empty index in a new directory, to be filled by `Engine.add`. Raises IndexesError where one is."""
+    """Create an empty index in a new directory, to be filled by `Engine.add`. Raises IndexesError where one exists."""
     options = BuildOptions(str(encoder), vectors, language, elastic=elastic)
     _reach(elastic)
     model = _encoder(options)
@@ -71,7 +72,7 @@ def _manifest(options: BuildOptions, encoder: Encoder | None, build: BuildRecord
 
 
 def _reach(settings: ElasticSettings | None) -> None:
-    """Raise BackendUnavailableError, before anything is written, if there is a server and it does not answer."""
+    """Raise BackendUnavailableError, before anything is written, where a server is named and does not answer."""
     if settings is None:
         return
     from indexes.elastic.server_index import ElasticStore
@@ -92,7 +93,11 @@ def add(
     *,
     replace: bool = False,
 ) -> BuildReport:
-    """Add corpora to a finished index in one commit; ids that are present are replaced, or quarantined."""
+    """Add corpora to a finished index in one commit.
+
+    A document whose id is already in the index replaces it with `replace` and is quarantined without. Raises InputError
+    where a corpus cannot be read, IndexesError where the index cannot be changed.
+    """
     for path in corpora:
         identity(path, options.columns, out)
     with interruptible() as interrupted, Writer.open(out, options.keep) as writer:
@@ -112,7 +117,7 @@ def _loader(options: BuildOptions) -> Callable[[], Encoder]:
 
 
 def _own_model(folder: Path) -> Path | None:
-    """Return the folder if it holds a model of ours, small enough to travel with the index."""
+    """Return the folder if it holds a model of this package, which is small enough to be copied into the index."""
     if not (folder / "config.json").is_file():
         return None
     from linker.encoders.folder import is_saved
@@ -120,20 +125,21 @@ def _own_model(folder: Path) -> Path | None:
     return folder if is_saved(folder) else None
 
 
-def _check_same_build(found: Manifest, wanted: Manifest, out: Path) -> None:
-    if found.build.sources != wanted.build.sources:
+def _check_same_build(existing: Manifest, requested: Manifest, out: Path) -> None:
+    if existing.build.sources != requested.build.sources:
         raise IndexesError(
-            f"{out} was being built from {[p for p, _ in found.build.sources]} and these files are not the same now: "
+            f"{out} was being built from {[p for p, _ in existing.build.sources]} "
+            "and these files are not the same now: "
             "give the same corpora in the same order, or build into another directory"
         )
-    same_encoder = (found.encoder and found.encoder.fingerprint) == (
-        wanted.encoder and wanted.encoder.fingerprint
+    same_encoder = (existing.encoder and existing.encoder.fingerprint) == (
+        requested.encoder and requested.encoder.fingerprint
     )
     for what, equal in (
         ("--encoder", same_encoder),
-        ("--vectors", found.vectors == wanted.vectors),
-        ("--language", found.language == wanted.language),
-        ("--backend", bool(found.elastic) == bool(wanted.elastic)),
+        ("--vectors", existing.vectors == requested.vectors),
+        ("--language", existing.language == requested.language),
+        ("--backend", bool(existing.elastic) == bool(requested.elastic)),
     ):
         if not equal:
-            raise IndexesError(f"{out} was being built with another {what}: give the same one to go on")
+            raise IndexesError(f"{out} was being built with another {what}: give the same one to continue")

@@ -1,4 +1,4 @@
-"""Strict TOML into frozen dataclasses: an unknown key is an error that names the near miss."""
+"""Read TOML strictly into frozen dataclasses: an unknown key is an error that suggests the closest known one."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ T = TypeVar("T")
 
 
 def load(path: Path, cls: type[T], overrides: Sequence[str] = ()) -> T:
-    """Read a TOML file into `cls`, a frozen dataclass of values, Literals and nested dataclasses.
+    """Return a TOML file as `cls`, a frozen dataclass of values, Literals and nested dataclasses.
 
-    `overrides` are texts such as `training.lr=0.001` (the value in TOML; a bare word is taken as a string).
+    `overrides` are texts such as `training.lr=0.001` (the value is TOML; a bare word is a string).
     Raises ConfigError naming the file and the key.
     """
     try:
@@ -32,14 +32,17 @@ def load(path: Path, cls: type[T], overrides: Sequence[str] = ()) -> T:
 
 
 def build(cls: type[T], values: dict[str, Any], overrides: Sequence[str], where: str) -> T:
-    """Make `cls` of values, which are changed, and overrides; `where` is named in errors. Raises ConfigError."""
+    """Return `cls` with the values, after applying overrides to them in place.
+
+    Raises ConfigError naming `where` and the key.
+    """
     for text in overrides:
         _override(values, text)
     return _build(cls, values, where, "")
 
 
 def _toml(text: str) -> dict[str, Any]:
-    """Parse TOML; all its mistakes are ValueErrors, nesting deeper than the parser can follow included."""
+    """Parse TOML. Raises ValueError for every mistake, including nesting too deep for the parser."""
     try:
         return tomllib.loads(text)
     except RecursionError:
@@ -67,7 +70,8 @@ def _override(values: dict[str, Any], text: str) -> None:
 def changed(default: T, values: Mapping[str, Any], where: str, prefix: str, also: Collection[str] = ()) -> T:
     """Return the dataclass `default` with the `values` of a table, checked and converted.
 
-    `also` are keys of the table that are known but not the dataclass's. Raises ConfigError naming `where` and the key.
+    `also` are known keys of the table that are not fields of the dataclass.
+    Raises ConfigError naming `where` and the key.
     """
     converted = _converted(type(default), values, where, prefix, also)
     try:
@@ -77,7 +81,7 @@ def changed(default: T, values: Mapping[str, Any], where: str, prefix: str, also
 
 
 def _build(cls: type[T], values: Mapping[str, Any], where: str, prefix: str) -> T:
-    if hasattr(cls, "read_table"):  # it chooses its fields by what the table says
+    if hasattr(cls, "read_table"):  # the class chooses its fields by the table
         return typing.cast("T", getattr(cls, "read_table")(values, where, prefix))  # noqa: B009 - for mypy's sake
     for field in dataclasses.fields(cls):  # type: ignore[arg-type]  # T is a dataclass by contract
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING

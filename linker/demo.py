@@ -1,6 +1,6 @@
-"""`make demo`: the main job on a real corpus, end to end, in a few minutes and without a server.
+"""`make demo`: the main task on a real corpus, end to end, in a few minutes and without a server.
 
-The Lee news corpus, each story cut into its opening sentence (the "post") and the rest (the "article").
+Each story of the Lee news corpus is split into its opening sentence (the "post") and the rest (the "article").
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ Judgements = Mapping[str, Mapping[str, int]]
 
 
 def main() -> None:
-    """Run the demo into a folder; a second run keeps the trained model."""
+    """Run the demo with its output in a folder; a second run reuses the trained model."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--out", type=Path, default=Path("demo-out"), help="folder for everything written")
-    parser.add_argument("--retrain", action="store_true", help="train the encoder anew")
+    parser.add_argument("--out", type=Path, default=Path("demo-out"), help="folder for all output")
+    parser.add_argument("--retrain", action="store_true", help="train the encoder again")
     parser.add_argument("--seed", type=int, default=0)
     guard_output()
     arguments = parser.parse_args()
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def run(out: Path, retrain: bool = False, seed: int = 0) -> None:
-    """Train, index, search both ways, evaluate, and print what came of it."""
+    """Train, index, search both ways, evaluate, and print the results."""
     background, test = lee_stories()
     stories = [*background, *test]
     out.mkdir(parents=True, exist_ok=True)
@@ -74,7 +74,7 @@ def _links(stories: Sequence[Story], source: str, target: str) -> Judgements:
 
 
 def _index(out: Path, name: str, texts: Mapping[str, str], model: Path) -> Engine:
-    """Write a corpus as JSONL and index it anew, as `linker index build` would."""
+    """Write a corpus as JSONL and build its index from scratch, as `linker index build` does; return its engine."""
     corpus, folder = out / f"{name}.jsonl", out / f"{name}.index"
     write_atomically(corpus, b"".join(orjson.dumps({"id": i, "text": t}) + b"\n" for i, t in texts.items()))
     if (folder / manifests.NAME).exists():
@@ -84,7 +84,7 @@ def _index(out: Path, name: str, texts: Mapping[str, str], model: Path) -> Engin
 
 
 def _compare(out: Path, task: str, engine: Engine, queries: Mapping[str, str], links: Judgements) -> None:
-    """Write queries, qrels and a run for each mode, evaluate the runs from their files, print a row each."""
+    """Write queries, qrels and a run per mode; evaluate each run from its file and print it as a row."""
     lines = (orjson.dumps({"id": i, "text": t}) + b"\n" for i, t in queries.items())
     write_atomically(out / f"{task}.queries.jsonl", b"".join(lines))
     qrels = out / f"{task}.qrels"
@@ -98,19 +98,19 @@ def _compare(out: Path, task: str, engine: Engine, queries: Mapping[str, str], l
         write_run(run_file, ((q, h.ids, h.scores) for q, h in zip(queries, answer.hits, strict=True)), mode)
         result = evaluate(qrels, run_file, MEASURES)
         figures = "".join(f"{result[m]:8.3f}" for m in MEASURES)
-        print(f"  {NAMES[mode]:26}{figures}   {milliseconds:6.1f} ms a query")
+        print(f"  {NAMES[mode]:26}{figures}   {milliseconds:6.1f} ms per query")
 
 
 def _advise(out: Path, queries: int) -> None:
     print(f"""
 Written to {out}/: model-0 (the encoder), articles.index and posts.index, *.jsonl (texts), *.qrels, *.run.
-With {queries} queries a figure has a standard error of about .06. The encoder's word vectors are learned from the
+With {queries} queries, each figure has a standard error of about .06. The encoder's word vectors are learned from the
 articles that are indexed, never from the test posts or their links. What to try next:
   linker search {out}/articles.index --text "floods in Sydney"
   linker find {out}/posts.index --seeds {out}/article2post.queries.jsonl --until 5
   linker evaluate {out}/post2article.qrels {out}/post2article.hybrid.run
   linker compare {out}/post2article.qrels {out}/post2article.bm25.run {out}/post2article.hybrid.run
-On your own: a JSONL file with "id" and "text" a line, then
+With your own data, a JSONL file with "id" and "text" on each line:
   linker index build news.jsonl --out news.index --encoder {out}/model-0
   linker index tune news.index --queries queries.jsonl --qrels qrels.txt
 (the command is .venv/bin/linker, unless the environment is activated)""")

@@ -1,4 +1,4 @@
-"""The demo's data and model: the Lee news stories that come with gensim, opening sentence ↔ the rest."""
+"""The demo's data and model: the Lee news stories that come with gensim, opening sentences linked to the rest."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 from indexes.errors import MissingExtraError, importing
 
 FILES = ("lee_background.cor", "lee.cor")
-DEV = 60  # background stories kept for early stopping
-MIN_WORDS = 6  # of an opening sentence: shorter ends are initials and the like
+DEV = 60  # background stories held out for early stopping
+MIN_WORDS = 6  # of an opening sentence: earlier full stops mostly belong to initials
 _END = re.compile(r"[.!?][\"')\]]*\s+(?=[\"'(]*[A-Z0-9])")
 _ABBREVIATIONS = frozenset(
     [
@@ -41,7 +41,7 @@ _ABBREVIATIONS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A story cut in two: its opening sentence (the "post") and the rest."""
+    """A story split into its opening sentence (the "post") and the rest (the "article")."""
 
     id: str
     opening: str
@@ -49,10 +49,10 @@ class Story:
 
 
 def split_opening(text: str) -> tuple[str, str]:
-    """Cut a text after its first sentence; the rest is empty for a text of one.
+    """Return the first sentence of a text and the rest, which is empty for a single sentence.
 
-    A sentence ends at . ! or ? with closing quotes and blanks behind it and a capital or digit next, unless that
-    leaves fewer than six words or the last word is an abbreviation or a single letter.
+    A sentence ends at . ! or ?, closing quotes or brackets, and white space before a capital or digit, unless it
+    has fewer than six words or its last word is an abbreviation or a single letter.
     """
     for end in _END.finditer(text):
         opening = text[: end.end()].strip()
@@ -64,12 +64,12 @@ def split_opening(text: str) -> tuple[str, str]:
 
 
 def lee_stories() -> tuple[list[Story], list[Story]]:
-    """Return the 300 background stories and the 50 test stories, less those of one sentence and repeated ones.
+    """Return the 300 background stories and the 50 test stories, without duplicates and stories of one sentence.
 
-    Ids are "b" or "t" and the line from 1. Raises MissingExtraError where gensim and its files are missing.
+    Ids are "b" or "t" and the line number from 1. Raises MissingExtraError where gensim or its files are missing.
     """
-    found = importlib.util.find_spec("gensim")  # found, not imported: that would take seconds
-    folder = Path(found.origin).parent / "test/test_data" if found and found.origin else Path()
+    spec = importlib.util.find_spec("gensim")  # importing it would take seconds
+    folder = Path(spec.origin).parent / "test/test_data" if spec and spec.origin else Path()
     if not all((folder / name).is_file() for name in FILES):
         raise MissingExtraError("the Lee news corpus (part of gensim)", "demo")
     seen: set[str] = set()
@@ -78,11 +78,11 @@ def lee_stories() -> tuple[list[Story], list[Story]]:
 
 
 def train_demo_encoder(out: Path, seed: int = 0) -> Path:
-    """Train a small star encoder on the background stories into the folder `out`, in seconds to a minute.
+    """Train a small star encoder on the background stories, within a minute, and save it to the folder `out`.
 
-    Links come from 230 background stories, 60 more are the dev set. Word vectors are latent semantic ones of the
-    collection as it is to be indexed, so the rests of the test stories are among their texts; the opening sentences of
-    the test stories, which are the queries, are never seen. Raises MissingExtraError.
+    Links come from 230 background stories; 60 more are the dev set. Word vectors come from latent semantic analysis of
+    the collection to be indexed, which includes the rests of the test stories; the opening sentences of the test
+    stories, which are the queries, are never seen. Raises MissingExtraError where a package of the demo is missing.
     """
     with importing("training an encoder", "demo"):
         from linker.training.loop import train

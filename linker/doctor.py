@@ -1,4 +1,4 @@
-"""What is installed here, what the hardware offers, which servers answer."""
+"""Report what is installed here, what the hardware offers and which servers answer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ELASTICSEARCH = "http://127.0.0.1:9200"
 
 
 def examine(elasticsearch: str | None = None) -> dict[str, Any]:
-    """Return a report: versions, extras, processor, GPUs, servers; it opens nothing but the named server."""
+    """Return a report: versions, extras, processor, GPUs, servers; it connects only to the Elasticsearch server."""
     return {
         "linker": __version__,
         "python": platform.python_version(),
@@ -83,7 +83,7 @@ def _cpu_features() -> list[str]:
 
 
 def _gpus() -> dict[str, Any]:
-    """Ask the libraries that are installed; each may or may not see a device."""
+    """Return the GPUs that each installed library sees, None for a missing library."""
     seen: dict[str, Any] = {"faiss": None, "torch": None}
     if importlib.util.find_spec("faiss"):
         import faiss
@@ -98,7 +98,7 @@ def _gpus() -> dict[str, Any]:
 
 def _answers(url: str) -> dict[str, str]:
     if not url.startswith(("http://", "https://")):
-        return {"url": url, "state": "is no http address"}
+        return {"url": url, "state": "is not an http address"}
     try:
         with urllib.request.urlopen(url, timeout=2) as response:
             return {"url": url, "state": f"answers ({response.status})"}
@@ -109,7 +109,7 @@ def _answers(url: str) -> dict[str, str]:
 
 
 def render(report: dict[str, Any]) -> str:
-    """Lay a report out for reading."""
+    """Return a report as text for people to read."""
     lines = [f"linker {report['linker']}, Python {report['python']}, {report['platform']}"]
     cpu = report["cpu"]
     lines.append(
@@ -124,6 +124,6 @@ def render(report: dict[str, Any]) -> str:
         state = ", ".join(f"{p} {v or 'missing'}" for p, v in packages.items())
         hint = "" if all(packages.values()) else f"  → {install(extra)}"
         lines.append(f"extra    {extra}: {state}{hint}")
-    for server, found in report["servers"].items():
-        lines.append(f"server   {server}: {found['url']} {found['state']}")
+    for server, answer in report["servers"].items():
+        lines.append(f"server   {server}: {answer['url']} {answer['state']}")
     return "\n".join(lines)

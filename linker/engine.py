@@ -1,4 +1,4 @@
-"""The facade: open an index, search it, change it."""
+"""The main class: open an index, search it, change it."""
 
 from __future__ import annotations
 
@@ -37,29 +37,32 @@ BATCH = 256
 
 
 def open_encoder(directory: Path, record: EncoderRecord, given: Encoder | None = None) -> Encoder:
-    """Return the encoder that an index was built with; `given` stands for the one it names.
+    """Return the encoder that an index was built with; `given` is taken instead of the one that the index names.
 
-    Raises EncoderMismatchError, LinkerError. The check hashes the whole model: do it once.
+    Raises EncoderMismatchError where its fingerprint is not the index's, LinkerError where it cannot be loaded. The
+    check hashes the whole model: do it once.
     """
-    own = record.name.startswith(f"{ENCODER}/")
-    encoder = given or (load_own(directory, record.name) if own else load_encoder(record.name, fetch=False))
-    found = encoder.fingerprint
-    if found != record.fingerprint:
+    inside = record.name.startswith(f"{ENCODER}/")
+    encoder = given or (
+        load_own(directory, record.name) if inside else load_encoder(record.name, fetch=False)
+    )
+    fingerprint = encoder.fingerprint
+    if fingerprint != record.fingerprint:
         raise EncoderMismatchError(
             f"the encoder {record.name!r} is not the one {directory} was built with (fingerprint "
-            f"{found[:12]}, not {record.fingerprint[:12]}): "
+            f"{fingerprint[:12]}, not {record.fingerprint[:12]}): "
             "name the right one with --encoder, or rebuild the index"
         )
     return encoder
 
 
 class Engine:
-    """An index with its encoder. Searches see one committed generation; changes commit a new one and show it."""
+    """An index with its encoder. Searches see one committed generation; a change commits a new one and opens it."""
 
     def __init__(
         self, directory: Path, *, encoder: Encoder | None = None, on_failure: OnFailure = "degrade"
     ) -> None:
-        """Open `directory`; `encoder` replaces the one the index names, and must have its fingerprint."""
+        """Open `directory`; `encoder` is taken instead of the one the index names, and must have its fingerprint."""
         self.directory = directory
         self._on_failure = on_failure
         self._given = encoder
@@ -70,9 +73,9 @@ class Engine:
     def open(
         cls, directory: str | Path, *, encoder: str | None = None, on_failure: OnFailure = "degrade"
     ) -> Self:
-        """Open an index; `encoder` (name or path) tells where its encoder is now, if it has moved.
+        """Open an index; `encoder` (name or path) says where its encoder is now, if it has moved.
 
-        Raises IndexesError where there is no index, DamagedError naming the file where one is damaged.
+        Raises IndexesError where there is no index, DamagedError naming a damaged file.
         """
         given = load_encoder(encoder) if encoder else None
         return cls(Path(directory), encoder=given, on_failure=on_failure)
@@ -87,7 +90,7 @@ class Engine:
         return id_ in self.collection.rows
 
     def document(self, id_: str) -> Document:
-        """Return a document by its id. Raises UnknownIdError."""
+        """Return the document with this id. Raises UnknownIdError where there is none."""
         return self.collection.document(id_)
 
     def search(
@@ -101,10 +104,11 @@ class Engine:
         depth: int = DEPTH,
         weight: float = 1.0,
     ) -> Answer:
-        """Return the best k documents of each text: `Answer.hits` holds one Hits a text, best first.
+        """Return the top k documents for each text: `Answer.hits` holds one Hits per text, best first.
 
-        `mode` is what `index tune` chose unless given; `where` is a Filter or texts like "field=value". A `reranker`
-        orders the best `depth` (at least k) anew; a `weight` below 1 mixes its scores with the first ones.
+        `mode` defaults to the one `index tune` chose; `where` is a Filter or texts like "field=value". A `reranker`
+        reorders the top `depth` (at least k); a `weight` below 1 mixes its scores with the retrieval scores. Raises
+        BackendUnavailableError where no retriever can answer, IndexesError for an argument that cannot be used.
         """
         texts = [texts] if isinstance(texts, str) else texts
         where = where if isinstance(where, Filter) or where is None else Filter.parse(where)
@@ -113,7 +117,7 @@ class Engine:
         return rerank(answer, texts, reranker, self.document, k, weight) if reranker else answer
 
     def _ask(self, texts: Sequence[str], k: int, mode: Mode | None, where: Filter | None) -> Answer:
-        """Ask both sides; if the server's has moved since this was opened, open the directory again, then ask anew."""
+        """Query the retrievers; if the index on the server has moved since it was opened, reopen and query again."""
 
         def ask() -> Answer:
             return self.collection.hybrid.search(texts, k, embed=self._embed, mode=mode, where=where)
@@ -130,15 +134,16 @@ class Engine:
         return ask()
 
     def _moved(self) -> bool:
-        """Say whether a commit names another index on the server: `compact` makes one, `rebuild --url` moves it."""
+        """Return whether the last commit names another server index: `compact` makes one, `rebuild --url` moves it."""
         with contextlib.suppress(IndexesError):
             return manifests.load(self.directory).elastic != self.collection.manifest.elastic
         return False
 
     def add(self, documents: Iterable[Document], *, replace: bool = False) -> None:
-        """Add documents in one commit, all or nothing; with `replace`, those that are present are replaced.
+        """Add documents in one commit, all or nothing; with `replace`, they replace documents of the same ids.
 
-        Raises DuplicateIdError, BadIdError.
+        Raises DuplicateIdError where an id is in the index or repeated, BadIdError where one cannot be used,
+        IndexesError where the build of the index was interrupted.
         """
         documents = list(documents)
         with Writer.open(self.directory) as writer:
@@ -161,19 +166,21 @@ class Engine:
     def tune(
         self, queries: Sequence[Query], qrels: Mapping[str, Mapping[str, float]], measure: str = "mrr"
     ) -> Tuning:
-        """Choose mode and fusion on judged queries, store the choice in the index and return it with its rivals.
+        """Choose mode and fusion on judged queries, store the choice in the index and return it with all candidates.
 
-        Queries without a relevant document are left out. Raises InputError when none is left.
+        Queries without a relevant document are left out. Raises InputError where none is left.
         """
         from linker.tuning import tune
 
-        wanted = {q: [d for d, r in docs.items() if r > 0] for q, docs in qrels.items()}
-        judged = [q for q in queries if wanted.get(q.id)]
+        relevant_ids = {q: [d for d, r in docs.items() if r > 0] for q, docs in qrels.items()}
+        judged = [q for q in queries if relevant_ids.get(q.id)]
         texts, hybrid = [q.text for q in judged], self.collection.hybrid
         rows, depth = self.collection.rows, hybrid.settings.depth
         bm25 = hybrid.text.search_rows(texts, depth) if hybrid.text else None
         dense = hybrid.vectors.search_rows(self._embed(texts), depth) if hybrid.vectors and texts else None
-        relevant = [[int(rows.locate([d])[0]) if d in rows else -1 for d in wanted[q.id]] for q in judged]
+        relevant = [
+            [int(rows.locate([d])[0]) if d in rows else -1 for d in relevant_ids[q.id]] for q in judged
+        ]
         tuning = tune(bm25, dense, relevant, measure)
         chosen = tuning.chosen
         with Writer.open(self.directory) as writer:
@@ -185,10 +192,11 @@ class Engine:
     def tune_recall(
         self, target: float, k: int = 10, texts: Sequence[str] | None = None, *, sample: int = 500
     ) -> RecallTuning:
-        """Choose how thoroughly approximate vectors are searched, so that a share of the exact k best is found.
+        """Choose how many candidates approximate vector search examines, to find the share `target` of the exact top k.
 
-        Queries are `texts`, or `sample` documents held out. The choice is stored in the index. Raises InputError,
-        IndexesError where the index searches exactly, BackendUnavailableError where it has no vectors of its own.
+        Queries are `texts`, or `sample` documents held out. The choice is stored in the index. Raises InputError where
+        `target` or the queries cannot be used, IndexesError where the index searches exactly, BackendUnavailableError
+        where its directory holds no vectors.
         """
         from linker.recall import tune_recall
 
@@ -207,7 +215,10 @@ class Engine:
 
     @property
     def encoder(self) -> Encoder:
-        """The index's encoder, loaded on first use and checked against the index's fingerprint."""
+        """The index's encoder, loaded on first use and checked against the index's fingerprint.
+
+        Raises BackendUnavailableError where the index has none, and errors as `open_encoder` does.
+        """
         if self._record is None:
             raise BackendUnavailableError("the index was built without an encoder")
         if self._encoder is None:

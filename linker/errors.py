@@ -1,8 +1,8 @@
-"""The errors that are the user's to mend; the command line prints their text and exits with 1."""
+"""Errors that the user can correct; the command line prints their text and exits with status 1."""
 
 from __future__ import annotations
 
-# For each library that is not always there, the extra that brings it.
+# The extra that installs each optional library.
 EXTRA_OF = {
     "elasticsearch": "elastic",
     "faiss": "cpu",

@@ -1,4 +1,4 @@
-"""Small files of the user's: written whole or not at all, read with errors that name the line."""
+"""Read and write the user's files: written whole or not at all, read with errors that name the file."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ MAX_JSON, MAX_TOKENIZER = 16 << 20, 256 << 20  # bytes of a file of settings, an
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that a crash leaves the old one or the new one, and afterwards the new one is on the disk.
+    """Write a file so that a crash leaves the old one or the new one; on return, the new one is on the disk.
 
-    Pipes and devices are written directly.
+    Pipes and devices are written directly. Raises InputError where the file cannot be written.
     """
-    path = path.resolve()  # a link stays one; /dev/stdout becomes what it stands for
+    path = path.resolve()  # so that a symbolic link is kept; /dev/stdout becomes its target
     try:
         if path.exists() and not path.is_file():
             path.write_bytes(data)
@@ -39,9 +39,9 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def open_input(path: Path) -> BufferedReader:
-    """Open a file that the user named: a regular one, a pipe (read once) or a terminal.
+    """Open a file that the user named: a regular file, a pipe (read once) or a terminal.
 
-    Raises InputError for any other device, whose data may never end; OSError as `open` does.
+    Raises InputError for any other device, whose data may never end, and OSError as `open` does.
     """
     mode = path.stat().st_mode
     refusal = InputError(f"{path} is a device or socket, not a file: save its data to a file and name that")
@@ -64,12 +64,12 @@ def read_bytes(path: Path) -> bytes:
 
 
 def path_text(path: Path) -> str:
-    r"""Return a path as text that JSON can hold: bytes that are no UTF-8 are shown as \xNN."""
+    r"""Return a path as text that JSON can hold: bytes that are not UTF-8 are shown as \xNN."""
     return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush the names in a folder to the disk: until then a power loss may undo a creation or a renaming."""
+    """Flush the names in a folder to the disk: until then, a power loss may undo a creation or renaming."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -78,15 +78,15 @@ def sync_folder(folder: Path) -> None:
 
 
 def read_regular(path: Path, limit: int) -> bytes:
-    """Return the content of a regular file of at most `limit` bytes; a pipe or device is never waited for.
+    """Return the content of a regular file of at most `limit` bytes; never wait for a pipe or device.
 
-    Raises InputError for anything else, OSError where the file cannot be read.
+    Raises InputError for another kind of file or a larger one, OSError where the file cannot be read.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         state = os.fstat(descriptor)
         if not stat.S_ISREG(state.st_mode):
-            raise InputError(f"{path} is not a regular file: replace it by the file that belongs there")
+            raise InputError(f"{path} is not a regular file: replace it with the file that belongs there")
         if state.st_size > limit:
             raise InputError(
                 f"{path} has {state.st_size:,} bytes, more than the {limit:,} allowed for such a file"
@@ -95,7 +95,10 @@ def read_regular(path: Path, limit: int) -> bytes:
 
 
 def read_json(path: Path, limit: int = MAX_JSON) -> Any:
-    """Return the value in a JSON file of at most `limit` bytes. Raises InputError, OSError like `read_regular`."""
+    """Return the value in a JSON file of at most `limit` bytes.
+
+    Raises InputError where it is not JSON, and errors as `read_regular` does.
+    """
     content = read_regular(path, limit)
     try:
         return json.loads(content)
@@ -104,7 +107,7 @@ def read_json(path: Path, limit: int = MAX_JSON) -> Any:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Return the non-empty lines of a text file, stripped."""
+    """Return the non-empty lines of a text file, stripped. Raises InputError where it is unreadable or not UTF-8."""
     try:
         lines = read_bytes(path).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as e:

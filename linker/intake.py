@@ -1,4 +1,4 @@
-"""Records in batches into a writer: encoded, added, quarantined, committed on the way."""
+"""Take records into a writer in batches: encode, add or quarantine them, and commit from time to time."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ T = TypeVar("T")
 
 COMMIT_SECONDS = 60.0
 COMMIT_DOCUMENTS = 20_000
-COMMIT_CHARACTERS = 1 << 26  # what is not committed yet is held in memory
+COMMIT_CHARACTERS = 1 << 26  # uncommitted documents are held in memory
 
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """What an index is made of. A build commits after `commit_every` documents (0: by volume) or a minute."""
+    """Options of a build, which commits after `commit_every` documents (0: by volume) or a minute."""
 
     encoder: str = "none"
     vectors: str = "auto"
@@ -46,14 +46,14 @@ class BuildOptions:
     columns: Columns | None = None
     precision: Precision = "float32"
     compiled: bool = False
-    elastic: ElasticSettings | None = None  # where the BM25 side lives, if not in the directory
+    elastic: ElasticSettings | None = None  # where BM25 runs, if not in the directory
     engine: Literal["local", "ray"] = "local"  # where texts are encoded
-    keep: int | None = None  # older generations kept from now on; None: as before
+    keep: int | None = None  # older generations to keep from now on; None: as before
 
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """What a build or an addition did; `interrupted` when Ctrl-C ended it after its last commit."""
+    """Counts of documents after a build or addition; `interrupted` where Ctrl-C ended it after its last commit."""
 
     documents: int
     added: int
@@ -63,7 +63,7 @@ class BuildReport:
 
 
 class Intake:
-    """Takes records in batches into a writer and commits on the way."""
+    """Adds records to a writer in batches and commits from time to time."""
 
     def __init__(
         self,
@@ -74,16 +74,16 @@ class Intake:
         *,
         replace: bool = False,
     ):
-        """`load` loads the encoder again, in another process; with `replace`, ids that are present are replaced."""
+        """`load` loads the encoder again, in another process; with `replace`, present documents are replaced."""
         self._writer, self._encoder, self._options, self._replace = writer, encoder, options, replace
         self._load = load
         self._build = writer.manifest.build
         self._added = self._characters = 0
-        self._taken: set[str] = set()  # ids of this run, when they replace what is present
+        self._taken: set[str] = set()  # ids added by this run, where it replaces documents
         self._committed_at = time.monotonic()
 
     def run(self, corpora: Sequence[Path], interrupted: Interruption) -> BuildReport:
-        """Take all records; an interrupted build keeps what it has, an interrupted addition keeps nothing."""
+        """Take all records; an interrupted build keeps what it has taken, an interrupted addition keeps nothing."""
         before = self._writer.manifest
         building = not self._build.complete
         records = _records(corpora, self._options.columns)
@@ -111,7 +111,7 @@ class Intake:
         return BuildReport(after.documents, self._added, quarantined, after.generation, interrupted.is_set())
 
     def _remote(self, corpora: Sequence[Path]) -> Generator[Matrix]:
-        """Yield each batch's vectors as they come from Ray's workers; nothing when they are made here."""
+        """Yield each batch's vectors [n, dim] from Ray's workers; nothing where they are computed in this process."""
         if self._encoder is None or self._options.engine != "ray":
             return
         from linker.scaleout import encoded
@@ -131,13 +131,16 @@ class Intake:
             self._characters, self._committed_at = 0, time.monotonic()
 
     def _take(self, batch: Sequence[tuple[Path, int, Document | BadLine]], encoded: Matrix | None) -> None:
-        """Add a batch's good documents, whose vectors may be given; quarantine its bad lines and repeated ids."""
+        """Add the usable documents of a batch; quarantine its bad lines and repeated ids.
+
+        `encoded` [n, dim] are its documents' vectors; None: compute them. Raises InputError where the counts differ.
+        """
         documents: dict[str, Document] = {}
         outdated: list[str] = []
-        places: list[int] = []  # of the documents that are taken, among all
-        place = -1
+        positions: list[int] = []  # of the accepted documents, among all of the batch
+        position = -1
         for path, number, record in batch:
-            place += isinstance(record, Document)
+            position += isinstance(record, Document)
             if isinstance(record, BadLine):
                 self._writer.quarantine(orjson.dumps(record.to_json()))
             elif (
@@ -148,14 +151,14 @@ class Intake:
                 self._writer.quarantine(_duplicate(path, number, record))
             else:
                 documents[record.id] = record
-                places.append(place)
+                positions.append(position)
                 if record.id in self._writer.rows:
                     outdated.append(record.id)
-        if encoded is not None and len(encoded) != place + 1:
-            raise InputError("the corpora were changed while they were read: build the index again")
+        if encoded is not None and len(encoded) != position + 1:
+            raise InputError("the corpora changed while they were being read: build the index again")
         if not documents:
             return
-        vectors = self._encode(list(documents.values())) if encoded is None else encoded[places]
+        vectors = self._encode(list(documents.values())) if encoded is None else encoded[positions]
         if outdated:
             self._writer.remove(outdated)
         faults.point("build.encoded")
@@ -179,14 +182,14 @@ def _records(
 
 
 def _texts(corpora: Sequence[Path], options: BuildOptions, position: int) -> Iterator[list[str]]:
-    """Yield the texts of each batch's documents, from a position on: what the encoder of a local build is given."""
+    """Yield the texts of each batch's documents, from `position` on, in the batches of a local build."""
     records = itertools.islice(_records(corpora, options.columns), position, None)
     while batch := list(itertools.islice(records, options.batch_size)):
         yield [record.full_text for _, _, record in batch if isinstance(record, Document)]
 
 
 def _duplicate(path: Path, number: int, document: Document) -> bytes:
-    """Render a document whose id is taken as a quarantine record."""
+    """Return the quarantine record of a document whose id is already taken."""
     return orjson.dumps(
         {
             "file": path_text(path),
@@ -198,14 +201,14 @@ def _duplicate(path: Path, number: int, document: Document) -> bytes:
 
 
 class Interruption(threading.Event):
-    """Is set by the first Ctrl-C, which also ends a read that waits: Python would begin the read again otherwise."""
+    """An event that the first Ctrl-C sets; it also ends a waiting read, which Python would otherwise begin again."""
 
     def __init__(self) -> None:
         super().__init__()
         self._reading = False
 
     def read(self, records: Iterator[T], count: int) -> list[T]:
-        """Return the next records, at most `count`; none once Ctrl-C came."""
+        """Return the next records, at most `count`; none after Ctrl-C."""
         try:
             self._reading = True
             try:
@@ -216,7 +219,7 @@ class Interruption(threading.Event):
             return []
 
     def ask(self, number: int, frame: FrameType | None) -> None:
-        """Handle SIGINT; the next one interrupts at once."""
+        """Handle SIGINT; the next one interrupts at once. Raises KeyboardInterrupt to end a waiting read."""
         self.set()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if self._reading:
@@ -226,13 +229,13 @@ class Interruption(threading.Event):
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Let the first Ctrl-C ask for an orderly end; the second one interrupts at once."""
-    asked = Interruption()
+    """Let the first Ctrl-C request an orderly end; the second one interrupts at once."""
+    interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():
-        yield asked
+        yield interruption
         return
-    previous = signal.signal(signal.SIGINT, asked.ask)
+    previous = signal.signal(signal.SIGINT, interruption.ask)
     try:
-        yield asked
+        yield interruption
     finally:
         signal.signal(signal.SIGINT, previous)

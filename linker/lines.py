@@ -1,4 +1,4 @@
-"""The lines of a file that may be gzipped, damaged or without end, in bounded memory."""
+"""Read the lines of a file that may be gzipped, damaged or endless, in bounded memory."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pathlib import Path
 from linker.errors import InputError
 from linker.files import open_input
 
-MAX_LINE = 16 << 20  # bytes; what goes beyond is not kept
+MAX_LINE = 16 << 20  # bytes; the rest of a longer line is dropped
 BLOCK = 1 << 18
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP = 31  # zlib's window bits for gzip with its checksum
 
-Line = tuple[int, bytes, int]  # number from 1, content cut at the limit, size before the cut
+Line = tuple[int, bytes, int]  # number from 1, content cut at the limit, bytes before the cut
 
 
 class DamagedInputError(InputError):
-    """A compressed file breaks off or is altered; `raw` is the unfinished line `line` before the damage."""
+    """A compressed file is cut or corrupted; `raw` is the unfinished line, number `line`, before the damage."""
 
     def __init__(self, path: Path, line: int, reason: str, raw: bytes) -> None:
         super().__init__(f"{path}:{line}: {reason}")
@@ -32,10 +32,10 @@ class _DamageError(Exception):
 
 
 def read_lines(path: Path, limit: int = MAX_LINE) -> Iterator[Line]:
-    """Yield a file's lines without their newline; gzip is known by its content, a UTF-8 BOM is dropped.
+    """Yield a file's lines without their newlines; gzip is detected by content, a UTF-8 BOM is dropped.
 
-    A line of more than `limit` bytes comes cut, with its size before the cut; memory stays near `limit`.
-    Raises InputError when the file cannot be read, DamagedInputError after the lines before a damage.
+    A line of more than `limit` bytes is cut and comes with its size before the cut; memory stays near `limit`.
+    Raises InputError where the file cannot be read, DamagedInputError after the lines before any damage.
     """
     lines = _split(path, limit)
     for number, raw, size in itertools.islice(lines, 1):
@@ -47,7 +47,8 @@ def read_lines(path: Path, limit: int = MAX_LINE) -> Iterator[Line]:
 
 
 def _split(path: Path, limit: int) -> Iterator[Line]:
-    number, head, size = 1, bytearray(), 0  # head, size: the line that goes on in the next block
+    # head and size are of the line that continues in the next block.
+    number, head, size = 1, bytearray(), 0
     try:
         for block in _blocks(path):
             *whole, tail = block.split(b"\n")
@@ -83,9 +84,9 @@ def _blocks(path: Path) -> Iterator[bytes]:
 
 
 def _inflate(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Decompress gzip members; before damaged data, everything up to the damage comes out.
+    """Decompress gzip members; of damaged data, yield everything up to the damage.
 
-    zlib drops the output of a call that fails, so such a call is repeated for half as many bytes, down to one.
+    zlib drops the output of a call that fails, so the call is repeated for half as many bytes, down to one.
     """
     inflater, size = zlib.decompressobj(GZIP), BLOCK
     for block in blocks:

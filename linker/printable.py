@@ -1,4 +1,4 @@
-"""Text that is safe to show: no character of a document moves the cursor, hides or reorders what stands beside it."""
+"""Make text safe to show: no character of a document moves the cursor, or hides or reorders the text around it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import orjson
 BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks, embeddings, overrides and isolates
 SEPARATORS = "\u2028\u2029"
 _UNSAFE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{BIDI}{SEPARATORS}\ud800-\udfff]")
-_UNSAFE_IN_JSON = re.compile(f"[\x7f-\x9f{BIDI}{SEPARATORS}]")  # orjson has escaped the others
+_UNSAFE_IN_JSON = re.compile(f"[\x7f-\x9f{BIDI}{SEPARATORS}]")  # orjson escapes the others
 _BREAKS = re.compile(r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-_PICTURES = 0x2400  # ␀, which the pictures of the other control characters follow
+_PICTURES = 0x2400  # ␀; the pictures of the other control characters follow it
 _DELETE, _PICTURE_OF_DELETE = "\x7f", "\u2421"
 
 
 def printable(text: str) -> str:
-    """Return a text in which a visible character stands for each one that a terminal would obey.
+    """Return a text with a visible character in place of each one that a terminal would obey.
 
-    ASCII controls but newline and tab become their pictures (ESC is ␛); C1 controls, directional formatting
-    characters, line and paragraph separators and bytes that are no UTF-8 become �. The length stays the same.
+    ASCII controls except newline and tab become their pictures (ESC is ␛); C1 controls, directional formatting
+    characters, line and paragraph separators and bytes that are not UTF-8 become �. The length stays the same.
     """
     return text if text.isascii() and text.isprintable() else _UNSAFE.sub(_visible, text)
 
@@ -35,27 +35,27 @@ def _visible(match: re.Match[str]) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """Return a printable text in which one blank stands for each run of line breaks and tabs."""
+    """Return a printable text with one space in place of each run of line breaks and tabs."""
     return printable(_BREAKS.sub(" ", text))
 
 
 def json_text(value: Any) -> str:
-    """Return a value as one line of JSON, without its newline; what a terminal would obey is escaped as \\uXXXX."""
+    """Return a value as one line of JSON, without a newline; characters that a terminal would obey become \\uXXXX."""
     data = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY)
     return _UNSAFE_IN_JSON.sub(lambda m: f"\\u{ord(m[0]):04x}", data.decode())
 
 
 def spreadsheet_cell(text: str) -> str:
-    """Return a text as a cell of TSV that a spreadsheet shows and never computes: ' goes before = + - @."""
+    """Return a text as a TSV cell that a spreadsheet shows and never computes: ' is put before = + - @."""
     flat = on_one_line(text)
     return f"'{flat}" if text.startswith(_FORMULA) or flat.startswith(_FORMULA) else flat
 
 
 class PrintableStream:
-    """A text stream that passes on only what is printable; everything else is the stream's own."""
+    """A text stream that makes all text printable; everything else is delegated to the stream below."""
 
     def __init__(self, stream: TextIO) -> None:
-        """`stream` is what the text is written to in the end."""
+        """`stream` is the stream below, which receives the text."""
         self._stream = stream
 
     def write(self, text: str) -> int:
@@ -63,7 +63,7 @@ class PrintableStream:
         return self._stream.write(printable(text))
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write the texts one after the other."""
+        """Write the texts one after another."""
         for line in lines:
             self.write(line)
 
@@ -72,7 +72,7 @@ class PrintableStream:
 
 
 def guard_output() -> None:
-    """Let everything that this process prints, tracebacks and other libraries' warnings too, be printable."""
+    """Make everything that this process prints printable, including tracebacks and warnings of other libraries."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if not isinstance(stream, PrintableStream):
@@ -82,12 +82,12 @@ def guard_output() -> None:
 
 
 def unguarded(stream: TextIO | PrintableStream) -> TextIO:
-    """Return the stream below, for what must move the cursor itself, as a progress bar does."""
+    """Return the stream below, for callers that move the cursor themselves, such as progress bars."""
     return stream._stream if isinstance(stream, PrintableStream) else stream
 
 
 def print_for_programs(text: str) -> None:
-    """Print a result in a format for programs: exact, as UTF-8, into a pipe or file; printable on a terminal."""
+    """Print a result in a machine-readable format: exact UTF-8 to a pipe or file, printable text to a terminal."""
     if sys.stdout.isatty():
         sys.stdout.write(text)
         return

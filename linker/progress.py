@@ -1,4 +1,4 @@
-"""Progress bars on stderr; silent when it is not a terminal."""
+"""Progress bars on stderr, shown only on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recall of an approximate index against its cost: measured, chosen from, written as JSON and drawn."""
+"""Measure the recall of an approximate index against its cost, choose a setting, and write and plot the curve."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEED = 0
 
 @dataclass(frozen=True, slots=True)
 class RecallTuning:
-    """The curve, the target, and what was chosen; `reached` says whether any setting finds so much."""
+    """The curve, the target recall and the chosen point; `held_out`: the queries were documents of the index."""
 
     curve: Curve
     target: float
@@ -31,11 +31,11 @@ class RecallTuning:
 
     @property
     def reached(self) -> bool:
-        """Say whether the chosen settings find as much as was asked for."""
+        """Whether the chosen setting reaches the target."""
         return self.chosen.recall >= self.target
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the tuning as values for JSON; times are CPU milliseconds per query."""
         return {
             "target": self.target,
             "reached": self.reached,
@@ -53,24 +53,25 @@ def tune_recall(
 ) -> RecallTuning:
     """Measure recall at k of every setting and choose the cheapest that reaches the target.
 
-    Without queries [n, dim], documents are drawn and held out: each asks for its neighbours, and its own row does
-    not count. Raises InputError, IndexesError.
+    `queries` are float32 [n, dim]; without them, `sample` documents are held out: each is a query whose own row does
+    not count. Raises InputError where the target is not in (0, 1] or there are no queries, IndexesError where the
+    index has nothing to tune.
     """
     if not 0 < target <= 1:
         raise InputError(f"the recall to reach must lie between 0 and 1, not {target}")
-    own = None
+    query_rows = None
     if queries is None:
         live = index.live_rows()
         drawn = np.random.default_rng(SEED).choice(live, min(sample, len(live)), replace=False)
-        queries, own = held_out(index, np.sort(drawn))
+        queries, query_rows = held_out(index, np.sort(drawn))
     if not len(queries):
         raise InputError("there are no queries to measure recall on")
-    curve = measure(index, queries, k, own)
-    return RecallTuning(curve, target, choose(curve.points, target), own is not None)
+    curve = measure(index, queries, k, query_rows)
+    return RecallTuning(curve, target, choose(curve.points, target), query_rows is not None)
 
 
 def write_curve(tuning: RecallTuning, path: Path) -> Path | None:
-    """Write the curve as JSON and, beside it, as a picture; return the picture, or None without matplotlib."""
+    """Write the curve as JSON and, beside it, as a plot; return the path of the plot, or None without matplotlib."""
     write_atomically(path, (json.dumps(tuning.to_json(), indent=2) + "\n").encode())
     try:
         import matplotlib as mpl
@@ -89,16 +90,16 @@ def write_curve(tuning: RecallTuning, path: Path) -> Path | None:
         axes.axhline(tuning.target, color="black", linewidth=0.8, linestyle=":")
         axes.axvline(tuning.curve.exact_ms, color="gray", linewidth=0.8, label="exact")
         axes.plot(tuning.chosen.ms, tuning.chosen.recall, "o", markersize=9, fillstyle="none", label="chosen")
-        axes.set(xscale="log", xlabel="CPU ms a query", ylabel=f"recall at {tuning.curve.k}")
+        axes.set(xscale="log", xlabel="CPU ms per query", ylabel=f"recall at {tuning.curve.k}")
         axes.legend()
-        drawn = io.BytesIO()
-        figure.savefig(drawn, format="png", dpi=150)
-    write_atomically(picture, drawn.getvalue())
+        content = io.BytesIO()
+        figure.savefig(content, format="png", dpi=150)
+    write_atomically(picture, content.getvalue())
     return picture
 
 
 def _frontier(points: Sequence[Point]) -> list[Point]:
-    """Return the points that find more than every cheaper one."""
+    """Return the points whose recall is above that of every cheaper one, cheapest first."""
     best: list[Point] = []
     for point in sorted(points, key=lambda p: p.ms):
         if not best or point.recall > best[-1].recall:

@@ -1,4 +1,4 @@
-"""A second look at the best candidates: a scorer that reads query and document together orders them anew."""
+"""Rerank the best candidates with a scorer that reads query and document together."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ DEPTH = 100
 
 @runtime_checkable
 class Reranker(Protocol):
-    """What a search needs of a pair scorer."""
+    """A scorer of pairs of query and document."""
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> ScoreArray:
-        """Return a score of each (query, document text), float32 [n], higher is better."""
+        """Return the score of each (query, document text), float32 [n]; higher is better."""
         ...
 
 
@@ -36,15 +36,16 @@ def rerank(
     k: int,
     weight: float = 1.0,
 ) -> Answer:
-    """Score every candidate of an answer with its query and return the best k of each query.
+    """Return the answer with the top k of each query after scoring every candidate with its query.
 
-    With `weight` 1 the scores are the reranker's; below, the z-scores of both within a query are mixed, the reranker's
-    counting `weight`. Equal scores stay in the order of the first stage. Raises IndexesError for another weight.
+    With `weight` 1, the scores are the reranker's; below 1, the z-scores of both stages within a query are added, the
+    reranker's with weight `weight`. Ties keep the order of the first stage. Raises IndexesError where `weight` is not
+    from 0 to 1.
     """
     if not 0 <= weight <= 1:
         raise IndexesError(f"the reranker's weight must be from 0 to 1, not {weight:g}")
-    found = {id_: document(id_).full_text for hits in answer.hits for id_ in hits.ids}
-    pairs = [(text, found[id_]) for text, hits in zip(texts, answer.hits, strict=True) for id_ in hits.ids]
+    contents = {id_: document(id_).full_text for hits in answer.hits for id_ in hits.ids}
+    pairs = [(text, contents[id_]) for text, hits in zip(texts, answer.hits, strict=True) for id_ in hits.ids]
     scores = iter(np.split(reranker.score(pairs), np.cumsum([len(h) for h in answer.hits])[:-1]))
     second = [_ordered(hits.ids, next(scores)) for hits in answer.hits]
     if weight < 1:
@@ -55,7 +56,10 @@ def rerank(
 
 
 def load_reranker(folder: str | Path) -> Reranker:
-    """Load a scorer that `linker sts train` wrote. Raises InputError when there is none, MissingExtraError."""
+    """Return the scorer in a folder that `linker sts train` wrote.
+
+    Raises InputError where there is none, MissingExtraError without the extra `pretrained`.
+    """
     with importing("reranking", "pretrained"):
         from linker.pairs.sts.scorer_folder import load
     return load(Path(folder))

@@ -1,8 +1,8 @@
-"""The certified scan by torch, for a GPU: float16 products with a proven bound, then scores of what is left.
+"""The certified scan in torch, for a GPU: float16 products with a proven bound, then exact scores of what is left.
 
-It implements indexes.vectors.certified.ExactScan. `indexes` never imports torch, so the engine hands the scan to it.
+It implements indexes.vectors.certified.ExactScan. `indexes` never imports torch, so the engine passes the scan to it.
 The bound is that of certified.py with x̂ = x rounded to float16 (rows of an index are unit vectors, which fit), plus
-what the product itself loses: it is added up in float32 and rounded to float16 once.
+the error of the product itself, which is summed in float32 and rounded to float16 once.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     import torch
 
 DRIVERS = (Path("/proc/driver/nvidia/version"), Path("/dev/nvidiactl"))
-BLOCK, QUERIES = 1 << 16, 1024  # rows and queries multiplied at a time
-HELD, SCORED = 1 << 23, 1 << 17  # candidates held before they are scored; scored at a time
+BLOCK, QUERIES = 1 << 16, 1024  # rows and queries multiplied at once
+HELD, SCORED = 1 << 23, 1 << 17  # candidates held before they are scored; how many are scored at once
 HALF, SINGLE = 2.0**-11, 2.0**-22  # relative roundings: of one value, of one step of a sum on tensor cores
 REDUCTION = threading.Lock()
 
 
 def gpu_scan() -> Callable[[], TorchScan | None] | None:
-    """Return how to make a scan on the first GPU, or None without a driver or torch, which is not imported here."""
-    there = any(driver.exists() for driver in DRIVERS) and importlib.util.find_spec("torch")
-    return _on_gpu if there else None
+    """Return a factory of scans on the first GPU, or None without a driver or torch, which is not imported here."""
+    possible = any(driver.exists() for driver in DRIVERS) and importlib.util.find_spec("torch")
+    return _on_gpu if possible else None
 
 
 def _on_gpu() -> TorchScan | None:
@@ -43,7 +43,7 @@ def _on_gpu() -> TorchScan | None:
 
 @contextlib.contextmanager
 def _sums_in_float32() -> Iterator[None]:
-    """Forbid torch to add up products of float16 in float16: a setting of the process, put back afterwards."""
+    """Forbid torch to sum float16 products in float16: a setting of the process, restored afterwards."""
     import torch
 
     matmul = torch.backends.cuda.matmul
@@ -57,7 +57,7 @@ def _sums_in_float32() -> Iterator[None]:
 
 
 class TorchScan:
-    """ExactScan on a torch device. There it keeps the vectors and their float16 copy: 6 bytes a dimension."""
+    """ExactScan on a torch device, where it keeps the vectors and their float16 copy: 6 bytes per dimension."""
 
     def __init__(self, device: str) -> None:
         import torch
@@ -70,11 +70,11 @@ class TorchScan:
 
     @property
     def pays(self) -> bool:
-        """It always does: a GPU scores what it must."""
+        """Always true: a GPU scores all that it must."""
         return True
 
     def _cover(self, vectors: Matrix) -> None:
-        """Take over the rows that came since the last call; only the last block is ever taken again."""
+        """Copy the rows of `vectors` [n, dim] added since the last call; only the last block is ever copied again."""
         import torch
 
         if self._covered == len(vectors):
@@ -92,7 +92,7 @@ class TorchScan:
     def search(
         self, vectors: Matrix, queries: Matrix, k: int, mask: Mask | None
     ) -> tuple[RowArray, ScoreArray]:
-        """Return rows and scores [n, k], best first, equal ones in row order; see ExactScan."""
+        """Return rows int64 and scores float32, [queries, k] each, best first and ties in row order; see ExactScan."""
         import torch
 
         rows, scores = padding(len(queries), k)
@@ -101,8 +101,8 @@ class TorchScan:
             allowed = None if mask is None else torch.from_numpy(np.array(mask)).to(self.device)
             for start in range(0, len(queries), QUERIES):
                 part = slice(start, start + QUERIES)
-                asked = torch.from_numpy(np.ascontiguousarray(queries[part])).to(self.device)
-                rows[part], scores[part] = self._search(asked, k, allowed)
+                batch = torch.from_numpy(np.ascontiguousarray(queries[part])).to(self.device)
+                rows[part], scores[part] = self._search(batch, k, allowed)
         return rows, scores
 
     def _search(
@@ -115,7 +115,7 @@ class TorchScan:
         steps = HALF * 1.01 + (queries.shape[1] + 16) * SINGLE
         shared = ((lost + length * steps) * self._longest * (1 + 1e-6)).float()[:, None] + 1e-7
         for number, (_, coarse, errors) in enumerate(self._blocks):
-            # On a processor, where this is for tests, the product is added up in float32 by hand.
+            # On a processor, where this is for tests, the product is summed in float32 explicitly.
             on_gpu = self.device.type != "cpu"
             value = rounded @ coarse.T if on_gpu else (rounded.float() @ coarse.float().T).half()
             value = value.float()
@@ -126,45 +126,45 @@ class TorchScan:
         return pool.best()
 
     def _score(self, queries: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
-        """Return the products of pairs, summed in float64 and rounded to float32."""
+        """Return the inner products of the pairs (queries [n, dim], rows [n]), float32 [n], summed in float64."""
         import torch
 
         out = torch.empty(len(rows), dtype=torch.float32, device=self.device)
         for number, (exact, _, _) in enumerate(self._blocks):
-            among = torch.nonzero(rows // BLOCK == number)[:, 0]
-            for start in range(0, len(among), SCORED):
-                mine = among[start : start + SCORED]
-                out[mine] = (
-                    (queries[mine].double() * exact[rows[mine] - number * BLOCK].double()).sum(1).float()
+            pairs = torch.nonzero(rows // BLOCK == number)[:, 0]
+            for start in range(0, len(pairs), SCORED):
+                part = pairs[start : start + SCORED]
+                out[part] = (
+                    (queries[part].double() * exact[rows[part] - number * BLOCK].double()).sum(1).float()
                 )
         return out
 
 
 class _Pool:
-    """Pairs of query and row that may be among the k best. One leaves by proof only: bound or score."""
+    """Pairs of query and row that may be in the top k. Only proof, a bound or score, removes one."""
 
     def __init__(self, queries: torch.Tensor, k: int, score: Callable[..., Any]) -> None:
         self._queries, self._k, self._score = queries, k, score
         self._pairs: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []  # query, row, upper
-        self._lower = queries.new_full((len(queries), k), float("-inf"))  # the best sure scores so far
+        self._lower = queries.new_full((len(queries), k), float("-inf"))  # the best lower bounds so far
         self._floor = self._lower[:, -1].clone()  # the k-th score, where k rows are scored
         self._held = 0
 
     @property
     def _threshold(self) -> torch.Tensor:
-        """What k rows of each query reach for certain."""
+        """The score [queries] that k rows of each query reach for certain."""
         import torch
 
         return torch.maximum(self._lower[:, -1], self._floor)
 
     def take(self, lower: torch.Tensor, upper: torch.Tensor, base: int) -> None:
-        """Take in a block's bounds [queries, rows]; only queries that may gain raise their threshold."""
+        """Add bounds [queries, rows] of the block at row `base`; only queries that can gain raise their threshold."""
         import torch
 
-        late = torch.nonzero(lower.amax(dim=1) > self._lower[:, -1])[:, 0]
-        if len(late):
-            top = lower[late].topk(min(self._k, lower.shape[1]), dim=1).values
-            self._lower[late] = torch.cat([self._lower[late], top], dim=1).topk(self._k, dim=1).values
+        gaining = torch.nonzero(lower.amax(dim=1) > self._lower[:, -1])[:, 0]
+        if len(gaining):
+            top = lower[gaining].topk(min(self._k, lower.shape[1]), dim=1).values
+            self._lower[gaining] = torch.cat([self._lower[gaining], top], dim=1).topk(self._k, dim=1).values
         query, row = torch.nonzero(
             (upper >= self._threshold[:, None]) & (upper > float("-inf")), as_tuple=True
         )
@@ -174,7 +174,7 @@ class _Pool:
             self._settle()
 
     def _settle(self) -> RowArray:
-        """Score all pairs that still count, keep each query's k best and return which rank each of these has."""
+        """Score all pairs that still count, keep each query's top k and return the rank of each pair, from 0."""
         import torch
 
         query, row, upper = (torch.cat(part) for part in zip(*self._pairs, strict=True))
@@ -183,19 +183,19 @@ class _Pool:
         scores = self._score(self._queries[query], row) + 0.0
         order = np.lexsort((row.cpu().numpy(), -scores.cpu().numpy(), query.cpu().numpy()))
         owner = query.cpu().numpy()[order]
-        place = np.arange(len(owner)) - np.searchsorted(owner, owner)
-        first = place < self._k
-        kept = torch.from_numpy(order[first]).to(query.device)
-        query, row, scores = query[kept], row[kept], scores[kept]
+        rank = np.arange(len(owner)) - np.searchsorted(owner, owner)
+        first = rank < self._k
+        top = torch.from_numpy(order[first]).to(query.device)
+        query, row, scores = query[top], row[top], scores[top]
         self._pairs, self._held = [(query, row, scores)], len(query)
-        last = torch.from_numpy(place[first] == self._k - 1).to(query.device)
+        last = torch.from_numpy(rank[first] == self._k - 1).to(query.device)
         self._floor[query[last]] = scores[last]
-        return np.asarray(place[first])
+        return np.asarray(rank[first])
 
     def best(self) -> tuple[RowArray, ScoreArray]:
-        """Score what is left and return rows and scores [queries, k]."""
-        place = self._settle()
+        """Score what is left and return rows int64 and scores float32, [queries, k] each."""
+        rank = self._settle()
         query, row, scores = (part.cpu().numpy() for part in self._pairs[0])
         rows, values = padding(len(self._queries), self._k)
-        rows[query, place], values[query, place] = row, scores
+        rows[query, rank], values[query, rank] = row, scores
         return rows, values

@@ -256,7 +256,7 @@ def test_interrupting_a_build_keeps_it_usable(tmp_path: Path) -> None:
     before = json.loads(linker("index", "info", out, "--json").stdout)
     assert not before["complete"]
     assert before["documents"] < 60_000
-    assert "go on with" in linker("index", "add", out, corpus, check=1).stderr
+    assert "finish it first with" in linker("index", "add", out, corpus, check=1).stderr
     linker("index", "build", corpus, "--out", out, "--resume")
     assert json.loads(linker("index", "info", out, "--json").stdout)["documents"] == 60_000
 

@@ -21,7 +21,7 @@ def test_the_demo_runs_end_to_end_and_again(
     demo.run(tmp_path / "out")
     first = capsys.readouterr()
     assert "training a star encoder on 100 stories" in first.err
-    assert first.out.count("ms a query") == 6
+    assert first.out.count("ms per query") == 6
     demo.run(tmp_path / "out")
     second = capsys.readouterr()
     assert "training" not in second.err

@@ -104,7 +104,7 @@ def test_sides_that_complete_each_other_become_a_hybrid() -> None:
     assert (result.chosen.mode, result.chosen.fusion) == ("hybrid", Fusion("rrf", (0.5, 0.5), 60))
     assert result.chosen.means == {"mrr": 1, "success@1": 1, "success@5": 1, "map": 1}
     assert means(result, "bm25") == means(result, "dense") == [1 / 2]
-    assert "really ahead" in result.reason
+    assert "clearly ahead" in result.reason
 
 
 def test_the_better_weight_is_found() -> None:

@@ -1,4 +1,4 @@
-"""The command line: thin commands over the library. `main` is what `linker` and `python -m linker` run."""
+"""The command line: thin commands over the library. `main` is the entry point of `linker` and `python -m linker`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from linker.printable import guard_output, on_one_line
 
 app = typer.Typer(
     name="linker",
-    help="Link texts over a vector index: posts to articles, claims to fact-checks, pages across languages.",
+    help="Find which posts belong to which articles (and the reverse), on a laptop.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -42,15 +42,19 @@ index_app = typer.Typer(
 )
 app.add_typer(index_app, name="index")
 bucc_app = typer.Typer(
-    help="Data and results of the BUCC 2015 shared task.", no_args_is_help=True, rich_markup_mode=None
+    help="Prepare data and evaluate runs of BUCC 2015.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 app.add_typer(bucc_app, name="bucc")
 similarity_app = typer.Typer(
-    help="How alike two news articles are, with named entities.", no_args_is_help=True, rich_markup_mode=None
+    help="Score how similar two news articles are. Uses named entities.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 app.add_typer(similarity_app, name="similarity")
 sts_app = typer.Typer(
-    help="Scorers of sentence pairs, also for --rerank: train, predict, evaluate.",
+    help="Train, apply and evaluate sentence-pair scorers. They also serve as rerankers.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -111,7 +115,7 @@ def _version(version: bool = typer.Option(False, "--version", help="Print the ve
 
 
 def main() -> None:
-    """Run the command line; a user's mistake is one line on stderr and exit status 1, wrong usage is 2."""
+    """Run the command line. A user's mistake prints one line on stderr and exits with status 1, wrong usage with 2."""
     elastic_trust.confirm = elastic.confirm_host
     guard_output()
     try:
@@ -123,7 +127,7 @@ def main() -> None:
         if extra is None:
             raise
         _fail(str(MissingExtraError(f"this command ({e.name} is missing)", extra)))
-    except BrokenPipeError:  # the reader of our output has enough, as `head` does
+    except BrokenPipeError:  # the reader of our output, such as `head`, has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as e:
         _fail(f"{e.filename}: {e.strerror}" if e.filename else str(e))

@@ -16,7 +16,7 @@ Keep = Annotated[
         min=0,
         max=999_999,
         metavar="N",
-        help="Keep this many older generations for `index checkout`, from now on.",
+        help="From now on, keep this many older generations for `index checkout`.",
         show_default=False,
     ),
 ]
@@ -28,13 +28,16 @@ def backup(
         str,
         typer.Argument(
             metavar="OUT",
-            help="A new folder, a new file ending in .tar, or - for a tar archive on stdout.",
+            help="A new folder, a new file ending in .tar, or - to write a tar archive to stdout.",
             show_default=False,
         ),
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Copy the last committed generation, verified, while writers and searches go on."""
+    """Copy an index while it is in use.
+
+    Copies and verifies the last committed generation; writers and searches continue.
+    """
     from indexes.store import backup as backups
 
     if out != "-":
@@ -42,7 +45,9 @@ def backup(
     elif as_json:
         raise typer.BadParameter("the archive goes to stdout: leave out --json, or name a file")
     elif sys.stdout.isatty():
-        raise typer.BadParameter("a terminal shows no archive: redirect the output, or name a file")
+        raise typer.BadParameter(
+            "an archive cannot be shown on a terminal: redirect the output, or name a file"
+        )
     else:
         backups.write_archive(directory, sys.stdout.buffer)
         sys.stdout.buffer.flush()
@@ -59,16 +64,20 @@ def restore(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="BACKUP", help="What `index backup` wrote; - for an archive on stdin.", show_default=False
+            metavar="BACKUP",
+            help="A backup by `index backup`; - reads a tar archive from stdin.",
+            show_default=False,
         ),
     ],
     directory: Annotated[
         Path,
-        typer.Argument(metavar="DIR", help="The new index: absent or an empty folder.", show_default=False),
+        typer.Argument(
+            metavar="DIR", help="Directory of the new index, absent or empty.", show_default=False
+        ),
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Make an index of a backup; every file is compared with its checksum."""
+    """Restore an index from a backup. The checksum of every file is verified."""
     from indexes.store import backup as backups
 
     if source == "-":
@@ -87,7 +96,10 @@ def checkout(
     generation: Annotated[int, typer.Argument(min=0, metavar="GENERATION", show_default=False)],
     as_json: AsJson = False,
 ) -> None:
-    """Commit a generation with the content of an older one that --keep kept; `index info` lists them."""
+    """Bring back an older generation of an index.
+
+    Commits a new generation with the content of one that --keep kept (`index info` lists them).
+    """
     from indexes.store import generations
 
     manifest = generations.checkout(directory, generation)

@@ -1,4 +1,4 @@
-"""`linker bucc prepare` and `linker bucc evaluate`: the shared task's data and its table of results."""
+"""`linker bucc prepare` and `linker bucc evaluate`: the shared task's data and its results table."""
 
 from __future__ import annotations
 
@@ -14,32 +14,39 @@ def prepare(
     source: Annotated[
         Path,
         typer.Argument(
-            metavar="SOURCE", help="Raw pages: wikiextractor's JSON or JSONL.", show_default=False
+            metavar="SOURCE", help="Raw pages: JSON from wikiextractor, or JSONL.", show_default=False
         ),
     ],
     target: Annotated[
-        Path, typer.Argument(metavar="TARGET", help="Raw pages of the other language.", show_default=False)
+        Path, typer.Argument(metavar="TARGET", help="Raw pages in the other language.", show_default=False)
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Write the data here.", show_default=False)],
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder for the prepared data.", show_default=False)
+    ],
     languages: Annotated[
-        str, typer.Option(metavar="FR-EN", help="Codes of both languages.", show_default=False)
+        str, typer.Option(metavar="FR-EN", help="Codes of the two languages.", show_default=False)
     ],
     links: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Links, source page TAB target page (id or title). Default: the pages' own field langlinks.",
+            help="Links: lines `source page TAB target page` (id or title). Default: the pages' langlinks field.",
             show_default=False,
         ),
     ] = None,
     back_links: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Links back, target page TAB source page.", show_default=False),
+        typer.Option(
+            metavar="FILE", help="Reverse links: lines `target page TAB source page`.", show_default=False
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the split and of the ids.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of the split and the ids.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Make the task's form of raw pages: linked both ways, no first sentence, like lengths, split in halves."""
+    """Prepare raw pages for the task.
+
+    They are linked both ways, without first sentences, of similar lengths and split in half.
+    """
     from linker.crosslingual.bucc.prepare import prepare as run_prepare
     from linker.crosslingual.pages.pages import split_languages
 
@@ -55,18 +62,21 @@ def evaluate(
     qrels: Annotated[
         list[Path],
         typer.Argument(
-            metavar="QRELS...", help="Gold links, a file a language (fr.test.txt).", show_default=False
+            metavar="QRELS...", help="Gold links, one file per language (fr.test.txt).", show_default=False
         ),
     ],
     run: Annotated[
         list[Path],
         typer.Option(
-            "--run", metavar="RUN", help="Repeatable: a run of one or more languages.", show_default=False
+            "--run", metavar="RUN", help="A run of one or more languages (repeatable).", show_default=False
         ),
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Print reciprocal rank, success at 1 and 5 and coverage of runs, over all pages and over those answered."""
+    """Evaluate runs of the task.
+
+    Prints MRR, success at 1 and 5 and coverage, over all pages and over the answered ones.
+    """
     from linker.crosslingual.bucc.table import evaluate_runs, to_text
 
     rows = evaluate_runs(qrels, run)

@@ -1,4 +1,4 @@
-"""What several commands share: option types, JSON on stdout, notes on stderr."""
+"""Shared by the commands: option types, JSON on stdout, notes on stderr."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import typer
 
 from linker.printable import json_text, print_for_programs
 
-Index = Annotated[Path, typer.Argument(metavar="DIR", help="The index's directory.", show_default=False)]
+Index = Annotated[Path, typer.Argument(metavar="DIR", help="Directory of the index.", show_default=False)]
 ModeOption = Annotated[
     Literal["hybrid", "dense", "bm25"] | None,
-    typer.Option(help="Default: what the index is tuned to.", show_default=False),
+    typer.Option(help="How to search. Default: the mode that the index was tuned to.", show_default=False),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Where = Annotated[
     list[str] | None,
     typer.Option(
         metavar="FIELD=VALUE",
-        help="Only documents whose metadata field has this value. Repeat a field for any of several values; "
+        help="Only documents whose metadata field has this value. A repeated field matches any of its values; "
         "different fields must all match.",
         show_default=False,
     ),
@@ -35,13 +35,14 @@ EncoderOption = Annotated[
 PrecisionOption = Annotated[
     Literal["float32", "bfloat16"],
     typer.Option(
-        help="bfloat16 is faster on processors that have it, for vectors of cosine > .999 to float32's."
+        help="bfloat16 is faster on processors that support it; its vectors have a cosine > .999 with float32's."
     ),
 ]
 CompileOption = Annotated[
     bool,
     typer.Option(
-        "--compile", help="Compile the encoder first (C++ compiler, a minute): gains for long texts."
+        "--compile",
+        help="Compile the encoder first (needs a C++ compiler and a minute); pays off for long texts.",
     ),
 ]
 
@@ -52,11 +53,11 @@ def print_json(value: Any) -> None:
 
 
 def note(message: str) -> None:
-    """Tell the person at the terminal something that is not a result (stderr)."""
+    """Print a message that is not a result, on stderr."""
     print(message, file=sys.stderr)
 
 
 def one_line(text: str, width: int = 100) -> str:
-    """Render a text on one line of at most `width` characters."""
+    """Return a text on one line, cut to `width` characters."""
     flat = " ".join(text.split())
     return flat if len(flat) <= width else flat[: width - 1] + "…"

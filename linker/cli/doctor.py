@@ -12,11 +12,14 @@ from linker.cli.common import AsJson, print_json
 def doctor(
     elasticsearch: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Server to ask [default: $ELASTICSEARCH_URL or the loopback's]"),
+        typer.Option(
+            metavar="URL",
+            help="Elasticsearch server to check [default: $ELASTICSEARCH_URL or http://127.0.0.1:9200]",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell what is installed, which CPU and GPU features there are, which servers answer."""
+    """Show installed packages, hardware features and servers."""
     from linker.doctor import examine, render
 
     report = examine(elasticsearch)

@@ -1,4 +1,4 @@
-"""What the index commands say about Elasticsearch: its options, and `linker index rebuild`."""
+"""Elasticsearch on the command line: the options of the index commands, and `linker index rebuild`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 Backend = Annotated[
     Literal["embedded", "elastic"],
-    typer.Option(help="Where the BM25 side lives: in the directory, or on Elasticsearch (needs --url)."),
+    typer.Option(help="Where BM25 runs: in the directory, or on Elasticsearch (needs --url)."),
 ]
 Urls = Annotated[
     list[str] | None,
     typer.Option(
         "--url",
         metavar="URL",
-        help="Elasticsearch's address; repeat it for several nodes.",
+        help="Address of Elasticsearch; repeat it for several nodes.",
         show_default=False,
     ),
 ]
@@ -31,15 +31,13 @@ IndexName = Annotated[
     typer.Option(
         "--index",
         metavar="NAME",
-        help="Beginning of the name on Elasticsearch; default: DIR's.",
+        help="Prefix of the index's name on Elasticsearch; default: DIR's name.",
         show_default=False,
     ),
 ]
-Shards = Annotated[
-    int | None, typer.Option(min=1, help="Shards on Elasticsearch; default 1.", show_default=False)
-]
+Shards = Annotated[int | None, typer.Option(min=1, help="Number of shards; default 1.", show_default=False)]
 Replicas = Annotated[
-    int | None, typer.Option(min=0, help="Copies of each shard; default 0.", show_default=False)
+    int | None, typer.Option(min=0, help="Replicas per shard; default 0.", show_default=False)
 ]
 
 
@@ -51,7 +49,10 @@ def settings(
     replicas: int | None,
     vectors: str,
 ) -> ElasticSettings | None:
-    """Return what a build needs to know of the server; refuse options that say nothing for the embedded backend."""
+    """Return the settings of the server, or None for the embedded backend.
+
+    Raises typer.BadParameter where options contradict the backend.
+    """
     if backend == "embedded":
         if urls or shards is not None or replicas is not None or vectors.startswith("elastic-"):
             raise typer.BadParameter("--url, --shards, --replicas and elastic vectors need --backend elastic")
@@ -71,7 +72,10 @@ def rebuild(
     replicas: Replicas = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fill a new index on Elasticsearch from the directory, then put it in the old one's place; searches go on."""
+    """Rebuild the Elasticsearch index from the directory.
+
+    A new index is filled, then swapped in; searches continue meanwhile.
+    """
     from indexes.elastic.stored import rebuild as run
 
     changes = {"urls": tuple(url) if url else None, "shards": shards, "replicas": replicas}
@@ -83,13 +87,13 @@ def rebuild(
 
 
 def confirm_host(hosts: str) -> bool:
-    """Ask whether credentials may go to a host that only an index names; on a terminal alone."""
+    """Ask on the terminal whether credentials may be sent to a host that only the index names; without one, refuse."""
     question = f"the index names {hosts}: send the credentials there?"
     return sys.stdin.isatty() and sys.stderr.isatty() and typer.confirm(question, err=True)
 
 
 def differences(directory: Path) -> list[str]:
-    """Return one line for each document that differs on Elasticsearch or is missing there; note the harmless."""
+    """Return one line per document that differs or is missing on Elasticsearch; note harmless differences."""
     from indexes.store import manifest as manifests
 
     manifest = manifests.load(directory)

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 Qrels = Annotated[
     Path,
     typer.Argument(
-        metavar="QRELS", help="Judgements: TREC's four columns or BEIR's TSV.", show_default=False
+        metavar="QRELS",
+        help="Relevance judgements: TREC's four columns or BEIR's TSV.",
+        show_default=False,
     ),
 ]
 Measures = Annotated[
@@ -24,7 +26,7 @@ Measures = Annotated[
     typer.Option(
         "-m",
         "--measure",
-        help="Repeatable: map, P.5,10, nDCG@10, MRR, success.1,5, auc, official, …",
+        help="Measure to print (repeatable): map, P.5,10, nDCG@10, MRR, success.1,5, auc, official, …",
         show_default=False,
     ),
 ]
@@ -33,46 +35,54 @@ Complete = Annotated[
     typer.Option(
         "-c/",
         "--complete/--answered-only",
-        help="Average over all judged topics (trec_eval's -c; the default), or over those the run answers.",
+        help="Average over all judged topics (trec_eval's -c; the default), or over those in the run.",
         show_default=False,
     ),
 ]
-Level = Annotated[int, typer.Option("-l", "--level", min=1, help="Lowest relevance that counts as relevant.")]
-JudgedOnly = Annotated[bool, typer.Option("-J", "--judged-only", help="Leave unjudged documents out.")]
+Level = Annotated[int, typer.Option("-l", "--level", min=1, help="Lowest grade that counts as relevant.")]
+JudgedOnly = Annotated[bool, typer.Option("-J", "--judged-only", help="Ignore unjudged documents.")]
 Most = Annotated[
     int | None,
-    typer.Option("-M", "--max-docs", min=1, help="Keep this many documents of a topic.", show_default=False),
+    typer.Option(
+        "-M", "--max-docs", min=1, help="Evaluate at most this many documents per topic.", show_default=False
+    ),
 ]
 Version = Annotated[
     Literal["trec_eval-9", "trec_eval-10"],
-    typer.Option(help="9 compares scores as float32, 10 as doubles."),
+    typer.Option(help="trec_eval to agree with: 9 compares scores as float32, 10 as float64."),
 ]
-Samples = Annotated[int, typer.Option(min=100, help="Resamples drawn.")]
-Seed = Annotated[int, typer.Option(help="Seed of the resampling.")]
+Samples = Annotated[int, typer.Option(min=100, help="Number of resamples.")]
+Seed = Annotated[int, typer.Option(help="Random seed of the resampling.")]
 
 
 def evaluate(
     qrels: Qrels,
     run: Annotated[
-        Path, typer.Argument(metavar="RUN", help="A run in TREC's six columns.", show_default=False)
+        Path, typer.Argument(metavar="RUN", help="A run in TREC's six-column format.", show_default=False)
     ],
     measure: Measures = None,
-    per_topic: Annotated[bool, typer.Option("-q", "--per-topic", help="Also print every topic.")] = False,
-    no_summary: Annotated[bool, typer.Option("-n", "--no-summary", help="Leave the averages out.")] = False,
+    per_topic: Annotated[
+        bool, typer.Option("-q", "--per-topic", help="Also print the values of each topic.")
+    ] = False,
+    no_summary: Annotated[bool, typer.Option("-n", "--no-summary", help="Omit the averages.")] = False,
     complete: Complete = True,
     level: Level = 1,
     judged_only: JudgedOnly = False,
     most: Most = None,
     compat: Version = "trec_eval-9",
     ties: Annotated[
-        bool, typer.Option("--ties", help="Count ties; bound each measure over all orders of tied scores.")
+        bool,
+        typer.Option("--ties", help="Count ties, and bound each measure over all orders of tied scores."),
     ] = False,
-    interval: Annotated[bool, typer.Option("--ci", help="Add 95% bootstrap intervals.")] = False,
+    interval: Annotated[bool, typer.Option("--ci", help="Add 95% bootstrap confidence intervals.")] = False,
     samples: Samples = 1000,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Evaluate a run; stdout is what `trec_eval -c` prints, byte for byte (without -c: --answered-only)."""
+    """Evaluate a run as trec_eval does.
+
+    Stdout is byte for byte that of `trec_eval -c` (with --answered-only, that of `trec_eval`).
+    """
     from linker.evaluation.evaluator import Resampling
     from linker.evaluation.evaluator import evaluate as run_evaluation
 
@@ -98,16 +108,16 @@ def evaluate(
 def compare(
     qrels: Qrels,
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Two runs or more.", show_default=False)
+        list[Path], typer.Argument(metavar="RUN...", help="Two or more runs.", show_default=False)
     ],
     baseline: Annotated[
         Path | None,
-        typer.Option(metavar="RUN", help="Compare with this run. Default: the first.", show_default=False),
+        typer.Option(metavar="RUN", help="Run to compare with. Default: the first.", show_default=False),
     ] = None,
     measure: Measures = None,
-    test: Annotated[Literal["randomisation", "t"], typer.Option(help="Paired test behind the p-values.")] = (
-        "randomisation"
-    ),
+    test: Annotated[
+        Literal["randomisation", "t"], typer.Option(help="Paired test that gives the p-values.")
+    ] = "randomisation",
     complete: Complete = True,
     level: Level = 1,
     compat: Version = "trec_eval-9",
@@ -120,12 +130,15 @@ def compare(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Draw the differences topic by topic of the first measure (PNG or SVG; needs the extra 'plot').",
+            help="Plot the first measure's differences per topic (PNG or SVG; needs the extra 'plot').",
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Compare runs with a baseline: differences, intervals, p-values (Holm), wins, ties and losses."""
+    """Compare runs with a baseline.
+
+    Prints differences, intervals, Holm-corrected p-values, wins, ties and losses.
+    """
     if markdown + latex + as_json > 1:
         raise typer.BadParameter("choose one of --markdown, --latex and --json")
     from linker.evaluation.comparison import compare as run_comparison
@@ -147,7 +160,7 @@ def compare(
         from linker.evaluation.plot import plot_differences
 
         plot_differences(result, plot)
-        note(f"{plot}: differences by topic")
+        note(f"{plot}: differences per topic")
 
 
 def _print_comparison(result: Comparison, *, markdown: bool, latex: bool, as_json: bool) -> None:
@@ -161,40 +174,51 @@ def _print_comparison(result: Comparison, *, markdown: bool, latex: bool, as_jso
 
 def evaluate_pairs(
     articles: Annotated[
-        Path, typer.Argument(metavar="ARTICLES.npy", help="Vectors [n, d].", show_default=False)
+        Path, typer.Argument(metavar="ARTICLES.npy", help="Article vectors [n, d].", show_default=False)
     ],
-    tweets: Annotated[Path, typer.Argument(metavar="TWEETS.npy", help="Vectors [m, d].", show_default=False)],
+    tweets: Annotated[
+        Path, typer.Argument(metavar="TWEETS.npy", help="Tweet vectors [m, d].", show_default=False)
+    ],
     links: Annotated[
         Path,
         typer.Argument(
-            metavar="LINKS.tsv", help="Article and tweet of each link, a line each.", show_default=False
+            metavar="LINKS.tsv", help="Links, one per line: article TAB tweet.", show_default=False
         ),
     ],
     article_ids: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Ids of the articles, a line each, if links hold ids.", show_default=False
+            metavar="FILE",
+            help="Ids of the articles, one per line, if the links hold ids.",
+            show_default=False,
         ),
     ] = None,
     tweet_ids: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Ids of the tweets, a line each.", show_default=False)
+        Path | None,
+        typer.Option(metavar="FILE", help="Ids of the tweets, one per line.", show_default=False),
     ] = None,
-    raw: Annotated[bool, typer.Option("--raw", help="Inner products of the vectors as they are.")] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Use inner products, without normalising the vectors.")
+    ] = False,
     threshold: Annotated[
         list[float] | None,
         typer.Option(
-            "-t", "--threshold", help="Repeatable: confusion counts at score ≥ T.", show_default=False
+            "-t", "--threshold", help="Count confusions at score ≥ T (repeatable).", show_default=False
         ),
     ] = None,
     until: Annotated[
         list[int] | None,
         typer.Option(
-            "-u", "--until", min=1, help="Repeatable: pairs read until N links.", show_default=False
+            "-u",
+            "--until",
+            min=1,
+            help="Count the pairs read until N links are found (repeatable).",
+            show_default=False,
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Score all article × tweet pairs by cosine and print the AST tables: precision at r, mRP, mAP, AUC."""
+    """Score all article × tweet pairs by cosine. Prints the AST tables: precision at r, mRP, mAP, AUC."""
     from linker.evaluation.all_pairs.evaluate import evaluate_vectors
     from linker.evaluation.all_pairs.input import read_links, read_vectors
 

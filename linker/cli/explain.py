@@ -12,58 +12,70 @@ from linker.cli.common import AsJson, note, one_line, print_json
 if TYPE_CHECKING:
     from linker.encoders.explain import Attention, Explanation, TextExplanation
 
-WIDTH = 18  # of a token's column
-REMARK = "Attention is no proof: a weight says what was looked at, the change of the cosine what it did."
+WIDTH = 18  # of the token column
+REMARK = "Attention is no proof: a weight says what was read, the change in the cosine what that did."
 
 
 def explain(
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="Encoder by name or path.", show_default=False)
+        str, typer.Argument(metavar="MODEL", help="Name or path of an encoder.", show_default=False)
     ],
     text: Annotated[
-        list[str], typer.Option("--text", metavar="TEXT", help="Give it twice: A and B.", show_default=False)
+        list[str],
+        typer.Option("--text", metavar="TEXT", help="Give it twice, for A and B.", show_default=False),
     ],
     head: Annotated[
         int | None,
-        typer.Option(min=1, help="Also print the ring of this head, token by token.", show_default=False),
+        typer.Option(min=1, help="Also print this head's ring attention per token.", show_default=False),
     ] = None,
     most: Annotated[
-        int, typer.Option("-n", "--tokens", min=0, help="Tokens printed a text, the weightiest; 0: all.")
+        int,
+        typer.Option(
+            "-n", "--tokens", min=0, help="Print this many tokens per text, the most influential; 0: all."
+        ),
     ] = 40,
     as_json: AsJson = False,
 ) -> None:
-    """Explain the cosine of two texts: leave out each token; of a star, show what its sparse attention kept."""
+    """Explain the cosine of two texts.
+
+    Each token is left out in turn; for a star encoder, its sparse attention is shown too.
+    """
     if len(text) != 2:
         raise typer.BadParameter("give --text twice: the texts A and B")
     from linker.encoders.explain import explain as run
     from linker.encoders.loading import load_encoder
 
-    found = run(load_encoder(model), *text)
+    explanation = run(load_encoder(model), *text)
     if as_json:
-        print_json(found.to_dict())
+        print_json(explanation.to_dict())
         return
-    heads = [len(a.alphas) for a in found.texts[0].attentions or found.texts[1].attentions]
+    first, second = explanation.texts
+    heads = [len(a.alphas) for a in first.attentions or second.attentions]
     if head is not None and heads and head > heads[0]:
         raise typer.BadParameter(f"--head {head}: the model has {heads[0]} heads")
-    print(f"{model}: cosine {found.cosine:.4f}")
-    for line in lines(found, head, most):
+    print(f"{model}: cosine {explanation.cosine:.4f}")
+    for line in lines(explanation, head, most):
         print(line)
-    note(REMARK if heads else f"By leaving out tokens only: the kind {found.kind} has no sparse attention.")
+    note(
+        REMARK
+        if heads
+        else f"Only by leaving out tokens: the kind {explanation.kind} has no sparse attention."
+    )
 
 
-def lines(found: Explanation, head: int | None, most: int) -> Iterator[str]:
-    """Render both texts; `head` (from 1) adds its ring, `most` tokens a text are shown (0: all)."""
-    for name, part in zip("AB", found.texts, strict=True):
+def lines(explanation: Explanation, head: int | None, most: int) -> Iterator[str]:
+    """Yield both texts as lines; `head` (from 1) adds its ring, `most` limits the tokens per text (0: all)."""
+    for name, part in zip("AB", explanation.texts, strict=True):
         yield ""
         yield f"{name}: {len(part.tokens)} tokens"
-        kept = _weightiest(part, most)
-        yield from _tokens(part, kept)
-        if len(kept) < len(part.tokens):
-            yield f"… {len(part.tokens) - len(kept)} more, whose leaving out changes less (--tokens 0: all)"
+        positions = _weightiest(part, most)
+        yield from _tokens(part, positions)
+        if len(positions) < len(part.tokens):
+            yield f"… {len(part.tokens) - len(positions)} more, which change the cosine less (--tokens 0: all)"
         for attention in part.attentions:
             yield from _heads(attention)
             if attention.name.endswith("ring") and head is not None:
-                yield from _ring(attention, part, kept, head - 1)
+                yield from _ring(attention, part, positions, head - 1)
         yield from _check(part)
 
 
@@ -72,22 +84,22 @@ def _weightiest(part: TextExplanation, most: int) -> list[int]:
     return sorted(order[: most or None])
 
 
-def _tokens(part: TextExplanation, kept: list[int]) -> Iterator[str]:
-    """A row a token: change of the cosine, share, and the weights of the last relay head by head."""
+def _tokens(part: TextExplanation, positions: list[int]) -> Iterator[str]:
+    """Yield a row per token: change in the cosine, share, and the weights of each head of the last relay."""
     relays = [a for a in part.attentions if a.name.endswith("relay")]
     weights = relays[-1].weights[0] if relays else None
     title = f"  {relays[-1].name}, head by head; · is exactly 0" if relays else ""
     yield f"{'token':{WIDTH}} Δcosine{'  share' if part.shares is not None else ''}{title}"
     if weights is not None:
         yield f"{'(relay)':{WIDTH}} {'':7}{'':7}  {_cells(weights[0])}"
-    for i in kept:
+    for i in positions:
         share = "" if part.shares is None else f" {part.shares[i]:z6.3f}"
         cells = "" if weights is None else f"  {_cells(weights[1 + i])}"
         yield f"{one_line(part.tokens[i], WIDTH):{WIDTH}} {part.changes[i]:+z7.4f}{share}{cells}"
 
 
 def _heads(attention: Attention) -> Iterator[str]:
-    """A row a head: α, how far it moved, exact zeros; of a ring also the mean weight of each place."""
+    """Yield a row per head: α, how far it moved, exact zeros; of a ring, also the mean weight per place."""
     ring = attention.name.endswith("ring")
     places = "".join(f"{place:>6}" for place in attention.places) if ring else ""
     yield f"{attention.name:{WIDTH}}   α    moved  exact zeros{'   ' if ring else ''}{places}"
@@ -98,9 +110,9 @@ def _heads(attention: Attention) -> Iterator[str]:
         yield f"  head {number + 1:<{WIDTH - 7}} {alpha:.4f} {alpha - attention.start:+z.4f}  {share:>14}{cells}"
 
 
-def _ring(attention: Attention, part: TextExplanation, kept: list[int], head: int) -> Iterator[str]:
+def _ring(attention: Attention, part: TextExplanation, positions: list[int], head: int) -> Iterator[str]:
     yield f"{attention.name}, head {head + 1}:".ljust(WIDTH) + "".join(f"{p:>6}" for p in attention.places)
-    for i in kept:
+    for i in positions:
         pairs = zip(attention.weights[i, :, head], attention.inside[i], strict=True)
         cells = "".join(_cells([w], 6) if inside else " " * 6 for w, inside in pairs)
         yield f"{one_line(part.tokens[i], WIDTH):{WIDTH}}{cells}"
@@ -109,16 +121,16 @@ def _ring(attention: Attention, part: TextExplanation, kept: list[int], head: in
 def _check(part: TextExplanation) -> Iterator[str]:
     if part.attention is None:
         return
-    yield f"The relay's weights differ from equal ones by at most {part.unevenness:.3f}."
+    yield f"The relay's weights differ from uniform ones by at most {part.unevenness:.3f}."
     attention = part.correlation(part.attention)
     if attention is None:
-        yield "Rank correlation of attention and effect: too few tokens, or all alike."
+        yield "Rank correlation of attention and effect: too few tokens, or all equal."
         return
     share = part.correlation(None if part.shares is None else abs(part.shares))
-    beside = "" if share is None else f"; of the share's size {share:+.2f}"
+    share_text = "" if share is None else f"; of the share's size {share:+.2f}"
     yield (
         f"Rank correlation with |Δcosine| over {len(part.tokens)} tokens: of the relay's mean weight "
-        f"{attention:+.2f}{beside}"
+        f"{attention:+.2f}{share_text}"
     )
 
 

@@ -1,4 +1,4 @@
-"""`linker find`: posts for seed articles, best first, until enough relevant ones were judged."""
+"""`linker find`: posts for seed articles, best first, until enough relevant ones have been judged."""
 
 from __future__ import annotations
 
@@ -26,32 +26,35 @@ def find(
     seeds: Annotated[
         Path, typer.Option(metavar="FILE", help="Seed articles: JSONL, BEIR or TSV.", show_default=False)
     ],
-    until: Annotated[int | None, typer.Option(min=1, help="Stop after this many relevant ones.")] = None,
+    until: Annotated[int | None, typer.Option(min=1, help="Stop after this many relevant documents.")] = None,
     threshold: Annotated[float | None, typer.Option(help="Stop below this score.")] = None,
-    max_read: Annotated[int | None, typer.Option(min=1, help="Stop after reading this many.")] = None,
+    max_read: Annotated[int | None, typer.Option(min=1, help="Stop after this many judgements.")] = None,
     judgements: Annotated[
         Path | None,
-        typer.Option(metavar="QRELS", help="Read judgements here instead of asking.", show_default=False),
+        typer.Option(
+            metavar="QRELS", help="Take judgements from this file instead of asking.", show_default=False
+        ),
     ] = None,
     ledger: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Where judgements are kept [default: the seed file's name + .ledger.jsonl]"
+            metavar="FILE",
+            help="File that keeps the judgements [default: the seed file's name + .ledger.jsonl]",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the relevant ones here (JSONL).", show_default=False),
+        typer.Option(metavar="FILE", help="Write the relevant documents here (JSONL).", show_default=False),
     ] = None,
     mode: ModeOption = None,
     where: Where = None,
     encoder: EncoderOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find documents for seed texts, best first, until enough relevant ones were judged.
+    """Find documents for seed texts, best first.
 
-    On a terminal answer y (relevant), n (not), u (undo the last), q (quit). A second call with the same ledger
-    goes on where the first one ended.
+    It stops when enough relevant ones have been judged. On a terminal, answer y (relevant), n (not relevant), u (undo
+    the last answer) or q (quit). A second call with the same ledger continues where the first one stopped.
     """
     from indexes.interface import Filter
     from linker.corpora import read_queries
@@ -60,21 +63,23 @@ def find(
     from linker.review.ledger import Ledger
 
     engine = Engine.open(directory, encoder=encoder)
-    wanted = read_queries(seeds)
-    ranked, degraded = finding.candidates(engine, wanted, mode=mode, where=Filter.parse(where or ()))
+    queries = read_queries(seeds)
+    ranked, degraded = finding.candidates(engine, queries, mode=mode, where=Filter.parse(where or ()))
     if degraded:
         note(f"degraded: {degraded}")
-    place = seeds.resolve()
-    kept = Ledger(ledger or place.with_name(place.name + ".ledger.jsonl"), durable=judgements is None)
-    judge = _from_file(judgements) if judgements else _from_terminal(engine, wanted)
-    report = finding.find(ranked, judge, kept, finding.StopRule(until, threshold, max_read))
+    seed_file = seeds.resolve()
+    journal = Ledger(
+        ledger or seed_file.with_name(seed_file.name + ".ledger.jsonl"), durable=judgements is None
+    )
+    judge = _from_file(judgements) if judgements else _from_terminal(engine, queries)
+    report = finding.find(ranked, judge, journal, finding.StopRule(until, threshold, max_read))
     if out:
-        _write_relevant(engine, kept, {s.id for s in wanted}, out)
-    _print_report(report, kept, out, as_json)
+        _write_relevant(engine, journal, {q.id for q in queries}, out)
+    _print_report(report, journal, out, as_json)
 
 
 def _from_file(path: Path) -> Callable[[Candidate], Verdict]:
-    """Judge by a qrels file; what it does not judge counts as not relevant."""
+    """Return a judge that reads a qrels file; unjudged documents count as not relevant."""
     from linker.evaluation.reading.trec import read_qrels
 
     qrels = read_qrels(path)
@@ -82,7 +87,7 @@ def _from_file(path: Path) -> Callable[[Candidate], Verdict]:
 
 
 def _from_terminal(engine: Engine, seeds: list[Query]) -> Callable[[Candidate], Verdict]:
-    """Ask on the terminal; the questions go to stderr, so that stdout holds results alone."""
+    """Return a judge that asks on the terminal, on stderr, so that stdout holds only results."""
     texts = {s.id: s.text for s in seeds}
     shown = ""
     answers: dict[str, Verdict] = {"y": 1, "n": 0, "u": "undo", "q": "quit"}

@@ -35,20 +35,22 @@ Corpora = Annotated[
         show_default=False,
     ),
 ]
-IdColumn = Annotated[str, typer.Option(metavar="NAME", help="Column of the ids in CSV and TSV files.")]
-TextColumn = Annotated[str, typer.Option(metavar="NAME", help="Column of the texts in CSV and TSV files.")]
+IdColumn = Annotated[str, typer.Option(metavar="NAME", help="Name of the id column in CSV and TSV files.")]
+TextColumn = Annotated[
+    str, typer.Option(metavar="NAME", help="Name of the text column in CSV and TSV files.")
+]
 TitleColumn = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Column of the titles, if there is one.", show_default=False),
+    typer.Option(metavar="NAME", help="Name of the title column, if there is one.", show_default=False),
 ]
-BatchSize = Annotated[int, typer.Option(min=1, help="Documents encoded and added at once.")]
+BatchSize = Annotated[int, typer.Option(min=1, help="Documents encoded and added per batch.")]
 
 
 def build(
     corpus: Corpora,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Directory of the new index.", show_default=False)],
     encoder: Annotated[
-        str, typer.Option(metavar="NAME|PATH|none", help="Encoder of the dense side; none for BM25 alone.")
+        str, typer.Option(metavar="NAME|PATH|none", help="Encoder for dense retrieval; none: BM25 only.")
     ] = "none",
     vectors: Annotated[
         str,
@@ -57,22 +59,24 @@ def build(
             help="; ".join(f"{kind.name}: {kind.summary}" for kind in KINDS.values()) + ".",
         ),
     ] = "auto",
-    language: Annotated[str, typer.Option(help="Language of stemming and stop words.")] = "english",
+    language: Annotated[str, typer.Option(help="Language of the stemmer and the stop words.")] = "english",
     backend: Backend = "embedded",
     url: Urls = None,
     index: IndexName = None,
     shards: Shards = None,
     replicas: Replicas = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from an interrupted build.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted build.")] = False,
     batch_size: BatchSize = 256,
     precision: PrecisionOption = "float32",
     compiled: CompileOption = False,
     engine: Annotated[
         Literal["local", "ray"],
-        typer.Option(help="Encode here, or with Ray on all of RAY_ADDRESS's machines."),
+        typer.Option(
+            help="Encode on this machine, or with Ray on all machines of the cluster at RAY_ADDRESS."
+        ),
     ] = "local",
     commit_every: Annotated[
-        int, typer.Option(min=0, help="Documents between two commits; 0: by volume, or a minute.")
+        int, typer.Option(min=0, help="Documents per commit; 0: commit by volume, at least once a minute.")
     ] = 0,
     id_column: IdColumn = "id",
     text_column: TextColumn = "text",
@@ -80,7 +84,7 @@ def build(
     keep: Keep = None,
     as_json: AsJson = False,
 ) -> None:
-    """Build an index from corpora."""
+    """Build an index from one or more corpora."""
     from linker import building
     from linker.corpora import Columns
 
@@ -100,7 +104,7 @@ def build(
     report = building.build(corpus, out, options, resume=resume)
     _report(report, out, as_json)
     if report.interrupted:
-        note("interrupted: what was read is committed; go on with the same command and --resume")
+        note("interrupted: all that was read is committed; repeat the command with --resume to continue")
         raise typer.Exit(130)
 
 
@@ -108,7 +112,7 @@ def add(
     directory: Index,
     corpus: Corpora,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Replace documents whose id is present.")
+        bool, typer.Option("--replace", help="Replace documents whose id is already in the index.")
     ] = False,
     encoder: EncoderOption = None,
     batch_size: BatchSize = 256,
@@ -118,7 +122,10 @@ def add(
     keep: Keep = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add corpora to an index, in one commit; ids that are present are quarantined unless --replace."""
+    """Add corpora to an index in one commit.
+
+    Documents whose id is already in the index are quarantined unless --replace is given.
+    """
     from indexes.store import manifest as manifests
     from linker import building
     from linker.corpora import Columns
@@ -126,11 +133,11 @@ def add(
     from linker.engine import open_encoder
 
     record = manifests.load(directory).encoder
-    given = load_encoder(encoder) if encoder else None
+    override = load_encoder(encoder) if encoder else None
     options = building.BuildOptions(
         batch_size=batch_size, columns=Columns(id_column, text_column, title_column), keep=keep
     )
-    model = open_encoder(directory, record, given) if record else None
+    model = open_encoder(directory, record, override) if record else None
     report = building.add(corpus, directory, model, options, replace=replace)
     _report(report, directory, as_json)
     if report.interrupted:
@@ -145,7 +152,7 @@ def _report(report: BuildReport, directory: Path, as_json: bool) -> None:
     print(f"{directory}: {report.added} documents added, {report.documents} in all")
     if report.quarantined:
         note(
-            f"{report.quarantined} records could not be used; they and the reasons are in {directory}/quarantine/"
+            f"{report.quarantined} records could not be used; they are in {directory}/quarantine/, with the reasons"
         )
 
 
@@ -154,31 +161,37 @@ def delete(
     ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", show_default=False)] = None,
     ids_file: Annotated[
         Path | None,
-        typer.Option("--ids", metavar="FILE", help="A file with one id a line.", show_default=False),
+        typer.Option("--ids", metavar="FILE", help="A file with one id per line.", show_default=False),
     ] = None,
     keep: Keep = None,
     as_json: AsJson = False,
 ) -> None:
-    """Delete documents, in one commit; an id that is not present is an error and nothing is deleted."""
+    """Delete documents in one commit.
+
+    If an id is not in the index, that is an error and nothing is deleted.
+    """
     from indexes.writer import Writer
     from linker.files import read_lines
 
-    wanted = list(dict.fromkeys([*(ids or []), *(read_lines(ids_file) if ids_file else [])]))
-    if not wanted:
+    unique = list(dict.fromkeys([*(ids or []), *(read_lines(ids_file) if ids_file else [])]))
+    if not unique:
         raise typer.BadParameter("name the ids to delete, or a file of them with --ids")
     with Writer.open(directory, keep) as writer:
-        writer.remove(wanted)
+        writer.remove(unique)
         manifest = writer.commit()
     if as_json:
         print_json(
-            {"deleted": len(wanted), "documents": manifest.documents, "generation": manifest.generation}
+            {"deleted": len(unique), "documents": manifest.documents, "generation": manifest.generation}
         )
     else:
-        print(f"{directory}: {len(wanted)} documents deleted, {manifest.documents} left")
+        print(f"{directory}: {len(unique)} documents deleted, {manifest.documents} left")
 
 
 def compact(directory: Index, keep: Keep = None, as_json: AsJson = False) -> None:
-    """Drop what removed documents still take: texts, vectors, their share in BM25's statistics; make one segment."""
+    """Reclaim the space of deleted documents.
+
+    Drops their texts, vectors and BM25 statistics, and merges the index into one segment.
+    """
     from indexes.writer import Writer
 
     with Writer.open(directory, keep) as writer:
@@ -190,7 +203,7 @@ def compact(directory: Index, keep: Keep = None, as_json: AsJson = False) -> Non
         print_json({"dropped": dropped, "documents": after.documents, "bytes": sizes[1]})
     elif after is not before:
         print(
-            f"{directory}: {after.documents} documents, {dropped} removed ones dropped, "
+            f"{directory}: {after.documents} documents, {dropped} deleted ones dropped, "
             f"{sizes[0]} bytes before and {sizes[1]} now"
         )
     else:
@@ -199,10 +212,13 @@ def compact(directory: Index, keep: Keep = None, as_json: AsJson = False) -> Non
 
 def drop(
     directory: Index,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete an index for good: its files, and what it has on Elasticsearch. Other files in the directory stay."""
+    """Delete an index permanently.
+
+    Deletes its files and its data on Elasticsearch; other files in the directory stay.
+    """
     from indexes.dropping import drop as drop_index
     from indexes.store import manifest as manifests
 
@@ -218,7 +234,7 @@ def drop(
 
 
 def info(directory: Index, as_json: AsJson = False) -> None:
-    """Describe an index."""
+    """Show the settings, size and state of an index."""
     from indexes.store import generations
     from indexes.store import manifest as manifests
 
@@ -245,11 +261,14 @@ def info(directory: Index, as_json: AsJson = False) -> None:
     for name, value in values.items():
         print(f"{name:12} {'-' if value is None else on_one_line(str(value))}")
     if not manifest.build.complete:
-        note("the build has not ended: go on with `linker index build … --resume`")
+        note("the build is not finished: continue it with `linker index build … --resume`")
 
 
 def verify(directory: Index, as_json: AsJson = False) -> None:
-    """Check every file of an index against its checksum and the others; name what is damaged (exit status 1)."""
+    """Check every file of an index for damage.
+
+    Files are compared with their checksums and with each other; damage means exit status 1.
+    """
     from indexes.collection import contradictions
     from indexes.store import files as storage
     from indexes.store import generations
@@ -270,7 +289,7 @@ def verify(directory: Index, as_json: AsJson = False) -> None:
             print(f"{directory}: {len(manifest.files)} files, all as they were written")
             if manifest.elastic:
                 print(
-                    f"{manifest.elastic['index']} holds the same documents, by count and a sample's content"
+                    f"{manifest.elastic['index']} holds the same documents, by count and the content of a sample"
                 )
     if lines:
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""`linker link`: every page's counterparts in another language, as a run."""
+"""`linker link`: the counterparts of every page in another language, as a run."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def link(
     ],
     target: Annotated[
         Path,
-        typer.Argument(metavar="TARGET", help="Pages that they may be linked to.", show_default=False),
+        typer.Argument(metavar="TARGET", help="Pages to link them to.", show_default=False),
     ],
-    method: Annotated[Method, typer.Option(help="How to link.", show_default=False)],
+    method: Annotated[Method, typer.Option(help="Linking method.", show_default=False)],
     out: Annotated[Path, typer.Option(metavar="RUN", help="Write the run here.", show_default=False)],
     languages: Annotated[
         str | None,
         typer.Option(
             metavar="FR-EN",
-            help="Codes of both languages. Default: the pages' metadata (language) or file names (fr.jsonl) tell.",
+            help="Codes of the two languages. Default: from the pages' metadata (language) or file names (fr.jsonl).",
             show_default=False,
         ),
     ] = None,
@@ -40,7 +40,7 @@ def link(
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="Repeatable: TSV, MUSE text, dictd (.index) or CC-CEDICT, from source to target language.",
+            help="Dictionary from source to target language (repeatable): TSV, MUSE text, dictd (.index) or CC-CEDICT.",
             show_default=False,
         ),
     ] = None,
@@ -52,14 +52,15 @@ def link(
     ] = None,
     pivot: Annotated[
         Path | None,
-        typer.Option(metavar="PAGES", help="Pages of a third language (pivot).", show_default=False),
+        typer.Option(metavar="PAGES", help="Pages in a third language (pivot).", show_default=False),
     ] = None,
     pivot_links: Annotated[
         Path | None,
-        typer.Option(metavar="QRELS", help="Their links to target pages (pivot).", show_default=False),
+        typer.Option(metavar="QRELS", help="Links from those to target pages (pivot).", show_default=False),
     ] = None,
     pivot_mode: Annotated[
-        Literal["filter", "boost"], typer.Option(help="Drop pairs without support, or keep them (pivot).")
+        Literal["filter", "boost"],
+        typer.Option(help="Drop pairs without support from the pivot, or keep them (pivot)."),
     ] = "filter",
     encoder: Annotated[
         str | None,
@@ -70,71 +71,86 @@ def link(
         ),
     ] = None,
     weighting: Annotated[
-        Literal["idf", "binary", "tfidf-cosine"], typer.Option(help="What a shared word counts (dictionary).")
+        Literal["idf", "binary", "tfidf-cosine"], typer.Option(help="Weight of a shared word (dictionary).")
     ] = "idf",
     identity: Annotated[
-        bool, typer.Option("--identity/--no-identity", help="Identical strings translate each other.")
+        bool,
+        typer.Option(
+            "--identity/--no-identity", help="Treat identical strings as translations of each other."
+        ),
     ] = True,
     whole_dictionary: Annotated[
         bool,
         typer.Option(
-            "--whole-dictionary", help="Count words against a page though no page has their translation."
+            "--whole-dictionary",
+            help="Also count words against a page if no page contains a translation of them.",
         ),
     ] = False,
     margin: Annotated[
         bool | None,
         typer.Option(
             "--margin/--no-margin",
-            help="Divide scores by what both pages score with their neighbours. Default: dictionary and encoder do.",
+            help="Divide scores by both pages' scores with their neighbours. Default: for dictionary and encoder.",
             show_default=False,
         ),
     ] = None,
     transliterate: Annotated[
-        bool, typer.Option("--transliterate", help="Write hapaxes in Latin letters (hapax, pivot).")
+        bool, typer.Option("--transliterate", help="Transliterate hapaxes to Latin letters (hapax, pivot).")
     ] = False,
     ngrams: Annotated[
-        int, typer.Option(min=0, help="Compare n-grams of hapaxes, not whole ones (hapax, pivot).")
+        int,
+        typer.Option(min=0, help="Compare n-grams of this length instead of whole hapaxes (hapax, pivot)."),
     ] = 0,
     keep_edges: Annotated[
         bool, typer.Option("--keep-edges", help="Keep punctuation around hapaxes (hapax, pivot).")
     ] = False,
     min_probability: Annotated[
-        float, typer.Option(min=0, max=1, help="No link where the best is less probable (auto, cascade).")
+        float,
+        typer.Option(
+            min=0, max=1, help="Do not link a page whose best link is less probable (auto, cascade)."
+        ),
     ] = 0.0,
     self_train: Annotated[
         bool,
-        typer.Option("--self-train", help="Learn from the surest links of the pages asked about too (auto)."),
+        typer.Option(
+            "--self-train", help="Also learn from the most certain links between the given pages (auto)."
+        ),
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Write RUN.explain.jsonl: what matched (auto, cascade).")
+        bool, typer.Option("--explain", help="Write what matched to RUN.explain.jsonl (auto, cascade).")
     ] = False,
-    k: Annotated[int, typer.Option("-k", min=1, max=100, help="Targets for each page.")] = 5,
+    k: Annotated[int, typer.Option("-k", min=1, max=100, help="Targets per page.")] = 5,
     one_to_one: Annotated[
         bool,
         typer.Option(
             "--one-to-one",
-            help="Give each target to one page at rank 1; dictionary and encoder do so only then.",
+            help="Rank each target first for one page only; methods other than dictionary and encoder always do.",
         ),
     ] = False,
-    run_name: Annotated[str, typer.Option(help="Sixth column of the run.")] = "linker",
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was interrupted.")] = False,
+    run_name: Annotated[str, typer.Option(help="Name of the run, in its sixth column.")] = "linker",
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
 ) -> None:
-    """Link pages to their counterparts in another language: lines `id1 X id2 rank score name`, best first."""
+    """Link pages to their counterparts in another language.
+
+    The run has lines `id1 X id2 rank score name`, best first.
+    """
     from linker.crosslingual.pages.pages import split_languages
     from linker.crosslingual.runs import link_to_file
     from linker.crosslingual.scoring.hapax import HapaxRules
     from linker.crosslingual.task import NO_LINKS, Options, Task, read_links
 
     codes = split_languages(languages) if languages else (None, None)
-    ours, theirs = _pages(source, codes[0]), _pages(target, codes[1])
-    third = _pages(pivot, None) if pivot else None
+    source_pages, target_pages = _pages(source, codes[0]), _pages(target, codes[1])
+    pivot_pages = _pages(pivot, None) if pivot else None
     task = Task(
-        ours,
-        theirs,
+        source_pages,
+        target_pages,
         dictionaries=tuple(_dictionary(path) for path in dictionary or ()),
-        train=read_links(train, ours, theirs) if train else NO_LINKS,
-        pivot=third,
-        pivot_links=read_links(pivot_links, third, theirs) if third and pivot_links else NO_LINKS,
+        train=read_links(train, source_pages, target_pages) if train else NO_LINKS,
+        pivot=pivot_pages,
+        pivot_links=read_links(pivot_links, pivot_pages, target_pages)
+        if pivot_pages and pivot_links
+        else NO_LINKS,
         encoder=encoder,
         one_to_one=one_to_one,
         options=Options(
@@ -151,7 +167,8 @@ def link(
     )
     linked = link_to_file(task, method, out, k=k, name=run_name, resume=resume)
     note(
-        f"{out}: {linked:,} of {len(ours):,} pages linked, up to {k} of {len(theirs):,} pages each, method {method}"
+        f"{out}: {linked:,} of {len(source_pages):,} pages linked, each to at most {k} of {len(target_pages):,} pages, "
+        f"method {method}"
     )
 
 
@@ -177,5 +194,5 @@ def _report(skipped: Sequence[BadLine]) -> None:
     if skipped:
         first = skipped[0]
         note(
-            f"{first.path}: {len(skipped):,} unusable, left out; the first is line {first.line}: {first.reason}"
+            f"{first.path}: {len(skipped):,} unusable entries left out; the first is line {first.line}: {first.reason}"
         )

@@ -17,7 +17,7 @@ Config = Annotated[
     Path | None,
     typer.Argument(
         metavar="CONFIG.toml|NAME",
-        help="What to train, on what, how; or a ready one: ast, ast-paper, cnn, gru, bigru, bag, distil.",
+        help="Training configuration: a file, or a ready one (ast, ast-paper, cnn, gru, bigru, bag, distil).",
         show_default=False,
     ),
 ]
@@ -34,17 +34,20 @@ def train(
     out: Annotated[
         Path | None, typer.Option(metavar="MODEL", help="Override output.path.", show_default=False)
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue from the last checkpoint.")] = False,
     plots: Annotated[
         bool,
-        typer.Option("--plots/--no-plots", help="Draw the training into MODEL/training, as `linker plot`."),
+        typer.Option(
+            "--plots/--no-plots", help="Plot the training into MODEL/training, as `linker plot` does."
+        ),
     ] = True,
     show: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Print a ready configuration.", show_default=False)
+        str | None,
+        typer.Option(metavar="NAME", help="Print this ready configuration and exit.", show_default=False),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train an encoder as a TOML file, or a ready configuration with your data, says."""
+    """Train an encoder from a TOML configuration. The ready configurations are applied to your data."""
     from linker.training import ready
 
     if show is not None:
@@ -63,12 +66,12 @@ def train(
     configuration = load(path, TrainConfig, settings)
     model = run(configuration, resume=resume)
     if os.environ.get("RANK", "0") != "0":
-        return  # under torchrun, the first process speaks
+        return  # under torchrun, only the first process prints
     if plots:
         try:
             _draw(model, configuration.data.documents, None)
         except (LinkerError, IndexesError) as e:
-            note(f"no plots: {e}")  # the model is there all the same
+            note(f"no plots: {e}")  # the model is complete without them
     if as_json:
         print_json({"model": path_text(model)})
     else:
@@ -82,14 +85,19 @@ def plot(
     ],
     documents: Annotated[
         Path | None,
-        typer.Option(metavar="CORPUS", help="Also draw a map of these documents.", show_default=False),
+        typer.Option(metavar="CORPUS", help="Also plot a map of these documents.", show_default=False),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where to. Default: MODEL/training.", show_default=False),
+        typer.Option(
+            metavar="DIR", help="Folder for the plots. Default: MODEL/training.", show_default=False
+        ),
     ] = None,
 ) -> None:
-    """Draw a training: loss, dev figures, α and exact zeros of each head, and a map of documents (t-SNE), as SVG."""
+    """Plot a training as SVG.
+
+    The plots show loss, dev figures, each head's α and exact zeros, and a t-SNE map of documents.
+    """
     for path in _draw(model, documents, out):
         print(path)
 
@@ -104,27 +112,29 @@ def _draw(model: Path, documents: Path | None, out: Path | None) -> list[Path]:
         from linker.encoders.loading import load_encoder
         from linker.training.document_map import draw_documents
 
-        found = [record for record in read_corpus(documents) if isinstance(record, Document)]
+        corpus = [record for record in read_corpus(documents) if isinstance(record, Document)]
         folder = out or model / METRICS.parent
-        drawn.append(draw_documents(load_encoder(model), found, folder / "documents.svg"))
+        drawn.append(draw_documents(load_encoder(model), corpus, folder / "documents.svg"))
     return drawn
 
 
 def encode(
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="Encoder by name or path.", show_default=False)
+        str, typer.Argument(metavar="MODEL", help="Name or path of an encoder.", show_default=False)
     ],
-    texts: Annotated[
-        Path, typer.Argument(metavar="TEXTS", help="A corpus, in its order.", show_default=False)
-    ],
+    texts: Annotated[Path, typer.Argument(metavar="TEXTS", help="Corpus to encode.", show_default=False)],
     out: Annotated[
-        Path, typer.Option(metavar="FILE.npy", help="Matrix [n, dim], float32.", show_default=False)
+        Path,
+        typer.Option(metavar="FILE.npy", help="Write the float32 matrix [n, dim] here.", show_default=False),
     ],
-    batch_size: Annotated[int, typer.Option(min=1, help="Texts encoded at once.")] = 64,
+    batch_size: Annotated[int, typer.Option(min=1, help="Texts encoded per batch.")] = 64,
     precision: PrecisionOption = "float32",
     compiled: CompileOption = False,
 ) -> None:
-    """Encode a corpus into a matrix, one row a document; the ids go to FILE.npy.ids.txt, a line each."""
+    """Encode a corpus into a matrix.
+
+    It has one row per document; the ids go to FILE.npy.ids.txt, one per line.
+    """
     import io
 
     import numpy as np
@@ -139,7 +149,9 @@ def encode(
     documents = [r for r in records if isinstance(r, Document)]
     if len(documents) < len(records):
         bad = next(r for r in records if not isinstance(r, Document))
-        raise InputError(f"{bad.path}:{bad.line}: {bad.reason}: mend the line, so that rows and lines agree")
+        raise InputError(
+            f"{bad.path}:{bad.line}: {bad.reason}: correct the line, so that rows and lines agree"
+        )
     encoder = load_encoder(model, precision=precision, compiled=compiled)
     vectors = encoder.encode([d.full_text for d in documents], batch_size=batch_size, progress=True)
     buffer = io.BytesIO()

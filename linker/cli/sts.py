@@ -1,4 +1,4 @@
-"""`linker sts`: train, use and judge scorers of sentence pairs."""
+"""`linker sts`: train, apply and evaluate sentence-pair scorers."""
 
 from __future__ import annotations
 
@@ -16,41 +16,44 @@ Files = Annotated[
     list[Path],
     typer.Argument(metavar="PAIRS...", help="JSONL or TSV: text1, text2, score.", show_default=False),
 ]
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A folder of `sts train`.", show_default=False)]
-Top = Annotated[float, typer.Option(help="The highest score in the files; 1 for yes and no.")]
-Batch = Annotated[int, typer.Option(min=1, help="Pairs scored at once.")]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A folder by `sts train`.", show_default=False)]
+Top = Annotated[float, typer.Option(help="Highest possible score in the files; 1 for binary labels.")]
+Batch = Annotated[int, typer.Option(min=1, help="Pairs scored per batch.")]
 
 
 def train(
     files: Files,
     out: Annotated[
-        Path | None, typer.Option(metavar="MODEL", help="Where the model goes.", show_default=False)
+        Path | None, typer.Option(metavar="MODEL", help="Folder of the new model.", show_default=False)
     ] = None,
     backbone: Annotated[
-        str, typer.Option(metavar="NAME|PATH", help="A transformers model; of the preset frozen, an encoder.")
+        str,
+        typer.Option(metavar="NAME|PATH", help="A transformers model; for the preset frozen, an encoder."),
     ] = "minilm",
     preset: Annotated[
-        Literal["recommended", "paper", "frozen"], typer.Option(help="Which settings to start from.")
+        Literal["recommended", "paper", "frozen"], typer.Option(help="Settings to start from.")
     ] = "recommended",
     overrides: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Override one, e.g. epochs=3.", show_default=False),
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Override a setting, e.g. epochs=3.", show_default=False
+        ),
     ] = None,
     dev: Annotated[
         Path | None,
-        typer.Option(metavar="PAIRS", help="Keep the epoch that is best here.", show_default=False),
+        typer.Option(metavar="PAIRS", help="Keep the epoch that is best on these pairs.", show_default=False),
     ] = None,
     dev_share: Annotated[
-        float, typer.Option(min=0, max=0.5, help="Without --dev: share of the pairs set aside for that.")
+        float, typer.Option(min=0, max=0.5, help="Without --dev: share of the pairs held out for it.")
     ] = 0.1,
     init: Annotated[
         Path | None,
         typer.Option(
-            metavar="MODEL", help="Go on from this model, not from the backbone.", show_default=False
+            metavar="MODEL", help="Start from this model instead of the backbone.", show_default=False
         ),
     ] = None,
     folds: Annotated[
-        int, typer.Option(min=0, help="Cross-validate in so many folds, each file by itself.")
+        int, typer.Option(min=0, help="Cross-validate each file separately, in this many folds.")
     ] = 0,
     augment: Annotated[
         str | None,
@@ -61,12 +64,15 @@ def train(
             show_default=False,
         ),
     ] = None,
-    language: Annotated[str, typer.Option(help="The pairs' language, as the translator calls it.")] = "en",
+    language: Annotated[str, typer.Option(help="Language of the pairs, as the translator names it.")] = "en",
     via: Annotated[str, typer.Option(help="The language to translate to and back from.")] = "fr",
     top: Top = 5.0,
     as_json: AsJson = False,
 ) -> None:
-    """Train a Cross-BERT-GRU, or the head of the frozen-feature variant, on graded pairs."""
+    """Train a sentence-pair scorer on graded pairs.
+
+    It is a Cross-BERT-GRU, or the head of the frozen-feature variant.
+    """
     if (out is None) == (folds == 0) or folds == 1:
         raise typer.BadParameter("give --out for a model, or --folds (2 or more) for a cross-validation")
     from linker.pairs.sts import recipe as sts
@@ -82,7 +88,7 @@ def train(
         _print_rows(rows, as_json)
         return
     assert out is not None
-    pairs = [pair for found in resources.values() for pair in found]
+    pairs = [pair for file_pairs in resources.values() for pair in file_pairs]
     if dev:
         held = sts.read_pairs(dev, top=top)
     else:
@@ -98,11 +104,14 @@ def predict(
     model: Model,
     files: Files,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write here, not to stdout.", show_default=False)
+        Path | None, typer.Option(metavar="FILE", help="Write here instead of to stdout.", show_default=False)
     ] = None,
     batch_size: Batch = 32,
 ) -> None:
-    """Score pairs, a JSON line each: id, score (expected value, 0 to 1), grade (likeliest / 5), probabilities."""
+    """Score sentence pairs, one JSON line each.
+
+    A line has id, score (expected value, 0 to 1), grade (most likely / 5) and probabilities.
+    """
     from linker.pairs.sts import recipe as sts
 
     scorer = sts.load(model)
@@ -127,7 +136,10 @@ def evaluate(
     batch_size: Batch = 32,
     as_json: AsJson = False,
 ) -> None:
-    """Judge a scorer on graded pairs, each file by itself: Spearman, Pearson, MSE on score/5."""
+    """Evaluate a scorer on graded pairs.
+
+    Prints Spearman, Pearson and MSE on score/5, for each file separately.
+    """
     from linker.pairs.sts import recipe as sts
 
     scorer = sts.load(model)

@@ -1,4 +1,4 @@
-"""`linker index tune`: mode and weights on judged queries, or the thoroughness of approximate vector search."""
+"""`linker index tune`: search mode and weights, or how many candidates approximate search examines."""
 
 from __future__ import annotations
 
@@ -18,39 +18,43 @@ def tune(
     queries: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Judged dev queries; with --recall any queries.", show_default=False
+            metavar="FILE", help="Judged dev queries; with --recall, any queries.", show_default=False
         ),
     ] = None,
     qrels: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Their judgements.", show_default=False)
+        Path | None,
+        typer.Option(metavar="FILE", help="Relevance judgements of the queries.", show_default=False),
     ] = None,
-    measure: Annotated[str, typer.Option("-m", "--measure", help="What to maximise.")] = "mrr",
+    measure: Annotated[str, typer.Option("-m", "--measure", help="Measure to maximise.")] = "mrr",
     recall: Annotated[
         float | None,
         typer.Option(
             min=0,
             max=1,
-            help="Instead: share of the exact best documents that approximate vector search is to find.",
+            help="Instead, make approximate vector search find this share of the exact top k.",
             show_default=False,
         ),
     ] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="With --recall: how many best documents count.")] = 10,
+    k: Annotated[int, typer.Option("-k", min=1, help="With --recall: the k of the top k.")] = 10,
     sample: Annotated[
-        int, typer.Option(min=1, help="With --recall and without --queries: documents held out as queries.")
+        int,
+        typer.Option(min=1, help="With --recall, without --queries: documents held out as queries."),
     ] = 500,
     curve: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="With --recall: where the curve goes, as JSON and PNG [default: DIR.recall.json]",
+            help="With --recall: write the curve here, as JSON and PNG [default: DIR.recall.json]",
             show_default=False,
         ),
     ] = None,
     encoder: EncoderOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Choose search mode and fusion weights on judged dev queries (or, with --recall, how thoroughly approximate
-    vector search looks), and store the choice in the index.
+    """Choose how an index is searched, and store the choice.
+
+    Chooses search mode and fusion weights on judged dev queries or, with --recall, how many candidates approximate
+    vector search examines.
     """
     if recall is not None:
         _tune_recall(directory, encoder, queries, recall, k, sample, curve, as_json)
@@ -94,7 +98,7 @@ def _tune_recall(
     )
     if not tuning.reached:
         note(
-            f"no setting finds {target:g}: the one that finds most was stored; --vectors flat finds everything"
+            f"no setting finds {target:g}: the one with the highest recall was stored; --vectors flat finds everything"
         )
 
 

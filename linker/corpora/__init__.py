@@ -1,4 +1,4 @@
-"""Corpora and queries from files, with every unusable record kept as a `BadLine` that says why."""
+"""Read corpora and queries from files; every unusable record becomes a `BadLine` that says why."""
 
 from linker.corpora.reading import Query, read_corpus, read_queries
 from linker.corpora.records import BadLine, Columns

@@ -1,4 +1,4 @@
-"""What tells a corpus from another, or from itself when it has changed: content alone, never times."""
+"""Identify a corpus by its content alone, never by times, to notice when it has changed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from linker.errors import InputError
 
 
 def identity(path: Path, columns: Columns | None, out: Path) -> str:
-    """Return what tells a corpus from a changed one: its files' names, sizes and checksums, and the columns read.
+    """Return a hash of a corpus: its files' names, sizes and checksums, and the columns read.
 
-    Raises InputError before anything is written if it cannot be read.
+    Raises InputError, before anything is written, where the corpus cannot be read or used, or it overlaps `out`.
     """
     if not path.exists():
         raise InputError(f"no such file or folder: {path}")
@@ -42,7 +42,7 @@ def _real(path: Path) -> Path:
 
 
 def _check_outside(path: Path, out: Path) -> None:
-    """Raise InputError if a path leads into the index's directory, whose files come and go with the index."""
+    """Raise InputError where a path leads into the directory of the index, whose files change with the index."""
     if _real(path).is_relative_to(_real(out)):
         raise InputError(
             f"the corpus {path} lies inside {out}, where the index goes: put the index elsewhere"
@@ -50,7 +50,7 @@ def _check_outside(path: Path, out: Path) -> None:
 
 
 def _check_usable(path: Path, columns: Columns | None) -> None:
-    """Raise InputError unless a corpus holds at least one document; read no further than to the first."""
+    """Raise InputError unless a corpus holds at least one document; read only up to the first."""
     first: BadLine | None = None
     for record in read_corpus(path, columns):
         if isinstance(record, Document):

@@ -1,6 +1,6 @@
-"""Corpora and queries from files: JSONL, BEIR folders, CSV, TSV, folders of text files; all may be gzipped.
+"""Read corpora and queries from files: JSONL, BEIR folders, CSV, TSV, folders of text files; all may be gzipped.
 
-A record that cannot be used comes out as a `BadLine` in its place: nothing is dropped in silence, and the same
+A record that cannot be used becomes a `BadLine` in its place: nothing is dropped silently, and the same
 files always give the same sequence of records. A record has at most 16 MiB.
 """
 
@@ -41,7 +41,7 @@ READABLE = "*.jsonl, *.csv, *.tsv or *.txt, each also as .gz"
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A text to search with; of a document, title and text."""
+    """A text to search with; where it comes from a document, its title and text."""
 
     id: str
     text: str
@@ -50,14 +50,14 @@ class Query:
 def read_corpus(path: Path, columns: Columns | None = None, *, limit: int = MAX_LINE) -> Iterator[Record]:
     """Yield the documents of a file or folder, and a BadLine in the place of each unusable record.
 
-    - JSON lines: an object a line; fields as `Columns` says, all others become metadata.
+    - JSON lines: one object per line; `Columns` names the fields, all others become metadata.
     - CSV (quoted) and TSV (never quoted) with a header.
-    - A text file is one document; its id is the path inside the folder without .txt, where white space and % are
-      percent-encoded ("My page.txt" is My%20page), so that urllib.parse.unquote gives the name back.
-    - A folder with corpus.jsonl is BEIR; of any other, all files of one kind are read, sorted, subfolders too
-      (hidden ones, queries.* and qrels/ are left out).
+    - A text file is one document; its id is the path inside the folder without .txt, with white space and %
+      percent-encoded ("My page.txt" becomes My%20page), so that urllib.parse.unquote restores the name.
+    - A folder with corpus.jsonl is read as BEIR; in any other, all files, which must be of one kind, are read in
+      order, including subfolders (but not hidden files, queries.* and qrels/).
 
-    Raises InputError when there is nothing to read, with the remedy.
+    Raises InputError, which names the remedy, where there is nothing to read.
     """
     records = (record for _, record in _read(path, columns or Columns(), limit))
     with _readable(path):
@@ -71,7 +71,7 @@ def read_corpus(path: Path, columns: Columns | None = None, *, limit: int = MAX_
 def read_queries(path: Path, *, limit: int = MAX_LINE) -> list[Query]:
     """Read queries: what `read_corpus` reads, queries.jsonl of a BEIR folder, or lines `id TAB text`.
 
-    Raises InputError naming file and line of the first unusable or repeated query: to leave one out in silence
+    Raises InputError naming file and line of the first unusable or repeated query: leaving one out silently
     would bias an evaluation.
     """
     queries: dict[str, Query] = {}
@@ -145,10 +145,10 @@ def _walk(folder: Path) -> Iterator[tuple[Path, Kind]]:
 
 
 def _regular(file: Path) -> Path:
-    """Return a file found in a folder; raise InputError for a pipe or device, which could keep a build waiting."""
+    """Return a file of a folder. Raises InputError for a pipe or device, which could keep a build waiting."""
     if stat.S_ISREG(file.stat().st_mode):
         return file
-    raise InputError(f"{file} is not a regular file: take it out of the folder, or save its data to a file")
+    raise InputError(f"{file} is not a regular file: remove it from the folder, or save its data to a file")
 
 
 def _kind(name: str) -> Kind | None:
@@ -156,7 +156,7 @@ def _kind(name: str) -> Kind | None:
 
 
 def _detect(path: Path, limit: int, otherwise: Kind | None = None) -> tuple[Kind, Iterator[Line]]:
-    """Tell a file's kind by its name or, where that says nothing (a pipe), by its first line."""
+    """Return a file's kind, by its name or, where that says nothing (a pipe), by its first line; and its lines."""
     if not path.exists():
         raise InputError(f"no such file or folder: {path}")
     if path.is_file() and not path.stat().st_size:
@@ -186,7 +186,7 @@ def _read_file(
 
 
 def _until_damage(records: Records) -> Records:
-    """Pass records on; damage of a compressed file becomes the last one."""
+    """Yield the records; damage of a compressed file becomes the last one."""
     try:
         yield from records
     except DamagedInputError as e:
@@ -221,7 +221,7 @@ def _object(raw: bytes) -> dict[str, object]:
 
 
 def _refuse_one_value(path: Path, raw: bytes) -> None:
-    """Stop at a file that is one JSON value over many lines: all its lines would be bad."""
+    """Raise InputError for a file that is one JSON value over many lines: all its lines would be bad."""
     start = raw.strip()
     if start == b"{":
         raise InputError(f"{path} is not JSON lines: objects span lines; make lines of them: jq -c . FILE")

@@ -1,4 +1,4 @@
-"""One record of a corpus: fields to a document, or the reason why not."""
+"""Turn a record of a corpus into a document, or say why it is unusable."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ MAX_DEPTH = 64  # levels of lists and objects inside a metadata value; the store
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which fields of a table or of JSON objects hold id, text and title.
+    """The fields of a table or of JSON objects that hold id, text and title.
 
-    The defaults stand for what is usual: `_id` or `id`; `text`, `contents` or `body`; `title` if there is one.
+    The defaults stand for the usual names: `_id` or `id`; `text`, `contents` or `body`; `title` if there is one.
     """
 
     id: str = "id"
@@ -29,18 +29,18 @@ class Columns:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Names of the id's field, the first one present counts."""
+        """Names of the id field; the first one present counts."""
         return ("_id", "id") if self.id == "id" else (self.id,)
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Names of the text's field, the first one present counts."""
+        """Names of the text field; the first one present counts."""
         return ("text", "contents", "body") if self.text == "text" else (self.text,)
 
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
-    """A record that cannot be used: where (line from 1), why, and its bytes (the first 64 KiB)."""
+    """A record that cannot be used: where (line number from 1), why, and its first 64 KiB."""
 
     path: Path
     line: int
@@ -50,12 +50,12 @@ class BadLine:
 
     @classmethod
     def of(cls, path: Path, line: int, reason: str, raw: bytes, size: int | None = None) -> Self:
-        """Keep the beginning of `raw`; `size` is what it had before an earlier cut."""
+        """Return a BadLine with the beginning of `raw`, which had `size` bytes before an earlier cut."""
         reason = reason if len(reason) <= MAX_REASON else reason[:MAX_REASON] + "…"
         return cls(path, line, reason, raw[:KEPT], max(size or 0, len(raw)) > KEPT)
 
     def to_json(self) -> dict[str, Any]:
-        r"""Return what a quarantine file keeps, all encodable: file, line, reason, raw, truncated.
+        r"""Return the record for a quarantine file as JSON values: file, line, reason, raw, truncated.
 
         Bytes that are not UTF-8 are shown as \xNN in `raw`, and then `raw_base64` holds the exact bytes.
         """
@@ -72,17 +72,18 @@ class BadLine:
 
 
 Record = Document | BadLine
-Records = Iterator[tuple[int, Record]]  # with the line it begins on
+Records = Iterator[tuple[int, Record]]  # each with the number of its first line
 
 
 class UnusableError(Exception):
-    """Why a record is no document."""
+    """A record cannot become a document; the text says why."""
 
 
 def make_document(fields: dict[str, Any], columns: Columns) -> Document:
-    """Make a document of fields, which are used up; all that is not id, text or title becomes metadata.
+    """Return a document made of `fields`, which are changed; all but id, text and title become metadata.
 
-    The keys of an object under "metadata" win over fields of the same name. Raises UnusableError.
+    Keys of an object under "metadata" override fields of the same name. Raises UnusableError where the id or text is
+    missing or cannot be stored.
     """
     id_ = _take(fields, columns.ids, "id")
     text = _take(fields, columns.texts, "text")
@@ -128,7 +129,7 @@ def _deeper_than(value: Any, levels: int) -> bool:
 
 
 def is_utf8(raw: bytes) -> bool:
-    """Say whether bytes are UTF-8."""
+    """Return whether bytes are valid UTF-8."""
     try:
         raw.decode()
     except UnicodeDecodeError:
@@ -137,5 +138,5 @@ def is_utf8(raw: bytes) -> bool:
 
 
 def too_long(size: int, limit: int) -> str:
-    """Say why a line or record beyond the limit is not read."""
-    return f"{size:,} bytes, more than the limit of {limit:,} bytes a record"
+    """Return the reason for not using a line or record beyond the limit."""
+    return f"{size:,} bytes, more than the limit of {limit:,} bytes per record"

@@ -1,4 +1,4 @@
-"""CSV and TSV with a header: records that name their columns."""
+"""Read CSV and TSV with a header that names the columns."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from linker.corpora.records import BadLine, Columns, Records, UnusableError, is_
 from linker.errors import InputError
 from linker.lines import MAX_LINE, DamagedInputError, Line
 
-Row = tuple[int, bytes, list[str] | str]  # first line, bytes, fields or why there are none
+Row = tuple[int, bytes, list[str] | str]  # number of the first line, bytes, fields or why there are none
 
 MAX_RECORD_LINES = 1 << 16
-MAX_REREAD_LINES = (
-    100  # while lines are read anew; without it, stray quotes in every line take quadratic time
-)
+# While lines are read again: with more, stray quotes in every line would take quadratic time.
+MAX_REREAD_LINES = 100
 
 QUERY_IDS = {"id", "_id", "qid", "query_id", "query-id", "queryid"}
 QUERY_TEXTS = {"text", "query", "query_text", "contents", "body", "question", "title"}
@@ -25,19 +24,22 @@ QUERY_TEXTS = {"text", "query", "query_text", "contents", "body", "question", "t
 def read_csv(path: Path, lines: Iterable[Line], columns: Columns, limit: int = MAX_LINE) -> Records:
     """Read RFC 4180 (quoted fields may hold commas, quotes and newlines); the first record names the columns.
 
-    Where a record cannot be parsed (a quote that never closes), its first line is the bad one and reading goes
-    on at the next. Raises InputError when the header lacks a column.
+    Where a record cannot be parsed (a quote that never closes), its first line becomes a BadLine and reading
+    continues with the next one. Raises InputError where the header is unreadable or lacks a column.
     """
     return _documents(path, _csv_rows(lines, limit), columns)
 
 
 def read_tsv(path: Path, lines: Iterable[Line], columns: Columns, limit: int = MAX_LINE) -> Records:
-    """Read tab-separated lines without quoting, as BEIR and TREC write them; the first line names the columns."""
+    """Read tab-separated lines without quoting, as BEIR and TREC write them; the first line names the columns.
+
+    Raises InputError where the header is unreadable or lacks a column.
+    """
     return _documents(path, _tsv_rows(lines, limit), columns)
 
 
 def read_query_tsv(path: Path, lines: Iterable[Line], limit: int = MAX_LINE) -> Records:
-    """Read `id TAB text` lines; a first line such as `qid TAB query` is known as a header by both its names."""
+    """Read `id TAB text` lines; a first line such as `qid TAB query` is a header if both names are known."""
     rows = _tsv_rows(lines, limit)
     for number, raw, fields in rows:
         names = [field.strip().lower() for field in fields] if isinstance(fields, list) else []
@@ -61,10 +63,10 @@ def _documents(path: Path, rows: Iterator[Row], columns: Columns) -> Records:
 
 def _check_header(path: Path, header: Sequence[str], columns: Columns) -> None:
     titles = (columns.title,) if columns.title else ()
-    for wanted in (columns.ids, columns.texts, titles):
-        if wanted and not set(wanted) & set(header):
+    for names in (columns.ids, columns.texts, titles):
+        if names and not set(names) & set(header):
             raise InputError(
-                f"{path}: no column {' or '.join(wanted)}: the header has {', '.join(header)}; "
+                f"{path}: no column {' or '.join(names)}: the header has {', '.join(header)}; "
                 "name the right ones (--id-column, --text-column, --title-column)"
             )
     if twice := {name for name in header if header.count(name) > 1}:
@@ -94,9 +96,8 @@ def _tsv_rows(lines: Iterable[Line], limit: int) -> Iterator[Row]:
 
 
 def _csv_rows(lines: Iterable[Line], limit: int) -> Iterator[Row]:
-    csv.field_size_limit(
-        max(csv.field_size_limit(), limit)
-    )  # one setting for the process; the tape is the limit
+    # The setting is the process's: it only ever grows, and the tape keeps to the limit.
+    csv.field_size_limit(max(csv.field_size_limit(), limit))
     tape = _Tape(lines, limit)
     reader = csv.reader(tape, strict=True)
     while True:
@@ -118,7 +119,7 @@ def _csv_rows(lines: Iterable[Line], limit: int) -> Iterator[Row]:
 
 
 class _Tape:
-    """Lines for csv.reader; it keeps those of the current record, so that they can be read anew."""
+    """Lines for csv.reader; it keeps those of the current record, so that they can be read again."""
 
     def __init__(self, lines: Iterable[Line], limit: int) -> None:
         self._lines, self._limit, self._size = iter(lines), limit, 0
@@ -128,11 +129,12 @@ class _Tape:
         self.damage: DamagedInputError | None = None
 
     def begin(self) -> None:
+        """Begin a record."""
         self.taken, self._size = [], 0
         self._most = MAX_REREAD_LINES if self._again else MAX_RECORD_LINES
 
     def give_back(self) -> tuple[int, bytes]:
-        """Put back all lines of the record but the first, which is returned with its number."""
+        """Put back all lines of the record except the first; return that one's number and bytes."""
         (number, raw, _), *others = self.taken
         self._again.extendleft(reversed(others))
         return number, raw
@@ -151,5 +153,5 @@ class _Tape:
         if self._size > self._limit:
             raise csv.Error(too_long(self._size, self._limit))
         if len(self.taken) > self._most:
-            raise csv.Error(f"a quote opens that does not close within {self._most:,} lines")
+            raise csv.Error(f"a quote that does not close within {self._most:,} lines")
         return line[1].decode(errors="surrogateescape") + "\n"

@@ -1,1 +1,1 @@
-"""Reading with a person: what was judged, and when it is enough."""
+"""Relevance review by a person: which document to read next, what was judged, and when to stop."""

@@ -1,4 +1,4 @@
-"""Find documents for seed texts, best first, until enough relevant ones were judged."""
+"""Find documents for seed texts, best first, until enough relevant ones have been judged."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ STOPPED = {
     "quit": "stopped by the reviewer",
     "no input": "no input: stdin is closed or at its end; answer on a terminal, or give --judgements",
 }
-DEPTH = 1000  # documents ranked for each seed
+DEPTH = 1000  # documents ranked per seed
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A document that may be about a seed: `rank` within the seed's own ranking, from 1."""
+    """A document that may be relevant to a seed; `rank` is its rank for that seed, from 1."""
 
     seed: str
     id: str
@@ -32,7 +32,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class StopRule:
-    """When to stop: after `until` relevant ones, below the score `threshold`, after `max_read` judgements."""
+    """When to stop: after `until` relevant documents, below the score `threshold`, or after `max_read` judgements."""
 
     until: int | None = None
     threshold: float | None = None
@@ -41,7 +41,7 @@ class StopRule:
 
 @dataclass(frozen=True, slots=True)
 class FindReport:
-    """How reading ended: judgements read, relevant ones, the score of the last candidate, and the reason."""
+    """How the review ended: numbers of judgements and relevant documents, the last candidate's score, the reason."""
 
     read: int
     relevant: int
@@ -57,25 +57,25 @@ def candidates(
     mode: Mode | None = None,
     where: Filter | None = None,
 ) -> tuple[list[Candidate], str]:
-    """Rank documents for all seeds in one list: by score, then by rank, then by the seeds' order.
+    """Return the candidates for all seeds in one list, and what was unavailable (see `Answer.degraded`).
 
-    Returns the list and what was unavailable (see `Answer.degraded`).
+    They are sorted by score, then by rank, then by the seeds' order.
     """
     answer = engine.search([s.text for s in seeds], min(depth, max(len(engine), 1)), mode=mode, where=where)
-    found = [
+    unsorted = [
         Candidate(seed.id, id_, score, rank)
         for seed, hits in zip(seeds, answer.hits, strict=True)
         for rank, (id_, score) in enumerate(zip(hits.ids, hits.scores.tolist(), strict=True), start=1)
     ]
-    return sorted(found, key=lambda c: (-c.score, c.rank)), answer.degraded
+    return sorted(unsorted, key=lambda c: (-c.score, c.rank)), answer.degraded
 
 
 def find(
     ranked: Sequence[Candidate], judge: Callable[[Candidate], Verdict], ledger: Ledger, rule: StopRule
 ) -> FindReport:
-    """Ask `judge` for the candidates that the ledger does not hold yet, best first, until the rule says stop.
+    """Ask `judge` about the candidates that the ledger does not hold yet, best first, until the rule says stop.
 
-    Earlier judgements of these seeds count, so that a second call goes on where the first one ended.
+    Earlier judgements of these seeds count, so that a second call continues where the first one stopped.
     """
     seeds = {c.seed for c in ranked}
     judged = _standing(ledger, seeds)
@@ -108,7 +108,7 @@ def find(
 
 
 def _standing(ledger: Ledger, seeds: set[str]) -> dict[tuple[str, str], int]:
-    """Return the judgements of these seeds that were not taken back."""
+    """Return the relevance by (seed, id) of these seeds, without undone judgements."""
     return {(j.seed, j.id): j.relevance for j in ledger.judgements if j.seed in seeds}
 
 
@@ -117,7 +117,7 @@ def _relevant(judged: Mapping[tuple[str, str], int]) -> int:
 
 
 def _reason_to_stop(read: int, relevant: int, candidate: Candidate | None, rule: StopRule) -> str:
-    """Return why to stop before `candidate` (None: nothing is left); empty to go on."""
+    """Return why to stop before `candidate` (None: nothing is left); empty to continue."""
     if rule.until is not None and relevant >= rule.until:
         return f"{rule.until} relevant found"
     if candidate is None:
@@ -130,14 +130,14 @@ def _reason_to_stop(read: int, relevant: int, candidate: Candidate | None, rule:
 
 
 def _undo(ledger: Ledger, ranked: Sequence[Candidate], position: int) -> int:
-    """Take back the last judgement and return where its candidate stands.
+    """Undo the last judgement and return the position of its candidate.
 
-    Stay where there is none, or where it was of other seeds: it could not be asked again here.
+    Return `position` where there is none, or it was of other seeds and could not be asked again here.
     """
     last = ledger.last
-    places = (i for i, c in enumerate(ranked) if last and (c.seed, c.id) == (last.seed, last.id))
-    place = next(places, None)
-    if place is None:
+    matches = (i for i, c in enumerate(ranked) if last and (c.seed, c.id) == (last.seed, last.id))
+    index = next(matches, None)
+    if index is None:
         return position
     ledger.undo()
-    return min(place, position)
+    return min(index, position)

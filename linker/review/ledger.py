@@ -1,4 +1,4 @@
-"""An append-only file of relevance judgements: one JSON object a line, written as soon as it is given."""
+"""An append-only file of relevance judgements: one JSON object per line, written as soon as it is made."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BEGINNING = b'{"seed":'  # of a ledger's first entry
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Whether document `id` is relevant (> 0) to `seed`; `score` is what it was found with."""
+    """Whether document `id` is relevant (> 0) to `seed`; `score` is its retrieval score."""
 
     seed: str
     id: str
@@ -26,15 +26,18 @@ class Judgement:
 
 
 class Ledger:
-    """Judgements in the order they were given; an undo is an entry of its own, nothing is ever rewritten.
+    """Judgements in the order they were made; an undo is an entry of its own, and nothing is ever rewritten.
 
     A last line that a crash or a power loss left incomplete is dropped; any other unreadable line raises InputError.
     """
 
     def __init__(self, path: Path, *, durable: bool = True) -> None:
-        """Open or start the file; `durable` flushes every entry to the disk, at some milliseconds each."""
+        """Open or create the file; `durable` flushes every entry to the disk, which takes some milliseconds.
+
+        Raises InputError where the file cannot be read or is not a ledger.
+        """
         self.path, self._durable = path, durable
-        self._named = False  # on the disk: its folder was flushed
+        self._named = False  # the file's name is on the disk: its folder was flushed
         self._given: list[Judgement] = []
         if path.exists():
             self._read()
@@ -42,16 +45,16 @@ class Ledger:
     def _read(self) -> None:
         data = read_bytes(self.path)
         *lines, tail = data.split(b"\n")
-        if not tail and lines and b"\0" in lines[-1]:  # its end came to the disk before its beginning
+        if not tail and lines and b"\0" in lines[-1]:  # its end reached the disk before its beginning
             tail = lines.pop() + b"\n"
         for number, line in enumerate(lines, start=1):
             if not self._take(line):
                 raise InputError(
-                    f"{self.path}:{number}: not a judgement: mend the line, or name another file with --ledger"
+                    f"{self.path}:{number}: not a judgement: correct the line, or name another file with --ledger"
                 )
         if not tail:
             return
-        if self._take(tail):  # whole, but an editor left the newline out
+        if self._take(tail):  # complete, but an editor removed the newline
             with self.path.open("ab") as file:
                 file.write(b"\n")
         elif lines or _is_incomplete(tail):
@@ -60,7 +63,7 @@ class Ledger:
             raise InputError(f"{self.path}:1: not a judgement: name another file with --ledger")
 
     def _take(self, line: bytes) -> bool:
-        """Apply one entry; say whether it is one."""
+        """Apply one entry; return whether the line is one."""
         try:
             entry = orjson.loads(line)
             if entry.get("undo"):
@@ -76,22 +79,22 @@ class Ledger:
 
     @property
     def last(self) -> Judgement | None:
-        """The judgement that an undo would take back."""
+        """The judgement that `undo` would remove, or None."""
         return self._given[-1] if self._given else None
 
     @property
     def judgements(self) -> tuple[Judgement, ...]:
-        """All judgements that stand, in order."""
+        """All judgements that were not undone, in order."""
         return tuple(self._given)
 
     def add(self, judgement: Judgement) -> None:
-        """Append a judgement; nothing later, a crash included, loses it."""
+        """Append a judgement so that no later crash loses it. Raises InputError where it cannot be written."""
         values = {key: getattr(judgement, key) for key in Judgement.__slots__}
         self._append(values | {"time": datetime.now(UTC).isoformat(timespec="seconds")})
         self._given.append(judgement)
 
     def undo(self) -> Judgement | None:
-        """Take back the last judgement and return it; None when there is none."""
+        """Undo the last judgement and return it, or None. Raises InputError where the file cannot be written."""
         if not self._given:
             return None
         self._append({"undo": True, "time": datetime.now(UTC).isoformat(timespec="seconds")})
@@ -112,9 +115,9 @@ class Ledger:
 
 
 def _is_incomplete(first: bytes) -> bool:
-    """Say whether a file's only line may be what a crash left of an entry: nothing else is ever cut off.
+    """Return whether a file's only line may be an entry cut by a crash: nothing else is ever cut off.
 
-    Blocks that did not come to the disk are zeros, so an entry then lacks its beginning, its end, or both.
+    Blocks that did not reach the disk are zeros, so an entry then lacks its beginning, its end, or both.
     """
     written = first.rstrip(b"\n").strip(b"\0")
     if not first.startswith(b"\0"):

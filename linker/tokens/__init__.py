@@ -1,4 +1,4 @@
-"""Text to tokens to ids, and word vectors for the ids. Id 0 is padding in every tokenizer."""
+"""Tokenizers, which turn text into ids, and word vectors for the ids. Id 0 is padding in every tokenizer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ __all__ = [
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Read what a tokenizer saved, or a tokenizer.json of the `tokenizers` library. Raises InputError."""
+    """Return the tokenizer in a file that `save` wrote, or in a tokenizer.json of the `tokenizers` library.
+
+    Raises InputError where the file holds neither, MissingExtraError without the library.
+    """
     try:
         content = orjson.loads(read_regular(path, MAX_TOKENIZER))
     except OSError as e:

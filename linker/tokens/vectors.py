@@ -1,4 +1,4 @@
-"""Word vectors from files or trained on a corpus, as a matrix whose rows are a tokenizer's ids."""
+"""Word vectors, read from files or trained on a corpus: a matrix with one row per id of a tokenizer."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ MAX_NUMBER = 1e9
 
 @dataclass(frozen=True, eq=False)
 class WordVectors:
-    """A vector for each id of a tokenizer: `matrix` float32 [size, d], padding's row zero.
+    """A vector for each id of a tokenizer: `matrix` float32 [size, d], with zeros for padding.
 
-    `known` tells which rows [size] come from the source; the others are random.
+    `known`, bool [size], marks the rows that come from the source; the others are random.
     """
 
     tokenizer: Tokenizer
@@ -35,35 +35,35 @@ class WordVectors:
 
 
 def load_word_vectors(path: Path, vocabulary: Vocabulary | None = None, *, seed: int = 0) -> WordVectors:
-    """Read word vectors, for the words of `vocabulary` or, without one, for all words in the file's order.
+    """Read word vectors for the words of `vocabulary` or, without one, for all words in the file's order.
 
-    Text files of GloVe, word2vec and fastText (with or without their first line of counts; gzip is known), and
-    folders with model.safetensors and tokenizer.json (word pieces; a word of `vocabulary` gets the mean of its
-    pieces). The first of repeated words counts; words without a vector get random ones of the others' spread.
-    Raises InputError naming file and line, MissingExtraError.
+    Sources are text files of GloVe, word2vec and fastText (with or without their first line of counts, also gzipped),
+    and folders with model.safetensors and tokenizer.json (word pieces; a word of `vocabulary` gets the mean of its
+    pieces). The first of repeated words counts; words without a vector get random ones with the others' standard
+    deviation. Raises InputError naming file and line, MissingExtraError where reading the folder needs a library.
     """
     if path.is_dir():
         return _load_pieces(path, vocabulary, seed)
     if path.suffix == ".bin":
         raise InputError(
-            f"{path}: binary word2vec is not read: save it as text (save_word2vec_format of gensim)"
+            f"{path}: binary word2vec files are not supported: save it as text (save_word2vec_format of gensim)"
         )
-    wanted = None if vocabulary is None else vocabulary.ids
-    found: dict[str, int] = {}
+    accepted = None if vocabulary is None else vocabulary.ids
+    row_of: dict[str, int] = {}
     rows: list[Float32Array] = []
     for line, word, numbers in _read_text(path):
-        if word in found or (wanted is not None and word not in wanted):
+        if word in row_of or (accepted is not None and word not in accepted):
             continue
-        found[word] = len(rows)
+        row_of[word] = len(rows)
         rows.append(_vector(path, line, numbers))
     if not rows:
         raise InputError(
             f"{path}: no vector for any of the {len(vocabulary or ()) - 2} words of the vocabulary"
         )
-    vocabulary = vocabulary or Vocabulary.of(found)
+    vocabulary = vocabulary or Vocabulary.of(row_of)
     matrix = np.zeros((len(vocabulary), len(rows[0])), np.float32)
     known = np.zeros(len(vocabulary), np.bool_)
-    for word, row in found.items():
+    for word, row in row_of.items():
         matrix[vocabulary.ids[word]], known[vocabulary.ids[word]] = rows[row], True
     return _complete(WordTokenizer(vocabulary), matrix, known, seed)
 
@@ -79,9 +79,9 @@ def train_word_vectors(
     method: Literal["skipgram", "cbow"] = "skipgram",
     seed: int = 0,
 ) -> WordVectors:
-    """Train word2vec (Mikolov et al. 2013) on `texts`; one thread, so that a seed always gives the same vectors.
+    """Train word2vec (Mikolov et al. 2013) on `texts`, in one thread, so that a seed always gives the same vectors.
 
-    Raises MissingExtraError without gensim, InputError when no word occurs `min_count` times.
+    Raises MissingExtraError without gensim, InputError where no word occurs `min_count` times.
     """
     with importing("training word vectors", "vectors"):
         from gensim.models import Word2Vec
@@ -103,7 +103,7 @@ def train_word_vectors(
 
 
 class _Sentences:
-    """The texts' known tokens, anew for each pass; gensim reads no more than 10,000 tokens of a sentence."""
+    """The texts' known tokens, tokenized again for each pass; gensim reads at most 10,000 tokens per sentence."""
 
     def __init__(self, texts: Sequence[str], vocabulary: Vocabulary) -> None:
         self._texts, self._ids = texts, vocabulary.ids
@@ -116,7 +116,7 @@ class _Sentences:
 def _complete(
     tokenizer: Tokenizer, matrix: Float32Array, known: npt.NDArray[np.bool_], seed: int
 ) -> WordVectors:
-    """Fill the rows that are not known with random numbers, padding's with zeros."""
+    """Fill the unknown rows of `matrix` [size, d] with random numbers and that of padding with zeros."""
     known[PAD] = False
     spread = float(matrix[known].std()) if known.any() else 1.0
     random = np.random.default_rng(seed).normal(0.0, spread, matrix.shape).astype(np.float32)
@@ -126,9 +126,9 @@ def _complete(
 
 
 def _read_text(path: Path) -> Iterator[tuple[int, str, list[bytes]]]:
-    """Yield line, word and numbers. Fields are parted by single blanks: words may hold any other white space.
+    """Yield line number, word and numbers. Single spaces separate fields: words may hold any other white space.
 
-    The number of dimensions is the first line's; a word of several fields (GloVe has some) is kept whole.
+    The first line sets the number of dimensions; a word of several fields (GloVe has some) is kept whole.
     """
     dim, promised, last = 0, None, 0
     try:
@@ -136,7 +136,7 @@ def _read_text(path: Path) -> Iterator[tuple[int, str, list[bytes]]]:
             fields = raw.rstrip().split(b" ")
             if size > len(raw):
                 raise InputError(
-                    f"{path}:{number}: a line of {size:,} bytes: this is no text file of vectors"
+                    f"{path}:{number}: a line of {size:,} bytes: this is not a text file of vectors"
                 )
             if number == 1 and len(fields) == 2 and all(f.isdigit() for f in fields):
                 promised, dim = (int(f) for f in fields)
@@ -149,11 +149,13 @@ def _read_text(path: Path) -> Iterator[tuple[int, str, list[bytes]]]:
             last += 1
             yield number, b" ".join(fields[:-dim]).decode(errors="replace"), fields[-dim:]
     except DamagedInputError as e:
-        raise InputError(f"{e}; fetch the file again") from None
+        raise InputError(f"{e}; download the file again") from None
     if not last:
         raise InputError(f"{path} is empty: it holds no vectors")
     if promised is not None and last != promised:
-        raise InputError(f"{path}: its first line promises {promised} words, it holds {last}: fetch it again")
+        raise InputError(
+            f"{path}: its first line promises {promised} words, it holds {last}: download it again"
+        )
 
 
 def _vector(path: Path, line: int, fields: Sequence[bytes]) -> Float32Array:
@@ -183,14 +185,14 @@ def _load_pieces(folder: Path, vocabulary: Vocabulary | None, seed: int) -> Word
 
 
 def _read_safetensors(path: Path) -> Float32Array:
-    """Return the one matrix of a file as float32; whole numbers are fractions of their type's largest."""
+    """Return the only matrix of a file as float32 [n, d]; integers are divided by the largest of their type."""
     with importing("a .safetensors file", "train"):
         from safetensors import SafetensorError, safe_open
     try:
         with safe_open(path, framework="numpy") as file:
             names = list(file.keys())
             tensors = [t for t in map(file.get_tensor, names) if t.ndim == 2]
-    except (OSError, SafetensorError, TypeError) as e:  # TypeError: a type that numpy lacks (bfloat16)
+    except (OSError, SafetensorError, TypeError) as e:  # TypeError: a dtype that numpy lacks (bfloat16)
         raise InputError(f"cannot read {path}: {e}") from None
     if len(tensors) != 1:
         raise InputError(

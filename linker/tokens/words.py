@@ -1,4 +1,4 @@
-"""Words of news and tweets, and a vocabulary that numbers them."""
+"""Split news and tweets into words, and number them with a vocabulary."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAD, UNK = 0, 1
 SPECIALS = ("<pad>", "<unk>")
 URL = "<url>"
 
-# Scripts without blanks between words, character by character: kana, Han with its extensions, compatibility forms.
+# Scripts without spaces between words, character by character: kana, Han with its extensions, compatibility forms.
 _SINGLE = "\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 # Marks inside words that \w leaves out: combining accents, Hebrew and Arabic points, Indic and Thai vowel signs.
 _MARKS = (
@@ -45,10 +45,10 @@ _URL_START = ("http://", "https://", "www.", "pic.twitter.com/")
 
 
 def tokenize(text: str) -> list[str]:
-    """Split text into lower-case tokens (NFKC): words, numbers, @mentions, #hashtags, pictographs.
+    """Return the lower-case tokens of a text (NFKC): words, numbers, @mentions, #hashtags, pictographs.
 
-    Apostrophes stay inside words ("don't"), abbreviations keep their points ("u.s."), an address becomes
-    "<url>", Han and kana come one character a token; other punctuation is dropped.
+    Words keep their apostrophes ("don't"), abbreviations their full stops ("u.s."); a URL becomes "<url>"; each
+    character of Han and kana is a token; other punctuation is dropped.
     """
     text = unicodedata.normalize("NFKC", text).lower().replace("’", "'")
     tokens: list[str] = _TOKEN.findall(text)
@@ -59,11 +59,11 @@ def tokenize(text: str) -> list[str]:
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """Text to ids below `size`; id 0 is padding and never comes out of a text."""
+    """Turns text into ids below `size`; id 0 is padding, which no text produces."""
 
     @property
     def size(self) -> int:
-        """Number of ids, padding included: the rows of an embedding."""
+        """Number of ids, including padding: the rows of an embedding."""
         ...
 
     def encode_batch(self, texts: Sequence[str], max_length: int) -> list[list[int]]:
@@ -71,11 +71,11 @@ class Tokenizer(Protocol):
         ...
 
     def tokens(self, text: str, max_length: int) -> list[str]:
-        """Return the tokens behind the ids of one text, for people to read."""
+        """Return the tokens of one text that its ids stand for, for people to read."""
         ...
 
     def to_bytes(self) -> bytes:
-        """Return what `save` writes: always the same bytes for the same tokenizer."""
+        """Return the bytes that `save` writes, always the same for the same tokenizer."""
         ...
 
     def save(self, path: Path) -> None:
@@ -85,7 +85,7 @@ class Tokenizer(Protocol):
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Tokens by id: 0 is padding, 1 stands for every token that is not known."""
+    """Tokens by id: 0 is padding, 1 stands for every unknown token."""
 
     tokens: tuple[str, ...] = SPECIALS
 
@@ -95,19 +95,19 @@ class Vocabulary:
 
     @cached_property
     def ids(self) -> Mapping[str, int]:
-        """Token to id."""
+        """The id of each token."""
         return {token: i for i, token in enumerate(self.tokens)}
 
     @classmethod
     def of(cls, tokens: Iterable[str]) -> Vocabulary:
-        """Number tokens from 2 in the order given; repeated and special ones count once."""
+        """Return a vocabulary that numbers `tokens` from 2 in their order; repeated and special ones count once."""
         return cls(tuple(dict.fromkeys((*SPECIALS, *tokens))))
 
     @classmethod
     def build(cls, texts: Iterable[str], *, min_count: int = 1, max_size: int | None = None) -> Vocabulary:
-        """Take the tokens that occur `min_count` times, frequent ones first, equal ones by their code points.
+        """Return the vocabulary of the tokens that occur `min_count` times, most frequent first, ties by code point.
 
-        `max_size` bounds the number of ids, the two special ones included.
+        `max_size` limits the number of ids, including the two special ones.
         """
         return cls.of_counts(Counter(t for text in texts for t in tokenize(text)), min_count, max_size)
 
@@ -115,10 +115,10 @@ class Vocabulary:
     def of_counts(
         cls, counts: Mapping[str, int], min_count: int = 1, max_size: int | None = None
     ) -> Vocabulary:
-        """Like `build`, from the tokens' counts."""
+        """Return the vocabulary as `build` does, from the tokens' counts."""
         order = sorted((-n, token) for token, n in counts.items() if n >= min_count)
-        kept = order if max_size is None else order[: max(max_size - len(SPECIALS), 0)]
-        return cls.of(token for _, token in kept)
+        first = order if max_size is None else order[: max(max_size - len(SPECIALS), 0)]
+        return cls.of(token for _, token in first)
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -127,28 +127,28 @@ class Vocabulary:
         return iter(self.tokens)
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
-        """Return the tokens' ids, UNK for those not known (and for text that looks like a special token)."""
+        """Return the tokens' ids, UNK for unknown ones (and for text that looks like a special token)."""
         get = self.ids.get
         return [get(token, UNK) or UNK for token in tokens]
 
 
 @dataclass(frozen=True)
 class WordTokenizer:
-    """`tokenize` over a vocabulary."""
+    """`tokenize`, with the ids of a vocabulary."""
 
     vocabulary: Vocabulary
 
     @property
     def size(self) -> int:
-        """Number of ids, padding included."""
+        """Number of ids, including padding."""
         return len(self.vocabulary)
 
     def encode_batch(self, texts: Sequence[str], max_length: int) -> list[list[int]]:
-        """Return the first `max_length` ids of each text; words not known become UNK."""
+        """Return the first `max_length` ids of each text; unknown words become UNK."""
         return [self.vocabulary.encode(tokenize(text)[:max_length]) for text in texts]
 
     def tokens(self, text: str, max_length: int) -> list[str]:
-        """Return the tokens behind the ids of one text, those not known too."""
+        """Return the tokens of one text that its ids stand for, including unknown ones."""
         return tokenize(text)[:max_length]
 
     def to_bytes(self) -> bytes:
@@ -158,5 +158,5 @@ class WordTokenizer:
         )
 
     def save(self, path: Path) -> None:
-        """Write a file for `load_tokenizer`."""
+        """Write a file for `load_tokenizer`. Raises InputError where it cannot be written."""
         write_atomically(path, self.to_bytes())

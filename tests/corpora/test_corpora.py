@@ -166,7 +166,7 @@ def test_a_line_beyond_the_limit_is_cut_and_reading_goes_on(write: Write) -> Non
     path = write("c.jsonl", GOOD + b"\n" + long + b"\n" + LAST)
     assert [d.id for d in good(path, limit=len(long))] == ["a", "long", "z"]
     (found,) = bad(path, limit=len(long) - 1)
-    assert found.reason == "1,027 bytes, more than the limit of 1,026 bytes a record"
+    assert found.reason == "1,027 bytes, more than the limit of 1,026 bytes per record"
     assert [d.id for d in good(path, limit=len(long) - 1)] == ["a", "z"]
 
 

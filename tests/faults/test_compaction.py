@@ -187,7 +187,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert "nothing to compact" in linker("index", "compact", out).stdout
     linker("index", "delete", out, *(f"d{n}" for n in range(100)))
     done = linker("index", "compact", out)
-    assert "200 documents, 100 removed ones dropped" in done.stdout
+    assert "200 documents, 100 deleted ones dropped" in done.stdout
     assert '"deleted":0' in linker("index", "info", out, "--json").stdout
     assert linker("index", "verify", out).returncode == 0
     linker("index", "delete", out, "d150")

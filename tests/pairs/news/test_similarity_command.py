@@ -46,7 +46,7 @@ def test_train_predict_evaluate_with_sampled_and_translated_pairs(setting: Path,
         "--sample", "2", "--translator", table, "--to", "fr", "--mt-label", "copy",
     )  # fmt: skip
     assert done.stdout.strip() == str(model)
-    found = re.search(r"training anew with (\d+) more pairs", done.stderr)
+    found = re.search(r"training again with (\d+) more pairs", done.stderr)
     assert found is not None
     assert int(found[1]) > 8
     assert entities.stat().st_size > 1000
