@@ -30,6 +30,7 @@ from linker import building
 from linker.corpora import Query
 from linker.engine import Engine
 from linker.errors import LinkerError
+from linker.intake import Intake
 from tests.helpers import HashEncoder, write_corpus
 
 DOCUMENTS = [
@@ -303,8 +304,8 @@ def test_only_resuming_changes_an_index_whose_build_was_interrupted(
         taken(self, batch, encoded)
 
     with monkeypatch.context() as patch:
-        taken = building.Intake._take
-        patch.setattr(building.Intake, "_take", interrupted)
+        taken = Intake._take
+        patch.setattr(Intake, "_take", interrupted)
         with pytest.raises(KeyboardInterrupt):
             building.build([corpus], out, options)
     engine = Engine.open(out)
