@@ -12,7 +12,7 @@ demo: $(VENV)/.demo
 	@$(BIN)/python -m linker.demo
 
 test: lint
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n $(or $(WORKERS),2)
 
 # Every mutant of tests/mutants/lists against the tests that guard its line; JOBS=2 for two at once.
 mutants: $(VENV)/.dev

@@ -54,7 +54,7 @@ def create(
     elastic: ElasticSettings | None = None,
 ) -> None:
     """Create an empty index in a new directory, to be filled by `Engine.add`. Raises IndexesError where one exists."""
-    options = BuildOptions(str(encoder), vectors, language, elastic=elastic)
+    options = BuildOptions(str(encoder), vectors, language=language, elastic=elastic)
     _reach(elastic)
     model = _encoder(options)
     manifest = _manifest(options, model, BuildRecord())

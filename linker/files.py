@@ -106,7 +106,7 @@ def read_json(path: Path, limit: int = MAX_JSON) -> Any:
         raise InputError(f"{path} is damaged: {e}") from None
 
 
-def read_lines(path: Path) -> list[str]:
+def nonempty_lines(path: Path) -> list[str]:
     """Return the non-empty lines of a text file, stripped. Raises InputError where it is unreadable or not UTF-8."""
     try:
         lines = read_bytes(path).decode("utf-8-sig").splitlines()

@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Literal, TypeVar
@@ -40,6 +40,7 @@ class BuildOptions:
 
     encoder: str = "none"
     vectors: str = "auto"
+    _: KW_ONLY
     language: str = "english"
     batch_size: int = 256
     commit_every: int = 0

@@ -91,12 +91,12 @@ def build(
     options = building.BuildOptions(
         encoder,
         vectors,
-        language,
-        batch_size,
-        commit_every,
-        Columns(id_column, text_column, title_column),
-        precision,
-        compiled,
+        language=language,
+        batch_size=batch_size,
+        commit_every=commit_every,
+        columns=Columns(id_column, text_column, title_column),
+        precision=precision,
+        compiled=compiled,
         elastic=elastic.settings(backend, url, index or out.name, shards, replicas, vectors),
         engine=engine,
         keep=keep,
@@ -171,9 +171,9 @@ def delete(
     If an id is not in the index, that is an error and nothing is deleted.
     """
     from indexes.writer import Writer
-    from linker.files import read_lines
+    from linker.files import nonempty_lines
 
-    unique = list(dict.fromkeys([*(ids or []), *(read_lines(ids_file) if ids_file else [])]))
+    unique = list(dict.fromkeys([*(ids or []), *(nonempty_lines(ids_file) if ids_file else [])]))
     if not unique:
         raise typer.BadParameter("name the ids to delete, or a file of them with --ids")
     with Writer.open(directory, keep) as writer:

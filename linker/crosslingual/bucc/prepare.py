@@ -14,7 +14,7 @@ import orjson
 from indexes.interface import Document
 from linker.corpora import BadLine, read_corpus
 from linker.errors import InputError
-from linker.files import read_lines, write_atomically
+from linker.files import nonempty_lines, write_atomically
 from linker.printable import spreadsheet_cell
 
 FULL_STOP = {"zh": "。", "ja": "。", "hi": "।", "bn": "।"}
@@ -142,7 +142,7 @@ def _name(text: str) -> str:
 
 
 def _from_file(path: Path) -> Iterator[Pair]:
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in enumerate(nonempty_lines(path), start=1):
         columns = line.split("\t")
         if len(columns) != 2:
             raise InputError(f"{path}:{number}: expected two columns, 'page TAB counterpart'")

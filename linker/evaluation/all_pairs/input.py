@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linker.errors import InputError
-from linker.files import open_input, read_bytes, read_lines
+from linker.files import nonempty_lines, open_input, read_bytes
 
 Side = tuple[int, Path | None]  # the number of vectors, and the file of their ids
 
@@ -67,7 +67,7 @@ def _numbers(side: Side, what: str) -> tuple[dict[str, int], str]:
     size, path = side
     if path is None:
         return {str(i): i for i in range(size)}, f"{what} number (0 to {size - 1}; for ids give --{what}-ids)"
-    ids = read_lines(path)
+    ids = nonempty_lines(path)
     known = {id_: i for i, id_ in enumerate(ids)}
     if len(ids) != size or len(known) != size:
         raise InputError(

@@ -14,7 +14,7 @@ import numpy as np
 from indexes.dtypes import Float64Array
 from linker.errors import InputError
 from linker.evaluation.correlation import pearson, williams_from_scores
-from linker.files import read_lines
+from linker.files import nonempty_lines
 from linker.pairs.news.articles import SAME, UNRELATED, NewsPair, targets
 from linker.pairs.news.similarity import Predictions
 from linker.printable import spreadsheet_cell
@@ -107,7 +107,7 @@ def read_predictions(path: Path, pairs: Sequence[NewsPair]) -> dict[str, Float64
 
     Raises InputError where a line cannot be read, naming it, or where a pair has no prediction.
     """
-    header, *lines = read_lines(path) or [""]
+    header, *lines = nonempty_lines(path) or [""]
     first, *names = header.split("\t")
     if first != "id" or SCORE not in names:
         raise InputError(f"{path}:1: expected a header: id, {SCORE} and features, separated by tabs")
