@@ -95,7 +95,7 @@ def _figure(value: Any, digits: int = 3) -> str:
 
 def encode(results: Any) -> Iterator[str]:
     """Encoding speed by length."""
-    yield "| documents a CPU-second, of | 256 tokens | 1,024 | 4,096 | × MiniLM at 256 |"
+    yield "| documents per CPU-second, of | 256 tokens | 1,024 | 4,096 | × MiniLM at 256 |"
     yield "|---|---|---|---|---|"
     for name, row in results.items():
         speeds = [

@@ -20,7 +20,7 @@ MARKED = re.compile(r"(<!-- results: ([\w. ]+) -->\n).*?(<!-- /results -->)", re
 
 
 def render(text: str) -> str:
-    """Return a page with its results written anew."""
+    """Return a page with its results rendered."""
 
     def section(found: re.Match[str]) -> str:
         parts = [part for name in found[2].split() if (part := _part(name, TABLES[name]))]
@@ -52,7 +52,7 @@ def _retrieval(results: Any) -> Iterator[str]:
 
 
 def _search(results: Any) -> Iterator[str]:
-    yield "**Search**, queries a CPU-second through the engine, k = 10 (× the CPU time of calling tantivy and FAISS):"
+    yield "**Search**, queries per CPU-second through the engine, k = 10 (× the CPU time of calling tantivy and FAISS):"
     yield ""
     yield "| | one at a time | 64 at once | 1,913 at once |"
     yield "|---|---|---|---|"
@@ -65,12 +65,12 @@ def _search(results: Any) -> Iterator[str]:
     yield ""
     yield (
         "19,125 articles of 780 words; sentences in 128 dimensions, 200,000 flat and 40,000 HNSW. bm25s, all at once: "
-        f"{results['bm25s, articles, all queries at once, queries_per_cpu_s']['k=10']:,.0f} queries a CPU-second."
+        f"{results['bm25s, articles, all queries at once, queries_per_cpu_s']['k=10']:,.0f} queries per CPU-second."
     )
 
 
 def _build(results: Any) -> Iterator[str]:
-    yield "**Build**, documents a CPU-second, reading, checking and storing the documents included:"
+    yield "**Build**, documents per CPU-second, reading, checking and storing the documents included:"
     yield ""
     yield "| | `linker index build` | the library alone, nothing stored beside its index |"
     yield "|---|---|---|"

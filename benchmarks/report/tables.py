@@ -20,10 +20,10 @@ def _linked_pages(results: Any) -> Iterator[str]:
 
 
 def _bm25(results: Any) -> Iterator[str]:
-    """BM25 beside its rivals: queries and documents a CPU-second."""
+    """BM25 beside its rivals: queries and documents per CPU-second."""
     yield (
-        "**BM25 beside its peers**, the same sentences, queries and terms for all; a CPU-second (Elasticsearch: server "
-        "and client), k = 10, and the share of the ten best that is ours:"
+        "**BM25 beside its peers**, the same sentences, queries and terms for all; per CPU-second (Elasticsearch: "
+        "server and client), k = 10, and the overlap of the ten best with ours:"
     )
     yield ""
     yield "| sentences | | queries at once | one by one | documents indexed | same ten |"
@@ -85,6 +85,47 @@ def _link_scale(results: Any) -> Iterator[str]:
         )
 
 
+def _attacks(results: Any) -> Iterator[str]:
+    """Kills, corruptions, hostile folders and fuzzed inputs: how many of each, and how many ended wrongly."""
+    kills = results.get("kills", {}).values()
+    deaths = sum(row.get("killed_and_right", 0) + row.get("wrong", 0) for row in kills)
+    rows = [("processes killed in the middle of a change", deaths, sum(row.get("wrong", 0) for row in kills))]
+    power = results.get("power", {}).values()
+    rows.append(
+        ("states that a power cut may leave", sum(r["states"] for r in power), sum(r["wrong"] for r in power))
+    )
+    corruptions = results.get("corruptions", {})
+    refused = corruptions.get("refused", 0)
+    rows.append(
+        (
+            "files of an index altered, cut or extended",
+            sum(corruptions.values()),
+            sum(corruptions.values()) - refused,
+        )
+    )
+    for kind, outcomes in (
+        ("index", _outcomes(results, index=True)),
+        ("model", _outcomes(results, index=False)),
+    ):
+        wrong = sum(count for name, count in outcomes if name not in ("refused", "answered", "same"))
+        rows.append(
+            (f"hostile {kind} folders with right checksums", sum(count for _, count in outcomes), wrong)
+        )
+    fuzz = results.get("fuzz", {}).values()
+    rows.append(("mutated inputs", sum(row["cases"] for row in fuzz), sum(row["failures"] for row in fuzz)))
+    yield "| | tried | ended wrongly |"
+    yield "|---|---|---|"
+    for name, tried, wrong in rows:
+        yield f"| {name} | {tried:,} | {wrong:,} |"
+
+
+def _outcomes(results: Any, *, index: bool) -> list[tuple[str, int]]:
+    hostile = results.get("hostile", {})
+    return [
+        pair for kind, row in hostile.items() if kind.startswith("model: ") != index for pair in row.items()
+    ]
+
+
 def _power(results: Any) -> Iterator[str]:
     """States that a power cut may leave, by change."""
     rows = results.get("power", {})
@@ -118,4 +159,5 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "auto_link": _auto_link,
     "link_scale": _link_scale,
     "faults.power": _power,
+    "faults.attacks": _attacks,
 }

@@ -55,7 +55,7 @@ def _ann(results: Any) -> Iterator[str]:
     if "sizes" in results:
         yield ""
         sizes = ", ".join(f"{name} {size:,.0f}" for name, size in results["sizes"].items())
-        yield f"Bytes a row beside the vectors' 1,024: {sizes}."
+        yield f"Bytes per row beside the vectors' 1,024: {sizes}."
 
 
 def _at(point: Any) -> str:
