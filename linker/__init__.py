@@ -5,8 +5,9 @@ The public names are imported on first use, so that `import linker` is fast.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from indexes.lazy import lazy
 
 __version__ = "0.2.0"
 
@@ -17,17 +18,6 @@ if TYPE_CHECKING:
     from linker.engine import Engine
     from linker.evaluation import evaluate
 
-_HOME = {
-    "BuildOptions": "linker.building",
-    "Document": "indexes.interface",
-    "Engine": "linker.engine",
-    "Filter": "indexes.interface",
-    "Hits": "indexes.interface",
-    "build": "linker.building",
-    "create": "linker.building",
-    "evaluate": "linker.evaluation",
-    "load_encoder": "linker.encoders",
-}
 __all__ = [
     "BuildOptions",
     "Document",
@@ -39,9 +29,17 @@ __all__ = [
     "evaluate",
     "load_encoder",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'linker' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)
+__getattr__ = lazy(
+    __name__,
+    {
+        "BuildOptions": "linker.building",
+        "Document": "indexes.interface",
+        "Engine": "linker.engine",
+        "Filter": "indexes.interface",
+        "Hits": "indexes.interface",
+        "build": "linker.building",
+        "create": "linker.building",
+        "evaluate": "linker.evaluation",
+        "load_encoder": "linker.encoders.loading",
+    },
+)

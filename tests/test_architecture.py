@@ -1,6 +1,7 @@
 """The arrows of the architecture, walked: who may import whom, and what start-up must not load."""
 
 import ast
+import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,8 +14,8 @@ HEAVY = ("torch", "faiss", "transformers", "sentence_transformers", "gensim", "p
 
 # The rooms (folders, and modules beside them) from the ground up: each may import those above it in this list only.
 ROOMS = (
-    "indexes/errors", "indexes/dtypes", "indexes/interface", "indexes/arrays", "indexes/native", "indexes/kinds",
-    "indexes/rows",
+    "indexes/lazy", "indexes/errors", "indexes/dtypes", "indexes/interface", "indexes/arrays", "indexes/native",
+    "indexes/kinds", "indexes/rows",
     "indexes/fusion", "indexes/hybrid", "indexes/disk", "indexes/text", "indexes/vectors", "indexes/store",
     "indexes/elastic", "indexes/collection",
     "indexes/text_backend", "indexes/writer", "indexes/dropping",
@@ -50,6 +51,10 @@ def room(path: Path) -> str:
 
 def files(package: str) -> list[Path]:
     return sorted((ROOT / package).rglob("*.py"))
+
+
+def files_named_init(package: str) -> list[Path]:
+    return [path for path in files(package) if path.name == "__init__.py"]
 
 
 def test_indexes_imports_neither_linker_nor_a_model_library() -> None:
@@ -109,6 +114,24 @@ def test_no_file_imports_itself_by_way_of_others() -> None:
         for path in free:
             del left[path]
     assert not sorted(str(path.relative_to(ROOT)) for path in left)
+
+
+PACKAGES = sorted(
+    ".".join(path.parent.relative_to(ROOT).parts)
+    for name in ("indexes", "linker")
+    for path in files_named_init(name)
+)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_says_what_it_is_for_and_hands_out_its_names(package: str) -> None:
+    module = importlib.import_module(package)
+    assert module.__doc__
+    assert module.__doc__.partition("\n")[0].rstrip().endswith(".")
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        module.nothing  # noqa: B018 - the access is what is tested
 
 
 def loaded_by(code: str, *arguments: str) -> set[str]:

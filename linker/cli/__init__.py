@@ -29,6 +29,8 @@ from linker.cli import (
 from linker.errors import EXTRA_OF, LinkerError
 from linker.printable import guard_output, on_one_line
 
+__all__ = ["app", "main"]
+
 app = typer.Typer(
     name="linker",
     help="Find which posts belong to which articles (and the reverse), on a laptop.",

@@ -27,7 +27,7 @@ from linker.encoders.text import MODELS, TextEncoder
 from linker.encoders.weights import check_shapes, load_state, shapes_of, to_bytes
 from linker.errors import InputError
 from linker.files import write_atomically
-from linker.tokens import load_tokenizer
+from linker.tokens.loading import load_tokenizer
 
 FORMAT = "linker-encoder-1"
 

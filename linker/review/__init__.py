@@ -1,1 +1,25 @@
 """Relevance review by a person: which document to read next, what was judged, and when to stop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from indexes.lazy import lazy
+
+if TYPE_CHECKING:
+    from linker.review.finding import Candidate, FindReport, StopRule, candidates, find
+    from linker.review.ledger import Judgement, Ledger
+
+__all__ = ["Candidate", "FindReport", "Judgement", "Ledger", "StopRule", "candidates", "find"]
+__getattr__ = lazy(
+    __name__,
+    {
+        "Candidate": "linker.review.finding",
+        "FindReport": "linker.review.finding",
+        "Judgement": "linker.review.ledger",
+        "Ledger": "linker.review.ledger",
+        "StopRule": "linker.review.finding",
+        "candidates": "linker.review.finding",
+        "find": "linker.review.finding",
+    },
+)
