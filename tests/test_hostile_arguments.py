@@ -138,6 +138,8 @@ FEW = ("binary", "deep", "strange name", "zero", "missing")
 MODELS = ("train", "backbone", "encoder", "model", "ner", "sts", "similarity", "rerank", "explain", "plot")
 CREATED = {
     ("find ledger", "missing"),
+    # What a power cut may leave of a ledger's first judgement.
+    ("find ledger", "nul"),
     ("index build out", "folder"),
     ("index build out", "missing"),
     ("similarity train ner", "strange name"),

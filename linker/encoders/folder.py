@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-import torch
 
 from linker.encoders.configs import ModelConfig
 from linker.encoders.model_folder import (
@@ -23,6 +22,7 @@ from linker.encoders.model_folder import (
     within,
     write_part,
 )
+from linker.encoders.shapes import without_values
 from linker.encoders.text import MODELS, TextEncoder
 from linker.encoders.weights import check_shapes, load_state, shapes_of, to_bytes
 from linker.errors import InputError
@@ -69,7 +69,7 @@ def load(folder: Path) -> TextEncoder:
     tokenizer = load_tokenizer(path)
     if tokenizer.size > MAX_TOKENS:
         raise InputError(f"{path} has {tokenizer.size:,} tokens, more than the {MAX_TOKENS:,} allowed")
-    with torch.device("meta"):
+    with without_values():
         check_shapes(folder / WEIGHTS, shapes_of(TextEncoder.new(config, tokenizer, max_length).module))
     encoder = TextEncoder.new(config, tokenizer, max_length)
     load_weights(encoder, folder)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -162,3 +164,12 @@ def test_an_index_gives_no_encoder_but_its_own(model: Path, tmp_path: Path) -> N
     (tmp_path / "foreign" / "config.json").write_text('{"model_type": "bert"}')
     with pytest.raises(InputError, match="no other model is loaded from inside an index"):
         load_own(tmp_path, "foreign")
+
+
+def test_loading_does_not_load_pytorchs_compiler(model: Path) -> None:
+    """It takes nine seconds of processor time, which the device "meta" spends where it is asked for random numbers."""
+    code = (
+        "import sys; from linker import load_encoder; load_encoder(sys.argv[1]); "
+        "sys.exit('torch._dynamo' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code, model], check=True, timeout=120)
