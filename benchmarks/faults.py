@@ -162,7 +162,7 @@ def measure_hostile(work: Path, budget: int) -> dict[str, dict[str, int]]:
         counts = hostile.run(kind, budget, SEED)
         results[kind] = dict(counts.outcomes)
         print(kind, results[kind], *counts.wrong[:3], flush=True)
-    tokenizer = WordTokenizer(Vocabulary(("[PAD]", "[UNK]", "rain", "sun")))
+    tokenizer = WordTokenizer(Vocabulary.of(["rain", "sun"]))
     for kind, config in KINDS.items():
         settings = StarConfig(dim=8, heads=2, head_dim=4) if config is StarConfig else config(dim=8)
         folders.save(TextEncoder.new(settings, tokenizer, 20), work / kind)

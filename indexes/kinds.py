@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 AUTO = "auto"
+# For the command line's choices, which are read from a type.
+VectorKindName: TypeAlias = Literal[
+    "auto", "flat", "hnsw", "pq", "ivfpq", "elastic-flat", "elastic-hnsw", "elastic-int8_hnsw"
+]
 
 
 @dataclass(frozen=True, slots=True)

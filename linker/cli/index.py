@@ -6,10 +6,9 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import click
 import typer
 
-from indexes.kinds import KINDS
+from indexes.kinds import KINDS, VectorKindName
 from linker.cli import elastic
 from linker.cli.backup import Keep
 from linker.cli.common import (
@@ -53,9 +52,8 @@ def build(
         str, typer.Option(metavar="NAME|PATH|none", help="Encoder for dense retrieval; none: BM25 only.")
     ] = "none",
     vectors: Annotated[
-        str,
+        VectorKindName,
         typer.Option(
-            click_type=click.Choice(list(KINDS)),
             help="; ".join(f"{kind.name}: {kind.summary}" for kind in KINDS.values()) + ".",
         ),
     ] = "auto",

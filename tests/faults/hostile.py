@@ -297,9 +297,10 @@ def graph_cases(folder: Path, seed: int) -> Iterator[Case]:
         flat = load_faiss().IndexFlatIP(16)
         flat.add(vectors)
         generator = GENERATORS[kind]()
-        assert 0 < generator.load(path, flat) <= len(vectors)
+        loaded = generator.load(path, flat)
+        assert 0 < loaded <= len(vectors)
         for mask in (None, rng.random(len(vectors)) < 0.3):
-            rows = generator.generate(vectors[:5], 20, mask if mask is None else mask[:known])
+            rows = generator.generate(vectors[:5], 20, mask if mask is None else mask[:loaded])
             assert rows.shape[0] == 5
             assert ((rows >= -1) & (rows < len(vectors))).all()
         generator.extend(flat, vectors)

@@ -1,7 +1,17 @@
 """One record a kind: what reads the records agrees with them."""
 
+from typing import get_args
+
 from indexes.elastic.mapping import mapping
-from indexes.kinds import AUTO, IN_DIRECTORY, KINDS, SERVER_TYPES, may_have_structure, on_server
+from indexes.kinds import (
+    AUTO,
+    IN_DIRECTORY,
+    KINDS,
+    SERVER_TYPES,
+    VectorKindName,
+    may_have_structure,
+    on_server,
+)
 from indexes.vectors.kinds import GENERATORS
 from tests.contract.test_vector_contract import BACKENDS, SERVERS
 from tests.helpers import ROOT, linker
@@ -19,6 +29,10 @@ def test_kinds_on_the_server_are_named_as_elasticsearch_names_them() -> None:
     for kind in SERVER_TYPES:
         options = mapping(4, kind)["properties"].get("near", {}).get("index_options", {"type": "flat"})
         assert options["type"] == kind
+
+
+def test_the_choices_of_the_command_line_are_the_kinds() -> None:
+    assert get_args(VectorKindName) == tuple(KINDS)
 
 
 def test_every_kind_is_offered_documented_and_held_to_the_contract() -> None:
