@@ -13,7 +13,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from linker.encoders.model_folder import CONFIG, MAX_SIZE, MAX_TOKENS, check_no_links
-from linker.encoders.weights import opened
 from linker.errors import InputError
 from linker.files import read_json
 
@@ -84,6 +83,7 @@ def check_allocation(folder: Path) -> None:
     from transformers import AutoConfig, AutoModel
 
     from linker.encoders.shapes import without_values
+    from linker.encoders.weights import opened
 
     stored = 0
     for path in folder.glob("*.safetensors"):
