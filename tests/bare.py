@@ -104,7 +104,7 @@ def write_files() -> None:
         ("bm25.run", ["q1 Q0 a0 1 1.5 bm25"]),
         ("other.run", ["q1 Q0 a0 1 1.5 other"]),
         ("texts.txt", texts),
-        ("model/config.json", ['{"format": 1, "kind": "mean"}']),
+        ("model/config.json", ['{"format": "linker-encoder-1", "kind": "bag"}']),
         ("model/training/metrics.jsonl", ['{"step": 1, "epoch": 0.5, "loss": 1.0}']),
     ):
         Path(name).parent.mkdir(parents=True, exist_ok=True)
