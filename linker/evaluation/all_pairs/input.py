@@ -31,7 +31,7 @@ def read_vectors(path: Path) -> npt.NDArray[np.float32]:
                 allow_pickle=False,
             )
     # A .npy header is a Python literal, so that parsing it may raise these.
-    except (OSError, ValueError, EOFError, SyntaxError, tokenize.TokenError) as error:
+    except (OSError, ValueError, EOFError, OverflowError, SyntaxError, tokenize.TokenError) as error:
         raise InputError(f"cannot read {path} as a .npy matrix: {error}") from error
     if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or matrix.dtype.kind not in "fiu":
         raise InputError(f"{path}: expected a .npy matrix of numbers [n, d]")

@@ -159,3 +159,13 @@ def test_a_matrix_whose_header_is_cut_is_refused(tmp_path: Path) -> None:
     (tmp_path / "v.npy").write_bytes(data.replace(b"}", b" "))
     with pytest.raises(InputError, match=r"npy matrix"):
         read_vectors(tmp_path / "v.npy")
+
+
+def test_a_matrix_of_more_rows_than_there_can_be_is_named(tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", np.eye(2, dtype=np.float32))
+    data = (tmp_path / "v.npy").read_bytes()
+    (tmp_path / "v.npy").write_bytes(
+        data.replace(b"(2, 2)", b"(%d, 2)" % (1 << 64)).replace(b" " * 19, b"", 1)
+    )
+    with pytest.raises(InputError, match=r"v\.npy as a \.npy matrix"):
+        read_vectors(tmp_path / "v.npy")
