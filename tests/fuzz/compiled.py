@@ -25,11 +25,12 @@ def search_postings(work: Path) -> tuple[Sequence[bytes], Run]:
     """Rank the rows of a segment that passed its checks, compiled and by numpy."""
     folder = work / "text"
     folder.mkdir()
-    path = folder / f"x{postings.SUFFIX}"
+    path = folder / f"{0:032x}{postings.SUFFIX}"
 
     def run(data: bytes) -> None:
         path.write_bytes(data)
         segments = [_in_memory(segment) for segment in postings.read_folder(folder)]
+        assert segments, "the file was not read"
         terms = [int(t) for segment in segments for t in segment.terms[:40]]
         queries = [
             dict.fromkeys(terms[:3], 1),
