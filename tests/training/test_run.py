@@ -130,14 +130,14 @@ def test_a_baselines_settings_are_checked(config: Path, overrides: list[str], me
 
 
 def test_what_cannot_be_used_is_named(config: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"encoder\.projection means nothing"):
+    with pytest.raises(ConfigError, match=r"encoder\.projection does not apply to the kind 'star'"):
         run(load(config, TrainConfig, ["encoder.projection=4"]))
     (tmp_path / "train.tsv").write_text("query-id\tcorpus-id\tscore\nq0\tnowhere\t1\n")
     with pytest.raises(InputError, match=r"train\.tsv links the document 'nowhere'"):
         run(load(config, TrainConfig))
     (tmp_path / "full").mkdir()
     (tmp_path / "full/thesis.txt").write_text("keep me")
-    with pytest.raises(InputError, match="no model"):
+    with pytest.raises(InputError, match="exists and is not a model"):
         run(load(config, TrainConfig, [f"output.path={tmp_path}/full"]))
 
 
