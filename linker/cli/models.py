@@ -64,7 +64,7 @@ def train(
         from linker.training.run import run
 
     configuration = load(path, TrainConfig, settings)
-    model = run(configuration, resume=resume)
+    model = run(configuration, resume=resume, log=note)
     if os.environ.get("RANK", "0") != "0":
         return  # under torchrun, only the first process prints
     if plots:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
@@ -26,20 +26,28 @@ from linker.training.retrieval import dev_sample
 from linker.training.teacher import Teacher, ask
 from linker.training.vectors import start_vectors
 
+Log = Callable[[str], None]
 
-def run(config: TrainConfig, *, resume: bool = False) -> Path:
+
+def silent(message: str) -> None:
+    """Log nothing."""
+
+
+def run(config: TrainConfig, *, resume: bool = False, log: Log = silent) -> Path:
     """Train as `config` specifies and return the model's folder.
 
-    With `resume`, continue from the checkpoint in the folder, if there is one. Under torchrun, processes share the
-    work. Raises LinkerError where the data, the settings or the output folder are wrong, or the loss is not finite;
-    MissingExtraError where an extra is missing.
+    With `resume`, continue from the checkpoint in the folder, if there is one. `log` is given a line on each step and
+    on what is odd in the data. Under torchrun, processes share the work, and the first one logs. Raises LinkerError
+    where the data, the settings or the output folder are wrong, or the loss is not finite; MissingExtraError where an
+    extra is missing.
     """
     out, world = config.output.path, join()
+    log = log if world.first else silent
     try:
         resumes = resume and (out / "training/checkpoint.safetensors").exists()
         if world.first:
             _check_folder(out, resume)
-        pairs, dev = read_pairs(config)
+        pairs, dev = read_pairs(config, log)
         world.wait()
         if resumes:
             encoder = folders.load(out)
@@ -128,11 +136,11 @@ def build_encoder(
     return encoder
 
 
-def read_pairs(config: TrainConfig) -> tuple[Pairs, Pairs | None]:
+def read_pairs(config: TrainConfig, log: Log = silent) -> tuple[Pairs, Pairs | None]:
     """Return the texts, documents and links for training and, if `config` names them, for dev.
 
-    Raises InputError naming the file, and the line where there is one, where a file is malformed or its links are not
-    in the data.
+    A link that a file repeats is read once, and `log` is told. Raises InputError naming the file, and the line where
+    there is one, where a file is malformed or its links are not in the data.
     """
     data = config.data
     texts = {query.id: query.text for query in read_queries(data.queries)}
@@ -141,15 +149,16 @@ def read_pairs(config: TrainConfig) -> tuple[Pairs, Pairs | None]:
         if not isinstance(record, Document):
             raise InputError(f"{record.path}:{record.line}: {record.reason}")
         documents[record.id] = record.full_text
-    pairs = [_link(path, texts, documents) for path in (data.train, data.dev) if path is not None]
+    pairs = [_link(path, texts, documents, log) for path in (data.train, data.dev) if path is not None]
     dev = dev_sample(pairs[1], config.training.dev_documents) if len(pairs) > 1 else None
     return pairs[0], dev
 
 
-def _link(path: Path, texts: Mapping[str, str], documents: Mapping[str, str]) -> Pairs:
+def _link(path: Path, texts: Mapping[str, str], documents: Mapping[str, str], log: Log) -> Pairs:
     text_rows, document_rows = ({id_: row for row, id_ in enumerate(x)} for x in (texts, documents))
     links = []
-    linked = ((q, d) for q, grades in read_qrels(path).items() for d, grade in grades.items() if grade > 0)
+    qrels = read_qrels(path, warn=lambda message: log(f"warning: {message}"))
+    linked = ((q, d) for q, grades in qrels.items() for d, grade in grades.items() if grade > 0)
     for query, document in linked:
         if query not in text_rows or document not in document_rows:
             missing = f"query {query!r}" if query not in text_rows else f"document {document!r}"

@@ -16,7 +16,7 @@ from linker.errors import ConfigError, InputError
 from linker.training import loop
 from linker.training.batches import Batch
 from linker.training.config import TrainConfig
-from linker.training.run import run
+from linker.training.run import read_pairs, run
 from linker.training.vectors import lsa_vectors, token_counts
 
 
@@ -130,14 +130,14 @@ def test_a_baselines_settings_are_checked(config: Path, overrides: list[str], me
 
 
 def test_what_cannot_be_used_is_named(config: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"encoder\.projection means nothing"):
+    with pytest.raises(ConfigError, match=r"encoder\.projection does not apply"):
         run(load(config, TrainConfig, ["encoder.projection=4"]))
     (tmp_path / "train.tsv").write_text("query-id\tcorpus-id\tscore\nq0\tnowhere\t1\n")
     with pytest.raises(InputError, match=r"train\.tsv links the document 'nowhere'"):
         run(load(config, TrainConfig))
     (tmp_path / "full").mkdir()
     (tmp_path / "full/thesis.txt").write_text("keep me")
-    with pytest.raises(InputError, match="no model"):
+    with pytest.raises(InputError, match="not a model"):
         run(load(config, TrainConfig, [f"output.path={tmp_path}/full"]))
 
 
@@ -189,3 +189,21 @@ def test_a_finished_model_is_not_trained_over(config: Path, tmp_path: Path) -> N
         run(settings)
     run(settings, resume=True)
     assert (tmp_path / "model" / "model.safetensors").read_bytes() == before
+
+
+def test_a_repeated_link_is_dropped_with_a_warning_and_a_contradiction_refused(config: Path) -> None:
+    links = config.parent / "train.tsv"
+    text = links.read_text()
+    said: list[str] = []
+    settings = load(config, TrainConfig, [])
+    plain, _ = read_pairs(settings, said.append)
+    assert not any("warning" in line for line in said)
+    links.write_text(text + "q0\td0\t1\n")
+    repeated, _ = read_pairs(settings, said.append)
+    assert repeated.links == plain.links
+    warning = next(line for line in said if "warning" in line)
+    assert f"{links}:22: repeats the judgement in {links}:2" in warning
+    assert "dropped 1 repeated line" in warning
+    links.write_text(text + "q0\td0\t0\n")
+    with pytest.raises(InputError, match=r"train\.tsv:22: .*train\.tsv:2, relevance 1 there and 0 here"):
+        read_pairs(settings)
