@@ -164,10 +164,16 @@ class Engine:
         self._open()
 
     def tune(
-        self, queries: Sequence[Query], qrels: Mapping[str, Mapping[str, float]], measure: str = "mrr"
+        self,
+        queries: Sequence[Query],
+        qrels: Mapping[str, Mapping[str, float]],
+        measure: str = "mrr",
+        *,
+        seed: int = 0,
     ) -> Tuning:
         """Choose mode and fusion on judged queries, store the choice in the index and return it with all candidates.
 
+        The choice has to beat the untuned default in cross-validation over the queries, which `seed` deals to folds.
         Queries without a relevant document are left out. Raises InputError where none is left.
         """
         from linker.tuning import tune
@@ -181,7 +187,7 @@ class Engine:
         relevant = [
             [int(rows.locate([d])[0]) if d in rows else -1 for d in relevant_ids[q.id]] for q in judged
         ]
-        tuning = tune(bm25, dense, relevant, measure)
+        tuning = tune(bm25, dense, relevant, measure, seed=seed)
         chosen = tuning.chosen
         with Writer.open(self.directory) as writer:
             fusion = chosen.fusion.to_json() if chosen.fusion else None

@@ -210,9 +210,10 @@ def test_tune_stores_its_choice(engine: Engine) -> None:
     qrels = {d.id: {d.id: 1} for d in DOCUMENTS} | {"lost": {"not in the index": 1}}
     tuning = engine.tune(queries, qrels)
     assert tuning.queries == 5
-    assert tuning.chosen.mode == "bm25"  # both sides are perfect, so the simpler one
+    assert tuning.chosen == tuning.default  # both sides are perfect: nothing is ahead of the untuned hybrid
     assert tuning.chosen.means["mrr"] == pytest.approx(4 / 5)
-    assert Engine(engine.directory).search("rain").mode == "bm25"
+    stored = engine.collection.manifest.search
+    assert (stored["mode"], stored["fusion"]) == ("hybrid", Fusion().to_json())
     with pytest.raises(LinkerError, match="no query has a relevant document"):
         engine.tune(queries, {"unjudged": {"a": 0}})
 
