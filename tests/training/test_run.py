@@ -191,6 +191,25 @@ def test_a_finished_model_is_not_trained_over(config: Path, tmp_path: Path) -> N
     assert (tmp_path / "model" / "model.safetensors").read_bytes() == before
 
 
+def test_the_mean_reads_whole_texts_however_little_the_star_reads(config: Path) -> None:
+    folder = run(load(config, TrainConfig, ["training.mean_epochs=1", "encoder.max_length=4"]))
+    mean, star = load_encoder(folder / "training/mean"), load_encoder(folder)
+    long = "word1 " * 600 + "word2 " * 1400
+    same = {
+        name: e.encode([long])[0] @ e.encode(["word1"])[0] > 0.9999
+        for name, e in (("mean", mean), ("star", star))
+    }
+    assert same == {"mean": False, "star": True}  # the star stops after four tokens
+    longer = run(
+        load(
+            config,
+            TrainConfig,
+            ["training.mean_epochs=1", "encoder.max_length=3000", f"output.path={folder}2"],
+        )
+    )
+    assert json.loads((longer / "training/mean/config.json").read_text())["max_length"] == 3000
+
+
 def test_a_repeated_link_is_dropped_with_a_warning_and_a_contradiction_refused(config: Path) -> None:
     links = config.parent / "train.tsv"
     text = links.read_text()
