@@ -19,7 +19,7 @@ from linker.evaluation.reading.trec import read_qrels
 from linker.tokens import Tokenizer
 from linker.training.batches import Pairs
 from linker.training.config import EncoderConfig, TrainConfig, TrainingConfig
-from linker.training.loop import train
+from linker.training.loop import device_of, train
 from linker.training.negatives import mine_negatives
 from linker.training.parallel import World, join, leave
 from linker.training.retrieval import dev_sample
@@ -48,20 +48,27 @@ def run(config: TrainConfig, *, resume: bool = False, log: Log = silent) -> Path
         resumes = resume and (out / "training/checkpoint.safetensors").exists()
         if world.first:
             _check_folder(out, resume)
+        log(f"device: {device_of(config.training.device)}")
         pairs, dev = read_pairs(config, log)
         world.wait()
         if resumes:
             encoder = folders.load(out)
         else:
+            log(f"word vectors: {config.data.word_vectors}")
             tokenizer, vectors = start_vectors(config.data, joined(pairs), config.training.seed)
             if config.training.mean_epochs:
+                log(f"word vectors: learning as a mean, mean_epochs = {config.training.mean_epochs}")
                 vectors = learn_as_mean(tokenizer, vectors, pairs, config, resume=resume)
             encoder = build_encoder(config.encoder, tokenizer, vectors, config.training.seed)
         if config.training.hard_negatives:
+            log("hard negatives: searching with BM25")
             pairs = dataclasses.replace(
                 pairs, negatives=mine_negatives(pairs, config.training.negatives_depth)
             )
+        if config.training.teacher:
+            log(f"teacher: encoding with {config.training.teacher}")
         teacher = _teacher(config, pairs, world)
+        log(f"training: {encoder.kind}, epochs = {config.training.epochs}")
         train(encoder, pairs, dev, config.training, out, teacher=teacher, resume=resumes)
     finally:
         leave()
@@ -144,12 +151,15 @@ def read_pairs(config: TrainConfig, log: Log = silent) -> tuple[Pairs, Pairs | N
     there is one, where a file is malformed or its links are not in the data.
     """
     data = config.data
+    log(f"reading {data.queries}")
     texts = {query.id: query.text for query in read_queries(data.queries)}
+    log(f"{len(texts):,} queries; reading {data.documents}")
     documents = {}
     for record in read_corpus(data.documents):
         if not isinstance(record, Document):
             raise InputError(f"{record.path}:{record.line}: {record.reason}")
         documents[record.id] = record.full_text
+    log(f"{len(documents):,} documents")
     pairs = [_link(path, texts, documents, log) for path in (data.train, data.dev) if path is not None]
     dev = dev_sample(pairs[1], config.training.dev_documents) if len(pairs) > 1 else None
     return pairs[0], dev
@@ -167,4 +177,5 @@ def _link(path: Path, texts: Mapping[str, str], documents: Mapping[str, str], lo
         links.append((text_rows[query], document_rows[document]))
     if not links:
         raise InputError(f"{path} holds no link with a positive grade")
+    log(f"{len(links):,} links in {path}")
     return Pairs(list(texts.values()), list(documents.values()), links)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from linker.config import load
 from linker.demo_training import lee_stories, split_opening
@@ -189,6 +192,45 @@ def test_a_finished_model_is_not_trained_over(config: Path, tmp_path: Path) -> N
         run(settings)
     run(settings, resume=True)
     assert (tmp_path / "model" / "model.safetensors").read_bytes() == before
+
+
+def test_a_training_says_from_the_start_what_it_does(config: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "linker",
+        "train",
+        str(config),
+        "--no-plots",
+        "--set",
+        "training.mean_epochs=1",
+    ]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stderr and process.stdout
+        first = process.stderr.readline()
+        assert not (config.parent / "model").exists()
+        lines = [first, *process.stderr]
+        assert process.stdout.read() == f"{config.parent}/model\n"
+    assert [line.rstrip() for line in lines] == [
+        f"training as {config} says: loading PyTorch",
+        f"device: {'cuda' if torch.cuda.is_available() else 'cpu'}",
+        f"reading {config.parent}/queries.jsonl",
+        f"30 queries; reading {config.parent}/corpus.jsonl",
+        "30 documents",
+        f"20 links in {config.parent}/train.tsv",
+        f"10 links in {config.parent}/dev.tsv",
+        "word vectors: lsa",
+        "word vectors: learning as a mean, mean_epochs = 1",
+        "training: star, epochs = 1",
+    ]
+
+
+def test_the_first_line_does_not_wait_for_pytorch(config: Path) -> None:
+    code = "import sys; sys.modules['torch'] = None; from linker.cli import main; main()"
+    command = [sys.executable, "-c", code, "train", str(config)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stderr.startswith(f"training as {config} says: loading PyTorch\n")
+    assert done.returncode == 1 and "starlinker[train]" in done.stderr
 
 
 def test_the_mean_reads_whole_texts_however_little_the_star_reads(config: Path) -> None:
