@@ -94,18 +94,23 @@ def learn_as_mean(
     training = config.training
     longest = max(MEAN_LENGTH, config.encoder.max_length)
     bag = build_encoder(EncoderConfig(BagConfig(), longest), tokenizer, vectors, training.seed)
-    size = min(512, max(32, len(pairs.links) // 16))  # a small corpus needs enough steps
-    settings = TrainingConfig(
-        temperature=0.07, lr=3e-3, max_length=2000, word_dropout=0.3, batch_size=size,
-        cloze=2 * size if training.cloze else 0, cloze_window=training.cloze_window,
-        epochs=training.mean_epochs, checkpoint_steps=training.checkpoint_steps,
-        sparse=training.sparse, device=training.device, seed=training.seed,
-    )  # fmt: skip
+    settings = mean_settings(training, len(pairs.links))
     train(bag, pairs, None, settings, config.output.path / "training" / "mean", resume=resume)
     weight: Float32Array = (
         bag.module.get_submodule("embedding").get_parameter("weight").detach().cpu().numpy()
     )
     return weight
+
+
+def mean_settings(training: TrainingConfig, links: int) -> TrainingConfig:
+    """Return how word vectors learn as a mean before a model's own `training` on so many links."""
+    size = min(512, max(32, links // 16))  # a small corpus needs enough steps
+    return TrainingConfig(
+        temperature=0.07, lr=3e-3, max_length=2000, word_dropout=0.3, batch_size=size,
+        cloze=2 * size if training.cloze else 0, cloze_window=training.cloze_window,
+        epochs=training.mean_epochs, checkpoint_steps=training.checkpoint_steps,
+        sparse=training.sparse, device=training.device, seed=training.seed,
+    )  # fmt: skip
 
 
 def _teacher(config: TrainConfig, pairs: Pairs, world: World) -> Teacher | None:
