@@ -24,7 +24,7 @@ from indexes.rows import Rows
 from indexes.store import files as storage
 from indexes.store import manifest as manifests
 from indexes.store.documents import DocumentStore, read_rows
-from indexes.store.records import Manifest
+from indexes.store.records import WITH_POSTINGS, Manifest
 from indexes.text.bm25 import Bm25Index
 from indexes.vectors.certified import ExactScan
 from indexes.vectors.faiss_index import FaissIndex
@@ -114,10 +114,13 @@ class Collection:
                     raise
 
     def _open_text(self) -> RowSearch:
-        folder, language = text_folder(self.directory, self.manifest), self.manifest.language
-        if self.manifest.format == 1:
-            return Bm25Index.rebuilt(self.documents.texts(), self.rows, language)
-        return Bm25Index.open(folder, self.rows, language) if folder else Bm25Index(language)
+        folder = text_folder(self.directory, self.manifest)
+        analysis, bm25 = self.manifest.analysis, self.manifest.bm25
+        if self.manifest.format < WITH_POSTINGS:
+            return Bm25Index.rebuilt(self.documents.texts(), self.rows, analysis, parameters=bm25)
+        if folder is None:
+            return Bm25Index(analysis, parameters=bm25)
+        return Bm25Index.open(folder, self.rows, analysis, bm25)
 
     def _open_on_server(self) -> tuple[RowSearch, RowSearch | None]:
         from indexes.elastic.stored import open_retrievers, vector_kind

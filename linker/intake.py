@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Literal, TypeVar
@@ -20,6 +20,7 @@ import orjson
 from indexes.disk import faults
 from indexes.elastic.client import ElasticSettings
 from indexes.interface import Document, Matrix
+from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 from indexes.writer import Writer
 from linker.corpora import BadLine, Columns, read_corpus
 from linker.encoders.interface import Encoder, Precision
@@ -41,7 +42,8 @@ class BuildOptions:
     encoder: str = "none"
     vectors: str = "auto"
     _: KW_ONLY
-    language: str = "english"
+    analysis: AnalysisSettings = field(default_factory=AnalysisSettings)
+    bm25: Bm25Parameters = field(default_factory=Bm25Parameters)
     batch_size: int = 256
     commit_every: int = 0
     columns: Columns | None = None

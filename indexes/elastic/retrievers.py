@@ -29,6 +29,7 @@ from indexes.interface import (
 )
 from indexes.rows import Rows
 from indexes.text.analysis import Analysis, encodable
+from indexes.text.parameters import AnalysisSettings
 
 BATCH = 256  # searches in one request
 WINDOW = 10_000  # hits a search may return at once (the server's own limit)
@@ -155,16 +156,16 @@ class ElasticText(_Retriever):
         self,
         store: ElasticStore,
         rows: Rows | None = None,
-        language: str = "english",
+        analysis: str | AnalysisSettings = "english",
         vectors: str | None = None,
     ) -> None:
         super().__init__(store, rows)
-        self._analysis, self._vectors = Analysis(language), vectors
+        self._analysis, self._vectors = Analysis(analysis), vectors
 
     @classmethod
-    def open(cls, store: ElasticStore, language: str = "english") -> Self:
+    def open(cls, store: ElasticStore, analysis: str | AnalysisSettings = "english") -> Self:
         """Open an existing index, with the ids from the server. Raises BackendUnavailableError."""
-        return cls(store, language=language)._restored()
+        return cls(store, analysis=analysis)._restored()
 
     def add(
         self,

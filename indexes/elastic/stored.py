@@ -53,7 +53,7 @@ def open_retrievers(manifest: Manifest, rows: Rows) -> tuple[RowSearch, RowSearc
     store = ElasticStore(ElasticSettings.from_json(manifest.elastic))
     dim, kind = vector_kind(manifest)
     vectors = Breaker(ElasticVectors(store, dim, kind, rows)) if dim else None
-    return Breaker(ElasticText(store, rows, manifest.language)), vectors
+    return Breaker(ElasticText(store, rows, manifest.analysis)), vectors
 
 
 class ServerText(ElasticText):
@@ -62,7 +62,7 @@ class ServerText(ElasticText):
     def __init__(self, manifest: Manifest, rows: Rows, settings: ElasticSettings | None = None) -> None:
         store = ElasticStore(settings or ElasticSettings.from_json(manifest.elastic))
         dim, kind = vector_kind(manifest)
-        super().__init__(store, rows, manifest.language, kind if dim else None)
+        super().__init__(store, rows, manifest.analysis, kind if dim else None)
         self._manifest = manifest
         self._renumbered = settings is not None
 
@@ -162,7 +162,7 @@ def rebuild(directory: Path, changes: dict[str, Any]) -> Manifest:
 
 
 def _fill(store: ElasticStore, manifest: Manifest, documents: DocumentStore, rows: Rows) -> None:
-    text = ElasticText(store, rows, manifest.language)
+    text = ElasticText(store, rows, manifest.analysis)
     dim, kind = vector_kind(manifest)
     blocks = documents.vectors(dim) if dim else []
     dead = set(rows.dead.tolist())
@@ -189,7 +189,7 @@ def check(directory: Path, manifest: Manifest, sample: int = SAMPLE) -> Comparis
     """
     documents = DocumentStore(directory, manifest.segments)
     rows = read_rows(directory, manifest, documents)
-    text = ElasticText(ElasticStore(ElasticSettings.from_json(manifest.elastic)), rows, manifest.language)
+    text = ElasticText(ElasticStore(ElasticSettings.from_json(manifest.elastic)), rows, manifest.analysis)
     try:
         removed = text.store.count_rows(rows.dead)
         damage = list(_differences(text, documents, rows, manifest, sample, removed))

@@ -11,17 +11,8 @@ from collections import Counter
 
 from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
-from indexes.interface import IndexesError
+from indexes.text.parameters import BIGRAMS, LONGEST, STEMMED, WITHOUT_STOP_WORDS, AnalysisSettings
 
-STEMMED = (
-    "arabic", "danish", "dutch", "english", "finnish", "french", "german", "greek", "hungarian", "italian",
-    "norwegian", "portuguese", "romanian", "russian", "spanish", "swedish", "tamil", "turkish",
-)  # fmt: skip
-WITHOUT_STOP_WORDS = ("arabic", "greek", "romanian", "tamil", "turkish")  # tantivy has no list for them
-BIGRAMS = ("chinese", "japanese", "korean")
-LANGUAGES = (*STEMMED, *BIGRAMS, "none")
-
-LONGEST = 120  # bytes; anything longer is not a word (base64, addresses)
 # Marks belong to words: otherwise Tamil and Hindi words would be split at each suppressed vowel. This is slower.
 WORD_WITH_MARKS = r"[\p{L}\p{M}\p{N}]+"
 TURKISH_I = str.maketrans({"I": "ı", "İ": "i"})
@@ -40,10 +31,9 @@ class Analysis:
     takes words as they are. Raises IndexesError for any other language.
     """
 
-    def __init__(self, language: str) -> None:
-        if language not in LANGUAGES:
-            raise IndexesError(f"unknown language {language!r}: choose one of {', '.join(LANGUAGES)}")
-        self.language = language
+    def __init__(self, settings: str | AnalysisSettings) -> None:
+        self.settings = AnalysisSettings.of(settings)
+        self.language = language = self.settings.language
         self.analyzer = _analyzer(language, stop_words=False)
         self.for_queries = _analyzer(language, stop_words=True)
 

@@ -18,6 +18,7 @@ from indexes.interface import DamagedError, Filter, Hits, IndexesError, Metadata
 from indexes.rows import Rows
 from indexes.text import postings
 from indexes.text.analysis import Analysis
+from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 from indexes.text.postings import PostingsSegment
 from indexes.text.scoring import Bm25Scorer
 from indexes.text.vocabulary import QueryTerms, Vocabulary
@@ -36,18 +37,30 @@ class Bm25Index:
     """
 
     def __init__(
-        self, language: str = "english", directory: Path | None = None, rows: Rows | None = None
+        self,
+        analysis: str | AnalysisSettings = "english",
+        directory: Path | None = None,
+        rows: Rows | None = None,
+        parameters: Bm25Parameters | None = None,
     ) -> None:
         """Start an index in memory, or one that lives in `directory`; `rows` numbers the documents already there."""
         if directory is not None:
             directory.mkdir(parents=True, exist_ok=True)
-        self._start(language, directory, postings.read_folder(directory) if directory else [], rows)
+        self._start(
+            analysis, directory, postings.read_folder(directory) if directory else [], rows, parameters
+        )
         self._check_rows()
 
     def _start(
-        self, language: str, directory: Path | None, segments: list[PostingsSegment], rows: Rows | None
+        self,
+        analysis: str | AnalysisSettings,
+        directory: Path | None,
+        segments: list[PostingsSegment],
+        rows: Rows | None,
+        parameters: Bm25Parameters | None,
     ) -> None:
-        self._analysis = Analysis(language)
+        self._analysis = Analysis(analysis)
+        self._parameters = parameters or Bm25Parameters()
         self._directory = self._source = directory
         self._rows = Rows() if rows is None else rows
         self._segments = segments
@@ -70,19 +83,32 @@ class Bm25Index:
             )
 
     @classmethod
-    def open(cls, snapshot: Path, rows: Rows, language: str = "english") -> Self:
+    def open(
+        cls,
+        snapshot: Path,
+        rows: Rows,
+        analysis: str | AnalysisSettings = "english",
+        parameters: Bm25Parameters | None = None,
+    ) -> Self:
         """Open a snapshot for reading; nothing is written to it, and it may be deleted while it is open.
 
         Raises DamagedError, and FileNotFoundError where the folder does not exist.
         """
         index = cls.__new__(cls)
-        index._start(language, None, postings.read_folder(snapshot), rows)
+        index._start(analysis, None, postings.read_folder(snapshot), rows, parameters)
         index._source, index._refusal = snapshot, f"{snapshot} is open for reading only"
         index._check_rows()
         return index
 
     @classmethod
-    def resume(cls, snapshot: Path | None, scratch: Path, rows: Rows, language: str = "english") -> Self:
+    def resume(
+        cls,
+        snapshot: Path | None,
+        scratch: Path,
+        rows: Rows,
+        analysis: str | AnalysisSettings = "english",
+        parameters: Bm25Parameters | None = None,
+    ) -> Self:
         """Return an index that continues from a snapshot (None: from scratch) in the empty or absent folder `scratch`.
 
         Raises IndexesError where `scratch` is not empty, FileNotFoundError where there is no snapshot, DamagedError.
@@ -93,11 +119,16 @@ class Bm25Index:
         for segment in postings.read_folder(snapshot) if snapshot else ():
             _link(segment, scratch)
             faults.point("scratch.linked")
-        return cls(language, scratch, rows)
+        return cls(analysis, scratch, rows, parameters)
 
     @classmethod
     def rebuilt(
-        cls, texts: Iterable[str], rows: Rows, language: str = "english", directory: Path | None = None
+        cls,
+        texts: Iterable[str],
+        rows: Rows,
+        analysis: str | AnalysisSettings = "english",
+        directory: Path | None = None,
+        parameters: Bm25Parameters | None = None,
     ) -> Self:
         """Return an index of the texts of rows that are numbered already, removed ones included.
 
@@ -106,7 +137,7 @@ class Bm25Index:
         index = cls.__new__(cls)
         if directory is not None:
             directory.mkdir(parents=True, exist_ok=True)
-        index._start(language, directory, [], rows)
+        index._start(analysis, directory, [], rows, parameters)
         remaining = iter(texts)
         while batch := list(itertools.islice(remaining, BATCH)):
             index._make_room()

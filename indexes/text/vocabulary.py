@@ -19,7 +19,8 @@ import xxhash
 
 from indexes import native
 from indexes.dtypes import Int32Array, Int64Array
-from indexes.text.analysis import LONGEST, Analysis, encodable
+from indexes.text.analysis import Analysis, encodable
+from indexes.text.parameters import LONGEST
 
 # Matches the pieces of a text. No analysis joins words across what is between them: punctuation and symbols, which are
 # neither a letter nor a mark nor a number in any script.

@@ -83,13 +83,14 @@ def build(
     as_json: AsJson = False,
 ) -> None:
     """Build an index from one or more corpora."""
+    from indexes.text.parameters import AnalysisSettings
     from linker import building
     from linker.corpora import Columns
 
     options = building.BuildOptions(
         encoder,
         vectors,
-        language=language,
+        analysis=AnalysisSettings(language),
         batch_size=batch_size,
         commit_every=commit_every,
         columns=Columns(id_column, text_column, title_column),
@@ -244,7 +245,9 @@ def info(directory: Index, as_json: AsJson = False) -> None:
         "complete": manifest.build.complete,
         "generation": manifest.generation,
         "generations": list(generations.kept(directory, manifest)) or None,
-        "language": manifest.language,
+        "language": manifest.analysis.language,
+        "analysis": manifest.analysis.to_json(),
+        "bm25": manifest.bm25.to_json(),
         "vectors": manifest.vectors,
         "elastic": dict(manifest.elastic) or None,
         "encoder": dataclasses.asdict(manifest.encoder) if manifest.encoder else None,

@@ -85,7 +85,7 @@ def on_a_server(url: str, shards: int) -> Backend:
     def make() -> TextIndex:
         store = ElasticStore(ElasticSettings((url,), new_name("contract"), shards), timeout=60)
         store.create()
-        return ElasticText(store, language="none")
+        return ElasticText(store, analysis="none")
 
     def reopen(index: TextIndex) -> TextIndex:
         assert isinstance(index, ElasticText)

@@ -15,8 +15,9 @@ import pytest
 
 from indexes.interface import DamagedError, Filter, IndexesError, RowSearch, TextIndex
 from indexes.rows import Rows
-from indexes.text.analysis import LANGUAGES, STEMMED, WITHOUT_STOP_WORDS, Analysis
+from indexes.text.analysis import Analysis
 from indexes.text.bm25 import Bm25Index
+from indexes.text.parameters import LANGUAGES, STEMMED, WITHOUT_STOP_WORDS
 
 SHARED = Path(os.environ.get("LINKER_SHARED_DATA", Path(__file__).parents[4] / "shared" / "data"))
 

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from indexes import native
 from indexes.interface import DamagedError, Filter
 from indexes.text import postings, scoring
-from indexes.text.analysis import BIGRAMS, Analysis
+from indexes.text.analysis import Analysis
 from indexes.text.bm25 import Bm25Index
+from indexes.text.parameters import BIGRAMS
 from indexes.text.postings import BLOCK, LENGTHS, PostingsSegment
 from indexes.text.vocabulary import ASCII, SEPARATED, QueryTerms, Vocabulary, term_hash
 
