@@ -28,7 +28,7 @@ from indexes.interface import (
     check_vectors,
 )
 from indexes.rows import Rows
-from indexes.text.analysis import Analysis, encodable
+from indexes.text.analysis import Analysis
 from indexes.text.parameters import AnalysisSettings
 
 BATCH = 256  # searches in one request
@@ -191,7 +191,7 @@ class ElasticText(_Retriever):
 
     def terms(self, text: str) -> str:
         """Return the terms of a text, separated by blanks, as the server stores them."""
-        return " ".join(self._analysis.analyzer.analyze(encodable(self._analysis.prepare(text))))
+        return " ".join(self._analysis.terms(self._analysis.prepare(text)))
 
     def search(self, texts: Sequence[str], k: int, where: Filter | None = None) -> list[Hits]:
         """Return the k best documents per query, or fewer; equal scores come in row order.
