@@ -1,4 +1,4 @@
-"""The settings of BM25 that an index stores: its parameters, and how texts become terms."""
+"""The settings of BM25 that an index stores: its parameters, and how texts become terms. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
 
-import numpy as np
+from indexes.errors import IndexesError
 
-from indexes.dtypes import Float64Array
-from indexes.interface import IndexesError
+if TYPE_CHECKING:
+    from indexes.dtypes import Float64Array
 
 TokenizerName: TypeAlias = Literal["words", "posts"]
 TOKENIZERS: tuple[TokenizerName, ...] = get_args(TokenizerName)
@@ -76,7 +76,7 @@ class Bm25Parameters:
         """
         if math.isinf(self.k3):
             return counts
-        k3 = self.k3 * np.maximum(1.0, lengths / LONG_QUERY)
+        k3 = self.k3 * (lengths / LONG_QUERY).clip(1.0)
         weights: Float64Array = (k3 + 1) * counts / (k3 + counts)
         return weights
 

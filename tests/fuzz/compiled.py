@@ -95,7 +95,8 @@ def number_pieces(work: Path) -> tuple[Sequence[bytes], Run]:
         assert found[0] == found[1] == found[2] == found[3], "compiled and Python differ"
 
     text = (
-        "The cats' houses—and a no-break\u00a0space, e.g. O'Neill; 4,250 1.5.\n@a_B #CdE1 https://x.y/z?1,2 été 漢字 naïve\u2028x\u200bz Zwölf-1.5 "
+        "The cats' houses—and a no-break\u00a0space, e.g. O'Neill;\n"
+        "4,250 1.5.\n@a_B #CdE1 https://x.y/z?1,2 été 漢字 naïve\u2028x\u200bz Zwölf-1.5 "
         + "word " * 40
         + "x" * 130
     )
