@@ -20,6 +20,7 @@ from indexes.interface import (
 from indexes.store import manifest as manifests
 from indexes.store.files import ENCODER
 from indexes.store.records import EncoderRecord
+from indexes.text.parameters import Bm25Parameters
 from indexes.vectors.faiss_index import FaissIndex
 from indexes.writer import Writer
 from linker.encoders.interface import Encoder
@@ -100,27 +101,38 @@ class Engine:
         *,
         mode: Mode | None = None,
         where: Filter | Sequence[str] | None = None,
+        bm25: Bm25Parameters | None = None,
         reranker: Reranker | None = None,
         depth: int = DEPTH,
         weight: float = 1.0,
     ) -> Answer:
         """Return the top k documents for each text: `Answer.hits` holds one Hits per text, best first.
 
-        `mode` defaults to the one `index tune` chose; `where` is a Filter or texts like "field=value". A `reranker`
+        `mode` defaults to the one `index tune` chose; `where` is a Filter or texts like "field=value";
+        `bm25` replaces the index's parameters of BM25. A `reranker`
         reorders the top `depth` (at least k); a `weight` below 1 mixes its scores with the retrieval scores. Raises
         BackendUnavailableError where no retriever can answer, IndexesError for an argument that cannot be used.
         """
         texts = [texts] if isinstance(texts, str) else texts
         where = where if isinstance(where, Filter) or where is None else Filter.parse(where)
         first = max(k, depth) if reranker and k > 0 else k
-        answer = self._ask(texts, first, mode, where)
+        answer = self._ask(texts, first, mode, where, bm25)
         return rerank(answer, texts, reranker, self.document, k, weight) if reranker else answer
 
-    def _ask(self, texts: Sequence[str], k: int, mode: Mode | None, where: Filter | None) -> Answer:
+    def _ask(
+        self,
+        texts: Sequence[str],
+        k: int,
+        mode: Mode | None,
+        where: Filter | None,
+        bm25: Bm25Parameters | None,
+    ) -> Answer:
         """Query the retrievers; if the index on the server has moved since it was opened, reopen and query again."""
 
         def ask() -> Answer:
-            return self.collection.hybrid.search(texts, k, embed=self._embed, mode=mode, where=where)
+            return self.collection.hybrid.search(
+                texts, k, embed=self._embed, mode=mode, where=where, bm25=bm25
+            )
 
         try:
             answer = ask()
