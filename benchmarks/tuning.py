@@ -22,7 +22,8 @@ from benchmarks.support.common import record, shared_data
 from benchmarks.support.meanvectors import mean_vectors
 from indexes.dtypes import Float64Array, Int64Array
 from indexes.fusion import Ranking
-from linker.tuning.choice import Lead, choose, fold_numbers
+from linker.tuning.choice import choose, fold_numbers
+from linker.tuning.lead import Lead
 from linker.tuning.settings import Setting, candidates
 from linker.tuning.trials import Trials
 

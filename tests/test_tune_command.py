@@ -39,7 +39,7 @@ def test_all_files_count_and_repeats_are_named(folder: Path) -> None:
     result = json.loads(done.stdout)
     assert result["queries"] == 3
     assert result["chosen"] == result["default"] == {
-        "mode": "bm25", "fusion": None, "mrr": 1, "success@1": 1, "success@5": 1, "map": 1,
+        "mode": "bm25", "fusion": None, "bm25": None, "mrr": 1, "success@1": 1, "success@5": 1, "map": 1,
     }  # fmt: skip
     assert result["reason"] == "bm25 is the only retriever of the index"
     assert f"warning: {folder}/dev.qrels:3: repeats the judgement in {folder}/dev.qrels:1" in done.stderr

@@ -8,66 +8,31 @@ it helped to choose. Then
 - the best hybrid replaces the default where its lead out of fold exceeds one standard error (`HYBRID_CERTAINTY`). On
   30 judged queries, the setting that is best on all of them loses .003 to .010 of mean reciprocal rank on others, and
   this rule .001 to .002; from 200 on it gains (benchmarks/results/tuning.json);
+- k1, b and k3 of BM25 are chosen first, one after the other, by its own ranking, where that leads by one standard error
+  out of fold; the hybrids are then those with these parameters, and each fold chooses its own;
 - one retriever alone replaces it only where its lead exceeds two (`SINGLE_CERTAINTY`) and no hybrid is ahead of it: a
   few judged queries seldom show what the other retriever finds for the rest.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from indexes.dtypes import Float64Array, Int64Array
+from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from indexes.fusion import Ranking
 from linker.errors import InputError
+from linker.tuning.lead import HYBRID_CERTAINTY, SINGLE_CERTAINTY, Lead
 from linker.tuning.measures import MEASURES
-from linker.tuning.settings import SearchSetting, Setting, candidates
+from linker.tuning.parameters import Bm25Search, Parameters, choice_of_parameters
+from linker.tuning.settings import SearchSetting, Setting, candidates, with_parameters
 from linker.tuning.trials import Trials
 
 FOLDS = 10
-HYBRID_CERTAINTY = 1.0  # standard errors
-SINGLE_CERTAINTY = 2.0
-INTERVAL = 2.0  # standard errors on either side
 FEW = 20  # queries on which two settings differ: of fewer, a sign test cannot tell three won in four from chance
-
-
-@dataclass(frozen=True, slots=True)
-class Lead:
-    """The mean of paired differences between two settings, and its standard error (infinite for a single query)."""
-
-    mean: float
-    error: float
-
-    @classmethod
-    def of(cls, ahead: Float64Array, behind: Float64Array) -> Lead:
-        """Return the lead of the values `ahead` over `behind`, both [Q], of the same queries."""
-        difference = ahead - behind
-        if len(difference) < 2:
-            return cls(float(difference.mean()), math.inf)
-        return cls(float(difference.mean()), float(difference.std(ddof=1) / math.sqrt(len(difference))))
-
-    def exceeds(self, errors: float) -> bool:
-        """Return whether the lead is positive and more than so many standard errors."""
-        return round(self.mean, 12) > 0 and self.mean > errors * self.error
-
-    def __str__(self) -> str:
-        if math.isinf(self.error):
-            return f"{self.mean:.4f}"
-        width = INTERVAL * self.error
-        return f"{self.mean:.4f} ({self.mean - width:.4f} to {self.mean + width:.4f})"
-
-    def to_json(self) -> dict[str, float | None]:
-        """Return mean, standard error and interval (mean ∓ two standard errors); None where there is no error."""
-        if math.isinf(self.error):
-            return {"mean": self.mean, "error": None, "low": None, "high": None}
-        width = INTERVAL * self.error
-        return {
-            "mean": self.mean, "error": self.error, "low": self.mean - width, "high": self.mean + width,
-        }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,24 +78,32 @@ def tune(
     measure: str = "mrr",
     *,
     seed: int = 0,
+    parameters: Bm25Search | None = None,
 ) -> Tuning:
     """Choose the search setting for `measure` on the judged queries, by the rules at the top of this module.
 
     `bm25` and `dense` are the rankings [Q, depth] of the same Q queries, None where the index lacks the retriever;
     fusion weights are in that order. `relevant` holds each query's relevant rows; −1 stands for a relevant document
     that is not in the index: it is counted, never found. Every query counts; one without relevant rows scores 0.
-    `seed` deals the queries to the folds. Ties go to the default, then to the plainer hybrid. Raises InputError where
-    the measure is unknown, or there is no retriever or no relevant document to choose by.
+    `seed` deals the queries to the folds; `parameters` lets k1, b and k3 of BM25 be chosen, too. Ties go to the
+    default, then to the plainer hybrid. Raises InputError where the measure is unknown, or there is no retriever or no
+    relevant document to choose by.
     """
     _check(bm25, dense, relevant, measure)
     settings = candidates(bm25=bm25 is not None, dense=dense is not None)
-    trials = Trials(bm25, dense, relevant, measure)
-    hybrids = [s for s in settings if s.fusion] or settings[:1]
-    choice = choose(trials, hybrids, [s for s in settings if not s.fusion], fold_numbers(len(relevant), seed))
-    measured = {s: SearchSetting(s.mode, s.fusion, trials.means(s)) for s in settings}
+    trials = Trials(bm25, dense, relevant, measure, parameters.search if parameters else None)
+    folds = fold_numbers(len(relevant), seed)
+    chosen_on = choice_of_parameters(trials, parameters if bm25 is not None else None, folds)
+    hybrids, singles = [s for s in settings if s.fusion], [s for s in settings if not s.fusion]
+    choice = choose(trials, hybrids or singles, singles if hybrids else [], folds, chosen_on)
+    tried = with_parameters(settings, chosen_on(np.ones(len(relevant), dtype=bool)))
+    measured = {
+        s: SearchSetting(s.mode, s.fusion, trials.means(s), s.bm25)
+        for s in dict.fromkeys([*settings, *tried])
+    }
     return Tuning(
         measured[choice.setting], measured[settings[0]], tuple(measured.values()), measure, len(relevant),
-        choice.reason, choice.lead, choice.costs, *_saturation(trials, settings),
+        choice.reason, choice.lead, choice.costs, *_saturation(trials, list(measured)),
     )  # fmt: skip
 
 
@@ -164,40 +137,54 @@ class Choice:
 
 
 def choose(
-    trials: Trials, hybrids: Sequence[Setting], singles: Sequence[Setting], folds: Int64Array
+    trials: Trials,
+    hybrids: Sequence[Setting],
+    singles: Sequence[Setting],
+    folds: Int64Array,
+    parameters: Parameters = lambda queries: None,
 ) -> Choice:
     """Return the choice by the rules at the top of this module; the first of `hybrids` is the default.
 
-    `folds`, int64 [Q], is the fold of each query.
+    `folds`, int64 [Q], is the fold of each query; `parameters` chooses those of BM25 on some of the queries. An index
+    of one retriever has it as its default, and no `singles`.
     """
-    default = hybrids[0]
+    default, everything = hybrids[0], np.ones(len(folds), dtype=bool)
     values = trials.values(default)
-    if len(hybrids) == 1:
-        reason = f"{singles[0].mode} is the only retriever of the index"
-        return Choice(default, reason, Lead.of(values, values), {})
-    tuned, single = (_out_of_fold(trials, group, folds) for group in (hybrids, singles))
-    everything = np.ones(len(values), dtype=bool)
-    hybrid, alone = trials.best(hybrids, everything), trials.best(singles, everything)
-    gain, gain_alone = Lead.of(tuned, values), Lead.of(single, values)
-    if gain_alone.exceeds(SINGLE_CERTAINTY) and not Lead.of(tuned, single).exceeds(0):
-        chosen, lead, out_of_fold = alone, gain_alone, single
-    elif hybrid != default and gain.exceeds(HYBRID_CERTAINTY):
-        chosen, lead, out_of_fold = hybrid, gain, tuned
-    else:
-        chosen, lead, out_of_fold = default, gain, values
+    if len(with_parameters(hybrids, parameters(everything))) == 1:
+        return Choice(
+            default, f"{default.mode} is the only retriever of the index", Lead.of(values, values), {}
+        )
+    tuned, best = _out_of_fold(trials, hybrids, folds, parameters)
+    chosen, lead, out_of_fold = default, Lead.of(tuned, values), values
+    if best != default and lead.exceeds(HYBRID_CERTAINTY):
+        chosen, out_of_fold = best, tuned
+    if singles:
+        single, alone = _out_of_fold(trials, singles, folds, parameters)
+        gain = Lead.of(single, values)
+        if gain.exceeds(SINGLE_CERTAINTY) and not Lead.of(tuned, single).exceeds(0):
+            chosen, lead, out_of_fold = alone, gain, single
     others = [default, *singles] if default != chosen else list(singles)
     costs = {str(s): Lead.of(out_of_fold, trials.values(s)) for s in others if s != chosen}
     return Choice(chosen, _reason(chosen, default, lead), lead, costs)
 
 
-def _out_of_fold(trials: Trials, settings: Sequence[Setting], folds: Int64Array) -> Float64Array:
-    """Return each query's value [Q] under the setting that is best on the other folds; the first where none is left."""
+def _out_of_fold(
+    trials: Trials, settings: Sequence[Setting], folds: Int64Array, parameters: Parameters
+) -> tuple[Float64Array, Setting]:
+    """Return each query's value [Q] under the setting that is best on the other folds, and the best on all queries.
+
+    Where no other fold is left, it is the first setting.
+    """
+
+    def best(queries: BoolArray) -> Setting:
+        return trials.best(with_parameters(settings, parameters(queries)), queries)
+
     out = np.empty(len(folds))
     for fold in np.unique(folds):
         inside = folds == fold
-        best = trials.best(settings, ~inside) if not inside.all() else settings[0]
-        out[inside] = trials.values(best)[inside]
-    return out
+        chosen = settings[0] if inside.all() else best(~inside)
+        out[inside] = trials.values(chosen)[inside]
+    return out, best(np.ones(len(folds), dtype=bool))
 
 
 def _reason(chosen: Setting, default: Setting, lead: Lead) -> str:
@@ -207,10 +194,10 @@ def _reason(chosen: Setting, default: Setting, lead: Lead) -> str:
         )
     if lead.mean > 0:
         return (
-            f"the default ({default}) is kept: the best hybrid leads it by {lead} out of fold, which is not more "
+            f"the default ({default}) is kept: the best other leads it by {lead} out of fold, which is not more "
             f"than {HYBRID_CERTAINTY:g} standard error"
         )
-    return f"the default ({default}) is kept: choosing another hybrid changes {lead} out of fold"
+    return f"the default ({default}) is kept: choosing another setting changes {lead} out of fold"
 
 
 def _saturation(trials: Trials, settings: Sequence[Setting]) -> tuple[int, tuple[str, ...]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from indexes.dtypes import BoolArray, Float64Array
 from indexes.fusion import Ranking, fuse
 from indexes.interface import RowArray
+from indexes.text.parameters import Bm25Parameters
 from linker.tuning.measures import evaluate
 from linker.tuning.settings import Setting
 
@@ -17,8 +18,16 @@ class Trials:
     """The judged queries with the rankings of an index's retrievers; `dense` or `bm25` may be missing."""
 
     def __init__(
-        self, bm25: Ranking | None, dense: Ranking | None, relevant: Sequence[Sequence[int]], measure: str
+        self,
+        bm25: Ranking | None,
+        dense: Ranking | None,
+        relevant: Sequence[Sequence[int]],
+        measure: str,
+        search: Callable[[Bm25Parameters], Ranking] | None = None,
     ) -> None:
+        """Take the rankings with the index's parameters; `search` returns BM25's with others."""
+        self._search = search
+        self._searched: dict[Bm25Parameters, Ranking] = {}
         self._rankings = {"bm25": bm25, "dense": dense}
         self._relevant, self._measure = relevant, measure
         self._measured: dict[Setting, Mapping[str, Float64Array]] = {}
@@ -42,9 +51,18 @@ class Trials:
         return self._measured[setting]
 
     def _rows(self, setting: Setting) -> RowArray:
-        sides = [ranking for ranking in self._rankings.values() if ranking is not None]
+        rankings = self._rankings
+        if setting.bm25 is not None:
+            rankings = rankings | {"bm25": self._with(setting.bm25)}
+        sides = [ranking for ranking in rankings.values() if ranking is not None]
         if setting.fusion is not None:
             depth = max(*(rows.shape[1] for rows, _ in sides), 1)
             return fuse(sides, setting.fusion, depth)[0]
-        alone = self._rankings[setting.mode]
+        alone = rankings[setting.mode]
         return np.empty((len(self._relevant), 0), np.int64) if alone is None else alone[0]
+
+    def _with(self, parameters: Bm25Parameters) -> Ranking:
+        assert self._search is not None
+        if parameters not in self._searched:
+            self._searched[parameters] = self._search(parameters)
+        return self._searched[parameters]
