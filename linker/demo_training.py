@@ -13,7 +13,7 @@ import numpy as np
 from indexes.errors import MissingExtraError, importing
 
 FILES = ("lee_background.cor", "lee.cor")
-DEV = 60  # background stories held out for early stopping
+SHARE = 0.355  # of the stories, for dev and for test
 MIN_WORDS = 6  # of an opening sentence: earlier full stops mostly belong to initials
 _END = re.compile(r"[.!?][\"')\]]*\s+(?=[\"'(]*[A-Z0-9])")
 _ABBREVIATIONS = frozenset(
@@ -77,18 +77,26 @@ def lee_stories() -> tuple[list[Story], list[Story]]:
     return background, test
 
 
-def split_background(seed: int) -> tuple[list[Story], list[Story]]:
-    """Return the background stories whose links are trained on, and the DEV others, which only choose."""
-    background, _ = lee_stories()
-    order = np.random.default_rng(seed).permutation(len(background))
-    return [background[i] for i in order[DEV:]], [background[i] for i in order[:DEV]]
+def split_stories(seed: int) -> tuple[list[Story], list[Story], list[Story]]:
+    """Return all stories in three random parts: those that are trained on, dev, which only chooses, and test.
+
+    Dev and test are drawn alike, so that what dev chooses is meant for stories like test's. They are large, since a
+    choice needs links, and training few: the model learns mostly from windows of the documents.
+    """
+    background, test = lee_stories()
+    stories = [*background, *test]
+    order = np.random.default_rng(seed).permutation(len(stories)).tolist()
+    size = round(SHARE * len(stories))
+    parts = order[2 * size :], order[size : 2 * size], order[:size]
+    known, dev, held = ([stories[row] for row in part] for part in parts)
+    return known, dev, held
 
 
 def train_demo_encoder(out: Path, seed: int = 0) -> Path:
-    """Train a small star encoder on the background stories, within a minute, and save it to the folder `out`.
+    """Train a small star encoder on some of the stories, within a minute, and save it to the folder `out`.
 
-    As in `linker train ast`, the word vectors first learn as a mean, and every document also learns from a window of
-    its own. Links come from 230 background stories; 60 more are the dev set. Word vectors come from latent semantic analysis of
+    As in `linker train ast`, the word vectors first learn as a mean, and documents also learn from windows of their
+    own. Links come from 98 stories, and 120 more are the dev set. Word vectors come from latent semantic analysis of
     the collection to be indexed, which includes the rests of the test stories; the opening sentences of the test
     stories, which are the queries, are never seen. Raises MissingExtraError where a package of the demo is missing.
     """
@@ -100,8 +108,7 @@ def train_demo_encoder(out: Path, seed: int = 0) -> Path:
     from linker.training.run import build_encoder, joined
     from linker.training.vectors import start_vectors
 
-    _, test = lee_stories()
-    known, dev = split_background(seed)
+    known, dev, test = split_stories(seed)
     documents = [story.rest for story in (*known, *dev, *test)]
     pairs = Pairs([s.opening for s in known], documents, [(i, i) for i in range(len(known))])
     held_out = Pairs([s.opening for s in dev], documents, [(i, len(known) + i) for i in range(len(dev))])
