@@ -24,8 +24,9 @@ from indexes.rows import Rows
 from indexes.store import files as storage
 from indexes.store import manifest as manifests
 from indexes.store.documents import DocumentStore, read_rows
-from indexes.store.records import Manifest
+from indexes.store.records import WITH_POSTINGS, Manifest
 from indexes.text.bm25 import Bm25Index
+from indexes.text.search import TextSearch
 from indexes.vectors.certified import ExactScan
 from indexes.vectors.faiss_index import FaissIndex
 
@@ -113,13 +114,16 @@ class Collection:
                 if manifests.load(directory).generation == manifest.generation:
                     raise
 
-    def _open_text(self) -> RowSearch:
-        folder, language = text_folder(self.directory, self.manifest), self.manifest.language
-        if self.manifest.format == 1:
-            return Bm25Index.rebuilt(self.documents.texts(), self.rows, language)
-        return Bm25Index.open(folder, self.rows, language) if folder else Bm25Index(language)
+    def _open_text(self) -> TextSearch:
+        folder = text_folder(self.directory, self.manifest)
+        analysis, bm25 = self.manifest.analysis, self.manifest.bm25
+        if self.manifest.format < WITH_POSTINGS:
+            return Bm25Index.rebuilt(self.documents.texts(), self.rows, analysis, parameters=bm25)
+        if folder is None:
+            return Bm25Index(analysis, parameters=bm25)
+        return Bm25Index.open(folder, self.rows, analysis, bm25)
 
-    def _open_on_server(self) -> tuple[RowSearch, RowSearch | None]:
+    def _open_on_server(self) -> tuple[TextSearch, RowSearch | None]:
         from indexes.elastic.stored import open_retrievers, vector_kind
 
         try:

@@ -14,8 +14,9 @@ from indexes.rows import Rows
 from indexes.store import files as storage
 from indexes.store import ownership
 from indexes.store.documents import DocumentStore
-from indexes.store.records import Manifest
+from indexes.store.records import WITH_POSTINGS, Manifest
 from indexes.text.bm25 import Bm25Index
+from indexes.text.parameters import AnalysisSettings
 from indexes.text.postings import NAME
 
 
@@ -63,18 +64,18 @@ class EmbeddedText:
 
     elastic: Mapping[str, Any] = {}
 
-    def __init__(self, directory: Path, language: str, index: Bm25Index) -> None:
-        self._directory, self._language, self._index = directory, language, index
+    def __init__(self, directory: Path, analysis: AnalysisSettings, index: Bm25Index) -> None:
+        self._directory, self._analysis, self._index = directory, analysis, index
 
     @classmethod
     def resume(cls, directory: Path, manifest: Manifest, rows: Rows) -> Self:
         """Return the backend that continues from a commit. Raises DamagedError."""
-        scratch, language = directory / storage.SCRATCH, manifest.language
-        if manifest.format == 1:
+        scratch, analysis = directory / storage.SCRATCH, manifest.analysis
+        if manifest.format < WITH_POSTINGS:
             texts = DocumentStore(directory, manifest.segments).texts()
-            return cls(directory, language, Bm25Index.rebuilt(texts, rows, language, scratch))
+            return cls(directory, analysis, Bm25Index.rebuilt(texts, rows, analysis, scratch))
         folder = text_folder(directory, manifest)
-        return cls(directory, language, Bm25Index.resume(folder, scratch, rows, language))
+        return cls(directory, analysis, Bm25Index.resume(folder, scratch, rows, analysis))
 
     def add(
         self,
@@ -116,8 +117,8 @@ class EmbeddedText:
         self.close()
         scratch = self._directory / storage.SCRATCH
         ownership.sweep(self._directory, (), [storage.SCRATCH])
-        index = Bm25Index.resume(None, scratch, rows, self._language)
-        return type(self)(self._directory, self._language, index)
+        index = Bm25Index.resume(None, scratch, rows, self._analysis)
+        return type(self)(self._directory, self._analysis, index)
 
     def close(self) -> None:
         """Discard uncommitted changes."""

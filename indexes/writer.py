@@ -23,7 +23,7 @@ from indexes.store import generations, ownership, records
 from indexes.store import manifest as manifests
 from indexes.store.documents import DocumentStore, copy_segment, read_rows, storable, write_segment
 from indexes.store.records import BuildRecord, Manifest, Segment
-from indexes.text.analysis import Analysis
+from indexes.text.parameters import Bm25Parameters
 from indexes.vectors.kinds import AUTO_EXACT
 
 MERGED_ROWS = 1 << 16  # larger segments are not merged
@@ -60,8 +60,6 @@ class Writer:
         """
         if keep:
             generations.refuse_server(manifest, "older generations cannot be kept")
-        # An unknown language must raise before anything is written.
-        Analysis(manifest.language)
         kinds = KINDS if manifest.elastic else IN_DIRECTORY
         if manifest.vectors not in ("none", *kinds):
             raise IndexesError(f"unknown kind of vectors {manifest.vectors!r}: choose {', '.join(kinds)}")
@@ -164,12 +162,22 @@ class Writer:
         """Number of documents that the next commit will add."""
         return len(self._documents)
 
-    def commit(self, build: BuildRecord | None = None, search: Mapping[str, Any] | None = None) -> Manifest:
+    def commit(
+        self,
+        build: BuildRecord | None = None,
+        search: Mapping[str, Any] | None = None,
+        bm25: Bm25Parameters | None = None,
+    ) -> Manifest:
         """Make all changes since the last commit durable in one step; return the new manifest.
 
-        `build` and `search` replace the manifest's records of the same names. Raises IndexesError.
+        `build`, `search` and `bm25` replace the manifest's records of the same names. Raises IndexesError, also where
+        `bm25` changes what an index on Elasticsearch cannot.
         """
         old = self.manifest
+        if bm25 and old.elastic and (bm25.k1, bm25.b) != (old.bm25.k1, old.bm25.b):
+            raise IndexesError(
+                "k1 and b of an index on Elasticsearch are set by its build: give --k1 and --b there"
+            )
         name = f"{old.generation + 1:06d}"
         completes = build is not None and build.complete > old.build.complete
         untouched, merged = ((), old.segments) if completes else _split(old.segments, self.pending)
@@ -186,6 +194,9 @@ class Writer:
             segments=segments,
             build=build or old.build,
             search=old.search if search is None else search,
+            bm25=bm25 or old.bm25,
+            # Earlier formats cannot say what the parameters are.
+            format=old.format if bm25 in (None, old.bm25) else max(old.format, records.WITH_PARAMETERS),
         )
         faults.point("commit.begun")
         return self._replace_manifest(manifest, self._write_files(name, manifest, merged))
@@ -199,7 +210,7 @@ class Writer:
         if self._documents or self._quarantine or self._removed:
             raise IndexesError("there are uncommitted changes: commit them before compacting")
         old, name, live = self.manifest, f"{self.manifest.generation + 1:06d}", self.rows.mask()
-        current = old.format == records.FORMAT
+        current = old.format >= records.WITH_POSTINGS
         if live is None and len(old.segments) < 2 and current:
             return old
         documents = len(self.rows)
@@ -240,7 +251,10 @@ class Writer:
     def _replace_manifest(self, manifest: Manifest, files: Mapping[str, FileRecord]) -> Manifest:
         """Commit a manifest whose files are written, and delete the files that it does not list."""
         manifest = dataclasses.replace(
-            manifest, files=files, elastic=self._text.elastic, format=records.FORMAT
+            manifest,
+            files=files,
+            elastic=self._text.elastic,
+            format=max(manifest.format, records.WITH_POSTINGS),
         )
         writing.sync(self.directory)
         faults.point("commit.prepared")
@@ -261,7 +275,7 @@ class Writer:
             for segment in earlier:
                 _replace(files, f"{storage.SEGMENTS}/{segment}", {})
             files |= write_segment(self.directory, name, self._documents, self._vectors, earlier)
-        if self._documents or manifest.format < records.FORMAT:
+        if self._documents or manifest.format < records.WITH_POSTINGS:
             _replace(files, storage.TEXT, self._text.write(name))
         faults.point("commit.text")
         if self._removed:

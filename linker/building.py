@@ -10,6 +10,7 @@ from indexes.elastic.client import ElasticSettings, remember
 from indexes.interface import IndexesError
 from indexes.store import manifest as manifests
 from indexes.store.records import BuildRecord, EncoderRecord, Manifest
+from indexes.text.parameters import Bm25Parameters, TokenizerName
 from indexes.writer import Writer
 from linker.corpora.identity import identity
 from linker.encoders.interface import Encoder
@@ -51,10 +52,23 @@ def create(
     encoder: str | Path = "none",
     vectors: str = "auto",
     language: str = "english",
+    tokenizer: TokenizerName = "words",
+    stop_words: bool = False,
+    min_token: int = 1,
+    bm25: Bm25Parameters | None = None,
     elastic: ElasticSettings | None = None,
 ) -> None:
     """Create an empty index in a new directory, to be filled by `Engine.add`. Raises IndexesError where one exists."""
-    options = BuildOptions(str(encoder), vectors, language=language, elastic=elastic)
+    options = BuildOptions(
+        str(encoder),
+        vectors,
+        language=language,
+        tokenizer=tokenizer,
+        stop_words=stop_words,
+        min_token=min_token,
+        bm25=bm25,
+        elastic=elastic,
+    )
     _reach(elastic)
     model = _encoder(options)
     manifest = _manifest(options, model, BuildRecord())
@@ -68,7 +82,14 @@ def _manifest(options: BuildOptions, encoder: Encoder | None, build: BuildRecord
     record = EncoderRecord(name, encoder.fingerprint, encoder.dim) if encoder else None
     vectors = options.vectors if encoder else "none"
     elastic = options.elastic.to_json() if options.elastic else {}
-    return Manifest(vectors=vectors, language=options.language, encoder=record, build=build, elastic=elastic)
+    return Manifest(
+        vectors=vectors,
+        analysis=options.analysis,
+        bm25=options.bm25 or Bm25Parameters(),
+        encoder=record,
+        build=build,
+        elastic=elastic,
+    )
 
 
 def _reach(settings: ElasticSettings | None) -> None:
@@ -138,7 +159,9 @@ def _check_same_build(existing: Manifest, requested: Manifest, out: Path) -> Non
     for what, equal in (
         ("--encoder", same_encoder),
         ("--vectors", existing.vectors == requested.vectors),
-        ("--language", existing.language == requested.language),
+        ("--language", existing.analysis.language == requested.analysis.language),
+        ("--tokenizer, --stop-words or --min-token", existing.analysis == requested.analysis),
+        ("--k1, --b or --k3", existing.bm25 == requested.bm25),
         ("--backend", bool(existing.elastic) == bool(requested.elastic)),
     ):
         if not equal:

@@ -20,6 +20,7 @@ from indexes.interface import (
 from indexes.store import manifest as manifests
 from indexes.store.files import ENCODER
 from indexes.store.records import EncoderRecord
+from indexes.text.parameters import Bm25Parameters
 from indexes.vectors.faiss_index import FaissIndex
 from indexes.writer import Writer
 from linker.encoders.interface import Encoder
@@ -31,7 +32,7 @@ from linker.torch_scan import gpu_scan
 if TYPE_CHECKING:
     from linker.corpora import Query
     from linker.recall import RecallTuning
-    from linker.tuning import Tuning
+    from linker.tuning import Bm25Search, Tuning
 
 BATCH = 256
 
@@ -100,27 +101,38 @@ class Engine:
         *,
         mode: Mode | None = None,
         where: Filter | Sequence[str] | None = None,
+        bm25: Bm25Parameters | None = None,
         reranker: Reranker | None = None,
         depth: int = DEPTH,
         weight: float = 1.0,
     ) -> Answer:
         """Return the top k documents for each text: `Answer.hits` holds one Hits per text, best first.
 
-        `mode` defaults to the one `index tune` chose; `where` is a Filter or texts like "field=value". A `reranker`
+        `mode` defaults to the one `index tune` chose; `where` is a Filter or texts like "field=value";
+        `bm25` replaces the index's parameters of BM25. A `reranker`
         reorders the top `depth` (at least k); a `weight` below 1 mixes its scores with the retrieval scores. Raises
         BackendUnavailableError where no retriever can answer, IndexesError for an argument that cannot be used.
         """
         texts = [texts] if isinstance(texts, str) else texts
         where = where if isinstance(where, Filter) or where is None else Filter.parse(where)
         first = max(k, depth) if reranker and k > 0 else k
-        answer = self._ask(texts, first, mode, where)
+        answer = self._ask(texts, first, mode, where, bm25)
         return rerank(answer, texts, reranker, self.document, k, weight) if reranker else answer
 
-    def _ask(self, texts: Sequence[str], k: int, mode: Mode | None, where: Filter | None) -> Answer:
+    def _ask(
+        self,
+        texts: Sequence[str],
+        k: int,
+        mode: Mode | None,
+        where: Filter | None,
+        bm25: Bm25Parameters | None,
+    ) -> Answer:
         """Query the retrievers; if the index on the server has moved since it was opened, reopen and query again."""
 
         def ask() -> Answer:
-            return self.collection.hybrid.search(texts, k, embed=self._embed, mode=mode, where=where)
+            return self.collection.hybrid.search(
+                texts, k, embed=self._embed, mode=mode, where=where, bm25=bm25
+            )
 
         try:
             answer = ask()
@@ -164,10 +176,16 @@ class Engine:
         self._open()
 
     def tune(
-        self, queries: Sequence[Query], qrels: Mapping[str, Mapping[str, float]], measure: str = "mrr"
+        self,
+        queries: Sequence[Query],
+        qrels: Mapping[str, Mapping[str, float]],
+        measure: str = "mrr",
+        *,
+        seed: int = 0,
     ) -> Tuning:
-        """Choose mode and fusion on judged queries, store the choice in the index and return it with all candidates.
+        """Choose mode, fusion and BM25's parameters on judged queries, store and return the choice.
 
+        The choice has to beat the untuned default in cross-validation over the queries, which `seed` deals to folds.
         Queries without a relevant document are left out. Raises InputError where none is left.
         """
         from linker.tuning import tune
@@ -181,13 +199,24 @@ class Engine:
         relevant = [
             [int(rows.locate([d])[0]) if d in rows else -1 for d in relevant_ids[q.id]] for q in judged
         ]
-        tuning = tune(bm25, dense, relevant, measure)
+        tuning = tune(bm25, dense, relevant, measure, seed=seed, parameters=self._bm25_search(texts, depth))
         chosen = tuning.chosen
         with Writer.open(self.directory) as writer:
             fusion = chosen.fusion.to_json() if chosen.fusion else None
-            writer.commit(search={**writer.manifest.search, "mode": chosen.mode, "fusion": fusion})
+            search = {**writer.manifest.search, "mode": chosen.mode, "fusion": fusion}
+            writer.commit(search=search, bm25=chosen.bm25)
         self._open()
         return tuning
+
+    def _bm25_search(self, texts: Sequence[str], depth: int) -> Bm25Search | None:
+        """Return how `tune` searches with other parameters of BM25; on a server, only k3 can differ per query."""
+        from linker.tuning import GRID, Bm25Search
+
+        text, manifest = self.collection.hybrid.text, self.collection.manifest
+        if text is None:
+            return None
+        grid = {"k3": GRID["k3"]} if manifest.elastic else GRID
+        return Bm25Search(lambda bm25: text.search_rows(texts, depth, None, bm25), manifest.bm25, grid)
 
     def tune_recall(
         self, target: float, k: int = 10, texts: Sequence[str] | None = None, *, sample: int = 500

@@ -20,6 +20,7 @@ import orjson
 from indexes.disk import faults
 from indexes.elastic.client import ElasticSettings
 from indexes.interface import Document, Matrix
+from indexes.text.parameters import AnalysisSettings, Bm25Parameters, TokenizerName
 from indexes.writer import Writer
 from linker.corpora import BadLine, Columns, read_corpus
 from linker.encoders.interface import Encoder, Precision
@@ -42,6 +43,10 @@ class BuildOptions:
     vectors: str = "auto"
     _: KW_ONLY
     language: str = "english"
+    tokenizer: TokenizerName = "words"
+    stop_words: bool = False  # dropped from documents too, not from queries alone
+    min_token: int = 1  # characters of the shortest term
+    bm25: Bm25Parameters | None = None  # None: the defaults
     batch_size: int = 256
     commit_every: int = 0
     columns: Columns | None = None
@@ -50,6 +55,11 @@ class BuildOptions:
     elastic: ElasticSettings | None = None  # where BM25 runs, if not in the directory
     engine: Literal["local", "ray"] = "local"  # where texts are encoded
     keep: int | None = None  # older generations to keep from now on; None: as before
+
+    @property
+    def analysis(self) -> AnalysisSettings:
+        """How texts become terms. Raises IndexesError where a setting is unknown."""
+        return AnalysisSettings(self.language, self.tokenizer, self.stop_words, self.min_token)
 
 
 @dataclass(frozen=True, slots=True)

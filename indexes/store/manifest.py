@@ -13,8 +13,9 @@ from indexes.disk.reading import REMEDY, open_inside
 from indexes.disk.writing import FileRecord
 from indexes.interface import DamagedError, FormatVersionError, IndexesError
 from indexes.store import manifest_checks
-from indexes.store.records import READ, BuildRecord, EncoderRecord, Manifest, Segment
+from indexes.store.records import READ, WITH_PARAMETERS, BuildRecord, EncoderRecord, Manifest, Segment
 from indexes.store.schema import SchemaError, parse
+from indexes.text.parameters import OLD_PARAMETERS, AnalysisSettings, Bm25Parameters
 
 NAME = "manifest.json"
 MOST_BYTES = 8 << 20  # about 50,000 files
@@ -26,7 +27,7 @@ def dump(manifest: Manifest) -> bytes:
     Raises IndexesError where it would be too long to be read.
     """
     body = orjson.dumps(
-        dataclasses.asdict(manifest),
+        _to_json(manifest),
         option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS,
     )[1:]
     if len(body) > MOST_BYTES - 64:
@@ -79,11 +80,27 @@ def _read(directory: Path, name: str) -> bytes:
     return data
 
 
+def _to_json(manifest: Manifest) -> dict[str, Any]:
+    values = dataclasses.asdict(manifest)
+    values |= {"analysis": manifest.analysis.to_json(), "bm25": manifest.bm25.to_json()}
+    if manifest.format < WITH_PARAMETERS:
+        values["language"] = manifest.analysis.language
+        del values["analysis"], values["bm25"]
+    return values
+
+
 def _from_json(values: dict[str, Any]) -> Manifest:
     del values["xxh3"]
     build = values.pop("build")
     encoder = values.pop("encoder")
+    if values["format"] < WITH_PARAMETERS:
+        analysis, bm25 = AnalysisSettings(values.pop("language"), version=1), OLD_PARAMETERS
+    else:
+        analysis = AnalysisSettings.from_json(values.pop("analysis"))
+        bm25 = Bm25Parameters.from_json(values.pop("bm25"))
     return Manifest(
+        analysis=analysis,
+        bm25=bm25,
         encoder=EncoderRecord(**encoder) if encoder else None,
         build=BuildRecord(build["complete"], build["position"], tuple((p, n) for p, n in build["sources"])),
         segments=tuple(Segment(**s) for s in values.pop("segments")),

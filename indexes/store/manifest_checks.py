@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from indexes.fusion import Fusion
@@ -9,7 +10,9 @@ from indexes.hybrid import MODES
 from indexes.interface import IndexesError
 from indexes.kinds import KINDS, may_have_structure, on_server
 from indexes.store import schema
+from indexes.store.records import WITH_PARAMETERS
 from indexes.store.schema import (
+    Check,
     SchemaError,
     flag,
     mapping,
@@ -21,7 +24,7 @@ from indexes.store.schema import (
     text,
     whole,
 )
-from indexes.text.analysis import LANGUAGES
+from indexes.text.parameters import LANGUAGES, AnalysisSettings, Bm25Parameters
 
 if TYPE_CHECKING:
     from indexes.store.records import Manifest
@@ -59,61 +62,86 @@ def _source(value: Any, where: str) -> None:
     (whole() if isinstance(value, int) else text(1 << 16))(value, where)
 
 
-VALUES = record(
-    {
-        "xxh3": CHECKSUM,
-        "format": whole(1, schema.MOST),
-        "vectors": one_of(VECTORS),
-        "language": one_of(LANGUAGES),
-        "encoder": optional(record({"name": text(), "fingerprint": text(256), "dim": whole(1, MOST_DIM)})),
-        "generation": whole(),
-        "documents": whole(0, MOST_ROWS),
-        "quarantined": whole(),
-        "segments": several(
-            record({"name": text(15, COMMIT, "a number of six digits"), "rows": whole(1, MOST_ROWS)}),
-            most=MOST_FILES,
-        ),
-        "build": record(
-            {
-                "complete": flag,
-                "position": whole(),
-                "sources": several(several(_source, most=2, least=2), most=MOST_FILES),
-            }
-        ),
-        "search": record(
-            {
-                "mode": one_of(MODES),
-                "fusion": optional(_fusion),
-                "vectors": record(
-                    {"ef": number(1, 1 << 16), "probed": number(1e-9, 1), "refine": number(1e-9, 1 << 16)},
-                    absent=("ef", "probed", "refine"),
-                ),
-            },
-            absent=("mode", "fusion", "vectors"),
-        ),
-        "files": mapping(
-            text(1000, FILE, "the name of a file that an index has"),
-            record({"bytes": whole(), "xxh3": CHECKSUM}),
-            most=MOST_FILES,
-        ),
-        "elastic": record(
-            {
-                "urls": several(text(), most=1000, least=1),
-                "index": text(255),
-                "shards": whole(1, 1024),
-                "replicas": whole(0, 1024),
-            },
-            absent=("urls", "index", "shards", "replicas"),
-        ),
-    },
-    # Old manifests have none.
-    absent=("elastic",),
-)
+def _analysis(value: Any, where: str) -> None:
+    """Check the settings of the analysis: their types, then, by AnalysisSettings, their values."""
+    checks = {
+        "language": text(),
+        "tokenizer": text(),
+        "stop_words": flag,
+        "min_token": whole(),
+        "version": whole(),
+    }
+    record(checks)(value, where)
+    _refused_by(AnalysisSettings.from_json, value, where)
+
+
+def _bm25(value: Any, where: str) -> None:
+    """Check the parameters of BM25; an infinite k3 is null."""
+    finite = number(0, float(schema.MOST))
+    record({"k1": finite, "b": finite, "k3": optional(finite)})(value, where)
+    _refused_by(Bm25Parameters.from_json, value, where)
+
+
+def _refused_by(made_of: Callable[[Any], object], value: Any, where: str) -> None:
+    try:
+        made_of(value)
+    except IndexesError as e:
+        raise SchemaError(f"{where}: {e}") from None
+
+
+COMMON: dict[str, Check] = {
+    "xxh3": CHECKSUM,
+    "format": whole(1, schema.MOST),
+    "vectors": one_of(VECTORS),
+    "encoder": optional(record({"name": text(), "fingerprint": text(256), "dim": whole(1, MOST_DIM)})),
+    "generation": whole(),
+    "documents": whole(0, MOST_ROWS),
+    "quarantined": whole(),
+    "segments": several(
+        record({"name": text(15, COMMIT, "a number of six digits"), "rows": whole(1, MOST_ROWS)}),
+        most=MOST_FILES,
+    ),
+    "build": record(
+        {
+            "complete": flag,
+            "position": whole(),
+            "sources": several(several(_source, most=2, least=2), most=MOST_FILES),
+        }
+    ),
+    "search": record(
+        {
+            "mode": one_of(MODES),
+            "fusion": optional(_fusion),
+            "vectors": record(
+                {"ef": number(1, 1 << 16), "probed": number(1e-9, 1), "refine": number(1e-9, 1 << 16)},
+                absent=("ef", "probed", "refine"),
+            ),
+        },
+        absent=("mode", "fusion", "vectors"),
+    ),
+    "files": mapping(
+        text(1000, FILE, "the name of a file that an index has"),
+        record({"bytes": whole(), "xxh3": CHECKSUM}),
+        most=MOST_FILES,
+    ),
+    "elastic": record(
+        {
+            "urls": several(text(), most=1000, least=1),
+            "index": text(255),
+            "shards": whole(1, 1024),
+            "replicas": whole(0, 1024),
+        },
+        absent=("urls", "index", "shards", "replicas"),
+    ),
+}
+VALUES = record(COMMON | {"analysis": _analysis, "bm25": _bm25})
+OLD_VALUES = record(COMMON | {"language": one_of(LANGUAGES)}, absent=("elastic",))
 
 
 def check_values(values: Any) -> None:
     """Raise SchemaError unless a manifest's values have the right keys, types and ranges, and its paths stay inside."""
-    VALUES(values, "it")
+    old = isinstance(values, dict) and values.get("format") in range(1, WITH_PARAMETERS)
+    (OLD_VALUES if old else VALUES)(values, "it")
 
 
 def check_consistent(manifest: Manifest) -> None:

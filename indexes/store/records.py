@@ -7,10 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from indexes.disk.writing import FileRecord
+from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 
-FORMAT = 2
-# Format 1 kept BM25 in tantivy; the texts of such an index are indexed again whenever it is opened.
-READ = (1, 2)
+FORMAT = 3
+# Format 1 kept BM25 in tantivy; the texts of such an index are indexed again whenever it is opened. Formats 1 and 2
+# record neither the parameters of BM25 nor the settings of the analysis, which were fixed.
+READ = (1, 2, 3)
+WITH_POSTINGS = 2  # the first format whose BM25 is in files of this package
+WITH_PARAMETERS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,8 @@ class Manifest:
 
     # "none", or a name in indexes/kinds.py.
     vectors: str = "none"
-    language: str = "english"
+    analysis: AnalysisSettings = field(default_factory=AnalysisSettings)
+    bm25: Bm25Parameters = field(default_factory=Bm25Parameters)
     encoder: EncoderRecord | None = None
     generation: int = 0
     documents: int = 0  # only live ones

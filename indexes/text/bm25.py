@@ -18,6 +18,7 @@ from indexes.interface import DamagedError, Filter, Hits, IndexesError, Metadata
 from indexes.rows import Rows
 from indexes.text import postings
 from indexes.text.analysis import Analysis
+from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 from indexes.text.postings import PostingsSegment
 from indexes.text.scoring import Bm25Scorer
 from indexes.text.vocabulary import QueryTerms, Vocabulary
@@ -28,26 +29,38 @@ MERGED = 1 << 26  # postings; larger segments are not merged
 
 
 class Bm25Index:
-    """A TextIndex and RowSearch with k1 = 1.2 and b = 0.75; a term repeated in the query counts each time.
+    """A TextIndex and RowSearch; `parameters` apply to every search that does not name its own.
 
-    Document lengths above 40 are rounded down to the next of 216 steps (as in Lucene). A removed document is never
-    returned, but counts in the statistics (idf, average length) until the collection is compacted. Searches may run
-    in several threads at once, but not during a change. Raises IndexesError for an unknown language, DamagedError.
+    A removed document is never returned, but counts in the statistics (idf, average length) until the collection is
+    compacted. Searches may run in several threads at once, but not during a change. Raises IndexesError for an unknown
+    language, DamagedError.
     """
 
     def __init__(
-        self, language: str = "english", directory: Path | None = None, rows: Rows | None = None
+        self,
+        analysis: str | AnalysisSettings = "english",
+        directory: Path | None = None,
+        rows: Rows | None = None,
+        parameters: Bm25Parameters | None = None,
     ) -> None:
         """Start an index in memory, or one that lives in `directory`; `rows` numbers the documents already there."""
         if directory is not None:
             directory.mkdir(parents=True, exist_ok=True)
-        self._start(language, directory, postings.read_folder(directory) if directory else [], rows)
+        self._start(
+            analysis, directory, postings.read_folder(directory) if directory else [], rows, parameters
+        )
         self._check_rows()
 
     def _start(
-        self, language: str, directory: Path | None, segments: list[PostingsSegment], rows: Rows | None
+        self,
+        analysis: str | AnalysisSettings,
+        directory: Path | None,
+        segments: list[PostingsSegment],
+        rows: Rows | None,
+        parameters: Bm25Parameters | None,
     ) -> None:
-        self._analysis = Analysis(language)
+        self._analysis = Analysis(analysis)
+        self._parameters = parameters or Bm25Parameters()
         self._directory = self._source = directory
         self._rows = Rows() if rows is None else rows
         self._segments = segments
@@ -61,7 +74,12 @@ class Bm25Index:
         self._lock = threading.Lock()
 
     def _check_rows(self) -> None:
-        """Raise DamagedError unless there are postings for every row."""
+        """Raise DamagedError unless there are postings for every row, made by this analysis."""
+        if any(s.exact != self._exact for s in self._segments):
+            raise DamagedError(
+                f"{self._source or 'the BM25 index'} was written by another version of the analysis: "
+                "rebuild the index"
+            )
         indexed = sum(s.documents for s in self._segments)
         if indexed != len(self._rows.ids):
             raise DamagedError(
@@ -70,19 +88,32 @@ class Bm25Index:
             )
 
     @classmethod
-    def open(cls, snapshot: Path, rows: Rows, language: str = "english") -> Self:
+    def open(
+        cls,
+        snapshot: Path,
+        rows: Rows,
+        analysis: str | AnalysisSettings = "english",
+        parameters: Bm25Parameters | None = None,
+    ) -> Self:
         """Open a snapshot for reading; nothing is written to it, and it may be deleted while it is open.
 
         Raises DamagedError, and FileNotFoundError where the folder does not exist.
         """
         index = cls.__new__(cls)
-        index._start(language, None, postings.read_folder(snapshot), rows)
+        index._start(analysis, None, postings.read_folder(snapshot), rows, parameters)
         index._source, index._refusal = snapshot, f"{snapshot} is open for reading only"
         index._check_rows()
         return index
 
     @classmethod
-    def resume(cls, snapshot: Path | None, scratch: Path, rows: Rows, language: str = "english") -> Self:
+    def resume(
+        cls,
+        snapshot: Path | None,
+        scratch: Path,
+        rows: Rows,
+        analysis: str | AnalysisSettings = "english",
+        parameters: Bm25Parameters | None = None,
+    ) -> Self:
         """Return an index that continues from a snapshot (None: from scratch) in the empty or absent folder `scratch`.
 
         Raises IndexesError where `scratch` is not empty, FileNotFoundError where there is no snapshot, DamagedError.
@@ -93,11 +124,16 @@ class Bm25Index:
         for segment in postings.read_folder(snapshot) if snapshot else ():
             _link(segment, scratch)
             faults.point("scratch.linked")
-        return cls(language, scratch, rows)
+        return cls(analysis, scratch, rows, parameters)
 
     @classmethod
     def rebuilt(
-        cls, texts: Iterable[str], rows: Rows, language: str = "english", directory: Path | None = None
+        cls,
+        texts: Iterable[str],
+        rows: Rows,
+        analysis: str | AnalysisSettings = "english",
+        directory: Path | None = None,
+        parameters: Bm25Parameters | None = None,
     ) -> Self:
         """Return an index of the texts of rows that are numbered already, removed ones included.
 
@@ -106,7 +142,7 @@ class Bm25Index:
         index = cls.__new__(cls)
         if directory is not None:
             directory.mkdir(parents=True, exist_ok=True)
-        index._start(language, directory, [], rows)
+        index._start(analysis, directory, [], rows, parameters)
         remaining = iter(texts)
         while batch := list(itertools.islice(remaining, BATCH)):
             index._make_room()
@@ -117,6 +153,11 @@ class Bm25Index:
             index._refusal = "it was indexed again, for reading only"
             index._vocabulary = Vocabulary(index._analysis)
         return index
+
+    @property
+    def _exact(self) -> bool:
+        """Whether lengths are exact: not in the first version of the analysis."""
+        return self._analysis.settings.version > 1
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -176,7 +217,7 @@ class Bm25Index:
             return
         first = sum(s.documents for s in self._segments)
         tokens, lengths = np.concatenate(self._tokens), np.concatenate(self._lengths)
-        new = postings.from_tokens(first, tokens, lengths, self._vocabulary.hashes)
+        new = postings.from_tokens(first, tokens, lengths, self._vocabulary.hashes, exact=self._exact)
         # `count` segments are left alone, `total` postings are merged.
         count, total = len(self._segments), new.size
         while count and self._segments[count - 1].size <= min(total, MERGED - total):
@@ -215,22 +256,33 @@ class Bm25Index:
             _link(segment, target)
             faults.point("text.linked")
 
-    def search(self, texts: Sequence[str], k: int, where: Filter | None = None) -> list[Hits]:
+    def search(
+        self,
+        texts: Sequence[str],
+        k: int,
+        where: Filter | None = None,
+        bm25: Bm25Parameters | None = None,
+    ) -> list[Hits]:
         """Return the top documents for each query, at most k; equal scores come in row order.
 
-        Raises IndexesError where k is below 1 or the index is closed, DamagedError where a file has become shorter.
+        `bm25` replaces the index's own parameters. Raises IndexesError where k is below 1 or the index is
+        closed, DamagedError where a file has become shorter.
         """
         check_k(k)
-        return self._rows.hits(*self.search_rows(texts, min(k, len(self) or 1), where))
+        return self._rows.hits(*self.search_rows(texts, min(k, len(self) or 1), where, bm25))
 
     def search_rows(
-        self, queries: Sequence[str], k: int, where: Filter | None = None
+        self,
+        queries: Sequence[str],
+        k: int,
+        where: Filter | None = None,
+        bm25: Bm25Parameters | None = None,
     ) -> tuple[RowArray, ScoreArray]:
         """Return rows and scores, both [n, k], best first, padded with −1 and −inf. Raises as `search` does."""
         check_k(k)
         scorer = self._committed()
         terms = [self._query_terms.of(query) for query in queries]
-        return scorer.best(terms, k, self._rows.mask(where))
+        return scorer.best(terms, k, self._rows.mask(where), bm25 or self._parameters)
 
 
 def _link(segment: PostingsSegment, folder: Path) -> None:

@@ -314,7 +314,7 @@ def _text_index(elastic: str | None) -> Iterator[TextIndex]:
     store = ElasticStore(ElasticSettings((elastic,), new_name("linker-sample")))
     store.create()
     try:
-        yield ElasticText(store, language="none")
+        yield ElasticText(store, analysis="none")
     finally:
         store.drop()
         store.close()

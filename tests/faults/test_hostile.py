@@ -147,12 +147,16 @@ def test_vectors_are_of_length_one_or_zero(value: float, tmp_path: Path) -> None
 
 def test_every_kind_of_vectors_and_language_that_is_written_is_read(tmp_path: Path) -> None:
     from indexes.store.manifest_checks import VECTORS
-    from indexes.text.analysis import LANGUAGES
+    from indexes.text.parameters import LANGUAGES, AnalysisSettings
 
     record = records.EncoderRecord("golden", ENCODER.fingerprint, ENCODER.dim)
     for number, kind in enumerate(("none", "flat", "auto", "hnsw", "pq", "ivfpq")):
         assert kind in VECTORS
-        made = Manifest(vectors=kind, language=LANGUAGES[number], encoder=None if kind == "none" else record)
+        made = Manifest(
+            vectors=kind,
+            analysis=AnalysisSettings(LANGUAGES[number]),
+            encoder=None if kind == "none" else record,
+        )
         with Writer.create(tmp_path / kind, made) as writer:
             documents = [Document("a", "text")]
             writer.add(documents, None if kind == "none" else ENCODER.encode(["text"]))

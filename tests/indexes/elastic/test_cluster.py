@@ -62,7 +62,7 @@ def test_the_death_of_the_master_is_survived_while_building_and_searching(cluste
 
     finished, probe = ElasticStore(settings, timeout=90), new_name("growing")
     finished.create(DIM, "flat")
-    text = ElasticText(finished, language="none", vectors="flat")
+    text = ElasticText(finished, analysis="none", vectors="flat")
     rng = np.random.default_rng(0)
     vectors = rng.standard_normal((COUNT, DIM)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -78,7 +78,7 @@ def test_the_death_of_the_master_is_survived_while_building_and_searching(cluste
     expected = [h.ids for h in ask()]
     growing = ElasticStore(ElasticSettings(settings.urls, probe, 3, 1), timeout=90, bulk=bulk)
     growing.create()
-    built = ElasticText(growing, language="none")
+    built = ElasticText(growing, analysis="none")
     ended, begun = threading.Event(), threading.Event()
     searches = [0]
 

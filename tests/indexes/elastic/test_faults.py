@@ -215,7 +215,7 @@ def test_no_acknowledged_write_is_lost_when_the_server_is_killed(node: Node) -> 
         ElasticSettings((node.url,), new_name("acknowledged")), timeout=5, bulk=BulkSettings(3, patience=0)
     )
     store.create()
-    text = ElasticText(store, language="none")
+    text = ElasticText(store, analysis="none")
     acknowledged: list[str] = []
     sent = threading.Event()
 
@@ -253,7 +253,7 @@ def test_a_build_outlives_a_restart_of_the_server(node: Node) -> None:
         ElasticSettings((node.url,), new_name("outlived")), timeout=60, bulk=BulkSettings(3, patience=180)
     )
     store.create()
-    text = ElasticText(store, language="none")
+    text = ElasticText(store, analysis="none")
     for start in range(0, 20_000, 500):
         ids = [f"d{i}" for i in range(start, start + 500)]
         text.add(ids, [f"common even{i % 2} word{i}" for i in range(start, start + 500)])

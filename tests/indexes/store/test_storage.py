@@ -1,5 +1,6 @@
 import dataclasses
 import itertools
+import math
 import multiprocessing
 import os
 from pathlib import Path
@@ -17,11 +18,13 @@ from indexes.store import manifest as manifests
 from indexes.store import records
 from indexes.store.documents import DocumentStore, write_segment
 from indexes.store.records import BuildRecord, EncoderRecord, Manifest, Segment
+from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 from indexes.writer import MERGED_ROWS, _split
 
 FULL = Manifest(
     vectors="hnsw",
-    language="german",
+    analysis=AnalysisSettings("german", "posts", stop_words=True, min_token=2),
+    bm25=Bm25Parameters(2, 0.5, math.inf),
     encoder=EncoderRecord("m", "f" * 64, 8),
     generation=3,
     documents=5,
@@ -73,7 +76,7 @@ def test_a_manifest_of_the_future_and_none_at_all(tmp_path: Path) -> None:
     with pytest.raises(IndexesError, match="holds no index"):
         manifests.load(tmp_path)
     storage.replace_manifest(tmp_path, dataclasses.replace(FULL, format=records.FORMAT + 1))
-    with pytest.raises(FormatVersionError, match="format 3, this version reads 1, 2"):
+    with pytest.raises(FormatVersionError, match="format 4, this version reads 1, 2, 3"):
         manifests.load(tmp_path)
 
 

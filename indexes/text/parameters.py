@@ -1,0 +1,134 @@
+"""The settings of BM25 that an index stores: its parameters, and how texts become terms. Imports nothing heavy."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
+
+from indexes.errors import IndexesError
+
+if TYPE_CHECKING:
+    from indexes.dtypes import Float64Array
+
+TokenizerName: TypeAlias = Literal["words", "posts"]
+TOKENIZERS: tuple[TokenizerName, ...] = get_args(TokenizerName)
+STEMMED = (
+    "arabic", "danish", "dutch", "english", "finnish", "french", "german", "greek", "hungarian", "italian",
+    "norwegian", "portuguese", "romanian", "russian", "spanish", "swedish", "tamil", "turkish",
+)  # fmt: skip
+WITHOUT_STOP_WORDS = ("arabic", "greek", "romanian", "tamil", "turkish")  # tantivy has no list for them
+BIGRAMS = ("chinese", "japanese", "korean")
+LANGUAGES = (*STEMMED, *BIGRAMS, "none")
+LONGEST = 120  # bytes; anything longer is not a word (base64, addresses)
+# Version 1 is that of index formats 1 and 2: "4,250" is two terms, and lengths of documents are rounded.
+VERSION = 2
+VERSIONS = (1, VERSION)
+MOST_K1 = 1000.0
+LONG_QUERY = 32  # terms
+
+
+@dataclass(frozen=True, slots=True)
+class Bm25Parameters:
+    """The parameters of BM25, which may differ per query.
+
+    `k1` ≥ 0 says how slowly repetitions in a document saturate (0: presence alone counts), `b` from 0 to 1 how much
+    long documents are discounted, and `k3` ≥ 0 the same as `k1` for repetitions in a query: a term that occurs c times
+    weighs (k3 + 1) · c / (k3 + c), so 0 counts each term once, and infinity each repetition. For a query of more than
+    LONG_QUERY terms k3 grows in proportion to its length: words that a post repeats are emphasis, but in a whole
+    article that is the query, counts say what it is about. Raises IndexesError where a value is out of range.
+    """
+
+    k1: float = 1.2
+    b: float = 0.75
+    k3: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, value, valid, expected in (
+            ("k1", self.k1, 0 <= self.k1 <= MOST_K1, f"a number from 0 to {MOST_K1:g}"),
+            ("b", self.b, 0 <= self.b <= 1, "a number from 0 to 1"),
+            ("k3", self.k3, self.k3 >= 0, "a number from 0 on, or inf (every repetition counts)"),
+        ):
+            if not valid:  # NaN compares false
+                raise IndexesError(f"BM25's {name} is {value}: it must be {expected}")
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """Return the parameters that `to_json` wrote. Raises IndexesError."""
+        k3 = values["k3"]
+        return cls(values["k1"], values["b"], math.inf if k3 is None else k3)
+
+    def to_json(self) -> dict[str, float | None]:
+        """Return the parameters as JSON values; an infinite k3 is null."""
+        return {"k1": self.k1, "b": self.b, "k3": None if math.isinf(self.k3) else self.k3}
+
+    def changed(self, k1: float | None = None, b: float | None = None, k3: float | None = None) -> Self:
+        """Return the parameters with those replaced that are not None. Raises IndexesError."""
+        given = {name: value for name, value in (("k1", k1), ("b", b), ("k3", k3)) if value is not None}
+        return dataclasses.replace(self, **given)
+
+    def query_weights(self, counts: Float64Array, lengths: Float64Array) -> Float64Array:
+        """Return the weights [n] of terms that occur `counts` [n] times, at least 1, in queries of `lengths` [n] terms.
+
+        Lengths count repetitions.
+        """
+        if math.isinf(self.k3):
+            return counts
+        k3 = self.k3 * (lengths / LONG_QUERY).clip(1.0)
+        weights: Float64Array = (k3 + 1) * counts / (k3 + counts)
+        return weights
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisSettings:
+    """How texts become terms; an index keeps these settings until it is rebuilt.
+
+    `tokenizer`: "words" takes letters and digits, "posts" also knows addresses, @handles, #hashtags and `_`.
+    `stop_words`: whether documents lose their stop words as queries do. `min_token`: the shortest word, in characters.
+    `version`: 1 as in index formats 1 and 2, 2 where numbers stay whole and the lengths of documents are exact.
+    Raises IndexesError where a value is unknown.
+    """
+
+    language: str = "english"
+    tokenizer: TokenizerName = "words"
+    stop_words: bool = False
+    min_token: int = 1
+    version: int = VERSION
+
+    def __post_init__(self) -> None:
+        if self.language not in LANGUAGES:
+            raise IndexesError(f"unknown language {self.language!r}: choose one of {', '.join(LANGUAGES)}")
+        if self.tokenizer not in TOKENIZERS:
+            raise IndexesError(f"unknown tokenizer {self.tokenizer!r}: choose one of {', '.join(TOKENIZERS)}")
+        if self.stop_words and (self.language in WITHOUT_STOP_WORDS or self.language not in STEMMED):
+            raise IndexesError(
+                f"there is no list of stop words for {self.language!r}: leave out --stop-words"
+            )
+        if not 1 <= self.min_token <= LONGEST:
+            raise IndexesError(f"the shortest word has 1 to {LONGEST} characters, not {self.min_token}")
+        if self.version not in VERSIONS or (
+            self.version == 1 and (self.tokenizer, self.stop_words, self.min_token) != ("words", False, 1)
+        ):
+            raise IndexesError(
+                f"version {self.version} of the analysis has no such settings: rebuild the index"
+            )
+
+    @classmethod
+    def of(cls, settings: str | AnalysisSettings) -> AnalysisSettings:
+        """Return the settings, or those of a language. Raises IndexesError where the language is unknown."""
+        return cls(settings) if isinstance(settings, str) else settings
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """Return the settings that `to_json` wrote. Raises IndexesError."""
+        return cls(**values)
+
+    def to_json(self) -> dict[str, str | bool | int]:
+        """Return the settings as JSON values."""
+        return dataclasses.asdict(self)
+
+
+# What indexes of formats 1 and 2 were searched with.
+OLD_PARAMETERS = Bm25Parameters(k1=1.2, b=0.75, k3=math.inf)
