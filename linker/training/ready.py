@@ -31,10 +31,12 @@ def text_of(name: str) -> str:
 def find(config: Path, overrides: Sequence[str]) -> Path:
     """Return the file that `linker train CONFIG` means: the file of that path, or the ready configuration of that name.
 
-    Raises ConfigError where a bare name is neither, or where `overrides` lack a path that the ready one needs.
+    Raises ConfigError where it is neither, or where `overrides` lack a path that the ready one needs.
     """
-    if config.is_file() or config.suffix or config.name != str(config):
+    if config.exists():
         return config
+    if config.suffix or config.name != str(config):
+        raise ConfigError(f"cannot read {config}: no such file")
     try:
         text_of(str(config))
     except ConfigError as e:
