@@ -16,7 +16,7 @@ def short(results: Any) -> Iterator[str]:
         "**Encoders**, on test (± deviation over seeds). All but MiniLM start from the same word vectors; those with "
         "cloze from vectors that also learned from the documents themselves. The last column says which settings of "
         "`[training]` were not those of the ready configuration that is named (whose value is in brackets)"
-        f"{shared_difference(results)}:"
+        f"{shared_difference(results)}. BM25 here is that of index format 2, before k3 and exact lengths:"
     )
     for data, rows in results.items():
         yield ""
