@@ -54,12 +54,18 @@ def create(
     language: str = "english",
     analysis: AnalysisSettings | None = None,
     bm25: Bm25Parameters | None = None,
+    positions: bool = False,
     elastic: ElasticSettings | None = None,
 ) -> None:
     """Create an empty index in a new directory, to be filled by `Engine.add`. Raises IndexesError where one exists."""
     analysis = analysis or AnalysisSettings(language)
     options = BuildOptions(
-        str(encoder), vectors, analysis=analysis, bm25=bm25 or Bm25Parameters(), elastic=elastic
+        str(encoder),
+        vectors,
+        analysis=analysis,
+        bm25=bm25 or Bm25Parameters(),
+        positions=positions,
+        elastic=elastic,
     )
     _reach(elastic)
     model = _encoder(options)
@@ -78,6 +84,7 @@ def _manifest(options: BuildOptions, encoder: Encoder | None, build: BuildRecord
         vectors=vectors,
         analysis=options.analysis,
         bm25=options.bm25,
+        positions=options.positions,
         encoder=record,
         build=build,
         elastic=elastic,
@@ -153,6 +160,7 @@ def _check_same_build(existing: Manifest, requested: Manifest, out: Path) -> Non
         ("--vectors", existing.vectors == requested.vectors),
         ("--language", existing.analysis.language == requested.analysis.language),
         ("--tokenizer, --stop-words or --min-token", existing.analysis == requested.analysis),
+        ("--positions", existing.positions == requested.positions),
         ("--k1, --b or --k3", existing.bm25 == requested.bm25),
         ("--backend", bool(existing.elastic) == bool(requested.elastic)),
     ):

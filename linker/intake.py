@@ -44,6 +44,7 @@ class BuildOptions:
     _: KW_ONLY
     analysis: AnalysisSettings = field(default_factory=AnalysisSettings)
     bm25: Bm25Parameters = field(default_factory=Bm25Parameters)
+    positions: bool = False  # whether to store a forward index, which a learned ranker reads
     batch_size: int = 256
     commit_every: int = 0
     columns: Columns | None = None

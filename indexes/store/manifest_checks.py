@@ -134,7 +134,7 @@ COMMON: dict[str, Check] = {
         absent=("urls", "index", "shards", "replicas"),
     ),
 }
-VALUES = record(COMMON | {"analysis": _analysis, "bm25": _bm25})
+VALUES = record(COMMON | {"analysis": _analysis, "bm25": _bm25, "positions": flag})
 OLD_VALUES = record(COMMON | {"language": one_of(LANGUAGES)}, absent=("elastic",))
 
 
@@ -213,14 +213,19 @@ def _check_text(manifest: Manifest) -> None:
     names = [name for name in manifest.files if name.startswith("text/")]
     folders = {name.rpartition("/")[0] for name in names}
     _require(len(folders) < 2, "it lists two generations of postings")
-    _require(not names or not manifest.elastic, "it has postings both in the directory and on a server")
-    if manifest.format > 1 and not manifest.elastic:
-        _require(bool(names) >= bool(manifest.rows), "it lists no postings")
+    postings = [name for name in names if name.endswith(".postings")]
+    forward = [name for name in names if name.endswith(".forward")]
+    _require(not postings or not manifest.elastic, "it has postings both in the directory and on a server")
+    _require(
+        bool(forward) == (manifest.positions and manifest.rows > 0), "its forward index is not what it says"
+    )
+    if manifest.format > 1:
+        _require(bool(postings or manifest.elastic) >= bool(manifest.rows), "it lists no postings")
         for name in names:
-            file = name.rpartition("/")[2]
             # The next commit takes the checksum from the name.
-            expected = f"{manifest.files[name].xxh3}.postings"
-            _require(file == expected, f"{name} is not named by its checksum")
+            file, checksum = name.rpartition("/")[2], manifest.files[name].xxh3
+            expected = (f"{checksum}.postings", f"{checksum}.forward")
+            _require(file in expected, f"{name} is not named by its checksum")
 
 
 def _check_graph(manifest: Manifest) -> None:

@@ -28,8 +28,8 @@ _TANTIVY = (
 )
 _FILES = re.compile(
     rf"segments/{_NUMBER}/(?:documents\.jsonl|offsets\.i64|ids\.txt|vectors\.f32)"
-    rf"|text/{_NUMBER}/(?:{_HASH}\.postings|{_TANTIVY})"
-    rf"|scratch/(?:{_HASH}\.postings|postings\.tmp|{_TANTIVY})"
+    rf"|text/{_NUMBER}/(?:{_HASH}\.(?:postings|forward)|{_TANTIVY})"
+    rf"|scratch/(?:{_HASH}\.(?:postings|forward)|(?:postings|forward)\.tmp|{_TANTIVY})"
     rf"|deleted/{_NUMBER}\.i64|graph/{_NUMBER}\.faiss|quarantine/{_NUMBER}\.jsonl"
     rf"|generations/(?:{_NUMBER}\.json|keep)(?:\.tmp)?"
 )

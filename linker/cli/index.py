@@ -58,6 +58,9 @@ def build(
         ),
     ] = "auto",
     language: Annotated[str, typer.Option(help="Language of the stemmer and the stop words.")] = "english",
+    positions: Annotated[
+        bool, typer.Option("--positions", help="Store terms in order too, for a learned ranker.")
+    ] = False,
     backend: Backend = "embedded",
     url: Urls = None,
     index: IndexName = None,
@@ -91,6 +94,7 @@ def build(
         encoder,
         vectors,
         analysis=AnalysisSettings(language),
+        positions=positions,
         batch_size=batch_size,
         commit_every=commit_every,
         columns=Columns(id_column, text_column, title_column),
@@ -248,6 +252,7 @@ def info(directory: Index, as_json: AsJson = False) -> None:
         "language": manifest.analysis.language,
         "analysis": manifest.analysis.to_json(),
         "bm25": manifest.bm25.to_json(),
+        "positions": manifest.positions,
         "vectors": manifest.vectors,
         "elastic": dict(manifest.elastic) or None,
         "encoder": dataclasses.asdict(manifest.encoder) if manifest.encoder else None,
