@@ -114,7 +114,7 @@ class Bm25s:
         self._index = bm25s.BM25(k1=1.2, b=0.75, backend=backend)
 
     def build(self, texts: Sequence[str]) -> None:
-        analyze = self._analysis.analyzer.analyze
+        analyze = self._analysis.terms
         self._index.index([analyze(self._analysis.prepare(t)) for t in texts], show_progress=False)
 
     def search(self, queries: Sequence[str]) -> Answers:

@@ -28,6 +28,7 @@ from indexes.store.documents import DocumentStore, read_rows
 from indexes.store.records import WITH_POSTINGS, Manifest
 from indexes.text.bm25 import Bm25Index
 from indexes.text.forward_index import ForwardIndex
+from indexes.text.search import TextSearch
 from indexes.vectors.certified import ExactScan
 from indexes.vectors.faiss_index import FaissIndex
 
@@ -116,7 +117,7 @@ class Collection:
                 if manifests.load(directory).generation == manifest.generation:
                     raise
 
-    def _open_text(self) -> RowSearch:
+    def _open_text(self) -> TextSearch:
         folder = text_folder(self.directory, self.manifest)
         analysis, bm25 = self.manifest.analysis, self.manifest.bm25
         if self.manifest.format < WITH_POSTINGS:
@@ -132,7 +133,7 @@ class Collection:
             return None
         return ForwardIndex.open(folder, len(self.rows.ids), self.manifest.analysis)
 
-    def _open_on_server(self) -> tuple[RowSearch, RowSearch | None]:
+    def _open_on_server(self) -> tuple[TextSearch, RowSearch | None]:
         from indexes.elastic.stored import open_retrievers, vector_kind
 
         try:

@@ -20,6 +20,8 @@ from indexes.interface import (
     ScoreArray,
 )
 from indexes.rows import Rows
+from indexes.text.parameters import Bm25Parameters
+from indexes.text.search import TextSearch
 
 Mode = Literal["hybrid", "dense", "bm25"]
 OnFailure = Literal["degrade", "fail"]
@@ -63,7 +65,9 @@ class Unavailable:
 
     error: BackendUnavailableError
 
-    def search_rows(self, queries: Any, k: int, where: Filter | None = None) -> tuple[RowArray, ScoreArray]:
+    def search_rows(
+        self, queries: Any, k: int, where: Filter | None = None, bm25: Bm25Parameters | None = None
+    ) -> tuple[RowArray, ScoreArray]:
         """Raise `error`, a BackendUnavailableError."""
         raise self.error
 
@@ -75,7 +79,7 @@ class HybridIndex:
         self,
         rows: Rows,
         vectors: RowSearch | None,
-        text: RowSearch | None,
+        text: TextSearch | None,
         settings: SearchSettings | None = None,
     ) -> None:
         self.rows, self.vectors, self.text = rows, vectors, text
@@ -92,13 +96,15 @@ class HybridIndex:
         embed: Embed | None = None,
         mode: Mode | None = None,
         where: Filter | None = None,
+        bm25: Bm25Parameters | None = None,
     ) -> Answer:
         """Return the top k documents for each text.
 
-        `embed` turns the texts into vectors (float32 [n, dim]); it is called only for the dense retriever. In hybrid
-        mode a retriever that raises BackendUnavailableError is left out and named in `Answer.degraded`, unless
-        `on_failure` is "fail". Raises IndexesError where k is below 1 or the mode is unknown, and
-        BackendUnavailableError where no retriever can answer, or where one cannot and none may be left out.
+        `bm25` replaces the index's parameters of BM25. `embed` turns the texts into vectors (float32 [n, dim]); it is
+        called only for the dense retriever. In hybrid mode a retriever that raises BackendUnavailableError is left out
+        and named in `Answer.degraded`, unless `on_failure` is "fail". Raises IndexesError where k is below 1 or the
+        mode is unknown, and BackendUnavailableError where no retriever can answer, or where one cannot and none may be
+        left out.
         """
         if k < 1:
             raise IndexesError(f"k must be at least 1, not {k}")
@@ -107,7 +113,7 @@ class HybridIndex:
         if mode not in MODES:
             raise IndexesError(f"unknown mode {mode!r}: choose one of {', '.join(MODES)}")
         retrievers = {
-            "bm25": lambda n: self._text_retriever().search_rows(texts, n, where),
+            "bm25": lambda n: self._text_retriever().search_rows(texts, n, where, bm25),
             "dense": lambda n: self._dense_retriever().search_rows(_embedded(embed, texts), n, where),
         }
         if mode != "hybrid":
@@ -143,7 +149,7 @@ class HybridIndex:
             )
         return self.vectors
 
-    def _text_retriever(self) -> RowSearch:
+    def _text_retriever(self) -> TextSearch:
         if self.text is None:
             raise BackendUnavailableError("the index has no BM25 retriever: search with --mode dense")
         return self.text

@@ -170,9 +170,14 @@ class Writer:
     ) -> Manifest:
         """Make all changes since the last commit durable in one step; return the new manifest.
 
-        `build`, `search` and `bm25` replace the manifest's records of the same names. Raises IndexesError.
+        `build`, `search` and `bm25` replace the manifest's records of the same names. Raises IndexesError, also where
+        `bm25` changes what an index on Elasticsearch cannot.
         """
         old = self.manifest
+        if bm25 and old.elastic and (bm25.k1, bm25.b) != (old.bm25.k1, old.bm25.b):
+            raise IndexesError(
+                "k1 and b of an index on Elasticsearch are set by its build: give --k1 and --b there"
+            )
         name = f"{old.generation + 1:06d}"
         completes = build is not None and build.complete > old.build.complete
         untouched, merged = ((), old.segments) if completes else _split(old.segments, self.pending)

@@ -13,12 +13,14 @@ __version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from indexes.interface import Document, Filter, Hits
+    from indexes.text.parameters import Bm25Parameters
     from linker.building import BuildOptions, build, create
     from linker.encoders.loading import load_encoder
     from linker.engine import Engine
     from linker.evaluation import evaluate
 
 __all__ = [
+    "Bm25Parameters",
     "BuildOptions",
     "Document",
     "Engine",
@@ -32,6 +34,7 @@ __all__ = [
 __getattr__ = lazy(
     __name__,
     {
+        "Bm25Parameters": "indexes.text.parameters",
         "BuildOptions": "linker.building",
         "Document": "indexes.interface",
         "Engine": "linker.engine",

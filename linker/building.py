@@ -10,7 +10,7 @@ from indexes.elastic.client import ElasticSettings, remember
 from indexes.interface import IndexesError
 from indexes.store import manifest as manifests
 from indexes.store.records import BuildRecord, EncoderRecord, Manifest
-from indexes.text.parameters import AnalysisSettings, Bm25Parameters
+from indexes.text.parameters import Bm25Parameters, TokenizerName
 from indexes.writer import Writer
 from linker.corpora.identity import identity
 from linker.encoders.interface import Encoder
@@ -52,18 +52,22 @@ def create(
     encoder: str | Path = "none",
     vectors: str = "auto",
     language: str = "english",
-    analysis: AnalysisSettings | None = None,
+    tokenizer: TokenizerName = "words",
+    stop_words: bool = False,
+    min_token: int = 1,
     bm25: Bm25Parameters | None = None,
     positions: bool = False,
     elastic: ElasticSettings | None = None,
 ) -> None:
     """Create an empty index in a new directory, to be filled by `Engine.add`. Raises IndexesError where one exists."""
-    analysis = analysis or AnalysisSettings(language)
     options = BuildOptions(
         str(encoder),
         vectors,
-        analysis=analysis,
-        bm25=bm25 or Bm25Parameters(),
+        language=language,
+        tokenizer=tokenizer,
+        stop_words=stop_words,
+        min_token=min_token,
+        bm25=bm25,
         positions=positions,
         elastic=elastic,
     )
@@ -83,7 +87,7 @@ def _manifest(options: BuildOptions, encoder: Encoder | None, build: BuildRecord
     return Manifest(
         vectors=vectors,
         analysis=options.analysis,
-        bm25=options.bm25,
+        bm25=options.bm25 or Bm25Parameters(),
         positions=options.positions,
         encoder=record,
         build=build,

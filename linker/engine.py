@@ -22,6 +22,7 @@ from indexes.interface import (
 from indexes.store import manifest as manifests
 from indexes.store.files import ENCODER
 from indexes.store.records import EncoderRecord
+from indexes.text.parameters import Bm25Parameters
 from indexes.vectors.faiss_index import FaissIndex
 from indexes.writer import Writer
 from linker.encoders.interface import Encoder
@@ -108,6 +109,7 @@ class Engine:
         *,
         mode: Mode | None = None,
         where: Filter | Sequence[str] | None = None,
+        bm25: Bm25Parameters | None = None,
         reranker: Reranker | Ranker | None = None,
         depth: int = DEPTH,
         weight: float = 1.0,
@@ -115,20 +117,21 @@ class Engine:
     ) -> Answer:
         """Return the top k documents for each text: `Answer.hits` holds one Hits per text, best first.
 
-        `mode` defaults to the one `index tune` chose; `where` is a Filter or texts like "field=value". A `reranker`
-        reorders the top `depth` (at least k); a `weight` below 1 mixes its scores with the retrieval scores. A learned
-        ranker finds its own candidates; the one stored in the index is used unless a mode or reranker is given or
-        `stored_ranker` is False. Raises BackendUnavailableError where no retriever can answer, IndexesError for an
-        argument that cannot be used, InputError where the ranker does not fit the index.
+        `mode` defaults to the one `index tune` chose; `where` is a Filter or texts like "field=value"; `bm25` replaces
+        the index's parameters of BM25. A `reranker` reorders the top `depth` (at least k); a `weight` below 1 mixes its
+        scores with the retrieval scores. A learned ranker finds its own candidates; the one stored in the index is used
+        unless `mode`, `bm25` or `reranker` is given or `stored_ranker` is False. Raises BackendUnavailableError where
+        no retriever can answer, IndexesError for an argument that cannot be used, InputError where the ranker does not
+        fit the index.
         """
         texts = [texts] if isinstance(texts, str) else texts
         where = where if isinstance(where, Filter) or where is None else Filter.parse(where)
-        if reranker is None and mode is None and stored_ranker:
+        if reranker is None and mode is None and bm25 is None and stored_ranker:
             reranker = self.ranker
         if isinstance(reranker, Ranker):
             return self._ranked(texts, k, where, reranker)
         first = max(k, depth) if reranker and k > 0 else k
-        answer = self._ask(texts, first, mode, where)
+        answer = self._ask(texts, first, mode, where, bm25)
         return rerank(answer, texts, reranker, self.document, k, weight) if reranker else answer
 
     @property
@@ -158,12 +161,12 @@ class Engine:
         except BackendUnavailableError as e:
             if self._on_failure == "fail":
                 raise
-            first = self._ask(texts, k, None, where)
+            first = self._ask(texts, k, None, where, None)
             reason = first.degraded or f"the ranker cannot be used: {e}"
             return dataclasses.replace(first, degraded=reason)
         if all(len(hits) >= k for hits in answer.hits):
             return answer
-        return followed(answer, self._ask(texts, k, None, where), k)
+        return followed(answer, self._ask(texts, k, None, where, None), k)
 
     def train_ranker(
         self,
@@ -199,11 +202,20 @@ class Engine:
             writer.store_ranker(folder_name(folder), folder)
         self._open()
 
-    def _ask(self, texts: Sequence[str], k: int, mode: Mode | None, where: Filter | None) -> Answer:
+    def _ask(
+        self,
+        texts: Sequence[str],
+        k: int,
+        mode: Mode | None,
+        where: Filter | None,
+        bm25: Bm25Parameters | None,
+    ) -> Answer:
         """Query the retrievers; if the index on the server has moved since it was opened, reopen and query again."""
 
         def ask() -> Answer:
-            return self.collection.hybrid.search(texts, k, embed=self.embed, mode=mode, where=where)
+            return self.collection.hybrid.search(
+                texts, k, embed=self.embed, mode=mode, where=where, bm25=bm25
+            )
 
         try:
             answer = ask()

@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Literal, TypeVar
@@ -20,7 +20,7 @@ import orjson
 from indexes.disk import faults
 from indexes.elastic.client import ElasticSettings
 from indexes.interface import Document, Matrix
-from indexes.text.parameters import AnalysisSettings, Bm25Parameters
+from indexes.text.parameters import AnalysisSettings, Bm25Parameters, TokenizerName
 from indexes.writer import Writer
 from linker.corpora import BadLine, Columns, read_corpus
 from linker.encoders.interface import Encoder, Precision
@@ -42,8 +42,11 @@ class BuildOptions:
     encoder: str = "none"
     vectors: str = "auto"
     _: KW_ONLY
-    analysis: AnalysisSettings = field(default_factory=AnalysisSettings)
-    bm25: Bm25Parameters = field(default_factory=Bm25Parameters)
+    language: str = "english"
+    tokenizer: TokenizerName = "words"
+    stop_words: bool = False  # dropped from documents too, not from queries alone
+    min_token: int = 1  # characters of the shortest term
+    bm25: Bm25Parameters | None = None  # None: the defaults
     positions: bool = False  # whether to store a forward index, which a learned ranker reads
     batch_size: int = 256
     commit_every: int = 0
@@ -53,6 +56,11 @@ class BuildOptions:
     elastic: ElasticSettings | None = None  # where BM25 runs, if not in the directory
     engine: Literal["local", "ray"] = "local"  # where texts are encoded
     keep: int | None = None  # older generations to keep from now on; None: as before
+
+    @property
+    def analysis(self) -> AnalysisSettings:
+        """How texts become terms. Raises IndexesError where a setting is unknown."""
+        return AnalysisSettings(self.language, self.tokenizer, self.stop_words, self.min_token)
 
 
 @dataclass(frozen=True, slots=True)

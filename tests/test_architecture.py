@@ -16,7 +16,7 @@ HEAVY = ("torch", "faiss", "transformers", "sentence_transformers", "gensim", "p
 ROOMS = (
     "indexes/lazy", "indexes/errors", "indexes/dtypes", "indexes/interface", "indexes/arrays", "indexes/native",
     "indexes/kinds", "indexes/rows",
-    "indexes/fusion", "indexes/hybrid", "indexes/disk", "indexes/text", "indexes/vectors", "indexes/store",
+    "indexes/fusion", "indexes/disk", "indexes/text", "indexes/hybrid", "indexes/vectors", "indexes/store",
     "indexes/elastic", "indexes/collection",
     "indexes/text_backend", "indexes/writer", "indexes/dropping",
     "linker/errors", "linker/printable", "linker/files", "linker/lines", "linker/config", "linker/progress",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from indexes.interface import BackendUnavailableError, Filter, IndexesError, RowArray, RowSearch, ScoreArray
+from indexes.text.parameters import Bm25Parameters
 
 
 class PingedSearch(RowSearch, Protocol):
@@ -49,14 +50,17 @@ class Breaker:
         """Whether searches are being refused (a trial may be due)."""
         return self._failures >= self._settings.failures
 
-    def search_rows(self, queries: Any, k: int, where: Filter | None = None) -> tuple[RowArray, ScoreArray]:
-        """Return the retriever's rows (int64) and scores (float32), both [n, k].
+    def search_rows(
+        self, queries: Any, k: int, where: Filter | None = None, bm25: Bm25Parameters | None = None
+    ) -> tuple[RowArray, ScoreArray]:
+        """Return the retriever's rows (int64) and scores (float32), both [n, k]; only one for texts takes `bm25`.
 
         Raises BackendUnavailableError where the server does not answer, and at once while the circuit is open.
         """
         trial = self._enter()
         try:
-            answer = self.side.search_rows(queries, k, where)
+            parameters = {} if bm25 is None else {"bm25": bm25}
+            answer = self.side.search_rows(queries, k, where, **parameters)
         except BackendUnavailableError as error:
             self._failed(str(error), trial)
             raise

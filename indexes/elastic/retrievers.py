@@ -28,8 +28,8 @@ from indexes.interface import (
     check_vectors,
 )
 from indexes.rows import Rows
-from indexes.text.analysis import Analysis, encodable
-from indexes.text.parameters import AnalysisSettings
+from indexes.text.analysis import Analysis
+from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 
 BATCH = 256  # searches in one request
 WINDOW = 10_000  # hits a search may return at once (the server's own limit)
@@ -145,9 +145,10 @@ def conditions(where: Filter | None) -> list[dict[str, Any]]:
 
 
 class ElasticText(_Retriever):
-    """TextIndex and RowSearch on a server: BM25 with k1 = 1.2 and b = .75, like the embedded one except for a factor.
+    """TextIndex and TextSearch on a server: BM25 like the embedded one, except for a factor and rounded lengths.
 
-    `vectors` is the kind in which the server stores the vectors that come with texts; None stores none. A query of
+    `vectors` is the kind in which the server stores the vectors that come with texts; None stores none. Of
+    `parameters`, the server keeps k1 and b as they were when the index was created; k3 may differ per query. A query of
     more than LONGEST_QUERY different terms is cut to its most frequent ones. Raises IndexesError where the language
     is unknown, BackendUnavailableError where the server does not answer.
     """
@@ -158,14 +159,21 @@ class ElasticText(_Retriever):
         rows: Rows | None = None,
         analysis: str | AnalysisSettings = "english",
         vectors: str | None = None,
+        parameters: Bm25Parameters | None = None,
     ) -> None:
         super().__init__(store, rows)
         self._analysis, self._vectors = Analysis(analysis), vectors
+        self._parameters = parameters or Bm25Parameters()
 
     @classmethod
-    def open(cls, store: ElasticStore, analysis: str | AnalysisSettings = "english") -> Self:
+    def open(
+        cls,
+        store: ElasticStore,
+        analysis: str | AnalysisSettings = "english",
+        parameters: Bm25Parameters | None = None,
+    ) -> Self:
         """Open an existing index, with the ids from the server. Raises BackendUnavailableError."""
-        return cls(store, analysis=analysis)._restored()
+        return cls(store, analysis=analysis, parameters=parameters)._restored()
 
     def add(
         self,
@@ -191,24 +199,36 @@ class ElasticText(_Retriever):
 
     def terms(self, text: str) -> str:
         """Return the terms of a text, separated by blanks, as the server stores them."""
-        return " ".join(self._analysis.analyzer.analyze(encodable(self._analysis.prepare(text))))
+        return " ".join(self._analysis.terms(self._analysis.prepare(text)))
 
-    def search(self, texts: Sequence[str], k: int, where: Filter | None = None) -> list[Hits]:
+    def search(
+        self,
+        texts: Sequence[str],
+        k: int,
+        where: Filter | None = None,
+        bm25: Bm25Parameters | None = None,
+    ) -> list[Hits]:
         """Return the k best documents per query, or fewer; equal scores come in row order.
 
         Raises what `search_rows` raises.
         """
         check_k(k)
-        return self._rows.hits(*self.search_rows(texts, min(k, len(self) or 1), where))
+        return self._rows.hits(*self.search_rows(texts, min(k, len(self) or 1), where, bm25))
 
     def search_rows(
-        self, queries: Sequence[str], k: int, where: Filter | None = None
+        self,
+        queries: Sequence[str],
+        k: int,
+        where: Filter | None = None,
+        bm25: Bm25Parameters | None = None,
     ) -> tuple[RowArray, ScoreArray]:
         """Return rows (int64) and scores (float32), both [n, k], filled with −1 and −inf.
 
-        Raises BackendUnavailableError where the server does not answer, IndexesError where k is below 1.
+        Raises BackendUnavailableError where the server does not answer, IndexesError where k is below 1 or `bm25` has
+        another k1 or b than the index.
         """
         check_k(k)
+        parameters = self._checked(bm25 or self._parameters)
         self.commit()
         self.settle()
         rows, scores = padding(len(queries), k)
@@ -216,17 +236,32 @@ class ElasticText(_Retriever):
         answerable = [q for q, terms in enumerate(counts) if terms and len(self)]
         if answerable:
             clauses, width = conditions(where), min(k, len(self))
-            top = self._top([_text_query(counts[q], clauses) for q in answerable], width)
+            top = self._top([_text_query(counts[q], parameters, clauses) for q in answerable], width)
             rows[answerable, :width], scores[answerable, :width] = top
         return rows, scores
 
+    def _checked(self, parameters: Bm25Parameters) -> Bm25Parameters:
+        """Return the parameters if the server can answer by them. Raises IndexesError."""
+        own = self._parameters
+        if (parameters.k1, parameters.b) != (own.k1, own.b):
+            raise IndexesError(
+                f"the index on Elasticsearch has k1 = {own.k1:g} and b = {own.b:g}, which a query cannot change: "
+                "build it again with --k1 and --b, or give --k3 alone"
+            )
+        return parameters
 
-def _text_query(counts: Counter[str], clauses: list[dict[str, Any]]) -> Query:
-    """Return the query that sums the BM25 scores of the terms, each times its count in the query."""
+
+def _text_query(counts: Counter[str], parameters: Bm25Parameters, clauses: list[dict[str, Any]]) -> Query:
+    """Return the query that sums the BM25 scores of the terms, each times its weight in the query."""
     terms: defaultdict[int, list[str]] = defaultdict(list)
     for term, count in counts.most_common(LONGEST_QUERY):
         terms[count].append(term)
-    should = [{"match": {"terms": {"query": " ".join(t), "boost": c}}} for c, t in terms.items()]
+    different = np.array(list(terms), dtype=np.float64)
+    weights = parameters.query_weights(different, np.full(len(different), float(counts.total()))).tolist()
+    should = [
+        {"match": {"terms": {"query": " ".join(t), "boost": w}}}
+        for w, t in zip(weights, terms.values(), strict=True)
+    ]
     if len(should) == 1 and not clauses:
         return should[0]
     return {"bool": {"should": should, "filter": clauses, "minimum_should_match": 1}}

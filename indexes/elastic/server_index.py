@@ -29,11 +29,13 @@ from indexes.elastic.client import (
 from indexes.elastic.mapping import mapping, meta_terms
 from indexes.interface import BackendUnavailableError, IndexesError, Matrix, Metadata, RowArray
 from indexes.kinds import SERVER_TYPES
+from indexes.text.parameters import Bm25Parameters
 
 if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,150}(\.\d+)?")
+DEFAULT = Bm25Parameters()
 ROWS_AT_ONCE = 10_000
 PASSING = (429, 502, 503, 504)  # statuses of a node that is busy, or that lost another node
 PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # seconds between tries
@@ -72,8 +74,11 @@ class ElasticStore:
         """Return a context manager that turns the client's errors into ours."""
         return elastic_errors(self.settings)
 
-    def create(self, dim: int = 0, kind: str = "hnsw") -> None:
-        """Create the first generation, with the alias. Raises IndexesError where the name is taken."""
+    def create(self, dim: int = 0, kind: str = "hnsw", bm25: Bm25Parameters = DEFAULT) -> None:
+        """Create the first generation, with the alias; `bm25` sets its k1 and b for good.
+
+        Raises IndexesError where the name is taken.
+        """
         with self.errors():
             taken = self.client.indices.exists(index=self.settings.index)
         if taken:
@@ -81,9 +86,11 @@ class ElasticStore:
                 f"{self.settings.index!r} exists already: choose another name with --index, "
                 "or delete the existing index if nothing needs it"
             )
-        self._create(f"{self.settings.index}-g000001", dim, kind, {self.settings.index: {}})
+        self._create(f"{self.settings.index}-g000001", dim, kind, bm25, {self.settings.index: {}})
 
-    def _create(self, name: str, dim: int, kind: str, aliases: Mapping[str, Any]) -> None:
+    def _create(
+        self, name: str, dim: int, kind: str, bm25: Bm25Parameters, aliases: Mapping[str, Any]
+    ) -> None:
         if kind not in SERVER_TYPES:
             raise IndexesError(f"unknown kind of vectors {kind!r}: choose one of {', '.join(SERVER_TYPES)}")
         settings = {
@@ -91,7 +98,7 @@ class ElasticStore:
             "number_of_replicas": self.settings.replicas,
             "refresh_interval": "-1",
             "translog": {"durability": "request"},
-            "similarity": {"default": {"type": "BM25", "k1": 1.2, "b": 0.75}},
+            "similarity": {"default": {"type": "BM25", "k1": bm25.k1, "b": bm25.b}},
         }
         # A replica that is not active yet saves no write when its primary dies. With too few nodes, do without.
         wait: dict[str, Any] = (
@@ -261,7 +268,9 @@ class ElasticStore:
         with self.errors():
             self._patient.delete_by_query(index=self._target, query=query, conflicts="proceed", refresh=True)
 
-    def next_generation(self, dim: int = 0, kind: str = "hnsw") -> ElasticStore:
+    def next_generation(
+        self, dim: int = 0, kind: str = "hnsw", bm25: Bm25Parameters = DEFAULT
+    ) -> ElasticStore:
         """Create the next generation, empty and without the alias, and return the store that writes to it.
 
         `promote` on that store gives it the alias. Raises IndexesError where `kind` is unknown.
@@ -271,7 +280,7 @@ class ElasticStore:
         store._target = f"{self.settings.index}-g{number:06d}"
         with self.errors():  # the leftover of an interrupted rebuild
             self._patient.indices.delete(index=store._target, ignore_unavailable=True)
-        store._create(store._target, dim, kind, {})
+        store._create(store._target, dim, kind, bm25, {})
         return store
 
     def format(self) -> int:

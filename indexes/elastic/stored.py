@@ -48,12 +48,12 @@ def outdated(store: ElasticStore, manifest: Manifest) -> str:
     return f"{store.settings.index} was made by an earlier version: fill it again with `linker index rebuild`"
 
 
-def open_retrievers(manifest: Manifest, rows: Rows) -> tuple[RowSearch, RowSearch | None]:
+def open_retrievers(manifest: Manifest, rows: Rows) -> tuple[Breaker, RowSearch | None]:
     """Return the text retriever and, if the vectors are on the server, the dense one; nothing is sent yet."""
     store = ElasticStore(ElasticSettings.from_json(manifest.elastic))
     dim, kind = vector_kind(manifest)
     vectors = Breaker(ElasticVectors(store, dim, kind, rows)) if dim else None
-    return Breaker(ElasticText(store, rows, manifest.analysis)), vectors
+    return Breaker(ElasticText(store, rows, manifest.analysis, parameters=manifest.bm25)), vectors
 
 
 class ServerText(ElasticText):
@@ -62,7 +62,7 @@ class ServerText(ElasticText):
     def __init__(self, manifest: Manifest, rows: Rows, settings: ElasticSettings | None = None) -> None:
         store = ElasticStore(settings or ElasticSettings.from_json(manifest.elastic))
         dim, kind = vector_kind(manifest)
-        super().__init__(store, rows, manifest.analysis, kind if dim else None)
+        super().__init__(store, rows, manifest.analysis, kind if dim else None, manifest.bm25)
         self._manifest = manifest
         self._renumbered = settings is not None
 
@@ -84,7 +84,7 @@ class ServerText(ElasticText):
     def _clean(self) -> None:
         manifest, store = self._manifest, self.store
         if not manifest.rows and not store.exists():
-            store.create(*vector_kind(manifest))
+            store.create(*vector_kind(manifest), manifest.bm25)
         store.drop(numberings=True)
         if message := outdated(store, manifest):
             raise IndexesError(message)
@@ -114,7 +114,7 @@ class ServerText(ElasticText):
         settings = dataclasses.replace(old, index=f"{stem}.{int(number or 1) + 1}")
         writer = ServerText(self._manifest, rows, settings)
         writer.store.drop()  # the leftover of an interrupted renumbering
-        writer.store.create(*vector_kind(self._manifest))
+        writer.store.create(*vector_kind(self._manifest), self._manifest.bm25)
         return writer
 
     def settle(self) -> None:
@@ -143,7 +143,7 @@ def rebuild(directory: Path, changes: dict[str, Any]) -> Manifest:
         )
         documents = DocumentStore(directory, manifest.segments)
         rows = read_rows(directory, manifest, documents)
-        store = ElasticStore(settings).next_generation(*vector_kind(manifest))
+        store = ElasticStore(settings).next_generation(*vector_kind(manifest), manifest.bm25)
         try:
             _fill(store, manifest, documents, rows)
             store.flush()

@@ -1,6 +1,7 @@
-"""From text to BM25 terms, by language: words, lower case, stems. Stop words are dropped from queries only.
+"""From text to BM25 terms, by language: words, lower case, stems. Stop words are dropped from queries.
 
-They stay in the index, where they cost little, so that a query of stop words alone ("The Who") still finds documents.
+They stay in the index, where they cost little, so that a query of stop words alone ("The Who") still finds documents,
+unless the settings drop them there too.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ from collections import Counter
 from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
 from indexes.text.parameters import BIGRAMS, LONGEST, STEMMED, WITHOUT_STOP_WORDS, AnalysisSettings
+from indexes.text.pieces import cutter
+from indexes.text.rewriting import whole_numbers, without_marks
 
 # Marks belong to words: otherwise Tamil and Hindi words would be split at each suppressed vowel. This is slower.
 WORD_WITH_MARKS = r"[\p{L}\p{M}\p{N}]+"
+WORD_OF_POST = rf"[@#]?{WORD_WITH_MARKS}(?:_+{WORD_WITH_MARKS})*"
 TURKISH_I = str.maketrans({"I": "ı", "İ": "i"})
 # Runs of characters written without spaces: kana, Han, Hangul. U+30FB, a dot between words, is not one of them.
 CJK_RUN = re.compile(
@@ -24,31 +28,51 @@ CJK_RUN = re.compile(
 
 
 class Analysis:
-    """How texts and queries of one language become terms.
+    """How texts and queries become terms, by language and by the other settings.
 
     Words in the languages of `STEMMED` are stemmed (Snowball), and stop words are dropped from queries where a list
-    exists. Texts in `BIGRAMS` are cut into overlapping pairs of characters; words in other scripts stay whole. "none"
-    takes words as they are. Raises IndexesError for any other language.
+    exists, from documents only if the settings say so. Texts in `BIGRAMS` are cut into overlapping pairs of characters;
+    words in other scripts stay whole. "none" takes words as they are. Raises IndexesError for an unknown language.
     """
 
     def __init__(self, settings: str | AnalysisSettings) -> None:
         self.settings = AnalysisSettings.of(settings)
-        self.language = language = self.settings.language
-        self.analyzer = _analyzer(language, stop_words=False)
-        self.for_queries = _analyzer(language, stop_words=True)
+        self.language = self.settings.language
+        self._for_documents = _analyzer(self.settings, stop_words=self.settings.stop_words)
+        self._for_queries = _analyzer(self.settings, stop_words=True)
+        self._numbers = whole_numbers(self.language) if self.settings.version > 1 else None
+        self.pieces = cutter(self.settings)
 
     def prepare(self, text: str) -> str:
-        """Return the text as `analyzer` expects it: composed characters, and character pairs for `BIGRAMS`."""
+        """Return the text as `terms` expects it: composed characters, and character pairs for `BIGRAMS`."""
         if self.language in BIGRAMS:
             return CJK_RUN.sub(_pairs, unicodedata.normalize("NFKC", text))
         if self.language == "turkish":
             text = unicodedata.normalize("NFC", text).translate(TURKISH_I)
         return text if text.isascii() else unicodedata.normalize("NFC", text)
 
+    def terms(self, prepared: str) -> list[str]:
+        """Return the terms of a document's prepared text, or of one of its pieces."""
+        return self._analysed(self._for_documents, prepared)
+
+    def content_terms(self, prepared: str) -> list[str]:
+        """Return the terms without stop words of a query's prepared text, or of one of its pieces."""
+        return self._analysed(self._for_queries, prepared)
+
+    def _analysed(self, analyzer: TextAnalyzer, prepared: str) -> list[str]:
+        text = encodable(prepared)
+        if self.settings.tokenizer == "posts":
+            text = without_marks(text)
+        if self._numbers is not None:
+            text = self._numbers(text)
+        terms: list[str] = analyzer.analyze(text)
+        shortest = self.settings.min_token
+        return terms if shortest == 1 else [term for term in terms if len(term) >= shortest]
+
     def query_terms(self, text: str) -> Counter[str]:
         """Return the query's terms and their counts; stop words are included only if there is nothing else."""
-        prepared = encodable(self.prepare(text))
-        return Counter(self.for_queries.analyze(prepared) or self.analyzer.analyze(prepared))
+        prepared = self.prepare(text)
+        return Counter(self.content_terms(prepared) or self.terms(prepared))
 
 
 def encodable(text: str) -> str:
@@ -56,15 +80,21 @@ def encodable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _analyzer(language: str, *, stop_words: bool) -> TextAnalyzer:
-    marks = language in ("tamil", "none")
-    builder = TextAnalyzerBuilder(Tokenizer.regex(WORD_WITH_MARKS) if marks else Tokenizer.simple())
+def _analyzer(settings: AnalysisSettings, *, stop_words: bool) -> TextAnalyzer:
+    language = settings.language
+    builder = TextAnalyzerBuilder(_tokenizer(settings))
     builder = builder.filter(Filter.remove_long(LONGEST)).filter(Filter.lowercase())
     if language in STEMMED:
         if stop_words and language not in WITHOUT_STOP_WORDS:
             builder = builder.filter(Filter.stopword(language))
         builder = builder.filter(Filter.stemmer(language))
     return builder.build()
+
+
+def _tokenizer(settings: AnalysisSettings) -> Tokenizer:
+    if settings.tokenizer == "posts":
+        return Tokenizer.regex(WORD_OF_POST)
+    return Tokenizer.regex(WORD_WITH_MARKS) if settings.language in ("tamil", "none") else Tokenizer.simple()
 
 
 def _pairs(run: re.Match[str]) -> str:

@@ -29,11 +29,11 @@ MERGED = 1 << 26  # postings; larger segments are not merged
 
 
 class Bm25Index:
-    """A TextIndex and RowSearch with k1 = 1.2 and b = 0.75; a term repeated in the query counts each time.
+    """A TextIndex and RowSearch; `parameters` apply to every search that does not name its own.
 
-    Document lengths above 40 are rounded down to the next of 216 steps (as in Lucene). A removed document is never
-    returned, but counts in the statistics (idf, average length) until the collection is compacted. Searches may run
-    in several threads at once, but not during a change. Raises IndexesError for an unknown language, DamagedError.
+    A removed document is never returned, but counts in the statistics (idf, average length) until the collection is
+    compacted. Searches may run in several threads at once, but not during a change. Raises IndexesError for an unknown
+    language, DamagedError.
     """
 
     def __init__(
@@ -74,7 +74,12 @@ class Bm25Index:
         self._lock = threading.Lock()
 
     def _check_rows(self) -> None:
-        """Raise DamagedError unless there are postings for every row."""
+        """Raise DamagedError unless there are postings for every row, made by this analysis."""
+        if any(s.exact != self._exact for s in self._segments):
+            raise DamagedError(
+                f"{self._source or 'the BM25 index'} was written by another version of the analysis: "
+                "rebuild the index"
+            )
         indexed = sum(s.documents for s in self._segments)
         if indexed != len(self._rows.ids):
             raise DamagedError(
@@ -149,6 +154,11 @@ class Bm25Index:
             index._vocabulary = Vocabulary(index._analysis)
         return index
 
+    @property
+    def _exact(self) -> bool:
+        """Whether lengths are exact: not in the first version of the analysis."""
+        return self._analysis.settings.version > 1
+
     def __len__(self) -> int:
         return len(self._rows)
 
@@ -207,7 +217,7 @@ class Bm25Index:
             return
         first = sum(s.documents for s in self._segments)
         tokens, lengths = np.concatenate(self._tokens), np.concatenate(self._lengths)
-        new = postings.from_tokens(first, tokens, lengths, self._vocabulary.hashes)
+        new = postings.from_tokens(first, tokens, lengths, self._vocabulary.hashes, exact=self._exact)
         # `count` segments are left alone, `total` postings are merged.
         count, total = len(self._segments), new.size
         while count and self._segments[count - 1].size <= min(total, MERGED - total):
@@ -246,22 +256,33 @@ class Bm25Index:
             _link(segment, target)
             faults.point("text.linked")
 
-    def search(self, texts: Sequence[str], k: int, where: Filter | None = None) -> list[Hits]:
+    def search(
+        self,
+        texts: Sequence[str],
+        k: int,
+        where: Filter | None = None,
+        bm25: Bm25Parameters | None = None,
+    ) -> list[Hits]:
         """Return the top documents for each query, at most k; equal scores come in row order.
 
-        Raises IndexesError where k is below 1 or the index is closed, DamagedError where a file has become shorter.
+        `bm25` replaces the index's own parameters. Raises IndexesError where k is below 1 or the index is
+        closed, DamagedError where a file has become shorter.
         """
         check_k(k)
-        return self._rows.hits(*self.search_rows(texts, min(k, len(self) or 1), where))
+        return self._rows.hits(*self.search_rows(texts, min(k, len(self) or 1), where, bm25))
 
     def search_rows(
-        self, queries: Sequence[str], k: int, where: Filter | None = None
+        self,
+        queries: Sequence[str],
+        k: int,
+        where: Filter | None = None,
+        bm25: Bm25Parameters | None = None,
     ) -> tuple[RowArray, ScoreArray]:
         """Return rows and scores, both [n, k], best first, padded with −1 and −inf. Raises as `search` does."""
         check_k(k)
         scorer = self._committed()
         terms = [self._query_terms.of(query) for query in queries]
-        return scorer.best(terms, k, self._rows.mask(where))
+        return scorer.best(terms, k, self._rows.mask(where), bm25 or self._parameters)
 
 
 def _link(segment: PostingsSegment, folder: Path) -> None:

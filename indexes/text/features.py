@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from indexes.dtypes import AnyArray, Float64Array, Int64Array
-from indexes.text.analysis import Analysis, encodable
-from indexes.text.vocabulary import pieces, term_hash
+from indexes.text.analysis import Analysis
+from indexes.text.vocabulary import term_hash
 
 MOST_TERMS, MOST_WORDS, MOST_TOKENS = 256, 1024, 8192  # as in features.c
 ONE = float(1 << 32)
@@ -54,10 +54,9 @@ def query_words(analysis: Analysis, text: str) -> QueryWords:
     """Return the words of a query's text; a query of stop words alone has them as content."""
     kinds: dict[int, int] = {}
     word: list[int] = []
-    for piece in pieces(analysis.prepare(text)):
-        safe = encodable(piece)
-        terms = [term_hash(t) for t in analysis.analyzer.analyze(safe)]
-        content = {term_hash(t) for t in analysis.for_queries.analyze(safe)}
+    for piece in analysis.pieces(analysis.prepare(text)):
+        terms = [term_hash(t) for t in analysis.terms(piece)]
+        content = {term_hash(t) for t in analysis.content_terms(piece)}
         marks = CAPITAL * piece[0].isupper() + NUMBER * any(c.isdigit() for c in piece)
         for term in terms:
             if len(word) == MOST_WORDS or (term not in kinds and len(kinds) == MOST_TERMS):

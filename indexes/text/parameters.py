@@ -1,4 +1,4 @@
-"""The settings of BM25 that an index stores: its parameters, and how texts become terms."""
+"""The settings of BM25 that an index stores: its parameters, and how texts become terms. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
 
-from indexes.interface import IndexesError
+from indexes.errors import IndexesError
+
+if TYPE_CHECKING:
+    from indexes.dtypes import Float64Array
 
 TokenizerName: TypeAlias = Literal["words", "posts"]
 TOKENIZERS: tuple[TokenizerName, ...] = get_args(TokenizerName)
@@ -24,6 +27,7 @@ LONGEST = 120  # bytes; anything longer is not a word (base64, addresses)
 VERSION = 2
 VERSIONS = (1, VERSION)
 MOST_K1 = 1000.0
+LONG_QUERY = 32  # terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +36,9 @@ class Bm25Parameters:
 
     `k1` ≥ 0 says how slowly repetitions in a document saturate (0: presence alone counts), `b` from 0 to 1 how much
     long documents are discounted, and `k3` ≥ 0 the same as `k1` for repetitions in a query: a term that occurs c times
-    weighs (k3 + 1) · c / (k3 + c), so 0 counts each term once, and infinity each repetition. Raises IndexesError
-    where a value is out of range.
+    weighs (k3 + 1) · c / (k3 + c), so 0 counts each term once, and infinity each repetition. For a query of more than
+    LONG_QUERY terms k3 grows in proportion to its length: words that a post repeats are emphasis, but in a whole
+    article that is the query, counts say what it is about. Raises IndexesError where a value is out of range.
     """
 
     k1: float = 1.2
@@ -64,9 +69,16 @@ class Bm25Parameters:
         given = {name: value for name, value in (("k1", k1), ("b", b), ("k3", k3)) if value is not None}
         return dataclasses.replace(self, **given)
 
-    def query_weight(self, count: int) -> float:
-        """Return the weight of a term that occurs `count` ≥ 1 times in a query."""
-        return float(count) if math.isinf(self.k3) else (self.k3 + 1) * count / (self.k3 + count)
+    def query_weights(self, counts: Float64Array, lengths: Float64Array) -> Float64Array:
+        """Return the weights [n] of terms that occur `counts` [n] times, at least 1, in queries of `lengths` [n] terms.
+
+        Lengths count repetitions.
+        """
+        if math.isinf(self.k3):
+            return counts
+        k3 = self.k3 * (lengths / LONG_QUERY).clip(1.0)
+        weights: Float64Array = (k3 + 1) * counts / (k3 + counts)
+        return weights
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define VERSION 3    /* of the functions' arguments, which native.py checks */
+#define VERSION 4    /* of the functions' arguments, which native.py checks */
 #define BLOCK 4096   /* rows whose sums are held at a time: they fit the L1 cache */
 #define TABLED 8     /* the factors of smaller counts are in the table */
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -61,12 +61,12 @@ BEST_OF static void collect(const int64_t *sums, int64_t rows, int64_t first, co
 
 /* For each query, add up the factors of its terms by row, and keep the k best rows in its heap.
 
-   rows, counts: of all postings; lengths: one byte per row, padded to whole blocks; first: the segment's first row;
-   allowed: one byte per row of the segment, or NULL; norm [256] and factor [TABLED][256]: by length. Query q has the
+   rows, counts: of all postings; lengths: one code per row, below `codes`, padded to whole blocks; first: the segment's
+   first row; allowed: one byte per row of the segment, or NULL; norm [codes] and factor [TABLED][codes]: by length. Query q has the
    terms first_term[q] to first_term[q + 1] - 1, each with a weight; places [3][width]: where a term's postings begin
    and end, and working space for how far they have been read. */
-void search(const uint32_t *rows, const uint16_t *counts, const uint8_t *lengths, int64_t documents, int64_t first,
-            const float *norm, const float *factor, const uint8_t *allowed, int64_t queries, const int64_t *first_term,
+void search(const uint32_t *rows, const uint16_t *counts, const uint16_t *lengths, int64_t documents, int64_t first,
+            const float *norm, const float *factor, int64_t codes, const uint8_t *allowed, int64_t queries, const int64_t *first_term,
             int64_t *places, int64_t width, const float *weight, int64_t k, uint64_t *heap) {
     int64_t sums[BLOCK];
     for (int64_t q = 0; q < queries; q++, heap += k) {
@@ -80,7 +80,7 @@ void search(const uint32_t *rows, const uint16_t *counts, const uint8_t *lengths
                 if (at[t] < end[t] && rows[at[t]] < next) next = rows[at[t]];
             if (next >= documents) break;
             const int64_t base = next / BLOCK * BLOCK, limit = base + BLOCK;
-            const uint8_t *length = lengths + base;
+            const uint16_t *length = lengths + base;
             memset(sums, 0, sizeof sums);
             for (int64_t t = 0; t < terms; t++) {
                 const float w = weight[first_term[q] + t];
@@ -88,7 +88,7 @@ void search(const uint32_t *rows, const uint16_t *counts, const uint8_t *lengths
                 for (; p < end[t] && rows[p] < limit; p++) {
                     const uint32_t row = rows[p] & (BLOCK - 1); /* stays inside sums even if the file is damaged */
                     const uint16_t n = counts[p];
-                    const float f = n < TABLED ? factor[n * 256 + length[row]] : n / (n + norm[length[row]]);
+                    const float f = n < TABLED ? factor[n * codes + length[row]] : n / (n + norm[length[row]]);
                     sums[row] += (int64_t)(w * f) + 1;
                 }
                 at[t] = p;
@@ -113,21 +113,27 @@ static uint64_t mixed(const uint8_t *piece, int64_t bytes, uint64_t seed) {
     return ((uint64_t)product ^ (uint64_t)(product >> 64)) | 1;
 }
 
-/* Return the length in bytes of the separator at the beginning of a UTF-8 text, or 0 if it begins with part of a piece.
+static int digit(uint8_t c) { return c >= '0' && c <= '9'; }
+
+/* Return the length in bytes of the separator at a place of a UTF-8 text, or 0 if a piece begins or goes on there.
    Separators are ASCII characters other than letters and digits, U+2000 to U+206F, and the no-break space; pieces
-   between other separators are analysed as one. */
-static int64_t separator(const uint8_t *text, int64_t left) {
-    const uint8_t c = *text;
-    if (c < 128) return !((c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z'));
+   between other separators are analysed as one. By rule 1 a point or comma between digits is none, by rule 2 there are
+   no others than ASCII's blanks and control characters (indexes/text/pieces.py). */
+static int64_t separator(const uint8_t *start, int64_t at, int64_t bytes, int64_t rule) {
+    const uint8_t *text = start + at, c = *text;
+    const int64_t left = bytes - at;
+    if (rule == 2) return c <= ' ' || c == 127;
+    if (rule == 1 && (c == '.' || c == ',') && at > 0 && left > 1 && digit(text[-1]) && digit(text[1])) return 0;
+    if (c < 128) return !(digit(c) || ((c | 32) >= 'a' && (c | 32) <= 'z'));
     if (c == 0xe2 && left > 2 && (text[1] == 0x80 || (text[1] == 0x81 && text[2] <= 0xaf))) return 3;
     return c == 0xc2 && left > 1 && text[1] == 0xa0 ? 2 : 0;
 }
 
 /* Look up the pieces of texts, each of which ends with a byte 255, in a table [slots, a power of two] of hashes and
-   numbers; return how many pieces there are, at most one per two bytes. found: the number of each piece; ends: how many
+   numbers; return how many pieces there are, at most one per two bytes. rule: where to cut; found: the number of each piece; ends: how many
    pieces there are up to the end of each text; unknown: position, hash, begin and end of each piece that is not in the
    table; unknowns: how many there are. */
-int64_t number(const uint8_t *text, int64_t bytes, const uint64_t *hashes, const int32_t *numbers, int64_t slots,
+int64_t number(const uint8_t *text, int64_t bytes, int64_t rule, const uint64_t *hashes, const int32_t *numbers, int64_t slots,
                int64_t seed, int32_t *found, int64_t *ends, int64_t *unknown, int64_t *unknowns) {
     int64_t pieces = 0, listed = 0;
     for (int64_t begin = 0; begin < bytes;) {
@@ -136,13 +142,13 @@ int64_t number(const uint8_t *text, int64_t bytes, const uint64_t *hashes, const
             begin++;
             continue;
         }
-        const int64_t skip = separator(text + begin, bytes - begin);
+        const int64_t skip = separator(text, begin, bytes, rule);
         if (skip) {
             begin += skip;
             continue;
         }
         int64_t end = begin + 1;
-        while (end < bytes && text[end] != 255 && !separator(text + end, bytes - end)) end++;
+        while (end < bytes && text[end] != 255 && !separator(text, end, bytes, rule)) end++;
         const uint64_t hash = mixed(text + begin, end - begin, (uint64_t)seed);
         uint64_t slot = hash >> 8 & (slots - 1);
         while (hashes[slot] && hashes[slot] != hash) slot = (slot + 1) & (slots - 1);

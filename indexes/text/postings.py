@@ -2,7 +2,8 @@
 
 A segment covers consecutive rows. Its terms are identified by their 64-bit xxh3, in ascending order (the probability
 that two of ten million terms share one is three in a million). A term's postings are its rows, ascending, each with a
-count of at most 65,535. A row's length is a byte, as in Lucene: exact below 40, then rounded down to one of 216 steps.
+count of at most 65,535. A row's length is a code of two bytes: exact below 32,768, then rounded down by less than a
+thousandth. In files of index formats 1 and 2 it is a byte, as in Lucene: exact below 40, then one of 216 steps.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from indexes.interface import DamagedError, IndexesError
 SUFFIX = ".postings"
 NAME = re.compile(rf"[0-9a-f]{{32}}\{SUFFIX}")
 BLOCK = 4096  # rows; as in postings.c, which reads lengths in whole blocks
-MAGIC = b"postings"
+MAGIC = b"postngs2"
+OLD_MAGIC = b"postings"  # lengths in bytes
 HEAD = 64  # bytes
 MOST_COUNT = 65_535
 MOST_TOKENS = 1 << 48  # in a segment whose counts were capped
@@ -39,7 +41,11 @@ def _step(byte: int) -> int:
     return 24 + (code & 7 if shift < 0 else (code & 7 | 8) << shift)
 
 
-LENGTHS = np.array([_step(byte) for byte in range(256)], dtype=np.int64)
+# The lengths that codes stand for: of a byte, and of two.
+ROUNDED = np.array([_step(byte) for byte in range(256)], dtype=np.int64)
+EXACT = np.concatenate(
+    (np.arange(1 << 15), np.concatenate([np.arange(1024, 2048, dtype=np.int64) << e for e in range(5, 37)]))
+)
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,8 @@ class PostingsSegment:
     """Postings of the rows `first` … `first + documents − 1`; in the arrays, rows count from 0.
 
     terms: uint64 [T], ascending. starts: int64 [T + 1]; term t has the postings starts[t] … starts[t + 1] − 1.
-    rows: uint32 [P]. counts: uint16 [P]. lengths: uint8 [documents], padded to whole blocks. tokens: the total number.
+    rows: uint32 [P]. counts: uint16 [P]. lengths: codes [documents], padded to whole blocks: uint16 in EXACT, or uint8
+    in ROUNDED. tokens: the total number.
     """
 
     first: int
@@ -65,12 +72,20 @@ class PostingsSegment:
         """Number of postings."""
         return len(self.rows)
 
+    @property
+    def exact(self) -> bool:
+        """Whether lengths are exact, and not rounded as in index formats 1 and 2."""
+        return self.lengths.dtype.itemsize > 1
 
-def from_tokens(first: int, tokens: AnyArray, lengths: AnyArray, hashes: AnyArray) -> PostingsSegment:
+
+def from_tokens(
+    first: int, tokens: AnyArray, lengths: AnyArray, hashes: AnyArray, *, exact: bool = True
+) -> PostingsSegment:
     """Return a segment of consecutive documents, the first of which is row `first`.
 
     `tokens` (int32 [sum of lengths]) holds their terms' numbers, one document after the other, `lengths` (int64
-    [documents]) the number of tokens of each, and `hashes` (uint64 [V]) the hash of each term by its number.
+    [documents]) the number of tokens of each, and `hashes` (uint64 [V]) the hash of each term by its number. `exact`
+    says how lengths are stored.
     """
     used = np.zeros(len(hashes), dtype=bool)
     used[tokens] = True
@@ -98,13 +113,14 @@ def from_tokens(first: int, tokens: AnyArray, lengths: AnyArray, hashes: AnyArra
         starts.astype(np.int64),
         unique.astype(np.uint32),  # the lower half
         counts,
-        _bytes_of(lengths),
+        _padded(_codes(lengths, exact)),
     )
 
 
-def _bytes_of(lengths: AnyArray) -> AnyArray:
-    codes = (np.searchsorted(LENGTHS, lengths, side="right") - 1).astype(np.uint8)
-    return _padded(codes)
+def _codes(lengths: AnyArray, exact: bool) -> AnyArray:
+    """Return the code of the greatest length in the table that is not above each of `lengths`."""
+    codes = np.searchsorted(EXACT if exact else ROUNDED, lengths, side="right") - 1
+    return codes.astype(np.uint16 if exact else np.uint8)
 
 
 def _padded(lengths: AnyArray) -> AnyArray:
@@ -160,7 +176,7 @@ def write(segment: PostingsSegment, folder: Path) -> PostingsSegment:
     Raises OSError, DamagedError.
     """
     numbers = (segment.first, segment.documents, segment.tokens, len(segment.terms), segment.size)
-    head = MAGIC + np.array(numbers, dtype="<u8").tobytes()
+    head = (MAGIC if segment.exact else OLD_MAGIC) + np.array(numbers, dtype="<u8").tobytes()
     parts: list[bytes | memoryview] = [head.ljust(HEAD, b"\0"), *(_little(segment, name) for name in PARTS)]
     digest = xxhash.xxh3_128()
     temporary = folder / "postings.tmp"
@@ -173,22 +189,25 @@ def write(segment: PostingsSegment, folder: Path) -> PostingsSegment:
     return read(path)
 
 
-PARTS = {"terms": "<u8", "starts": "<i8", "rows": "<u4", "counts": "<u2", "lengths": "|u1"}
+PARTS = {"terms": "<u8", "starts": "<i8", "rows": "<u4", "counts": "<u2", "lengths": "<u2"}
+OLD_PARTS = PARTS | {"lengths": "|u1"}
 
 
 def _little(segment: PostingsSegment, name: str) -> memoryview:
-    return np.ascontiguousarray(getattr(segment, name), dtype=PARTS[name]).data
+    parts = PARTS if segment.exact else OLD_PARTS
+    return np.ascontiguousarray(getattr(segment, name), dtype=parts[name]).data
 
 
 def read(path: Path) -> PostingsSegment:
     """Return the segment in a file, mapped and checked, content included. Raises OSError, DamagedError."""
     data = map_file(path)
     size = len(data)
-    if size < HEAD or data[: len(MAGIC)] != MAGIC:
+    parts = {MAGIC: PARTS, OLD_MAGIC: OLD_PARTS}.get(bytes(data[: len(MAGIC)]))
+    if size < HEAD or parts is None:
         raise _damaged(path)
     first, documents, tokens, terms, postings = np.frombuffer(data, "<u8", 5, len(MAGIC)).tolist()
     counts = (terms, terms + 1, postings, postings, documents + -documents % BLOCK)
-    kinds = [np.dtype(kind) for kind in PARTS.values()]
+    kinds = [np.dtype(kind) for kind in parts.values()]
     if size != HEAD + sum(n * kind.itemsize for n, kind in zip(counts, kinds, strict=True)):
         raise _damaged(path)
     offsets = itertools.accumulate(
@@ -196,7 +215,7 @@ def read(path: Path) -> PostingsSegment:
     )
     arrays = {
         name: np.frombuffer(data, kind, n, offset)
-        for name, kind, n, offset in zip(PARTS, kinds, counts, offsets, strict=False)
+        for name, kind, n, offset in zip(parts, kinds, counts, offsets, strict=False)
     }
     segment = PostingsSegment(first, documents, tokens, **arrays, path=path)
     if not (_ordered(segment) and _counted(segment)):

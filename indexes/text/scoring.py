@@ -1,13 +1,15 @@
 """BM25 over segments of postings: the weights of terms, and the best rows of many queries (postings.c, or numpy).
 
-score(q, d) = Σ idf(t) · (k1 + 1) · f / (f + k1 (1 − b + b · length / average)), with Lucene's
-idf(t) = ln(1 + (N − n + ½) / (n + ½)); f: count of the term in the row; N: rows; n: rows with the term. The terms of a
-sum are rounded to whole numbers of at most 52 bits, so that it does not depend on their order and ties stay ties.
+score(q, d) = Σ idf(t) · (k3 + 1) · c / (k3 + c) · (k1 + 1) · f / (f + k1 (1 − b + b · length / average)), with Lucene's
+idf(t) = ln(1 + (N − n + ½) / (n + ½)); c, f: counts of the term in the query and in the row; N: rows; n: rows with the
+term. The terms of a sum are rounded to whole numbers of at most 52 bits, so that it does not depend on their order and
+ties stay ties.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,18 +17,28 @@ from indexes import native
 from indexes.arrays import padding
 from indexes.dtypes import AnyArray
 from indexes.interface import IndexesError, Mask, RowArray, ScoreArray
-from indexes.text.postings import LENGTHS, PostingsSegment, check_lengths
+from indexes.text.parameters import Bm25Parameters
+from indexes.text.postings import EXACT, ROUNDED, PostingsSegment, check_lengths
 
-K1, B = 1.2, 0.75
 TABLED = 8  # the factors of smaller counts are in a table; as in postings.c
 ONE = float(1 << 52)  # upper bound of the sum of a query's weights
 KEYS = 1 << 21  # kept at a time: k per query
 QUERIES = 1 << 16  # looked up at a time, divided by the number of segments
 MOST_ROWS = (1 << 32) - (1 << 13)
+MOST_TABLES = 4  # kept, each for one k1 and b
 LOW = np.uint64(0xFFFFFFFF)
 HIGH = np.uint64(32)
 
 Query = Mapping[int, int]  # a term's hash → its count in the query
+DEFAULT = Bm25Parameters()
+
+
+class _Tables(NamedTuple):
+    """What depends on k1 and b: by the code of a length, the norm [codes] and, by count, the factor [TABLED, codes]."""
+
+    norms: AnyArray
+    factors: AnyArray
+    pointers: list[list[Any]]  # the arguments of the compiled loop, by segment
 
 
 class Bm25Scorer:
@@ -42,18 +54,41 @@ class Bm25Scorer:
             raise IndexesError(
                 f"{self._documents} rows are more than BM25 can number ({MOST_ROWS}): compact the index"
             )
-        average = sum(s.tokens for s in segments) / max(1, self._documents) or 1.0
-        self._norms = (K1 * (1 - B + B * LENGTHS / average)).astype(np.float32)
-        counts = np.arange(TABLED, dtype=np.float32)[:, None]
-        self._factors = np.ascontiguousarray(counts / (counts + self._norms))
+        # A copy, so that no change of a mapped file can lead beyond the tables.
+        self._codes = [np.array(s.lengths, dtype=np.uint16) for s in segments]
+        exact = any(s.exact for s in segments)
+        most = max((int(codes.max()) for codes in self._codes if len(codes)), default=0)
+        self._lengths = (EXACT if exact else ROUNDED)[: most + 1]
+        self._average = sum(s.tokens for s in segments) / max(1, self._documents) or 1.0
+        self._tables: dict[tuple[float, float], _Tables] = {}
         self._library = native.load_postings()
-        self._pointers = [
-            native.pointers(s.rows, s.counts, s.lengths, s.documents, s.first, self._norms, self._factors)
-            for s in segments
+
+    def _tables_of(self, k1: float, b: float) -> _Tables:
+        """Return the tables for k1 and b; the last ones made are kept."""
+        tables = self._tables.get((k1, b))
+        if tables is None:
+            tables = self._made(k1, b)
+            # A new dictionary, since other threads may be reading the old one.
+            self._tables = dict([*self._tables.items(), ((k1, b), tables)][-MOST_TABLES:])
+        return tables
+
+    def _made(self, k1: float, b: float) -> _Tables:
+        norms = (k1 * (1 - b + b * self._lengths / self._average)).astype(np.float32)
+        counts = np.arange(TABLED, dtype=np.float32)[:, None]
+        factors = np.zeros((TABLED, len(norms)), dtype=np.float32)
+        np.divide(counts, counts + norms, out=factors, where=counts > 0)
+        pointers = [
+            native.pointers(s.rows, s.counts, codes, s.documents, s.first, norms, factors, len(norms))
+            for s, codes in zip(self._segments, self._codes, strict=True)
         ]
+        return _Tables(norms, factors, pointers)
 
     def best(
-        self, queries: Sequence[Query], k: int, allowed: Mask | None = None
+        self,
+        queries: Sequence[Query],
+        k: int,
+        allowed: Mask | None = None,
+        parameters: Bm25Parameters = DEFAULT,
     ) -> tuple[RowArray, ScoreArray]:
         """Return the k best rows of each query and their scores, both [n, k], padded with −1 and −inf.
 
@@ -70,10 +105,12 @@ class Bm25Scorer:
         step = max(1, min(KEYS // max(1, most), QUERIES // max(1, len(self._segments))))
         for start in range(0, len(queries) if most else 0, step):
             part = slice(start, start + step)
-            rows[part, :most], scores[part, :most] = self._best(queries[part], most, allowed)
+            rows[part, :most], scores[part, :most] = self._best(queries[part], most, allowed, parameters)
         return rows, scores
 
-    def _best(self, queries: Sequence[Query], k: int, allowed: Mask | None) -> tuple[RowArray, ScoreArray]:
+    def _best(
+        self, queries: Sequence[Query], k: int, allowed: Mask | None, parameters: Bm25Parameters
+    ) -> tuple[RowArray, ScoreArray]:
         sizes = np.array([len(q) for q in queries])
         first = np.zeros(len(queries) + 1, dtype=np.int64)
         np.cumsum(sizes, out=first[1:])
@@ -82,21 +119,24 @@ class Bm25Scorer:
         places = [_find(segment, hashes) for segment in self._segments]
         frequency = sum(stop - start for start, stop, _ in places)
         idf = np.log1p((self._documents - frequency + 0.5) / (frequency + 0.5))
-        weights = counts * (K1 + 1) * idf * (frequency > 0)
         query_of = np.repeat(np.arange(len(queries)), sizes)
+        lengths = np.bincount(query_of, counts, minlength=len(queries)).astype(np.float64)[query_of]
+        weights = parameters.query_weights(counts, lengths) * (parameters.k1 + 1) * idf * (frequency > 0)
         totals = np.bincount(query_of, weights, minlength=len(queries))
         # Powers of two, by which floats are divided exactly.
         scales = np.exp2(np.floor(np.log2(ONE / np.maximum(totals, 1e-30))))
         weights = (weights * scales[query_of]).astype(np.float32)
         keys = np.zeros((len(queries), k), dtype=np.uint64)
+        tables = self._tables_of(parameters.k1, parameters.b)
         for number, segment in enumerate(self._segments):
             here = None if allowed is None else allowed[segment.first : segment.first + segment.documents]
-            self._offer(number, first, places[number], weights, here, keys)
+            self._offer(number, tables, first, places[number], weights, here, keys)
         return _decoded(keys, scales)
 
     def _offer(
         self,
         number: int,
+        tables: _Tables,
         first: AnyArray,
         places: AnyArray,
         weights: AnyArray,
@@ -105,16 +145,17 @@ class Bm25Scorer:
     ) -> None:
         """Offer a segment's rows to `keys` (uint64 [n, k]), in which each query keeps its best so far as a heap."""
         if self._library is None:
-            self._offer_by_numpy(number, first, places, weights, allowed, keys)
+            self._offer_by_numpy(number, tables, first, places, weights, allowed, keys)
         else:
             native.call(
-                self._library.search, *self._pointers[number], allowed, len(keys), first, places, places.shape[1],
+                self._library.search, *tables.pointers[number], allowed, len(keys), first, places, places.shape[1],
                 weights, keys.shape[1], keys,
             )  # fmt: skip
 
     def _offer_by_numpy(
         self,
         number: int,
+        tables: _Tables,
         first: AnyArray,
         places: AnyArray,
         weights: AnyArray,
@@ -128,7 +169,7 @@ class Bm25Scorer:
             for term in range(first[q], first[q + 1]):
                 here = slice(*places[:2, term])
                 rows, counts = segment.rows[here], segment.counts[here].astype(np.float32)
-                factors = counts / (counts + self._norms[segment.lengths[rows]])
+                factors = counts / (counts + tables.norms[self._codes[number][rows]])
                 sums[rows] += (weights[term] * factors).astype(np.int64) + 1
             if allowed is not None:
                 sums[~allowed] = 0

@@ -1,14 +1,13 @@
 """Terms by number while an index is written, and by hash when it is searched; results of the analysis are cached.
 
 Analysing a word costs a microsecond or more, looking it up a twentieth of that, and texts repeat their words. So a text
-is cut where no language continues a word (SEPARATED), and only pieces that were not seen before are analysed.
+is cut where no language continues a word (pieces.py), and only pieces that were not seen before are analysed.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -19,25 +18,13 @@ import xxhash
 
 from indexes import native
 from indexes.dtypes import Int32Array, Int64Array
-from indexes.text.analysis import Analysis, encodable
+from indexes.text.analysis import Analysis
 from indexes.text.parameters import LONGEST
+from indexes.text.pieces import cutting
 
-# Matches the pieces of a text. No analysis joins words across what is between them: punctuation and symbols, which are
-# neither a letter nor a mark nor a number in any script.
-SEPARATED = re.compile(
-    "[^\x00-/:-@[-`{-\xa9\xab-\xb1\xb4\xb6-\xb8\xbb\xbf\xd7\xf7\u060c\u060d\u061b\u061f\u066a-\u066d\u06d4\u0964\u0965"
-    "\u2000-\u206f\u20a0-\u20c0\u2190-\u23ff\u3000-\u3004\u3008-\u3020\u30fb\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40"
-    "\uff5b-\uff65\U0001f300-\U0001f64f\U0001f680-\U0001f6ff]+"
-)
-ASCII = "".join(c if c.isalnum() else " " for c in map(chr, range(128)))  # the same for ASCII, as a table
 MOST = 500_000  # cached pieces, and terms
 MOST_OF_QUERIES = 50_000  # cached pieces of queries
 PART = 1 << 20  # characters looked up at a time
-
-
-def pieces(text: str) -> list[str]:
-    """Return the pieces of a prepared text, cut where no language continues a word."""
-    return text.translate(ASCII).split() if text.isascii() else SEPARATED.findall(text)
 
 
 def term_hash(term: str) -> int:
@@ -56,7 +43,7 @@ class Vocabulary:
         self._held = 0  # total number of terms in `_several`
         self._pieces: dict[str, int] = {}  # piece → its term's number, or −n − 1 for several[n]
         # The same by the pieces' hashes, where the compiled library can be used.
-        self._table = Table() if native.load_postings() is not None else None
+        self._table = Table(cutting(analysis.settings)) if native.load_postings() is not None else None
 
     def numbers(self, texts: Sequence[str]) -> tuple[Int32Array, Int64Array]:
         """Return the numbers of all terms in order (int32 [tokens]), and how many each text has (int64 [texts])."""
@@ -71,7 +58,7 @@ class Vocabulary:
         if self._table is not None:
             numbers, ends = self._table.look_up(texts, self._number_of)
         else:
-            cut = [pieces(text) for text in texts]
+            cut = [self._analysis.pieces(text) for text in texts]
             ends = np.cumsum([len(c) for c in cut], dtype=np.int64)
             numbers = np.array([self._known(p) for c in cut for p in c], dtype=np.int32)
         return self._expanded(numbers, ends)
@@ -83,7 +70,7 @@ class Vocabulary:
         return number
 
     def _number_of(self, piece: str) -> int:
-        numbers = [self._numbered(term) for term in self._analysis.analyzer.analyze(encodable(piece))]
+        numbers = [self._numbered(term) for term in self._analysis.terms(piece)]
         if len(numbers) == 1:
             return numbers[0]
         self._several.append(numbers)
@@ -135,7 +122,9 @@ def _parts(texts: Sequence[str]) -> list[Sequence[str]]:
 class Table:
     """The compiled part: numbers of pieces by 64-bit hash, which collide with the same probability as for terms."""
 
-    def __init__(self) -> None:
+    def __init__(self, rule: int) -> None:
+        """`rule`: by which texts are cut, as `pieces.cutting` gives it."""
+        self._rule = rule
         self._library = native.load_postings()
         self._seed = int.from_bytes(os.urandom(8), "little", signed=True)
         self._resize(1 << 12)
@@ -154,8 +143,8 @@ class Table:
         piece_numbers, ends = np.empty(most, dtype=np.int32), np.empty(len(texts), dtype=np.int64)
         unknown, unknowns = np.empty((most, 4), dtype=np.int64), np.zeros(1, dtype=np.int64)
         count = native.call(
-            self._library.number, np.frombuffer(data, dtype=np.uint8), len(data), self._hashes, self._numbers,
-            len(self._hashes), self._seed, piece_numbers, ends, unknown, unknowns,
+            self._library.number, np.frombuffer(data, dtype=np.uint8), len(data), self._rule, self._hashes,
+            self._numbers, len(self._hashes), self._seed, piece_numbers, ends, unknown, unknowns,
         )  # fmt: skip
         position, hashes, begin, end = unknown[: unknowns[0]].T
         new, first, which = np.unique(hashes, return_index=True, return_inverse=True)
@@ -188,7 +177,8 @@ class QueryTerms:
     def of(self, text: str) -> Counter[int]:
         """Return the hashes of a query's terms and their counts; stop words count only if there is nothing else."""
         analyses = [
-            self._seen.get(piece) or self._analyse(piece) for piece in pieces(self._analysis.prepare(text))
+            self._seen.get(piece) or self._analyse(piece)
+            for piece in self._analysis.pieces(self._analysis.prepare(text))
         ]
         terms = Counter(term for content, _ in analyses for term in content)
         return terms or Counter(term for _, everything in analyses for term in everything)
@@ -196,10 +186,9 @@ class QueryTerms:
     def _analyse(self, piece: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         if len(self._seen) > MOST_OF_QUERIES:
             self._seen.clear()
-        word = encodable(piece)
         content, everything = (
-            tuple(map(term_hash, analyzer.analyze(word)))
-            for analyzer in (self._analysis.for_queries, self._analysis.analyzer)
+            tuple(map(term_hash, terms))
+            for terms in (self._analysis.content_terms(piece), self._analysis.terms(piece))
         )
         if len(piece) <= LONGEST:
             self._seen[piece] = content, everything

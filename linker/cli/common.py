@@ -32,6 +32,28 @@ EncoderOption = Annotated[
     ),
 ]
 
+K1 = Annotated[
+    float | None,
+    typer.Option(
+        "--k1", metavar="NUMBER", help="BM25's k1: saturation of counts in documents.", show_default=False
+    ),
+]
+B = Annotated[
+    float | None,
+    typer.Option(
+        "--b", metavar="NUMBER", help="BM25's b: discount of long documents, 0 to 1.", show_default=False
+    ),
+]
+K3 = Annotated[
+    float | None,
+    typer.Option(
+        "--k3",
+        metavar="NUMBER",
+        help="BM25's k3: saturation of counts in queries; 0: each term once, inf: each repetition.",
+        show_default=False,
+    ),
+]
+
 PrecisionOption = Annotated[
     Literal["float32", "bfloat16"],
     typer.Option(

@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from indexes.kinds import KINDS, VectorKindName
+from indexes.text.parameters import LONGEST, TokenizerName
 from linker.cli import elastic
 from linker.cli.backup import Keep
 from linker.cli.common import (
+    K1,
+    K3,
     AsJson,
+    B,
     CompileOption,
     EncoderOption,
     Index,
@@ -58,6 +62,21 @@ def build(
         ),
     ] = "auto",
     language: Annotated[str, typer.Option(help="Language of the stemmer and the stop words.")] = "english",
+    tokenizer: Annotated[
+        TokenizerName,
+        typer.Option(
+            help="words: letters and digits; posts: also reads addresses, @handles, #hashtags and _."
+        ),
+    ] = "words",
+    stop_words: Annotated[
+        bool, typer.Option("--stop-words", help="Drop stop words from documents too, not from queries alone.")
+    ] = False,
+    min_token: Annotated[
+        int, typer.Option(min=1, max=LONGEST, help="Drop terms of fewer characters than this.")
+    ] = 1,
+    k1: K1 = None,
+    b: B = None,
+    k3: K3 = None,
     positions: Annotated[
         bool, typer.Option("--positions", help="Store terms in order too, for a learned ranker.")
     ] = False,
@@ -86,14 +105,18 @@ def build(
     as_json: AsJson = False,
 ) -> None:
     """Build an index from one or more corpora."""
-    from indexes.text.parameters import AnalysisSettings
+    from indexes.text.parameters import Bm25Parameters
     from linker import building
     from linker.corpora import Columns
 
     options = building.BuildOptions(
         encoder,
         vectors,
-        analysis=AnalysisSettings(language),
+        language=language,
+        tokenizer=tokenizer,
+        stop_words=stop_words,
+        min_token=min_token,
+        bm25=Bm25Parameters().changed(k1, b, k3),
         positions=positions,
         batch_size=batch_size,
         commit_every=commit_every,

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from linker.cli.common import AsJson, EncoderOption, Index, ModeOption, Where, note, one_line, print_json
+from linker.cli.common import (
+    K1,
+    K3,
+    AsJson,
+    B,
+    EncoderOption,
+    Index,
+    ModeOption,
+    Where,
+    note,
+    one_line,
+    print_json,
+)
 from linker.printable import print_for_programs
 
 if TYPE_CHECKING:
@@ -32,6 +44,9 @@ def search(
         typer.Option(metavar="RUN", help="Write the run here instead of to stdout.", show_default=False),
     ] = None,
     encoder: EncoderOption = None,
+    k1: K1 = None,
+    b: B = None,
+    k3: K3 = None,
     rerank: Annotated[
         Path | None,
         typer.Option(
@@ -72,11 +87,13 @@ def search(
     from linker.reranking import load_reranker
 
     engine = Engine.open(directory, encoder=encoder, on_failure=on_failure)
+    stored = engine.collection.manifest.bm25
     find = functools.partial(
         engine.search,
         k=k,
         mode=mode,
         where=where or (),
+        bm25=None if (k1, b, k3) == (None, None, None) else stored.changed(k1, b, k3),
         reranker=load_reranker(rerank) if rerank else None,
         depth=depth,
         weight=rerank_weight,

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,20 +30,22 @@ from indexes.interface import (
 )
 from indexes.rows import Rows
 from indexes.text.bm25 import Bm25Index
+from indexes.text.parameters import Bm25Parameters
 
-K1, B = 1.2, 0.75
+DEFAULT, OTHER = Bm25Parameters(), Bm25Parameters(0.6, 0.3, 4)
 
 
 @dataclass(frozen=True)
 class Backend:
     """`make` gives an empty index without stemming and stop words, `reopen` the same one read from storage.
 
-    `counts_empty`: whether an empty document counts in the statistics (in Lucene it does not).
+    `on_server`: whether Lucene ranks: empty documents do not count in the statistics, lengths are rounded, and k1 and
+    b cannot differ per query.
     """
 
-    make: Callable[[], TextIndex]
+    make: Callable[[Bm25Parameters], TextIndex]
     reopen: Callable[[TextIndex], TextIndex]
-    counts_empty: bool = True
+    on_server: bool = False
 
     def oracle(
         self,
@@ -51,17 +54,19 @@ class Backend:
         k: int,
         where: Filter | None = None,
         metadata: dict[str, Metadata] | None = None,
+        parameters: Bm25Parameters = DEFAULT,
     ) -> list[tuple[str, float]]:
         """Return what is expected of this backend."""
-        counted = documents if self.counts_empty else {i: t for i, t in documents.items() if words(t)}
-        return oracle(counted, query, k, where, metadata)
+        counted = {i: t for i, t in documents.items() if words(t)} if self.on_server else documents
+        length = rounded_length if self.on_server else int
+        return oracle(counted, query, k, where, metadata, parameters, length)
 
 
 def in_memory(folder: Path) -> Backend:
     def reopen(index: TextIndex) -> TextIndex:
         return index  # nothing is stored
 
-    return Backend(lambda: Bm25Index("none"), reopen)
+    return Backend(lambda p: Bm25Index("none", parameters=p), reopen)
 
 
 def on_disk(folder: Path) -> Backend:
@@ -76,24 +81,24 @@ def on_disk(folder: Path) -> Backend:
         rows.restore(list(index._rows.ids), index._rows.dead, [known[id_] for id_ in index._rows.ids])
         index.commit()
         index.snapshot(snapshot := next(names))
-        return Bm25Index.resume(snapshot, next(names), rows, "none")
+        return Bm25Index.resume(snapshot, next(names), rows, "none", index._parameters)
 
-    return Backend(lambda: Bm25Index("none", next(names)), reopen)
+    return Backend(lambda p: Bm25Index("none", next(names), parameters=p), reopen)
 
 
 def on_a_server(url: str, shards: int) -> Backend:
-    def make() -> TextIndex:
+    def make(parameters: Bm25Parameters) -> TextIndex:
         store = ElasticStore(ElasticSettings((url,), new_name("contract"), shards), timeout=60)
-        store.create()
-        return ElasticText(store, analysis="none")
+        store.create(bm25=parameters)
+        return ElasticText(store, analysis="none", parameters=parameters)
 
     def reopen(index: TextIndex) -> TextIndex:
         assert isinstance(index, ElasticText)
         index.commit()
         index.settle()
-        return ElasticText.open(ElasticStore(index.store.settings, timeout=60), "none")
+        return ElasticText.open(ElasticStore(index.store.settings, timeout=60), "none", index._parameters)
 
-    return Backend(make, reopen, counts_empty=False)
+    return Backend(make, reopen, on_server=True)
 
 
 BACKENDS: dict[str, Callable[[Path], Backend]] = {"memory": in_memory, "disk": on_disk}
@@ -113,7 +118,7 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]
         made.append(index)
         return index
 
-    yield Backend(lambda: kept(built.make()), lambda index: kept(built.reopen(index)), built.counts_empty)
+    yield Backend(lambda p: kept(built.make(p)), lambda index: kept(built.reopen(index)), built.on_server)
     for index in made:
         close(index)
 
@@ -144,17 +149,21 @@ def oracle(
     k: int,
     where: Filter | None = None,
     metadata: dict[str, Metadata] | None = None,
+    p: Bm25Parameters = DEFAULT,
+    length: Callable[[int], int] = int,
 ) -> list[tuple[str, float]]:
     counts = {id_: Counter(words(text)) for id_, text in documents.items()}
     average = sum(c.total() for c in counts.values()) / max(1, len(counts))
     scores: dict[str, float] = {}
-    for term in words(query):
+    k3 = p.k3 * max(1, len(words(query)) / 32)
+    for term, times in Counter(words(query)).items():
+        weight = times if math.isinf(k3) else (k3 + 1) * times / (k3 + times)
         n = sum(term in c for c in counts.values())
-        idf = math.log(1 + (len(counts) - n + 0.5) / (n + 0.5))
+        idf = weight * math.log(1 + (len(counts) - n + 0.5) / (n + 0.5))
         for id_, c in counts.items():
             if term in c and (where is None or where.accepts((metadata or {}).get(id_, {}))):
-                norm = K1 * (1 - B + B * rounded_length(c.total()) / average)
-                scores[id_] = scores.get(id_, 0) + idf * c[term] * (K1 + 1) / (c[term] + norm)
+                norm = p.k1 * (1 - p.b + p.b * length(c.total()) / average)
+                scores[id_] = scores.get(id_, 0) + idf * c[term] * (p.k1 + 1) / (c[term] + norm)
     rank = {id_: row for row, id_ in enumerate(documents)}
     return sorted(scores.items(), key=lambda item: (-round(item[1], 9), rank[item[0]]))[:k]
 
@@ -194,8 +203,8 @@ METADATA: dict[str, Metadata] = {
 }
 
 
-def news(backend: Backend) -> TextIndex:
-    index = backend.make()
+def news(backend: Backend, parameters: Bm25Parameters = DEFAULT) -> TextIndex:
+    index = backend.make(parameters)
     index.add(list(NEWS), list(NEWS.values()), [METADATA.get(id_, {}) for id_ in NEWS])
     return index
 
@@ -205,6 +214,23 @@ def test_hits_are_the_oracles(backend: Backend, query: str) -> None:
     index = news(backend)
     for k in (1, 2, 100):
         check(index.search([query], k)[0], backend.oracle(NEWS, query, k))
+
+
+@pytest.mark.parametrize("query", [*QUERIES, "cat cat cat dog dog mat " * 12])
+def test_parameters_are_those_of_the_index_or_of_the_query(backend: Backend, query: str) -> None:
+    index: Any = news(backend, OTHER)
+    check(index.search([query], 100)[0], backend.oracle(NEWS, query, 100, parameters=OTHER))
+    for k3 in (0, 1, math.inf):
+        p = OTHER.changed(k3=k3)
+        check(index.search([query], 100, bm25=p)[0], backend.oracle(NEWS, query, 100, parameters=p))
+    if backend.on_server:
+        with pytest.raises(
+            IndexesError, match=r"k1 = 0\.6 and b = 0\.3, which a query cannot change: build it"
+        ):
+            index.search([query], 100, bm25=DEFAULT)
+    else:
+        check(index.search([query], 100, bm25=DEFAULT)[0], backend.oracle(NEWS, query, 100))
+    check(index.search([query], 100)[0], backend.oracle(NEWS, query, 100, parameters=OTHER))
 
 
 def test_a_batch_answers_as_its_queries_alone(backend: Backend) -> None:
@@ -252,7 +278,7 @@ def test_what_is_removed_is_gone_and_may_come_back(backend: Backend) -> None:
 
 
 def test_added_and_removed_before_the_first_search(backend: Backend) -> None:
-    index = backend.make()
+    index = backend.make(DEFAULT)
     index.add(["a", "b"], ["one cat", "another cat"])
     index.remove(["a"])
     assert index.search(["cat"], 5)[0].ids == ("b",)
@@ -305,7 +331,7 @@ def test_a_refused_batch_changes_nothing(backend: Backend) -> None:
 
 
 def test_an_empty_index_answers_nothing(backend: Backend) -> None:
-    index = backend.make()
+    index = backend.make(DEFAULT)
     assert len(index) == 0
     assert [h.ids for h in index.search(["cat", ""], 5, Filter.parse(["a=b"]))] == [(), ()]
     index.add([], [])
@@ -332,7 +358,7 @@ def test_huge_and_strange_texts(backend: Backend) -> None:
         "nul": "a\x00b c",
         "half": "half \ud83d character",
     }
-    index = backend.make()
+    index = backend.make(DEFAULT)
     index.add(list(documents), list(documents.values()), [{"m": "\ud83d"}] * 4)
     assert index.search(["w99999"], 5)[0].ids == ("huge",)
     assert index.search(["needle"], 5)[0].ids == ("word",)
@@ -342,13 +368,13 @@ def test_huge_and_strange_texts(backend: Backend) -> None:
 
 
 def test_composed_and_decomposed_letters_are_the_same(backend: Backend) -> None:
-    index = backend.make()
+    index = backend.make(DEFAULT)
     index.add(["a"], ["cafe\u0301"])
     assert index.search(["café"], 1)[0].ids == ("a",)
 
 
 def test_equal_scores_come_in_row_order_at_any_cut(backend: Backend) -> None:
-    index = backend.make()
+    index = backend.make(DEFAULT)
     ids = [f"d{i:03}" for i in range(300)]
     for start in range(0, 300, 30):  # many segments, of different sizes
         part = ids[start : start + 30]
@@ -388,7 +414,7 @@ def test_random_corpora_rank_as_the_oracle_on_a_server(
 
 def ranks_as_the_oracle(backend: Backend, texts: list[str], query: str, k: int, parts: int) -> None:
     documents = {f"d{i}": text for i, text in enumerate(texts)}
-    index = backend.make()
+    index = backend.make(DEFAULT)
     ids = list(documents)
     for part in np.array_split(np.arange(len(ids)), parts):  # a segment each
         index.add([ids[i] for i in part], [texts[i] for i in part])

@@ -12,6 +12,7 @@ import numpy as np
 from indexes.arrays import normalised
 from indexes.text import postings
 from indexes.text.analysis import Analysis
+from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 from indexes.text.scoring import Bm25Scorer
 from indexes.text.vocabulary import Vocabulary
 from indexes.vectors.certified import ByteScan
@@ -42,11 +43,13 @@ def search_postings(work: Path) -> tuple[Sequence[bytes], Run]:
         fast, slow = Bm25Scorer(segments), Bm25Scorer(segments)
         slow._library = None
         for mask in (None, allowed):
-            found, expected = fast.best(queries, K, mask), slow.best(queries, K, mask)
-            assert np.array_equal(found[0], expected[0]), "other rows than by numpy"
-            assert np.array_equal(found[1], expected[1]), "other scores than by numpy"
+            for parameters in (Bm25Parameters(), Bm25Parameters(0, 1, 0)):
+                found, expected = (scorer.best(queries, K, mask, parameters) for scorer in (fast, slow))
+                assert np.array_equal(found[0], expected[0]), "other rows than by numpy"
+                assert np.array_equal(found[1], expected[1]), "other scores than by numpy"
 
-    return [_segment(n, folder) for n in (3, 40, 5000)], run
+    made = [(3, True), (40, True), (5000, True), (40, False)]
+    return [_segment(n, folder, exact=exact) for n, exact in made], run
 
 
 def _in_memory(segment: postings.PostingsSegment) -> postings.PostingsSegment:
@@ -55,12 +58,13 @@ def _in_memory(segment: postings.PostingsSegment) -> postings.PostingsSegment:
     return dataclasses.replace(segment, **arrays)
 
 
-def _segment(rows: int, folder: Path) -> bytes:
+def _segment(rows: int, folder: Path, *, exact: bool) -> bytes:
     rng = np.random.default_rng(rows)
     lengths = rng.integers(0, 6, rows)
     tokens = np.minimum(rng.zipf(1.5, int(lengths.sum())), 50) - 1
     hashes = np.sort(rng.integers(1, 1 << 63, 50)).astype(np.uint64)
-    made = postings.write(postings.from_tokens(0, tokens.astype(np.int32), lengths, hashes), folder)
+    segment = postings.from_tokens(0, tokens.astype(np.int32), lengths, hashes, exact=exact)
+    made = postings.write(segment, folder)
     assert made.path
     data = made.path.read_bytes()
     made.path.unlink()
@@ -69,10 +73,18 @@ def _segment(rows: int, folder: Path) -> bytes:
 
 def number_pieces(work: Path) -> tuple[Sequence[bytes], Run]:
     """Number the terms of texts, a line each, by the compiled table and by a dictionary."""
-    analysis = Analysis("english")
+    analyses = [
+        Analysis(AnalysisSettings(version=1)),
+        Analysis("english"),
+        Analysis(AnalysisSettings(tokenizer="posts")),
+    ]
 
     def run(data: bytes) -> None:
         texts = data.decode(errors="surrogateescape").split("\n")
+        for analysis in analyses:
+            check(analysis, texts)
+
+    def check(analysis: Analysis, texts: list[str]) -> None:
         fast, slow = Vocabulary(analysis), Vocabulary(analysis)
         slow._table = None
         found = []
@@ -83,7 +95,8 @@ def number_pieces(work: Path) -> tuple[Sequence[bytes], Run]:
         assert found[0] == found[1] == found[2] == found[3], "compiled and Python differ"
 
     text = (
-        "The cats' houses—and a no-break\u00a0space, e.g. O'Neill;\nété 漢字 naïve\u2028x\u200bz Zwölf-1.5 "
+        "The cats' houses—and a no-break\u00a0space, e.g. O'Neill;\n"
+        "4,250 1.5.\n@a_B #CdE1 https://x.y/z?1,2 été 漢字 naïve\u2028x\u200bz Zwölf-1.5 "
         + "word " * 40
         + "x" * 130
     )
@@ -147,7 +160,20 @@ TARGETS = [
     Target(
         "pieces",
         number_pieces,
-        ("\u00a0".encode(), "\u2028".encode(), "\u206f".encode(), "\u0301".encode(), b"'", b"-"),
+        (
+            "\u00a0".encode(),
+            "\u2028".encode(),
+            "\u206f".encode(),
+            "\u0301".encode(),
+            b"'",
+            b"-",
+            b".",
+            b",",
+            b"1",
+            b"#",
+            b"@",
+            b"://",
+        ),
         True,
         500,
     ),

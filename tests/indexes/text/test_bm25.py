@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import os
 import signal
 import subprocess
@@ -17,7 +18,7 @@ from indexes.interface import DamagedError, Filter, IndexesError, RowSearch, Tex
 from indexes.rows import Rows
 from indexes.text.analysis import Analysis
 from indexes.text.bm25 import Bm25Index
-from indexes.text.parameters import LANGUAGES, STEMMED, WITHOUT_STOP_WORDS
+from indexes.text.parameters import LANGUAGES, STEMMED, WITHOUT_STOP_WORDS, AnalysisSettings, Bm25Parameters
 
 SHARED = Path(os.environ.get("LINKER_SHARED_DATA", Path(__file__).parents[4] / "shared" / "data"))
 
@@ -60,10 +61,52 @@ def test_english_is_stemmed_and_stop_words_are_ignored_unless_alone() -> None:
     assert index.search(["the question"], 3)[0].ids == ("be",)  # not those that only share "the"
 
 
-def test_a_repeated_query_term_counts_as_often_as_it_occurs() -> None:
+@pytest.mark.parametrize(("k3", "times"), [(0, 1), (1, 1.5), (2, 9 / 5), (math.inf, 3)])
+def test_a_term_repeated_in_a_query_counts_as_k3_says(k3: float, times: float) -> None:
     index = filled(Bm25Index(), 0, 3)
-    once, thrice = index.search(["number1", "number1 number1 number1"], 1)
-    assert thrice.scores[0] == pytest.approx(3 * once.scores[0])
+    found = [
+        index.search(["number1", "number1 number1 number1"], 1, bm25=Bm25Parameters(k3=k3)),
+        filled(Bm25Index(parameters=Bm25Parameters(k3=k3)), 0, 3).search(
+            ["number1", "number1 number1 number1"], 1
+        ),
+    ]
+    for once, thrice in found:
+        assert thrice.scores[0] == pytest.approx(times * once.scores[0])
+
+
+def test_k3_grows_with_a_query_beyond_32_terms() -> None:
+    index = filled(Bm25Index(), 0, 40)
+    others = " ".join(f"number{n}" for n in range(1, 32))
+    (short,) = index.search([f"number0 number0 {others}"], 1, bm25=Bm25Parameters(k3=0.5))
+    (once,) = index.search(["number0"], 1)
+    k3 = 0.5 * 33 / 32
+    shared = index.search(["cat"], 1)[0].scores[0]
+    assert shared > 0
+    assert short.scores[0] == pytest.approx((k3 + 1) * 2 / (k3 + 2) * once.scores[0], rel=1e-5)
+
+
+def test_parameters_of_a_query_need_no_other_index() -> None:
+    texts = ["cat", "cat cat cat dog dog dog dog dog dog", "dog"]
+    index, bare = Bm25Index("none"), Bm25Parameters(k1=0, b=0)
+    index.add(["a", "b", "c"], texts)
+    assert index.search(["cat"], 2)[0].ids == ("a", "b")
+    presence = index.search(["cat"], 2, bm25=bare)[0]
+    assert presence.scores[0] == presence.scores[1]
+    assert index.search(["cat"], 2, bm25=Bm25Parameters(b=0))[0].ids == ("b", "a")
+    made = Bm25Index("none", parameters=bare)
+    made.add(["a", "b", "c"], texts)
+    assert made.search(["cat"], 2)[0].scores.tolist() == presence.scores.tolist()
+    for k1 in range(1, 9):  # more than are kept
+        index.search(["cat"], 2, bm25=Bm25Parameters(k1=k1))
+    assert index.search(["cat"], 2, bm25=bare)[0].scores.tolist() == presence.scores.tolist()
+
+
+def test_an_index_of_another_version_of_the_analysis_is_refused(tmp_path: Path) -> None:
+    live = filled(Bm25Index(directory=tmp_path / "live"), 0, 5)
+    live.commit()
+    live.snapshot(tmp_path / "one")
+    with pytest.raises(DamagedError, match="another version of the analysis: rebuild"):
+        Bm25Index.open(tmp_path / "one", numbered(5), AnalysisSettings(version=1))
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,9 @@ from indexes.writer import Writer
 from linker.engine import Engine
 
 TEXTS = st.lists(
-    st.text(alphabet=st.sampled_from("ab Ç語。.!?\n'\u0301 ı"), max_size=40), min_size=1, max_size=8
+    st.text(alphabet=st.sampled_from("ab Ç語。.!?\n'\u0301 ı12,@#_/:\u00a0"), max_size=40),
+    min_size=1,
+    max_size=8,
 )
 
 
@@ -49,7 +51,7 @@ def oracle(texts: list[str], language: str = "none") -> list[list[list[int]]]:
     analysis = Analysis(language)
     rows = []
     for text in texts:
-        cut = [analysis.analyzer.analyze(analysis.prepare(s)) for s in forward.sentences(text)]
+        cut = [analysis.terms(analysis.prepare(s)) for s in forward.sentences(text)]
         rows.append([[term_hash(t) for t in terms] for terms in cut if terms])
     return rows
 

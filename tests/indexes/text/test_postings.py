@@ -18,18 +18,30 @@ from indexes.interface import DamagedError, Filter
 from indexes.text import postings, scoring
 from indexes.text.analysis import Analysis
 from indexes.text.bm25 import Bm25Index
-from indexes.text.parameters import BIGRAMS
-from indexes.text.postings import BLOCK, LENGTHS, PostingsSegment
-from indexes.text.vocabulary import ASCII, SEPARATED, QueryTerms, Vocabulary, term_hash
+from indexes.text.parameters import (
+    BIGRAMS,
+    OLD_PARAMETERS,
+    AnalysisSettings,
+    Bm25Parameters,
+    TokenizerName,
+)
+from indexes.text.pieces import ASCII, SEPARATED
+from indexes.text.postings import BLOCK, EXACT, ROUNDED, PostingsSegment
+from indexes.text.vocabulary import QueryTerms, Vocabulary, term_hash
 
 compiled = pytest.mark.skipif(native.load_postings() is None, reason=native.postings_status())
+DEFAULT = Bm25Parameters()
 HASHES = np.array([term_hash(f"t{n}") for n in range(12)], dtype=np.uint64)
+PARAMETERS = st.builds(
+    Bm25Parameters, st.floats(0, 1000), st.floats(0, 1), st.floats(0, 1e6) | st.just(math.inf)
+)
 CORPUS = st.lists(st.lists(st.integers(0, 11), max_size=30), min_size=1, max_size=30)
 
 
-def segment_of(texts: list[list[int]], first: int = 0) -> PostingsSegment:
+def segment_of(texts: list[list[int]], first: int = 0, *, exact: bool = True) -> PostingsSegment:
     tokens = np.array([t for text in texts for t in text], dtype=np.int32)
-    return postings.from_tokens(first, tokens, np.array([len(t) for t in texts], dtype=np.int64), HASHES)
+    lengths = np.array([len(t) for t in texts], dtype=np.int64)
+    return postings.from_tokens(first, tokens, lengths, HASHES, exact=exact)
 
 
 def content(segment: PostingsSegment) -> dict[int, list[tuple[int, int]]]:
@@ -48,10 +60,19 @@ def oracle(texts: list[list[int]]) -> dict[int, list[tuple[int, int]]]:
     return found
 
 
-def test_lengths_are_lucenes() -> None:
-    assert LENGTHS[:43].tolist() == [*range(40), 40, 42, 44]
-    assert LENGTHS[-1] == 2013265944
-    assert (np.diff(LENGTHS) > 0).all()
+def test_old_lengths_are_lucenes() -> None:
+    assert ROUNDED[:43].tolist() == [*range(40), 40, 42, 44]
+    assert ROUNDED[-1] == 2013265944
+    assert (np.diff(ROUNDED) > 0).all()
+
+
+def test_new_lengths_are_exact_and_then_within_a_thousandth() -> None:
+    assert len(EXACT) == 1 << 16
+    assert EXACT[: 1 << 15].tolist() == [*range(1 << 15)]
+    steps = np.diff(EXACT)
+    assert (steps > 0).all()
+    assert (steps[1 << 15 :] / EXACT[1 << 15 : -1]).max() < 0.001
+    assert EXACT[-1] >= postings.MOST_TOKENS // 4
 
 
 @settings(deadline=None)
@@ -61,7 +82,7 @@ def test_postings_are_the_counts_of_each_row(texts: list[list[int]]) -> None:
     assert content(segment) == oracle(texts)
     assert (np.diff(segment.terms.astype(object)) > 0).all()
     assert segment.tokens == sum(map(len, texts))
-    assert [LENGTHS[b] for b in segment.lengths[: len(texts)]] == [len(t) for t in texts]
+    assert [EXACT[b] for b in segment.lengths[: len(texts)]] == [len(t) for t in texts]
     assert len(segment.lengths) % BLOCK == 0
 
 
@@ -78,15 +99,18 @@ def test_merged_segments_are_those_of_all_texts(texts: list[list[int]], parts: i
     assert found.lengths.tolist() == segment_of(texts).lengths.tolist()
 
 
-def test_a_file_is_named_by_its_content_and_read_back(tmp_path: Path) -> None:
-    segment = segment_of([[1, 1, 2], [], [2]])
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_file_is_named_by_its_content_and_read_back(exact: bool, tmp_path: Path) -> None:
+    segment = segment_of([[1, 1, 2], [], [2] * 1001], exact=exact)
     written = postings.write(segment, tmp_path)
-    again = postings.write(segment_of([[1, 1, 2], [], [2]]), tmp_path)
+    again = postings.write(segment_of([[1, 1, 2], [], [2] * 1001], exact=exact), tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == [written.path.name if written.path else ""]
     assert again.path == written.path
     (read,) = postings.read_folder(tmp_path)
     assert content(read) == content(segment)
     assert read.lengths.tolist() == segment.lengths.tolist()
+    assert read.exact == exact
+    assert (EXACT if exact else ROUNDED)[read.lengths[2]] == (1001 if exact else 984)
     assert not read.rows.flags.writeable
 
 
@@ -134,8 +158,11 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
     yield request.param
 
 
-def ranked(texts: list[list[int]], query: dict[int, int], k: int) -> list[tuple[int, float]]:
+def ranked(
+    texts: list[list[int]], query: dict[int, int], k: int, p: Bm25Parameters = DEFAULT
+) -> list[tuple[int, float]]:
     """BM25 written out."""
+    k3 = p.k3 * max(1, sum(query.values()) / 32)
     counts = [Counter(text) for text in texts]
     average = sum(map(len, texts)) / len(texts) or 1
     scores: dict[int, float] = {}
@@ -144,19 +171,33 @@ def ranked(texts: list[list[int]], query: dict[int, int], k: int) -> list[tuple[
         idf = math.log(1 + (len(texts) - n + 0.5) / (n + 0.5))
         for row, c in enumerate(counts):
             if term in c:
-                norm = 1.2 * (0.25 + 0.75 * len(texts[row]) / average)
-                scores[row] = scores.get(row, 0) + times * idf * 2.2 * c[term] / (c[term] + norm)
+                weight = times if math.isinf(k3) else (k3 + 1) * times / (k3 + times)
+                norm = p.k1 * (1 - p.b + p.b * len(texts[row]) / average)
+                scores[row] = scores.get(row, 0) + weight * idf * (p.k1 + 1) * c[term] / (c[term] + norm)
     return sorted(scores.items(), key=lambda item: (-round(item[1], 6), item[0]))[:k]
 
 
-def test_scores_are_bm25s(way: str) -> None:
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        DEFAULT,
+        Bm25Parameters(0, 0.5, 0),
+        Bm25Parameters(2, 0.9, math.inf),
+        Bm25Parameters(0.9, 0, 8),
+        OLD_PARAMETERS,
+    ],
+    ids=str,
+)
+def test_scores_are_bm25s(way: str, parameters: Bm25Parameters) -> None:
     rng = np.random.default_rng(3)
     texts = [rng.integers(0, 12, rng.integers(0, 30)).tolist() for _ in range(200)]
     scorer = scoring.Bm25Scorer([segment_of(texts[:90]), segment_of(texts[90:], 90)])
     queries = [{1: 1}, {2: 1, 3: 4, 11: 1}, {n: n + 1 for n in range(12)}, {}]
-    rows, scores = scorer.best([{int(HASHES[t]): n for t, n in q.items()} for q in queries], 250)
+    rows, scores = scorer.best(
+        [{int(HASHES[t]): n for t, n in q.items()} for q in queries], 250, None, parameters
+    )
     for query, found, values in zip(queries, rows, scores, strict=True):
-        expected = ranked(texts, query, 250)
+        expected = ranked(texts, query, 250, parameters)
         assert found[found >= 0].tolist() == [row for row, _ in expected]
         assert values[found >= 0] == pytest.approx([score for _, score in expected], rel=1e-5)
 
@@ -169,17 +210,23 @@ def test_compiled_and_numpy_agree_to_the_last_bit(data: st.DataObject) -> None:
     # rows far apart, counts beyond the table, several segments
     far = [[], *([[0] * 9 + [1]] * 3), *[[] for _ in range(BLOCK * 2)], *texts]
     cut = data.draw(st.integers(0, len(far)))
-    segments = [s for s in (segment_of(far[:cut]), segment_of(far[cut:], cut)) if s.documents]
+    exact = data.draw(st.booleans())
+    segments = [
+        s
+        for s in (segment_of(far[:cut], exact=exact), segment_of(far[cut:], cut, exact=exact))
+        if s.documents
+    ]
     queries = data.draw(
         st.lists(st.dictionaries(st.sampled_from(HASHES.tolist()), st.integers(1, 3)), max_size=4)
     )
     k = data.draw(st.integers(1, 50))
     mask = np.random.default_rng(data.draw(st.integers(0, 99))).random(len(far)) < 0.7
     allowed = data.draw(st.sampled_from([None, mask]))
-    fast = scoring.Bm25Scorer(segments).best(queries, k, allowed)
+    parameters = data.draw(PARAMETERS)
+    fast = scoring.Bm25Scorer(segments).best(queries, k, allowed, parameters)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(native, "load_postings", lambda: None)
-        slow = scoring.Bm25Scorer(segments).best(queries, k, allowed)
+        slow = scoring.Bm25Scorer(segments).best(queries, k, allowed, parameters)
     assert [a.tobytes() for a in fast] == [b.tobytes() for b in slow]
 
 
@@ -192,7 +239,7 @@ def test_many_queries_go_in_parts(way: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 TEXT = st.text(max_size=40) | st.text(
-    st.sampled_from(list("aZ9_-—'’.,;:«»\u200c\u0301éİıß\u0e33東京ـ،()[]“”\ud800𝐀Ⓐ²·٣\u0964\n\t ")),
+    st.sampled_from(list("aZ910_-—'’.,;:/@#«»\u200c\u0301éİıß\u0e33東京ـ،()[]“”\ud800𝐀Ⓐ²·٣\u0964\n\t ")),
     max_size=40,
 )
 
@@ -201,12 +248,20 @@ TEXT = st.text(max_size=40) | st.text(
 @given(
     TEXT,
     st.sampled_from(["english", "german", "turkish", "arabic", "tamil", "none", "chinese", "korean"]),
+    st.sampled_from([(1, "words"), (2, "words"), (2, "posts")]),
+    st.sampled_from([1, 2]),
     st.booleans(),
 )
-@example("don't—stop… “now”", "english", False)
-@example("İSTANBUL'da I", "turkish", False)
-def test_a_text_has_the_terms_that_its_analysis_finds(text: str, language: str, slow: bool) -> None:
-    analysis = Analysis(language)
+@example("don't—stop… “now”", "english", (2, "words"), 1, False)
+@example("İSTANBUL'da I", "turkish", (2, "words"), 1, False)
+@example("1.5 1.5.", "english", (2, "words"), 1, False)
+@example("a https://t.co/x?1,2\u00a0#A_bC@d1.5", "english", (2, "posts"), 1, False)
+def test_a_text_has_the_terms_that_its_analysis_finds(
+    text: str, language: str, rules: tuple[int, TokenizerName], shortest: int, slow: bool
+) -> None:
+    version, tokenizer = rules
+    shortest = shortest if version > 1 else 1
+    analysis = Analysis(AnalysisSettings(language, tokenizer, min_token=shortest, version=version))
     with pytest.MonkeyPatch.context() as patch:
         if slow:
             patch.setattr(native, "load_postings", lambda: None)
@@ -214,10 +269,7 @@ def test_a_text_has_the_terms_that_its_analysis_finds(text: str, language: str, 
     tokens, lengths = vocabulary.numbers([text, "", text])
     assert lengths.tolist() == [lengths[0], 0, len(tokens) - lengths[0]]
     numbers = [tokens[: lengths[0]], tokens[lengths[0] :], vocabulary.numbers([text])[0]]  # from memory
-    expected = [
-        term_hash(t)
-        for t in analysis.analyzer.analyze(analysis.prepare(text).encode("utf-8", "replace").decode())
-    ]
+    expected = [term_hash(t) for t in analysis.terms(analysis.prepare(text))]
     assert [[int(vocabulary.hashes[n]) for n in found] for found in numbers] == [expected] * 3
     query = QueryTerms(analysis)
     wanted = Counter({term_hash(t): n for t, n in analysis.query_terms(text).items()})
@@ -232,8 +284,8 @@ def test_what_separates_pieces_separates_words_in_every_language() -> None:
         c for c in map(chr, range(128)) if SEPARATED.match(c)
     ]
     for language in ("english", "tamil", "none", *BIGRAMS):
-        analyzer = Analysis(language).analyzer
-        assert analyzer.analyze(text) == ["a"] * (len(separators) + 1)
+        analyze = Analysis(language).terms
+        assert analyze(text) == ["a"] * (len(separators) + 1)
 
 
 def test_a_vocabulary_that_is_full_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,7 +343,7 @@ def test_many_texts_in_parts_and_a_table_that_grows(
     vocabulary, analysis = Vocabulary(Analysis("none")), Analysis("none")
     for _ in range(2):
         tokens, lengths = vocabulary.numbers(texts)
-        expected = [[term_hash(t) for t in analysis.analyzer.analyze(text)] for text in texts]
+        expected = [[term_hash(t) for t in analysis.terms(text)] for text in texts]
         assert lengths.tolist() == [len(e) for e in expected]
         assert vocabulary.hashes[tokens].tolist() == [h for e in expected for h in e]
     assert [a.tolist() for a in vocabulary.numbers([])] == [[], []]

@@ -1,0 +1,106 @@
+"""bm25s, tantivy and Elasticsearch as text retrievers with analyses of their own, for rankings and not for speed."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import tantivy
+
+from benchmarks.support import direct
+from indexes.dtypes import Int64Array
+
+K = 100
+BATCH = 500
+
+
+class Rival(Protocol):
+    """A retriever that was built from texts."""
+
+    def search(self, queries: Sequence[str]) -> Int64Array:
+        """Return the rows of the K best documents of each query [n, K], padded with −1."""
+        ...
+
+
+class Bm25s:
+    """bm25s with its own tokenizer (its defaults but for stems and stop words) and its default parameters."""
+
+    def __init__(self, texts: Sequence[str], *, stems: bool, stop_words: bool) -> None:
+        import bm25s
+
+        self._stems, self._stop_words = stems, stop_words
+        self._index = bm25s.BM25()
+        self._index.index(self._terms(texts), show_progress=False)
+
+    def _terms(self, texts: Sequence[str]) -> Any:
+        import bm25s
+        import Stemmer
+
+        stemmer = Stemmer.Stemmer("english") if self._stems else None
+        stop_words = "en" if self._stop_words else None
+        return bm25s.tokenize(texts, stopwords=stop_words, stemmer=stemmer, show_progress=False)
+
+    def search(self, queries: Sequence[str]) -> Int64Array:
+        rows, scores = self._index.retrieve(self._terms(queries), k=K, show_progress=False)
+        return np.where(scores > 0, rows, -1).astype(np.int64)
+
+
+class Tantivy:
+    """tantivy with English stems; stop words are dropped from queries. Its k1 and b are fixed at 1.2 and .75."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        folder = Path(self._folder.name)
+        writer = direct.open_tantivy(folder).writer(direct.HEAP, 1)
+        for row, text in enumerate(texts):
+            document = tantivy.Document()
+            document.add_text("body", text)
+            document.add_unsigned("row", row)
+            writer.add_document(document)
+        writer.commit()
+        writer.wait_merging_threads()
+        self._text = direct.DirectText(folder, [])
+
+    def search(self, queries: Sequence[str]) -> Int64Array:
+        return _padded(list(rows) for rows, _ in self._text.rows(queries, K))
+
+
+class Elasticsearch:
+    """Elasticsearch with its own `english` analyzer and its defaults, in an index of its own on the server at `url`."""
+
+    def __init__(self, texts: Sequence[str], url: str) -> None:
+        import elasticsearch
+
+        self._client = elasticsearch.Elasticsearch(url, request_timeout=600)
+        self._name = "linker-benchmark-bm25"
+        self._client.indices.delete(index=self._name, ignore_unavailable=True)
+        properties = {"body": {"type": "text", "analyzer": "english"}}
+        self._client.indices.create(
+            index=self._name,
+            settings={"number_of_shards": 1, "number_of_replicas": 0, "refresh_interval": "-1"},
+            mappings={"properties": properties},
+        )
+        for start in range(0, len(texts), BATCH):
+            lines: list[Any] = []
+            for row, text in enumerate(texts[start : start + BATCH], start):
+                lines += [{"index": {"_id": str(row)}}, {"body": text}]
+            self._client.bulk(index=self._name, operations=lines)
+        self._client.indices.refresh(index=self._name)
+
+    def search(self, queries: Sequence[str]) -> Int64Array:
+        found: list[list[int]] = []
+        for start in range(0, len(queries), BATCH):
+            lines: list[Any] = []
+            for query in queries[start : start + BATCH]:
+                body = {"query": {"match": {"body": query}}, "size": K, "_source": False}
+                lines += [{"index": self._name}, body]
+            for answer in self._client.msearch(searches=lines)["responses"]:
+                found.append([int(hit["_id"]) for hit in answer["hits"]["hits"]])
+        return _padded(found)
+
+
+def _padded(answers: Iterator[list[int]] | list[list[int]]) -> Int64Array:
+    return np.array([[*rows, *[-1] * (K - len(rows))] for rows in answers], dtype=np.int64)

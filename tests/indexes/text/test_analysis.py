@@ -1,0 +1,152 @@
+"""What becomes of numbers, addresses, handles, hashtags and short words; and the settings that decide it."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from indexes.errors import IndexesError
+from indexes.text.analysis import Analysis
+from indexes.text.parameters import LANGUAGES, AnalysisSettings, Bm25Parameters
+from indexes.text.rewriting import DECIMAL_COMMA, POINT, words_of
+
+
+def terms(text: str, language: str = "none", **others: object) -> list[str]:
+    analysis = Analysis(AnalysisSettings(language, **others))  # type: ignore[arg-type]  # names are checked there
+    return [term.replace(POINT, ".") for term in analysis.terms(analysis.prepare(text))]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("4,250", "4250"), ("4250", "4250"), ("1,000,000", "1000000"), ("3.5", "3.5"), ("3,5", "3.5"),
+        ("1,234.56", "1234.56"), ("1.234.567", "1234567"), ("1.234,5", "1234.5"), ("1.234", "1.234"),
+        ("0.250", "0.250"), ("0,250", "0.250"), ("12,34", "12.34"), ("$4.2million", "4.2million"),
+        ("v1.2", "v1.2"), ("10,000th", "10000th"), ("1.2.3", "1 2 3"), ("12.05.2021", "12 05 2021"),
+        ("1,2,3", "1 2 3"), ("1,2345", "1.2345"), ("1,234,56", "1 234 56"), ("e.g. 5.", "e g 5"),
+        ("in 2016, 17", "in 2016 17"), (".5", "5"), ("１，２３４", "１ ２３４"), ("٣,٤", "٣ ٤"),
+    ],
+)  # fmt: skip
+def test_numbers_stay_whole(text: str, expected: str) -> None:
+    assert terms(text) == expected.split()
+    assert terms(f"a {text}; b") == ["a", *expected.split(), "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("4.250", "4250"), ("3,5", "3.5"), ("3.5", "3.5"), ("1.234,5", "1234.5"), ("4,250", "4.250")],
+)  # fmt: skip
+def test_where_the_comma_is_the_decimal_sign_points_group(text: str, expected: str) -> None:
+    assert set(DECIMAL_COMMA) < set(LANGUAGES)
+    for language in DECIMAL_COMMA:
+        assert terms(text, language) == [expected]
+
+
+def test_the_first_version_cuts_numbers() -> None:
+    assert terms("4,250 and 3.5", version=1) == ["4", "250", "and", "3", "5"]
+
+
+@given(st.integers(1, 10**15))
+def test_a_number_with_separators_is_the_number(n: int) -> None:
+    assert terms(f"{n:,}", "english") == terms(str(n), "english") == [str(n)]
+    if n >= 1000:
+        assert terms(f"{n:,}".replace(",", "."), "german") == [str(n)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("#ClimateChange now", "#climatechange climate change now"),
+        ("thanks @realDonaldTrump!", "thanks @realdonaldtrump real donald trump"),
+        ("#COVID19 #USElection_2020", "#covid19 covid 19 #uselection_2020 us election 2020"),
+        ("see https://t.co/aB1?x=1,2 there", "see there"),
+        ("www.example.org/a_b, x", "x"),
+        ("pic.twitter.com/xYz and bit.ly/2", "and"),
+        ("snake_case _emphasis_ a__b", "snake_case emphasis a__b"),
+        ("U.S./Canada e.g./i.e.", "u s canada e g i e"),
+        ("a@b.org # @ ##tag", "a @b b org #tag tag"),
+        ("4,250 in #Paris", "4250 in #paris paris"),
+        ("#हिन्दी", "#हिन्दी हिन्दी"),
+        ("#été", "#été été"),
+    ],
+)
+def test_posts(text: str, expected: str) -> None:
+    assert terms(text, tokenizer="posts") == expected.split()
+
+
+@pytest.mark.parametrize(
+    ("tag", "expected"),
+    [
+        ("ClimateChange", "Climate Change"), ("climatechange", "climatechange"), ("BBCNews", "BBC News"),
+        ("iPhone7", "i Phone 7"), ("__a__B", "a B"), ("ABC", "ABC"), ("ÄrzteTag", "Ärzte Tag"), ("_", ""),
+    ],
+)  # fmt: skip
+def test_words_of_a_tag(tag: str, expected: str) -> None:
+    assert words_of(tag) == expected.split()
+
+
+@settings(deadline=None)
+@given(st.from_regex(re.compile(r"\w{1,30}"), fullmatch=True))
+def test_the_words_of_a_tag_are_its_letters(tag: str) -> None:
+    assert "".join(words_of(tag)) == tag.replace("_", "")
+
+
+def test_short_terms_and_stop_words_are_dropped_from_documents() -> None:
+    text = "The cat is in a 7 box"
+    assert terms(text, "english") == ["the", "cat", "is", "in", "a", "7", "box"]
+    assert terms(text, "english", min_token=2) == ["the", "cat", "is", "in", "box"]
+    assert terms(text, "english", stop_words=True) == ["cat", "7", "box"]
+    analysis = Analysis(AnalysisSettings(stop_words=True, min_token=2))
+    assert analysis.query_terms("the 7 a") == {}
+    assert Analysis("english").query_terms("the a") == {"the": 1, "a": 1}
+
+
+def test_a_huge_text_of_almost_marks_is_read_at_once() -> None:
+    for part in ("a.", "1,", "@", "a", "www", "http:/", "1.5,"):
+        assert terms(part * 100_000, tokenizer="posts") is not None
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"language": "klingon"}, "unknown language 'klingon'"),
+        ({"tokenizer": "tweets"}, "unknown tokenizer 'tweets': choose one of words, posts"),
+        ({"language": "turkish", "stop_words": True}, "no list of stop words for 'turkish': leave out --stop-words"),
+        ({"language": "none", "stop_words": True}, "no list of stop words"),
+        ({"min_token": 0}, "1 to 120 characters, not 0"),
+        ({"version": 3}, "version 3"),
+        ({"version": 1, "min_token": 2}, "version 1"),
+    ],
+)  # fmt: skip
+def test_settings_that_cannot_be_are_refused(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(IndexesError, match=message):
+        AnalysisSettings(**settings)  # type: ignore[arg-type]  # that is what is tested
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("k1", -0.1),
+        ("k1", math.nan),
+        ("k1", math.inf),
+        ("b", 1.1),
+        ("b", math.nan),
+        ("k3", -1),
+        ("k3", math.nan),
+    ],
+)
+def test_parameters_out_of_range_are_refused(name: str, value: float) -> None:
+    with pytest.raises(IndexesError, match=f"BM25's {name} is"):
+        Bm25Parameters(**{name: value})
+
+
+@given(st.floats(0, 1000), st.floats(0, 1), st.floats(0) | st.just(math.inf))
+def test_parameters_come_back_from_json(k1: float, b: float, k3: float) -> None:
+    parameters = Bm25Parameters(k1, b, k3)
+    assert Bm25Parameters.from_json(parameters.to_json()) == parameters
+    assert parameters.changed() == parameters
+    assert parameters.changed(k3=0) == Bm25Parameters(k1, b, 0)
