@@ -110,12 +110,9 @@ def _static(work: Path, name: str, most: int = 2000) -> tuple[Gathered, Gathered
     rank_data.make_index(name, directory, str(shared_data() / rank_data.STATIC))
     links = rank_data.links(name)
     test = rank_data.gather(directory, links["test"], PoolSettings(), encoder=True)
-    learned = (
-        test
-        if "train" not in links
-        else rank_data.gather(directory, links["train"], PoolSettings(), encoder=True)
-    )
-    return learned.first(most), test
+    if "train" not in links:
+        return test.sample(most), test
+    return rank_data.gather(directory, links["train"], PoolSettings(), encoder=True).sample(most), test
 
 
 def cost(work: Path) -> dict[str, Any]:
@@ -164,12 +161,10 @@ def _case(directory: Path, links: dict[str, Judged], settings: PoolSettings, cur
         **{split: _row(rankers, found[split], found[split].hybrid) for split in ("dev", "test")},
         "calibration_error": [round(_calibration_error(r, found["test"]), 4) for r in rankers],
     }
-    for count in CURVE if curve else ():
-        part = found["train"].first(count)
-        if count < len(found["train"].relevant):
-            row.setdefault("curve", {})[count] = _row(
-                [_trained(part, settings, s) for s in SEEDS], found["test"], found["test"].hybrid
-            )
+    for count in [n for n in CURVE if curve and n < row["links"]]:
+        part = found["train"].sample(count)
+        few = [_trained(part, settings, seed) for seed in SEEDS]
+        row.setdefault("curve", {})[str(count)] = _row(few, found["test"], found["test"].hybrid)
     return row
 
 
@@ -200,11 +195,8 @@ def _reciprocal(ranker: Ranker, part: Gathered) -> Float64Array:
 def _calibration_error(ranker: Ranker, part: Gathered) -> float:
     """Return the mean distance of P(link) of the first candidate from how often it is right, in ten bins."""
     ranked = ranker.rank(part.pool)
-    order = [
-        line.index(row) if row >= 0 else 0
-        for line, row in zip(part.pool.rows.tolist(), ranked.rows[:, 0].tolist(), strict=True)
-    ]
-    right, said = part.relevant[np.arange(len(order)), order], ranked.links[:, 0]
+    right = (part.relevant & (part.pool.rows == ranked.rows[:, :1])).any(axis=1)
+    said = ranked.links[:, 0]
     bins = np.minimum((said * 10).astype(int), 9)
     return float(np.abs(np.bincount(bins, said - right, 10)).sum() / len(said))
 

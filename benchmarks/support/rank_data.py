@@ -41,10 +41,11 @@ class Gathered:
     relevant: BoolArray
     hybrid: Float64Array
 
-    def first(self, count: int) -> Gathered:
-        """Return the first so many queries."""
-        pool = Pool(self.pool.rows[:count], self.pool.features[:count], self.pool.names)
-        return Gathered(pool, self.relevant[:count], self.hybrid[:count])
+    def sample(self, count: int) -> Gathered:
+        """Return so many queries at random, always the same; or all, if there are no more."""
+        chosen = np.random.default_rng(0).permutation(len(self.relevant))[:count]
+        pool = Pool(self.pool.rows[chosen], self.pool.features[chosen], self.pool.names)
+        return Gathered(pool, self.relevant[chosen], self.hybrid[chosen])
 
 
 def links(name: str) -> dict[str, Judged]:
