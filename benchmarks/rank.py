@@ -104,7 +104,7 @@ def _columns(part: Gathered) -> dict[str, tuple[str, ...]]:
     return {"words": tuple(n for n in names if n != "cosine"), "words and vectors": names}
 
 
-def _static(work: Path, name: str, most: int = 2000) -> tuple[Gathered, Gathered]:
+def _static(work: Path, name: str, most: int = 1000) -> tuple[Gathered, Gathered]:
     """Return the candidates of a set's training and test queries, `most` at most, by BM25 and static vectors."""
     directory = work / f"{name}-static"
     rank_data.make_index(name, directory, str(shared_data() / rank_data.STATIC))
