@@ -107,7 +107,7 @@ def _columns(part: Gathered) -> dict[str, tuple[str, ...]]:
 def _static(work: Path, name: str, most: int = 1000) -> tuple[Gathered, Gathered]:
     """Return the candidates of a set's training and test queries, `most` at most, by BM25 and static vectors."""
     directory = work / f"{name}-static"
-    rank_data.make_index(name, directory, str(shared_data() / rank_data.STATIC))
+    rank_data.make_index(name, directory, rank_data.static_encoder(work / "static"))
     links = rank_data.links(name)
     test = rank_data.gather(directory, links["test"], PoolSettings(), encoder=True)
     if "train" not in links:

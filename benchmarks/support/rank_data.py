@@ -16,13 +16,17 @@ from indexes.dtypes import BoolArray, Float64Array
 from indexes.interface import Document
 from linker.building import BuildOptions, build, create
 from linker.corpora import Query, read_corpus, read_queries
+from linker.encoders.configs import BagConfig, EncoderConfig
+from linker.encoders.folder import save
 from linker.engine import Engine
 from linker.ranking.candidates import Gatherer, Pool, PoolSettings
 from linker.ranking.learning import gathered, relevant_rows
+from linker.tokens import load_word_vectors
+from linker.training.run import build_encoder
 
 SPLITS = ("train", "dev", "test")
 ASIDE = 4  # one in so many training links is held aside for the encoder
-STATIC = "word-vectors-en"  # an encoder that learned from none of these links
+STATIC = "word-vectors-en"  # vectors that learned from none of these links
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,14 @@ def make_index(name: str, directory: Path, encoder: str = "none", positions: boo
             build([_corpus(name)], directory, BuildOptions(encoder=encoder, positions=positions))
     size = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
     return {"cpu_seconds": round(time.process_time() - start, 1), "mib": round(size / 2**20, 1)}
+
+
+def static_encoder(folder: Path) -> str:
+    """Save the mean of the static vectors as an encoder, unless it is there; return its path."""
+    if not folder.exists():
+        words = load_word_vectors(shared_data() / STATIC)
+        save(build_encoder(EncoderConfig(BagConfig(), 2048), words.tokenizer, words.matrix, 0), folder)
+    return str(folder)
 
 
 def gather(directory: Path, judged: Judged, settings: PoolSettings, *, encoder: bool) -> Gathered:
