@@ -16,12 +16,13 @@ from indexes.dtypes import BoolArray, Float64Array
 from indexes.interface import Document
 from linker.building import BuildOptions, build, create
 from linker.corpora import Query, read_corpus, read_queries
-from linker.encoders.configs import BagConfig, EncoderConfig
+from linker.encoders.configs import BagConfig
 from linker.encoders.folder import save
 from linker.engine import Engine
 from linker.ranking.candidates import Gatherer, Pool, PoolSettings
 from linker.ranking.learning import gathered, relevant_rows
 from linker.tokens import load_word_vectors
+from linker.training.config import EncoderConfig
 from linker.training.run import build_encoder
 
 SPLITS = ("train", "dev", "test")
