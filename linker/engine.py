@@ -176,7 +176,7 @@ class Engine:
         *,
         encoder: bool = True,
         seed: int = 0,
-        advance: Callable[[str], object] = lambda step: None,
+        advance: Callable[[str], object] | None = None,
     ) -> Training:
         """Train a ranker for this index on judged queries; with `encoder`, it sees the cosines of the index's encoder.
 
@@ -185,9 +185,8 @@ class Engine:
         """
         from linker.ranking.learning import learn
 
-        return learn(
-            self.collection, self.embed if encoder else None, queries, qrels, settings, seed, advance
-        )
+        embed = self.embed if encoder else None
+        return learn(self.collection, embed, queries, qrels, settings, seed, advance or (lambda step: None))
 
     def store_ranker(self, folder: Path) -> None:
         """Store the ranker in `folder` in the index, in one commit; searches use it from now on.
