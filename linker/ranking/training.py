@@ -125,7 +125,7 @@ def train(
             "judge more queries, or use the ranker that comes with linker (--model pooled)"
         )
     lists, names = lists_of(pool, relevant), names_of(pool.names)
-    folds = 5 if found < 3000 else 3
+    folds = 5 if found < 3000 else 2
     out = _out_of_fold(lists, pool.valid, names, folds, seed, advance)
     means = [float(mrr(scores, relevant, pool.valid).mean()) for scores in out]
     best = next(i for i, mean in enumerate(means) if mean >= max(means) - GOOD_ENOUGH)
