@@ -86,6 +86,13 @@ def test_postings_are_the_counts_of_each_row(texts: list[list[int]]) -> None:
     assert len(segment.lengths) % BLOCK == 0
 
 
+def test_a_count_is_capped() -> None:
+    segment = segment_of([[1], [0] * 70_000])
+    assert content(segment) == {int(HASHES[1]): [(0, 1)], int(HASHES[0]): [(1, 65_535)]}
+    assert segment.tokens == 70_001
+    assert EXACT[segment.lengths[1]] == 69_952
+
+
 @settings(deadline=None)
 @given(CORPUS, st.integers(1, 5), st.integers(1, 40))
 def test_merged_segments_are_those_of_all_texts(texts: list[list[int]], parts: int, chunk: int) -> None:
