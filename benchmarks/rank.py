@@ -10,6 +10,7 @@ static vectors saw none. Indexes and models are kept in FOLDER.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import time
 from collections.abc import Callable
@@ -27,9 +28,11 @@ from linker.engine import Engine
 from linker.evaluation.significance import bootstrap
 from linker.ranking import folder
 from linker.ranking.candidates import PoolSettings
+from linker.ranking.forest import Forest, compact
+from linker.ranking.groups import names_of
 from linker.ranking.ranker import Ranker
 from linker.ranking.searching import RankedSearch
-from linker.ranking.training import mrr, train
+from linker.ranking.training import grow, lists_of, mrr, train
 from linker.training.config import TrainConfig
 from linker.training.run import run as train_encoder
 
@@ -106,7 +109,7 @@ def _columns(part: Gathered) -> dict[str, tuple[str, ...]]:
     return {"words": tuple(n for n in names if n != "cosine"), "words and vectors": names}
 
 
-def _static(work: Path, name: str, most: int = 1000) -> tuple[Gathered, Gathered]:
+def _static(work: Path, name: str, most: int = 500) -> tuple[Gathered, Gathered]:
     """Return the candidates of a set's training and test queries, `most` at most, by BM25 and static vectors."""
     directory = work / f"{name}-static"
     rank_data.make_index(name, directory, rank_data.static_encoder(work / "static"))
@@ -156,7 +159,7 @@ def _case(directory: Path, links: dict[str, Judged], settings: PoolSettings, cur
     """Return the row of an index whose encoder, if any, is used, and its learning curve."""
     encoder = Engine(directory).collection.manifest.encoder is not None
     found = {s: rank_data.gather(directory, links[s], settings, encoder=encoder) for s in rank_data.SPLITS}
-    rankers = [_trained(found["train"], settings, seed) for seed in SEEDS]
+    rankers = _seeds(found["train"], settings)
     row: dict[str, Any] = {
         "candidates": {s: round(float(g.relevant.any(axis=1).mean()), 4) for s, g in found.items()},
         "links": len(found["train"].relevant),
@@ -172,6 +175,14 @@ def _case(directory: Path, links: dict[str, Judged], settings: PoolSettings, cur
 
 def _trained(part: Gathered, settings: PoolSettings, seed: int) -> Ranker:
     return train(part.pool, part.relevant, settings, seed=seed).ranker
+
+
+def _seeds(part: Gathered, settings: PoolSettings) -> list[Ranker]:
+    """Return a ranker per seed; the number of trees and the calibration are those of the first."""
+    first = _trained(part, settings, SEEDS[0])
+    lists, names = lists_of(part.pool, part.relevant), names_of(part.pool.names)
+    texts = [compact(grow(lists, names, first.about["trees"], seed)) for seed in SEEDS[1:]]
+    return [first, *(dataclasses.replace(first, forest=Forest.read(text)) for text in texts)]
 
 
 def _row(rankers: list[Ranker], part: Gathered, before: Float64Array) -> dict[str, Any]:
