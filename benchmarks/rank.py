@@ -3,8 +3,8 @@
 `python -m benchmarks.rank --work FOLDER` → benchmarks/results/rank.json. Each row has MRR, S@1 and S@5 on test as the
 mean of three seeds (one for learning curves and transfer), with a 95 % bootstrap interval of the paired difference in
 MRR to the first stage (BM25, or the hybrid, both untuned). Candidates, features and settings were chosen on dev. The
-bag is trained on a quarter of the training links of statements2articles, the ranker on the others; MiniLM and the
-static vectors saw none. Indexes and models are kept in FOLDER.
+bag is trained on a quarter of the training links of statements2articles, the ranker on the others; MiniLM saw none.
+Indexes and models are kept in FOLDER.
 """
 
 from __future__ import annotations
@@ -90,34 +90,25 @@ def tweets(work: Path) -> dict[str, Any]:
 
 
 def transfer(work: Path) -> dict[str, Any]:
-    """A ranker of the other sets, with and without the cosines of static vectors, on the set that is left out."""
-    sets = {name: _static(work, name) for name in SETS}
+    """A ranker of the other sets, by words alone, on the set that is left out."""
+    sets = {name: _by_words(work, name) for name in SETS}
     rows: dict[str, Any] = {}
     for left_out, (_, test) in sets.items():
-        learned = [train for name, (train, _) in sets.items() if name != left_out]
-        rows[left_out] = {"queries": len(test.relevant), "hybrid": round(float(test.hybrid.mean()), 4)}
-        for label, names in _columns(test).items():
-            part = rank_data.with_columns(rank_data.joined(learned), names)
-            here = rank_data.with_columns(test, names)
-            rankers = [_trained(part, PoolSettings(), SEEDS[0])]
-            rows[left_out][label] = _row(rankers, here, here.hybrid)
+        learned = rank_data.joined([learned for name, (learned, _) in sets.items() if name != left_out])
+        rows[left_out] = _row([_trained(learned, PoolSettings(), SEEDS[0])], test, test.hybrid)
     return rows
 
 
-def _columns(part: Gathered) -> dict[str, tuple[str, ...]]:
-    names = part.pool.names
-    return {"words": tuple(n for n in names if n != "cosine"), "words and vectors": names}
-
-
-def _static(work: Path, name: str, most: int = 500) -> tuple[Gathered, Gathered]:
-    """Return the candidates of a set's training and test queries, `most` at most, by BM25 and static vectors."""
-    directory = work / f"{name}-static"
-    rank_data.make_index(name, directory, rank_data.static_encoder(work / "static"))
-    links = rank_data.links(name)
-    test = rank_data.gather(directory, links["test"], PoolSettings(), encoder=True)
+def _by_words(work: Path, name: str, most: int = 500) -> tuple[Gathered, Gathered]:
+    """Return BM25's candidates of `most` training queries of a set at most, and of all its test queries."""
+    directory, links = work / f"{name}-BM25", rank_data.links(name)
+    rank_data.make_index(name, directory)
+    test = rank_data.gather(directory, links["test"], PoolSettings(), encoder=False)
     if "train" not in links:
         return test.sample(most), test
-    return rank_data.gather(directory, links["train"], PoolSettings(), encoder=True).sample(most), test
+    chosen = np.random.default_rng(0).permutation(len(links["train"].queries))[:most]
+    learned = Judged([links["train"].queries[i] for i in chosen], links["train"].qrels)
+    return rank_data.gather(directory, learned, PoolSettings(), encoder=False), test
 
 
 def cost(work: Path) -> dict[str, Any]:
@@ -225,7 +216,7 @@ def _train_bag(model: Path, work: Path) -> None:
         "data.documents": data / "corpus.jsonl.gz",
         "data.train": work / "aside.tsv",
         "data.dev": data / "qrels" / "dev.tsv",
-        "data.word_vectors": shared_data() / rank_data.STATIC,
+        "data.word_vectors": shared_data() / "word-vectors-en",
         "output.path": model,
     }
     settings = [f"{key}={str(path)!r}" for key, path in paths.items()]
@@ -234,8 +225,7 @@ def _train_bag(model: Path, work: Path) -> None:
 
 def pooled(work: Path) -> dict[str, Any]:
     """Train the ranker that ships with the package on all sets, and write it to linker/ranking/pooled."""
-    part = rank_data.joined([_static(work, name)[0] for name in SETS])
-    part = rank_data.with_columns(part, _columns(part)["words"])
+    part = rank_data.joined([_by_words(work, name)[0] for name in SETS])
     trained = train(part.pool, part.relevant, PoolSettings(), about={"sets": ", ".join(SETS)})
     saved = folder.save(trained.ranker, trained.text, folder.POOLED)
     return {**trained.figures(), "ranker": saved.fingerprint, "kib": round(len(trained.text) / 1024, 1)}
