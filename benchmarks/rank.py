@@ -26,7 +26,6 @@ from indexes.dtypes import Float64Array
 from linker.config import load
 from linker.engine import Engine
 from linker.evaluation.significance import bootstrap
-from linker.ranking import folder
 from linker.ranking.candidates import PoolSettings
 from linker.ranking.forest import Forest, compact
 from linker.ranking.groups import names_of
@@ -223,20 +222,11 @@ def _train_bag(model: Path, work: Path) -> None:
     train_encoder(load(Path(__file__).parent / "configs" / "statements.toml", TrainConfig, settings))
 
 
-def pooled(work: Path) -> dict[str, Any]:
-    """Train the ranker that ships with the package on all sets, and write it to linker/ranking/pooled."""
-    part = rank_data.joined([_by_words(work, name)[0] for name in SETS])
-    trained = train(part.pool, part.relevant, PoolSettings(), about={"sets": ", ".join(SETS)})
-    saved = folder.save(trained.ranker, trained.text, folder.POOLED)
-    return {**trained.figures(), "ranker": saved.fingerprint, "kib": round(len(trained.text) / 1024, 1)}
-
-
 PARTS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "tweets": tweets,
     "statements": statements,
     "transfer": transfer,
     "cost": cost,
-    "pooled": pooled,
 }
 
 if __name__ == "__main__":
