@@ -74,7 +74,7 @@ DEFINITIONS = (
     Definition("num_ret", metrics.num_ret, summary="count"),
     Definition("num_rel", metrics.num_rel, summary="count"),
     Definition("num_rel_ret", metrics.num_rel_ret, summary="count"),
-    Definition("map", metrics.average_precision, aliases=("ap",)),
+    Definition("map", metrics.average_precision, aliases=("ap",), with_cutoff="map_cut"),
     Definition(
         "gm_map", metrics.log_average_precision, summary="geometric", aliases=("gmap",), by_topic=False
     ),
@@ -89,6 +89,7 @@ DEFINITIONS = (
     Definition("11pt_avg", metrics.eleven_point_average),
     Definition("ndcg", metrics.ndcg, with_cutoff="ndcg_cut"),
     Definition("ndcg_cut", metrics.ndcg, RANKS),
+    Definition("map_cut", metrics.average_precision, RANKS),
     Definition("success", metrics.success, (1, 5, 10), aliases=("hit", "hits", "s")),
     Definition("set_P", metrics.set_precision),
     Definition("set_recall", metrics.set_recall),

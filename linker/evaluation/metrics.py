@@ -39,9 +39,12 @@ def num_rel_ret(r: Ranking) -> Float64Array:
     return r.count(r.relevant).astype(np.float64)
 
 
-def average_precision(r: Ranking) -> Float64Array:
-    """Return the average precision, float64 [t]: the sum of the precisions at the relevant documents' ranks, over R."""
-    hit = r.relevant
+def average_precision(r: Ranking, cutoff: float = math.inf) -> Float64Array:
+    """Return the average precision, float64 [t]: the sum of the precisions at the relevant documents' ranks, over R.
+
+    Ranks beyond `cutoff` add nothing.
+    """
+    hit = r.relevant & (r.rank <= cutoff)
     precision = nth(r.topic[hit]) / r.rank[hit]
     return _over(_sums(r, hit, precision), r.num_rel)
 

@@ -12,8 +12,8 @@ Run = Mapping[str, Mapping[str, float]]
 CUTS = (1, 2, 3, 5, 10)
 ALL = (
     "num_q", "num_ret", "num_rel", "num_rel_ret", "map", "gm_map", "Rprec", "bpref", "recip_rank", "iprec_at_recall",
-    "P.1,2,3,5,10", "recall.1,2,3,5,10", "11pt_avg", "ndcg", "ndcg_cut.1,2,3,5,10", "success.1,2,3,5,10",
-    "set_P", "set_recall", "set_F",
+    "P.1,2,3,5,10", "recall.1,2,3,5,10", "11pt_avg", "ndcg", "ndcg_cut.1,2,3,5,10", "map_cut.1,2,3,5,10",
+    "success.1,2,3,5,10", "set_P", "set_recall", "set_F",
 )  # fmt: skip
 POOL = (
     "d1", "d10", "d9", "9", "10", "009", "1e5", "é", "日本", "ñandú", "😀", "zz", "D", "-", "#", "d1a", "a" * 7,
@@ -81,6 +81,7 @@ def topic_values(
     for k in CUTS:
         found = sum(i <= k for i in hits)
         v[f"P_{k}"] = found / k
+        v[f"map_cut_{k}"] = sum(precisions[:found]) / R if R else 0.0
         v[f"recall_{k}"] = found / R if R else 0.0
         v[f"success_{k}"] = float(found > 0)
     return v

@@ -105,6 +105,8 @@ def test_versions_differ_in_float32_ties_and_in_recall_points() -> None:
         ("ndcg_cut_10", ["ndcg_cut_10"]),
         ("nDCG", ["ndcg"]),
         ("MAP", ["map"]),
+        ("MAP@5", ["map_cut_5"]),
+        ("map_cut.5,10", ["map_cut_5", "map_cut_10"]),
         ("mrr", ["recip_rank"]),
         ("MRR@10", ["recip_rank_cut_10"]),
         ("S@1", ["success_1"]),
@@ -124,7 +126,7 @@ def test_both_spellings(spelling: str, names: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", ["nope", "P.0", "P.-1", "P.1.5", "map.3", "iprec_at_recall.2", "", "P.", "P@x", "P.5,"]
+    "bad", ["nope", "P.0", "P.-1", "P.1.5", "Rprec.3", "iprec_at_recall.2", "", "P.", "P@x", "P.5,"]
 )
 def test_unknown_names_are_refused(bad: str) -> None:
     with pytest.raises(InputError):
