@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from benchmarks.report import ast_pages, bm25_table, rank_tables, tables, vector_tables
+from benchmarks.report.published_table import published
 from benchmarks.report.similarity_table import news_similarity
 from benchmarks.support.common import RESULTS, ROOT
 
@@ -108,6 +109,7 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "index_build": _build,
     "evaluate": _evaluate,
     "news_similarity": news_similarity,
+    "published": published,
     **ast_pages.TABLES,
     **bm25_table.TABLES,
     **rank_tables.TABLES,
