@@ -11,6 +11,6 @@ setup(
             libraries=["m"],
             optional=True,
         )
-        for room, name in (("vectors", "scan"), ("text", "postings"))
+        for room, name in (("vectors", "scan"), ("text", "postings"), ("text", "features"))
     ]
 )

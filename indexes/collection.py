@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
@@ -26,6 +27,7 @@ from indexes.store import manifest as manifests
 from indexes.store.documents import DocumentStore, read_rows
 from indexes.store.records import WITH_POSTINGS, Manifest
 from indexes.text.bm25 import Bm25Index
+from indexes.text.forward_index import ForwardIndex
 from indexes.text.search import TextSearch
 from indexes.vectors.certified import ExactScan
 from indexes.vectors.faiss_index import FaissIndex
@@ -94,6 +96,7 @@ class Collection:
         self.rows = read_rows(directory, manifest, self.documents)
         self.text, vectors = self._open_on_server() if manifest.elastic else (self._open_text(), None)
         vectors = vectors or self._open_vectors(scan)
+        self._stored_forward = self._open_forward()
         self.hybrid = HybridIndex(self.rows, vectors, self.text, self._settings(on_failure))
 
     @classmethod
@@ -123,6 +126,13 @@ class Collection:
             return Bm25Index(analysis, parameters=bm25)
         return Bm25Index.open(folder, self.rows, analysis, bm25)
 
+    def _open_forward(self) -> ForwardIndex | None:
+        # It is mapped now, since the next commit may delete its files.
+        folder = text_folder(self.directory, self.manifest)
+        if not self.manifest.positions or folder is None:
+            return None
+        return ForwardIndex.open(folder, len(self.rows.ids), self.manifest.analysis)
+
     def _open_on_server(self) -> tuple[TextSearch, RowSearch | None]:
         from indexes.elastic.stored import open_retrievers, vector_kind
 
@@ -141,6 +151,14 @@ class Collection:
             return open_vectors(self.directory, self.manifest, self.rows, blocks, encoder.dim, scan)
         except MissingExtraError as error:
             return Unavailable(error)
+
+    @functools.cached_property
+    def forward(self) -> ForwardIndex:
+        """The terms of all rows in order; made from the stored texts, in memory, where the index does not store them.
+
+        Raises DamagedError.
+        """
+        return self._stored_forward or ForwardIndex.of(self.documents.texts(), self.manifest.analysis)
 
     def _settings(self, on_failure: OnFailure) -> SearchSettings:
         """Return what `index tune` stored; by default hybrid search, or BM25 where there are no vectors."""

@@ -45,12 +45,18 @@ class SearchSettings:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One Hits per query, the mode that produced them, what was unavailable (empty if nothing was), and if reranked."""
+    """One Hits per query, the mode that produced them, what was unavailable (empty if nothing was), and if reranked.
+
+    `ranker` names the learned ranker that ordered them, if one did; `no_match` is then, for each query, the probability
+    that none of its documents is relevant.
+    """
 
     hits: list[Hits]
     mode: Mode
     degraded: str = ""
     reranked: bool = False
+    ranker: str = ""
+    no_match: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

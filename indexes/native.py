@@ -1,4 +1,4 @@
-"""Loads the compiled inner loops of the certified scan (scan.c) and of BM25 (postings.c), where they were built."""
+"""Loads what was compiled: the certified scan (scan.c), BM25 (postings.c), a ranker's features (features.c)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,19 @@ from typing import Any
 
 import numpy as np
 
-SWITCH = "LINKER_NATIVE"  # 0 turns both off
+SWITCH = "LINKER_NATIVE"  # 0 turns all of them off
 NEEDS = "AVX-512 VNNI"  # for the scan
-ROOMS = {"scan": "vectors", "postings": "text"}  # the folder that holds source and library
-VERSIONS = {"scan": 2, "postings": 4}  # as in the C sources
-INSTEAD = {"scan": "FAISS is used instead", "postings": "numpy is used instead"}
+ROOMS = {
+    "scan": "vectors",
+    "postings": "text",
+    "features": "text",
+}  # the folder that holds source and library
+VERSIONS = {"scan": 2, "postings": 4, "features": 1}  # as in the C sources
+INSTEAD = {
+    "scan": "FAISS is used instead",
+    "postings": "numpy is used instead",
+    "features": "Python is used instead, far slower",
+}
 
 
 @functools.cache
@@ -33,6 +41,12 @@ def load_postings() -> Any:
     return library
 
 
+@functools.cache
+def load_features() -> Any:
+    """Return the library of a ranker's features, or None where it cannot be used; `features_status` says why."""
+    return _load("features")[0]
+
+
 def status() -> str:
     """Return a phrase that says whether the compiled scan is used, and if not, why."""
     return _load_scan()[1]
@@ -41,6 +55,11 @@ def status() -> str:
 def postings_status() -> str:
     """Return a phrase that says whether BM25 is scored by the compiled loop, and if not, why."""
     return _load("postings")[1]
+
+
+def features_status() -> str:
+    """Return a phrase that says whether a ranker's features are computed by the compiled loop, and if not, why."""
+    return _load("features")[1]
 
 
 def _load_scan() -> tuple[Any, str]:

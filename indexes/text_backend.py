@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -16,6 +17,8 @@ from indexes.store import ownership
 from indexes.store.documents import DocumentStore
 from indexes.store.records import WITH_POSTINGS, Manifest
 from indexes.text.bm25 import Bm25Index
+from indexes.text.forward import NAME as FORWARD
+from indexes.text.forward_index import ForwardIndex
 from indexes.text.parameters import AnalysisSettings
 from indexes.text.postings import NAME
 
@@ -98,16 +101,7 @@ class EmbeddedText:
         """Link the postings into `text/name`; a file's name is its checksum, so no file is read again."""
         self._index.commit()
         faults.point("text.committed")
-        target = self._directory / storage.TEXT / name
-        target.parent.mkdir(exist_ok=True)
-        self._index.snapshot(target)
-        records = {}
-        for path in sorted(p for p in target.iterdir() if NAME.fullmatch(p.name)):
-            records[f"{storage.TEXT}/{name}/{path.name}"] = FileRecord(path.stat().st_size, path.stem)
-            writing.sync(path)
-        writing.sync(target)
-        writing.sync(target.parent)
-        return records
+        return _linked(self._directory, name, self._index.snapshot, NAME)
 
     def settle(self) -> None:
         """Do nothing: a commit leaves no work behind."""
@@ -125,13 +119,90 @@ class EmbeddedText:
         self._index.close()
 
 
+class WithForward:
+    """A text backend with a forward index beside it, whose files lie in `text/` too."""
+
+    def __init__(
+        self, directory: Path, analysis: AnalysisSettings, text: TextBackend, index: ForwardIndex
+    ) -> None:
+        self._directory, self._analysis, self._text, self._index = directory, analysis, text, index
+
+    @classmethod
+    def resume(cls, directory: Path, manifest: Manifest, text: TextBackend) -> Self:
+        """Return `text`, which has filled the scratch folder, with the forward index of the same commit."""
+        folder, scratch = text_folder(directory, manifest), directory / storage.SCRATCH
+        index = ForwardIndex.resume(folder, scratch, manifest.analysis)
+        return cls(directory, manifest.analysis, text, index)
+
+    @property
+    def elastic(self) -> Mapping[str, Any]:
+        """Settings of the server, as the manifest stores them; empty if there is none."""
+        return self._text.elastic
+
+    def add(
+        self,
+        ids: Sequence[str],
+        texts: Sequence[str],
+        metadata: Sequence[Metadata] | None = None,
+        vectors: Matrix | None = None,
+    ) -> None:
+        """Add a batch, all or nothing. Raises DuplicateIdError, BadIdError."""
+        self._text.add(ids, texts, metadata, vectors)
+        self._index.add(texts)
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove a batch, all or nothing; its terms stay until the index is compacted. Raises UnknownIdError."""
+        self._text.remove(ids)
+
+    def write(self, name: str) -> dict[str, FileRecord]:
+        """Make additions durable; return the files of both in the coming generation."""
+        files = self._text.write(name)
+        self._index.commit()
+        faults.point("forward.committed")
+        return files | _linked(self._directory, name, self._index.snapshot, FORWARD)
+
+    def settle(self) -> None:
+        """Finish what has to wait until the manifest is committed."""
+        self._text.settle()
+
+    def renumbered(self, rows: Rows) -> Self:
+        """Return an empty backend for rows that are numbered again; this one must not be used any more."""
+        text = self._text.renumbered(rows)
+        ownership.sweep(self._directory, (), [storage.SCRATCH])
+        index = ForwardIndex.resume(None, self._directory / storage.SCRATCH, self._analysis)
+        return type(self)(self._directory, self._analysis, text, index)
+
+    def close(self) -> None:
+        """Discard uncommitted changes."""
+        self._text.close()
+
+
+def _linked(
+    directory: Path, name: str, snapshot: Callable[[Path], None], ours: re.Pattern[str]
+) -> dict[str, FileRecord]:
+    """Take a snapshot into `text/name` and return its files' records; their names are their checksums."""
+    target = directory / storage.TEXT / name
+    target.mkdir(parents=True, exist_ok=True)
+    snapshot(target)
+    records = {}
+    for path in sorted(p for p in target.iterdir() if ours.fullmatch(p.name)):
+        records[f"{storage.TEXT}/{name}/{path.name}"] = FileRecord(path.stat().st_size, path.stem)
+        writing.sync(path)
+    writing.sync(target)
+    writing.sync(target.parent)
+    return records
+
+
 def resume(directory: Path, manifest: Manifest, rows: Rows) -> TextBackend:
     """Return the backend that the manifest names, continuing from its commit.
 
     Raises DamagedError, and BackendUnavailableError where a server does not answer.
     """
-    if not manifest.elastic:
-        return EmbeddedText.resume(directory, manifest, rows)
-    from indexes.elastic.stored import ServerText
+    text: TextBackend
+    if manifest.elastic:
+        from indexes.elastic.stored import ServerText
 
-    return ServerText.resume(manifest, rows)
+        text = ServerText.resume(manifest, rows)
+    else:
+        text = EmbeddedText.resume(directory, manifest, rows)
+    return WithForward.resume(directory, manifest, text) if manifest.positions else text

@@ -201,6 +201,23 @@ class Writer:
         faults.point("commit.begun")
         return self._replace_manifest(manifest, self._write_files(name, manifest, merged))
 
+    def store_ranker(self, name: str, folder: Path) -> Manifest:
+        """Commit a copy of the ranker in `folder` under `ranker/name`; searches use it from now on.
+
+        `name` has 16 hexadecimal digits, which stand for the ranker's content. Raises IndexesError.
+        """
+        old, name = self.manifest, f"{storage.RANKER}/{name}"
+        files = dict(old.files)
+        _replace(files, storage.RANKER, storage.copy_folder(self.directory, name, folder))
+        faults.point("ranker.copied")
+        manifest = dataclasses.replace(
+            old,
+            generation=old.generation + 1,
+            search={**old.search, "ranker": name},
+            format=max(old.format, records.WITH_PARAMETERS),  # earlier formats know no rankers
+        )
+        return self._replace_manifest(manifest, files)
+
     def compact(self) -> Manifest:
         """Commit a generation of one segment without the removed documents, as if they had never been added.
 

@@ -56,6 +56,7 @@ def create(
     stop_words: bool = False,
     min_token: int = 1,
     bm25: Bm25Parameters | None = None,
+    positions: bool = False,
     elastic: ElasticSettings | None = None,
 ) -> None:
     """Create an empty index in a new directory, to be filled by `Engine.add`. Raises IndexesError where one exists."""
@@ -67,6 +68,7 @@ def create(
         stop_words=stop_words,
         min_token=min_token,
         bm25=bm25,
+        positions=positions,
         elastic=elastic,
     )
     _reach(elastic)
@@ -86,6 +88,7 @@ def _manifest(options: BuildOptions, encoder: Encoder | None, build: BuildRecord
         vectors=vectors,
         analysis=options.analysis,
         bm25=options.bm25 or Bm25Parameters(),
+        positions=options.positions,
         encoder=record,
         build=build,
         elastic=elastic,
@@ -161,6 +164,7 @@ def _check_same_build(existing: Manifest, requested: Manifest, out: Path) -> Non
         ("--vectors", existing.vectors == requested.vectors),
         ("--language", existing.analysis.language == requested.analysis.language),
         ("--tokenizer, --stop-words or --min-token", existing.analysis == requested.analysis),
+        ("--positions", existing.positions == requested.positions),
         ("--k1, --b or --k3", existing.bm25 == requested.bm25),
         ("--backend", bool(existing.elastic) == bool(requested.elastic)),
     ):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from indexes.arrays import check_k
 from indexes.collection import Collection
 from indexes.hybrid import Answer, Mode, OnFailure
 from indexes.interface import (
@@ -26,11 +28,15 @@ from indexes.writer import Writer
 from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder, load_own
 from linker.errors import LinkerError
+from linker.ranking.ranker import Ranker
 from linker.reranking import DEPTH, Reranker, rerank
 from linker.torch_scan import gpu_scan
 
 if TYPE_CHECKING:
     from linker.corpora import Query
+    from linker.ranking.candidates import PoolSettings
+    from linker.ranking.searching import RankedSearch
+    from linker.ranking.training import Training
     from linker.recall import RecallTuning
     from linker.tuning import Tuning
 
@@ -83,6 +89,8 @@ class Engine:
 
     def _open(self) -> None:
         self.collection = Collection.open(self.directory, on_failure=self._on_failure, scan=gpu_scan())
+        self._ranker: Ranker | None = None
+        self._search: RankedSearch | None = None
 
     def __len__(self) -> int:
         return len(self.collection.rows)
@@ -102,22 +110,97 @@ class Engine:
         mode: Mode | None = None,
         where: Filter | Sequence[str] | None = None,
         bm25: Bm25Parameters | None = None,
-        reranker: Reranker | None = None,
+        reranker: Reranker | Ranker | None = None,
         depth: int = DEPTH,
         weight: float = 1.0,
+        stored_ranker: bool = True,
     ) -> Answer:
         """Return the top k documents for each text: `Answer.hits` holds one Hits per text, best first.
 
-        `mode` defaults to the one `index tune` chose; `where` is a Filter or texts like "field=value";
-        `bm25` replaces the index's parameters of BM25. A `reranker`
-        reorders the top `depth` (at least k); a `weight` below 1 mixes its scores with the retrieval scores. Raises
-        BackendUnavailableError where no retriever can answer, IndexesError for an argument that cannot be used.
+        `mode` defaults to the one `index tune` chose; `where` is a Filter or texts like "field=value"; `bm25` replaces
+        the index's parameters of BM25. A `reranker` reorders the top `depth` (at least k); a `weight` below 1 mixes its
+        scores with the retrieval scores. A learned ranker finds its own candidates; the one stored in the index is used
+        unless `mode`, `bm25` or `reranker` is given or `stored_ranker` is False. Raises BackendUnavailableError where
+        no retriever can answer, IndexesError for an argument that cannot be used, InputError where the ranker does not
+        fit the index.
         """
         texts = [texts] if isinstance(texts, str) else texts
         where = where if isinstance(where, Filter) or where is None else Filter.parse(where)
+        if reranker is None and mode is None and bm25 is None and stored_ranker:
+            reranker = self.ranker
+        if isinstance(reranker, Ranker):
+            return self._ranked(texts, k, where, reranker)
         first = max(k, depth) if reranker and k > 0 else k
         answer = self._ask(texts, first, mode, where, bm25)
         return rerank(answer, texts, reranker, self.document, k, weight) if reranker else answer
+
+    @property
+    def ranker(self) -> Ranker | None:
+        """The ranker stored in the index, loaded on first use. Raises InputError where it is damaged."""
+        name = self.collection.manifest.search.get("ranker")
+        if name and self._ranker is None:
+            from linker.ranking.folder import load
+
+            self._ranker = load(self.directory / name)
+        return self._ranker
+
+    def ranked_search(self, ranker: Ranker) -> RankedSearch:
+        """Return this index's search with a ranker. Raises InputError where it was trained with another encoder."""
+        from linker.ranking.searching import RankedSearch
+
+        if self._search is None or self._search.ranker is not ranker:
+            self._search = RankedSearch(self.collection, ranker, self.embed)
+        return self._search
+
+    def _ranked(self, texts: Sequence[str], k: int, where: Filter | None, ranker: Ranker) -> Answer:
+        from linker.ranking.searching import followed
+
+        check_k(k)
+        try:
+            answer = self.ranked_search(ranker).search(texts, k, where)
+        except BackendUnavailableError as e:
+            if self._on_failure == "fail":
+                raise
+            first = self._ask(texts, k, None, where, None)
+            reason = first.degraded or f"the ranker cannot be used: {e}"
+            return dataclasses.replace(first, degraded=reason)
+        if all(len(hits) >= k for hits in answer.hits):
+            return answer
+        return followed(answer, self._ask(texts, k, None, where, None), k)
+
+    def train_ranker(
+        self,
+        queries: Sequence[Query],
+        qrels: Mapping[str, Mapping[str, float]],
+        settings: PoolSettings | None = None,
+        *,
+        encoder: bool = True,
+        seed: int = 0,
+        advance: Callable[[str], object] = lambda step: None,
+    ) -> Training:
+        """Train a ranker for this index on judged queries; with `encoder`, it sees the cosines of the index's encoder.
+
+        The encoder must not have learned from the same links. Queries without a judgement are left out. Raises
+        InputError where too few queries have a relevant candidate, MissingExtraError without the extra `rank`.
+        """
+        from linker.ranking.learning import learn
+
+        return learn(
+            self.collection, self.embed if encoder else None, queries, qrels, settings, seed, advance
+        )
+
+    def store_ranker(self, folder: Path) -> None:
+        """Store the ranker in `folder` in the index, in one commit; searches use it from now on.
+
+        Raises InputError where it does not fit the index.
+        """
+        from linker.ranking.folder import load
+        from linker.ranking.searching import RankedSearch, folder_name
+
+        RankedSearch(self.collection, load(folder), self.embed)
+        with Writer.open(self.directory) as writer:
+            writer.store_ranker(folder_name(folder), folder)
+        self._open()
 
     def _ask(
         self,
@@ -131,7 +214,7 @@ class Engine:
 
         def ask() -> Answer:
             return self.collection.hybrid.search(
-                texts, k, embed=self._embed, mode=mode, where=where, bm25=bm25
+                texts, k, embed=self.embed, mode=mode, where=where, bm25=bm25
             )
 
         try:
@@ -189,7 +272,7 @@ class Engine:
         texts, hybrid = [q.text for q in judged], self.collection.hybrid
         rows, depth = self.collection.rows, hybrid.settings.depth
         bm25 = hybrid.text.search_rows(texts, depth) if hybrid.text else None
-        dense = hybrid.vectors.search_rows(self._embed(texts), depth) if hybrid.vectors and texts else None
+        dense = hybrid.vectors.search_rows(self.embed(texts), depth) if hybrid.vectors and texts else None
         relevant = [
             [int(rows.locate([d])[0]) if d in rows else -1 for d in relevant_ids[q.id]] for q in judged
         ]
@@ -215,7 +298,7 @@ class Engine:
         index = self.collection.hybrid.vectors
         if not isinstance(index, FaissIndex):
             raise BackendUnavailableError("only vectors in the directory itself can be tuned")
-        tuning = tune_recall(index, target, k, None if texts is None else self._embed(texts), sample)
+        tuning = tune_recall(index, target, k, None if texts is None else self.embed(texts), sample)
         with Writer.open(self.directory) as writer:
             writer.commit(search={**writer.manifest.search, "vectors": dict(tuning.chosen.settings)})
         self._open()
@@ -237,7 +320,8 @@ class Engine:
             self._encoder = open_encoder(self.directory, self._record, self._given)
         return self._encoder
 
-    def _embed(self, texts: Sequence[str]) -> Matrix:
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Return the vectors of texts, float32 [n, dim]. Raises BackendUnavailableError without the encoder."""
         try:
             encoder = self.encoder
         except LinkerError as e:

@@ -7,6 +7,7 @@ EXTRA_OF = {
     "elasticsearch": "elastic",
     "faiss": "cpu",
     "gensim": "vectors",
+    "lightgbm": "rank",
     "matplotlib": "plot",
     "pytorch_metric_learning": "train",
     "ray": "ray",

@@ -47,6 +47,7 @@ class BuildOptions:
     stop_words: bool = False  # dropped from documents too, not from queries alone
     min_token: int = 1  # characters of the shortest term
     bm25: Bm25Parameters | None = None  # None: the defaults
+    positions: bool = False  # whether to store a forward index, which a learned ranker reads
     batch_size: int = 256
     commit_every: int = 0
     columns: Columns | None = None

@@ -12,9 +12,13 @@ import numpy as np
 from indexes.errors import importing
 from indexes.fusion import Fusion, fuse_hits
 from indexes.interface import Document, Hits, IndexesError, ScoreArray
+from linker.ranking.folder import POOLED
+from linker.ranking.folder import is_saved as is_ranker
+from linker.ranking.folder import load as load_ranker
 
 if TYPE_CHECKING:
     from indexes.hybrid import Answer
+    from linker.ranking.ranker import Ranker
 
 DEPTH = 100
 
@@ -55,11 +59,15 @@ def rerank(
     return dataclasses.replace(answer, hits=best, reranked=True)
 
 
-def load_reranker(folder: str | Path) -> Reranker:
-    """Return the scorer in a folder that `linker sts train` wrote.
+def load_reranker(folder: str | Path) -> Reranker | Ranker:
+    """Return the ranker or the scorer of pairs in a folder that `linker rank train` or `linker sts train` wrote.
 
-    Raises InputError where there is none, MissingExtraError without the extra `pretrained`.
+    "pooled" is the ranker that comes with this package. Raises InputError where there is none, MissingExtraError
+    where a scorer needs the extra `pretrained`.
     """
+    path = POOLED if str(folder) == "pooled" and not Path(folder).exists() else Path(folder)
+    if is_ranker(path):
+        return load_ranker(path)
     with importing("reranking", "pretrained"):
         from linker.pairs.sts.scorer_folder import load
     return load(Path(folder))

@@ -85,7 +85,7 @@ def _to_json(manifest: Manifest) -> dict[str, Any]:
     values |= {"analysis": manifest.analysis.to_json(), "bm25": manifest.bm25.to_json()}
     if manifest.format < WITH_PARAMETERS:
         values["language"] = manifest.analysis.language
-        del values["analysis"], values["bm25"]
+        del values["analysis"], values["bm25"], values["positions"]
     return values
 
 

@@ -42,6 +42,7 @@ FILE = "|".join(
         rf"quarantine/{COMMIT}\.jsonl",
         rf"text/{COMMIT}/[0-9a-z][0-9a-z.]{{0,99}}",
         f"encoder/{PART}/{PART}",
+        r"ranker/[0-9a-f]{16}/(?:config\.json|model\.txt|README\.md)",
     )
 )
 VECTORS = ("none", *KINDS)
@@ -116,8 +117,9 @@ COMMON: dict[str, Check] = {
                 {"ef": number(1, 1 << 16), "probed": number(1e-9, 1), "refine": number(1e-9, 1 << 16)},
                 absent=("ef", "probed", "refine"),
             ),
+            "ranker": text(23, "ranker/[0-9a-f]{16}", "the folder of a ranker"),
         },
-        absent=("mode", "fusion", "vectors"),
+        absent=("mode", "fusion", "vectors", "ranker"),
     ),
     "files": mapping(
         text(1000, FILE, "the name of a file that an index has"),
@@ -134,7 +136,8 @@ COMMON: dict[str, Check] = {
         absent=("urls", "index", "shards", "replicas"),
     ),
 }
-VALUES = record(COMMON | {"analysis": _analysis, "bm25": _bm25})
+# The first indexes of format 3 do not say whether they have positions.
+VALUES = record(COMMON | {"analysis": _analysis, "bm25": _bm25, "positions": flag}, absent=("positions",))
 OLD_VALUES = record(COMMON | {"language": one_of(LANGUAGES)}, absent=("elastic",))
 
 
@@ -171,6 +174,8 @@ def _check_search(manifest: Manifest) -> None:
     _require(
         ("mode" in manifest.search) == ("fusion" in manifest.search), "it has only one of mode and fusion"
     )
+    ranker = {name.rpartition("/")[0] for name in manifest.files if name.startswith("ranker/")}
+    _require(ranker == {manifest.search.get("ranker")} - {None}, "its ranker is not the one among its files")
     _require(len(manifest.elastic) in (0, 4), "what it says of the server is incomplete")
 
 
@@ -213,14 +218,19 @@ def _check_text(manifest: Manifest) -> None:
     names = [name for name in manifest.files if name.startswith("text/")]
     folders = {name.rpartition("/")[0] for name in names}
     _require(len(folders) < 2, "it lists two generations of postings")
-    _require(not names or not manifest.elastic, "it has postings both in the directory and on a server")
-    if manifest.format > 1 and not manifest.elastic:
-        _require(bool(names) >= bool(manifest.rows), "it lists no postings")
+    postings = [name for name in names if name.endswith(".postings")]
+    forward = [name for name in names if name.endswith(".forward")]
+    _require(not postings or not manifest.elastic, "it has postings both in the directory and on a server")
+    _require(
+        bool(forward) == (manifest.positions and manifest.rows > 0), "its forward index is not what it says"
+    )
+    if manifest.format > 1:
+        _require(bool(postings or manifest.elastic) >= bool(manifest.rows), "it lists no postings")
         for name in names:
-            file = name.rpartition("/")[2]
             # The next commit takes the checksum from the name.
-            expected = f"{manifest.files[name].xxh3}.postings"
-            _require(file == expected, f"{name} is not named by its checksum")
+            file, checksum = name.rpartition("/")[2], manifest.files[name].xxh3
+            expected = (f"{checksum}.postings", f"{checksum}.forward")
+            _require(file in expected, f"{name} is not named by its checksum")
 
 
 def _check_graph(manifest: Manifest) -> None:

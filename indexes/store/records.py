@@ -52,6 +52,7 @@ class Manifest:
     vectors: str = "none"
     analysis: AnalysisSettings = field(default_factory=AnalysisSettings)
     bm25: Bm25Parameters = field(default_factory=Bm25Parameters)
+    positions: bool = False  # whether it has a forward index
     encoder: EncoderRecord | None = None
     generation: int = 0
     documents: int = 0  # only live ones

@@ -21,6 +21,7 @@ from linker.cli import (
     index,
     link,
     models,
+    rank,
     search,
     similarity,
     sts,
@@ -61,6 +62,12 @@ sts_app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(sts_app, name="sts")
+rank_app = typer.Typer(
+    help="Train a ranker that orders the best documents, and explain its order.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(rank_app, name="rank")
 COMMANDS: tuple[Callable[..., None], ...] = (
     search.search,
     find.find,
@@ -94,6 +101,7 @@ SIMILARITY_COMMANDS: tuple[Callable[..., None], ...] = (
     similarity.predict,
     similarity.evaluate,
 )
+RANK_COMMANDS: tuple[Callable[..., None], ...] = (rank.train, rank.explain)
 STS_COMMANDS: tuple[Callable[..., None], ...] = (sts.train, sts.predict, sts.evaluate)
 for command in COMMANDS:
     app.command()(command)
@@ -103,6 +111,8 @@ for command in BUCC_COMMANDS:
     bucc_app.command()(command)
 for command in SIMILARITY_COMMANDS:
     similarity_app.command()(command)
+for command in RANK_COMMANDS:
+    rank_app.command()(command)
 for command in STS_COMMANDS:
     sts_app.command()(command)
 

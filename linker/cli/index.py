@@ -77,6 +77,9 @@ def build(
     k1: K1 = None,
     b: B = None,
     k3: K3 = None,
+    positions: Annotated[
+        bool, typer.Option("--positions", help="Store terms in order too, for a learned ranker.")
+    ] = False,
     backend: Backend = "embedded",
     url: Urls = None,
     index: IndexName = None,
@@ -114,6 +117,7 @@ def build(
         stop_words=stop_words,
         min_token=min_token,
         bm25=Bm25Parameters().changed(k1, b, k3),
+        positions=positions,
         batch_size=batch_size,
         commit_every=commit_every,
         columns=Columns(id_column, text_column, title_column),
@@ -271,6 +275,7 @@ def info(directory: Index, as_json: AsJson = False) -> None:
         "language": manifest.analysis.language,
         "analysis": manifest.analysis.to_json(),
         "bm25": manifest.bm25.to_json(),
+        "positions": manifest.positions,
         "vectors": manifest.vectors,
         "elastic": dict(manifest.elastic) or None,
         "encoder": dataclasses.asdict(manifest.encoder) if manifest.encoder else None,

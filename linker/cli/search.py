@@ -51,16 +51,21 @@ def search(
         Path | None,
         typer.Option(
             metavar="MODEL",
-            help="Rerank the best documents with this model by `linker sts train`.",
+            help="Rerank with this model by `linker rank train` or `linker sts train`, or with `pooled`.",
             show_default=False,
         ),
     ] = None,
+    no_rerank: Annotated[
+        bool, typer.Option("--no-rerank", help="Do without the ranker that is stored in the index.")
+    ] = False,
     depth: Annotated[
-        int, typer.Option(min=1, help="Candidates that --rerank reads per query, at least -k.")
+        int, typer.Option(min=1, help="Candidates that a scorer of pairs reads per query, at least -k.")
     ] = 100,
     rerank_weight: Annotated[
         float,
-        typer.Option(min=0, max=1, help="Weight of --rerank in the score; below 1, z-scores are mixed."),
+        typer.Option(
+            min=0, max=1, help="Weight of a scorer of pairs in the score; below 1, z-scores are mixed."
+        ),
     ] = 1.0,
     on_failure: Annotated[
         Literal["degrade", "fail"],
@@ -92,6 +97,7 @@ def search(
         reranker=load_reranker(rerank) if rerank else None,
         depth=depth,
         weight=rerank_weight,
+        stored_ranker=not no_rerank,
     )
     if text is not None:
         text = text.encode("utf-8", "replace").decode()  # a terminal may send bytes that are not UTF-8
@@ -113,7 +119,12 @@ def _warn(answer: Answer) -> None:
 
 
 def _how(answer: Answer) -> dict[str, Any]:
-    return {"mode": answer.mode, "degraded": answer.degraded, "reranked": answer.reranked}
+    how = {"mode": answer.mode, "degraded": answer.degraded, "reranked": answer.reranked}
+    return {**how, "ranker": answer.ranker} if answer.ranker else how
+
+
+def _no_match(answer: Answer, number: int) -> dict[str, float]:
+    return {"no_match": answer.no_match[number]} if answer.no_match else {}
 
 
 def _print_hits(engine: Engine, text: str, answer: Answer, as_json: bool) -> None:
@@ -126,19 +137,22 @@ def _print_hits(engine: Engine, text: str, answer: Answer, as_json: bool) -> Non
             {"id": d.id, "score": score, "title": d.title, "text": d.text, "metadata": d.metadata}
             for d, score in results
         ]
-        print_json({"query": text, **_how(answer), "hits": listed})
+        print_json({"query": text, **_how(answer), **_no_match(answer, 0), "hits": listed})
         return
     for rank, (document, score) in enumerate(results, start=1):
         print(f"{rank:3}  {score:9.4f}  {document.id}  {one_line(document.full_text)}")
     if not results:
         note("nothing found")
+    if answer.ranker:
+        note(f"by {answer.ranker}; no relevant document: {answer.no_match[0]:.3f}")
 
 
 def _write_run(ids: list[str], answer: Answer, name: str, out: Path | None, as_json: bool) -> None:
     run = [(id_, hits.ids, hits.scores) for id_, hits in zip(ids, answer.hits, strict=True)]
     if as_json:
-        for query, documents, scores in run:
-            print_json({"query": query, **_how(answer), "ids": documents, "scores": scores})
+        for number, (query, documents, scores) in enumerate(run):
+            described = {**_how(answer), **_no_match(answer, number)}
+            print_json({"query": query, **described, "ids": documents, "scores": scores})
         return
     from linker.evaluation.reading.trec import run_lines, write_run
 
@@ -146,5 +160,5 @@ def _write_run(ids: list[str], answer: Answer, name: str, out: Path | None, as_j
         print_for_programs("".join(run_lines(run, name)))
         return
     write_run(out, run, name)
-    how = f"mode {answer.mode}{', reranked' if answer.reranked else ''}"
+    how = f"mode {answer.mode}{f', {answer.ranker}' if answer.ranker else ', reranked' if answer.reranked else ''}"
     note(f"{out}: {sum(len(h) for h in answer.hits)} lines for {len(ids)} queries, {how}")

@@ -1,0 +1,240 @@
+"""What does the learned ranker gain, from how many links, at what cost, and does it transfer?
+
+`python -m benchmarks.rank --work FOLDER` → benchmarks/results/rank.json. Each row has MRR, S@1 and S@5 on test as the
+mean of three seeds, with a 95 % bootstrap interval of the paired difference in MRR to the first stage (BM25, or the
+hybrid, both untuned). Candidates, features and settings were chosen on dev. The bag is trained on a quarter of the
+training links of statements2articles, the ranker on the others; MiniLM and the static vectors saw none. Indexes and
+models are kept in FOLDER.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.support import rank_data
+from benchmarks.support.common import RESULTS, record, shared_data
+from benchmarks.support.rank_data import Gathered, Judged
+from indexes.dtypes import Float64Array
+from linker.config import load
+from linker.engine import Engine
+from linker.evaluation.significance import bootstrap
+from linker.ranking import folder
+from linker.ranking.candidates import PoolSettings
+from linker.ranking.ranker import Ranker
+from linker.ranking.searching import RankedSearch
+from linker.ranking.training import mrr, train
+from linker.training.config import TrainConfig
+from linker.training.run import run as train_encoder
+
+SEEDS = (0, 1, 2)
+CURVE = (150, 300, 1000, 3000)
+STATEMENTS, TWEETS = "statements2articles", "tweets2claims"
+SETS = (STATEMENTS, TWEETS, "descriptions", "bbc-news")
+DATED = PoolSettings(date_field="date", direction="after")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", type=Path, required=True, help="folder for indexes and models, kept")
+    parser.add_argument(
+        "--only", choices=[*PARTS], help="only this part; the others stay as they were recorded"
+    )
+    arguments = parser.parse_args()
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    path = RESULTS / "rank.json"
+    results = json.loads(path.read_text())["results"] if path.exists() else {}
+    for name, part in PARTS.items():
+        if arguments.only in (None, name):
+            results[name] = part(arguments.work)
+            record("rank", results, seed=SEEDS[0])
+            print(json.dumps({name: results[name]}, indent=2), flush=True)
+
+
+def statements(work: Path) -> dict[str, Any]:
+    """BM25 alone, and with a bag that learned from a quarter of the links."""
+    model = work / "bag"
+    if not model.exists():
+        _train_bag(model, work)
+    links = rank_data.links(STATEMENTS)
+    rest = Judged([q for q in links["train"].queries if not rank_data.aside(q)], links["train"].qrels)
+    rows: dict[str, Any] = {}
+    for name, encoder, learned in (("BM25", "none", links["train"]), ("bag", str(model), rest)):
+        rank_data.make_index(STATEMENTS, work / f"{STATEMENTS}-{name}", encoder)
+        rows[name] = _case(
+            work / f"{STATEMENTS}-{name}", {**links, "train": learned}, PoolSettings(), curve=True
+        )
+    return rows
+
+
+def tweets(work: Path) -> dict[str, Any]:
+    """BM25 alone and with MiniLM, without dates and with them."""
+    rows = {}
+    for name, encoder in (("BM25", "none"), ("MiniLM", "minilm")):
+        rank_data.make_index(TWEETS, work / f"{TWEETS}-{name}", encoder)
+        for label, settings in (("", PoolSettings()), (", dates", DATED)):
+            links = rank_data.links(TWEETS)
+            rows[name + label] = _case(work / f"{TWEETS}-{name}", links, settings, curve=not label)
+    return rows
+
+
+def transfer(work: Path) -> dict[str, Any]:
+    """A ranker of the other sets, with and without the cosines of static vectors, on the set that is left out."""
+    sets = {name: _static(work, name) for name in SETS}
+    rows: dict[str, Any] = {}
+    for left_out, (_, test) in sets.items():
+        learned = [train for name, (train, _) in sets.items() if name != left_out]
+        rows[left_out] = {"queries": len(test.relevant), "hybrid": round(float(test.hybrid.mean()), 4)}
+        for label, names in _columns(test).items():
+            part = rank_data.with_columns(rank_data.joined(learned), names)
+            here = rank_data.with_columns(test, names)
+            rankers = [_trained(part, PoolSettings(), seed) for seed in SEEDS]
+            rows[left_out][label] = _row(rankers, here, here.hybrid)
+    return rows
+
+
+def _columns(part: Gathered) -> dict[str, tuple[str, ...]]:
+    names = part.pool.names
+    return {"words": tuple(n for n in names if n != "cosine"), "words and vectors": names}
+
+
+def _static(work: Path, name: str, most: int = 1000) -> tuple[Gathered, Gathered]:
+    """Return the candidates of a set's training and test queries, `most` at most, by BM25 and static vectors."""
+    directory = work / f"{name}-static"
+    rank_data.make_index(name, directory, rank_data.static_encoder(work / "static"))
+    links = rank_data.links(name)
+    test = rank_data.gather(directory, links["test"], PoolSettings(), encoder=True)
+    if "train" not in links:
+        return test.sample(most), test
+    return rank_data.gather(directory, links["train"], PoolSettings(), encoder=True).sample(most), test
+
+
+def cost(work: Path) -> dict[str, Any]:
+    """CPU time of a query and of features, size and build time of the forward index; articles of 780 words."""
+    directory, plain = work / f"{STATEMENTS}-cost", work / f"{STATEMENTS}-plain"
+    built = rank_data.make_index(STATEMENTS, directory)
+    without = rank_data.make_index(STATEMENTS, plain, positions=False)
+    links = rank_data.links(STATEMENTS)
+    texts = [q.text for q in links["test"].queries[:300]]
+    learned = rank_data.gather(work / f"{STATEMENTS}-bag", links["dev"], PoolSettings(), encoder=True)
+    ranker = _trained(learned, PoolSettings(), 0)
+    engine = Engine(work / f"{STATEMENTS}-bag")
+    search = RankedSearch(engine.collection, ranker, engine.embed)
+    forward, rows = engine.collection.forward, np.arange(0, 19_000, 950)
+    words = [forward.words(text) for text in texts]
+    seconds = {
+        "describe": _seconds(lambda: [forward.describe(w, rows) for w in words]),
+        "query": _seconds(lambda: [search.search([text], 10) for text in texts]),
+        "encode": _seconds(lambda: [engine.embed([text]) for text in texts]),
+        "batch": _seconds(lambda: search.search(texts, 10)),
+    }
+    return {
+        "candidates_per_cpu_second": round(len(rows) * len(texts) / seconds["describe"]),
+        "ms_per_query": {
+            name: round(seconds[name] / len(texts) * 1e3, 2) for name in ("query", "encode", "batch")
+        },
+        "trees": len(ranker.forest.trees),
+        "index": {"with positions": built, "without": without},
+    }
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    start = time.process_time()
+    run()
+    return time.process_time() - start
+
+
+def _case(directory: Path, links: dict[str, Judged], settings: PoolSettings, curve: bool) -> dict[str, Any]:
+    """Return the row of an index whose encoder, if any, is used, and its learning curve."""
+    encoder = Engine(directory).collection.manifest.encoder is not None
+    found = {s: rank_data.gather(directory, links[s], settings, encoder=encoder) for s in rank_data.SPLITS}
+    rankers = [_trained(found["train"], settings, seed) for seed in SEEDS]
+    row: dict[str, Any] = {
+        "candidates": {s: round(float(g.relevant.any(axis=1).mean()), 4) for s, g in found.items()},
+        "links": len(found["train"].relevant),
+        **{split: _row(rankers, found[split], found[split].hybrid) for split in ("dev", "test")},
+        "calibration_error": [round(_calibration_error(r, found["test"]), 4) for r in rankers],
+    }
+    for count in [n for n in CURVE if curve and n < row["links"]]:
+        part = found["train"].sample(count)
+        few = [_trained(part, settings, seed) for seed in SEEDS]
+        row.setdefault("curve", {})[str(count)] = _row(few, found["test"], found["test"].hybrid)
+    return row
+
+
+def _trained(part: Gathered, settings: PoolSettings, seed: int) -> Ranker:
+    return train(part.pool, part.relevant, settings, seed=seed).ranker
+
+
+def _row(rankers: list[Ranker], part: Gathered, before: Float64Array) -> dict[str, Any]:
+    """Return the mean measures of rankers, each one's MRR, and their lead in MRR over `before` [n]."""
+    found = np.array([_reciprocal(ranker, part) for ranker in rankers])
+    low, high = bootstrap(found.mean(axis=0) - before)
+    return {
+        "mrr": round(float(found.mean()), 4),
+        "s1": round(float((found == 1).mean()), 4),
+        "s5": round(float((found >= 0.2).mean()), 4),
+        "seeds": [round(float(f.mean()), 4) for f in found],
+        "before": round(float(before.mean()), 4),
+        "lead": [round(float(found.mean() - before.mean()), 4), round(low, 4), round(high, 4)],
+    }
+
+
+def _reciprocal(ranker: Ranker, part: Gathered) -> Float64Array:
+    scores = np.full(part.relevant.shape, -np.inf)
+    scores[part.pool.valid] = ranker.forest.scores(ranker.inputs(part.pool))
+    return mrr(scores, part.relevant, part.pool.valid)
+
+
+def _calibration_error(ranker: Ranker, part: Gathered) -> float:
+    """Return the mean distance of P(link) of the first candidate from how often it is right, in ten bins."""
+    ranked = ranker.rank(part.pool)
+    right = (part.relevant & (part.pool.rows == ranked.rows[:, :1])).any(axis=1)
+    said = ranked.links[:, 0]
+    bins = np.minimum((said * 10).astype(int), 9)
+    return float(np.abs(np.bincount(bins, said - right, 10)).sum() / len(said))
+
+
+def _train_bag(model: Path, work: Path) -> None:
+    data = shared_data() / STATEMENTS
+    lines = (data / "qrels" / "train.tsv").read_text(encoding="utf-8").splitlines()
+    queries = {q.id: q for q in rank_data.links(STATEMENTS)["train"].queries}
+    part = [line for line in lines[1:] if rank_data.aside(queries[line.split("\t")[0]])]
+    (work / "aside.tsv").write_text("\n".join([lines[0], *part]) + "\n", encoding="utf-8")
+    paths = {
+        "data.queries": data / "queries.jsonl.gz",
+        "data.documents": data / "corpus.jsonl.gz",
+        "data.train": work / "aside.tsv",
+        "data.dev": data / "qrels" / "dev.tsv",
+        "data.word_vectors": shared_data() / rank_data.STATIC,
+        "output.path": model,
+    }
+    settings = [f"{key}={str(path)!r}" for key, path in paths.items()]
+    train_encoder(load(Path(__file__).parent / "configs" / "statements.toml", TrainConfig, settings))
+
+
+def pooled(work: Path) -> dict[str, Any]:
+    """Train the ranker that ships with the package on all sets, and write it to linker/ranking/pooled."""
+    part = rank_data.joined([_static(work, name)[0] for name in SETS])
+    part = rank_data.with_columns(part, _columns(part)["words"])
+    trained = train(part.pool, part.relevant, PoolSettings(), about={"sets": ", ".join(SETS)})
+    saved = folder.save(trained.ranker, trained.text, folder.POOLED)
+    return {**trained.figures(), "ranker": saved.fingerprint, "kib": round(len(trained.text) / 1024, 1)}
+
+
+PARTS: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "tweets": tweets,
+    "statements": statements,
+    "transfer": transfer,
+    "cost": cost,
+    "pooled": pooled,
+}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""The sets on which rankers are trained and measured, as indexes with a forward index, and their candidates."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.support.common import shared_data
+from indexes.dtypes import BoolArray, Float64Array
+from indexes.interface import Document
+from linker.building import BuildOptions, build, create
+from linker.corpora import Query, read_corpus, read_queries
+from linker.encoders.configs import BagConfig
+from linker.encoders.folder import save
+from linker.engine import Engine
+from linker.ranking.candidates import Gatherer, Pool, PoolSettings
+from linker.ranking.learning import gathered, relevant_rows
+from linker.tokens import load_word_vectors
+from linker.training.config import EncoderConfig
+from linker.training.run import build_encoder
+
+SPLITS = ("train", "dev", "test")
+ASIDE = 4  # one in so many training links is held aside for the encoder
+STATIC = "word-vectors-en"  # vectors that learned from none of these links
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Queries of a split and their judgements."""
+
+    queries: list[Query]
+    qrels: Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The candidates of a split, which are relevant (bool [n, c]), and the reciprocal ranks of the hybrid [n]."""
+
+    pool: Pool
+    relevant: BoolArray
+    hybrid: Float64Array
+
+    def sample(self, count: int) -> Gathered:
+        """Return so many queries at random, always the same; or all, if there are no more."""
+        chosen = np.random.default_rng(0).permutation(len(self.relevant))[:count]
+        pool = Pool(self.pool.rows[chosen], self.pool.features[chosen], self.pool.names)
+        return Gathered(pool, self.relevant[chosen], self.hybrid[chosen])
+
+
+def links(name: str) -> dict[str, Judged]:
+    """Return the judged queries of a set by split; `bbc-news` and `descriptions` have no training split."""
+    data = shared_data() / name
+    if name == "bbc-news":
+        asked = [Query(d.id, d.title) for d in _documents(name) if d.title]
+        return {"test": Judged(asked, {q.id: {q.id: 1.0} for q in asked})}
+    queries = read_queries(data / "queries.jsonl.gz")
+    found = {}
+    for path in (data / "qrels" / f"{split}.tsv" for split in SPLITS):
+        if path.exists():
+            qrels = _qrels(path)
+            found[path.stem] = Judged([q for q in queries if q.id in qrels], qrels)
+    return found
+
+
+def _qrels(path: Path) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines()[1:]:
+        query, document, grade = line.split("\t")
+        found.setdefault(query, {})[document] = float(grade)
+    return found
+
+
+def _corpus(name: str) -> Path:
+    shared = shared_data()
+    return (
+        shared / "linked-pages" / "masked" / "en.jsonl.gz"
+        if name == "descriptions"
+        else shared / name / "corpus.jsonl.gz"
+    )
+
+
+def _documents(name: str) -> list[Document]:
+    return [record for record in read_corpus(_corpus(name)) if isinstance(record, Document)]
+
+
+def aside(query: Query) -> bool:
+    """Return whether the links of a training query are for the encoder, not for the ranker."""
+    return zlib.crc32(query.id.encode()) % ASIDE == 0
+
+
+def make_index(name: str, directory: Path, encoder: str = "none", positions: bool = True) -> dict[str, float]:
+    """Build the index of a set, unless it is there; return its CPU seconds and MiB."""
+    start = time.process_time()
+    if not (directory / "manifest.json").exists():
+        if name == "bbc-news":  # without the headlines, which are the queries
+            create(directory, encoder=encoder, positions=positions)
+            Engine(directory).add(Document(d.id, d.text) for d in _documents(name))
+        else:
+            build([_corpus(name)], directory, BuildOptions(encoder=encoder, positions=positions))
+    size = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+    return {"cpu_seconds": round(time.process_time() - start, 1), "mib": round(size / 2**20, 1)}
+
+
+def static_encoder(folder: Path) -> str:
+    """Save the mean of the static vectors as an encoder, unless it is there; return its path."""
+    if not folder.exists():
+        words = load_word_vectors(shared_data() / STATIC)
+        save(build_encoder(EncoderConfig(BagConfig(), 2048), words.tokenizer, words.matrix, 0), folder)
+    return str(folder)
+
+
+def gather(directory: Path, judged: Judged, settings: PoolSettings, *, encoder: bool) -> Gathered:
+    """Return the candidates of judged queries."""
+    engine = Engine(directory)
+    gatherer = Gatherer(engine.collection, settings, engine.embed if encoder else None)
+    texts = [q.text for q in judged.queries]
+    pool = gathered(gatherer, texts)
+    relevant = relevant_rows(engine.collection, judged.queries, judged.qrels, pool.rows)
+    answer = engine.search(texts, 30, mode="hybrid" if encoder else "bm25")
+    ranks = [
+        next((1 / (i + 1) for i, id_ in enumerate(hits.ids) if judged.qrels[q.id].get(id_, 0) > 0), 0.0)
+        for q, hits in zip(judged.queries, answer.hits, strict=True)
+    ]
+    return Gathered(pool, relevant, np.array(ranks))
+
+
+def joined(parts: Sequence[Gathered]) -> Gathered:
+    """Return the queries of several sets as one; the sets have the same features."""
+    most = max(part.pool.rows.shape[1] for part in parts)
+
+    def wide(array: Any, fill: int) -> Any:
+        widths = [(0, 0), (0, most - array.shape[1]), *[(0, 0)] * (array.ndim - 2)]
+        return np.pad(array, widths, constant_values=fill)
+
+    pool = Pool(
+        np.concatenate([wide(p.pool.rows, -1) for p in parts]),
+        np.concatenate([wide(p.pool.features, 0) for p in parts]),
+        parts[0].pool.names,
+    )
+    return Gathered(
+        pool, np.concatenate([wide(p.relevant, 0) for p in parts]), np.concatenate([p.hybrid for p in parts])
+    )
+
+
+def with_columns(part: Gathered, names: Sequence[str]) -> Gathered:
+    """Return the queries with these features alone."""
+    columns = [part.pool.names.index(name) for name in names]
+    return Gathered(
+        Pool(part.pool.rows, part.pool.features[:, :, columns], tuple(names)), part.relevant, part.hybrid
+    )

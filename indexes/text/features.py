@@ -1,0 +1,96 @@
+"""Features of a query and its candidates, for a learned ranker: from counts of terms, sentences, and word order.
+
+Computed compiled (features.c) or, identically to 1e-6, in plain Python (plain_features.py). A term's *weight* is
+its share of the query's idf, in whole units of 2^-32, so that no sum depends on its order; *coverage* is the weight of
+the query's different terms that a candidate, or a part of it, has. Stop words have no weight, but count in runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from indexes.dtypes import AnyArray, Float64Array, Int64Array
+from indexes.text.analysis import Analysis
+from indexes.text.vocabulary import term_hash
+
+MOST_TERMS, MOST_WORDS, MOST_TOKENS = 256, 1024, 8192  # as in features.c
+ONE = float(1 << 32)
+CONTENT, CAPITAL, NUMBER = 1, 2, 4
+ABSENT = 0xFFFFFFFF
+
+# Those of counts of terms,
+COUNTS = (
+    "bm25", "bm25_flat", "bm25_steep", "coverage", "log_coverage", "likelihood", "density", "mass_share", "missing",
+    "missing_share", "missing_idf", "missing_names", "missing_numbers", "names", "numbers", "heaviest_term", "length",
+    "sentences", "mean_idf", "query_words", "query_terms", "query_idf", "query_highest_idf", "query_numbers",
+)  # fmt: skip
+# of sentences and windows,
+WINDOWS = (
+    "sentence", "second_sentence", "sentences_2", "sentences_4", "sentences_8", "tokens_25", "beginning", "end",
+    "half_sentences", "third_sentences", "third_share", "sentence_position", "sentence_f",
+)  # fmt: skip
+# and of word order.
+PHRASES = ("run", "run_weight", "bigrams", "near_bigrams", "nearness", "run_share")
+NAMES = (*COUNTS, *WINDOWS, *PHRASES)
+OF_QUERY = ("query_words", "query_terms", "query_idf", "query_highest_idf", "query_numbers")
+
+
+@dataclass(frozen=True)
+class QueryWords:
+    """A query: its words in order as positions among its different terms, with the terms' hashes and kinds.
+
+    word: int32 [words]; hashes: uint64 [terms]; kind: uint8 [terms], a sum of CONTENT, CAPITAL and NUMBER.
+    """
+
+    word: npt.NDArray[np.int32]
+    hashes: npt.NDArray[np.uint64]
+    kind: npt.NDArray[np.uint8]
+
+
+def query_words(analysis: Analysis, text: str) -> QueryWords:
+    """Return the words of a query's text; a query of stop words alone has them as content."""
+    kinds: dict[int, int] = {}
+    word: list[int] = []
+    for piece in analysis.pieces(analysis.prepare(text)):
+        terms = [term_hash(t) for t in analysis.terms(piece)]
+        content = {term_hash(t) for t in analysis.content_terms(piece)}
+        marks = CAPITAL * piece[0].isupper() + NUMBER * any(c.isdigit() for c in piece)
+        for term in terms:
+            if len(word) == MOST_WORDS or (term not in kinds and len(kinds) == MOST_TERMS):
+                continue
+            kinds[term] = kinds.get(term, 0) | marks | (CONTENT if term in content else 0)
+            word.append(term)
+    order = {term: i for i, term in enumerate(kinds)}
+    kind = np.array(list(kinds.values()), dtype=np.uint8)
+    if not (kind & CONTENT).any():
+        kind |= CONTENT
+    hashes = np.array(list(kinds), dtype=np.uint64)
+    return QueryWords(np.array([order[t] for t in word], dtype=np.int32), hashes, kind)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Statistics of a query's terms, each [terms]: weight (int64, in units of 2^-32), idf, and their probability."""
+
+    weight: Int64Array
+    idf: Float64Array
+    chance: Float64Array
+
+
+def weigh(query: QueryWords, frequency: AnyArray, documents: int, tokens: int) -> Weights:
+    """Return the weights of a query's terms that `frequency` (int [terms]) of so many documents have.
+
+    A term's probability, for the language model, is taken from the number of documents with it.
+    """
+    idf = inverse(frequency, documents)
+    content = idf * ((query.kind & CONTENT) > 0)
+    weight = np.round(content / max(float(content.sum()), 1e-9) * ONE).astype(np.int64)
+    return Weights(weight, idf, (frequency + 0.5) / (tokens + 1.0))
+
+
+def inverse(frequency: AnyArray, documents: int) -> Float64Array:
+    """Return Lucene's idf (see scoring.py) of terms that `frequency` of so many documents have, float64 [terms]."""
+    return np.asarray(np.log1p((documents - frequency + 0.5) / (frequency + 0.5)))

@@ -1,0 +1,237 @@
+"""The forward index: each row's terms in order, and where its sentences begin, in files that are never changed.
+
+A segment covers consecutive rows and numbers terms by their rank in its own table, so it needs no postings: an index
+whose BM25 is on a server can have it too. A learned ranker reads candidates from it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import xxhash
+
+from indexes.disk.reading import check_length, give_back, map_file, mapping_of
+from indexes.dtypes import AnyArray, Int32Array, Int64Array
+from indexes.interface import DamagedError, IndexesError
+from indexes.text.vocabulary import Vocabulary
+
+SUFFIX = ".forward"
+NAME = re.compile(rf"[0-9a-f]{{32}}\{SUFFIX}")
+MAGIC = b"forward1"
+HEAD = 64  # bytes
+CHUNK = 1 << 22  # tokens checked at a time
+ROWS = 1 << 12  # counted at a time
+PARTS = {
+    "hashes": "<u8",
+    "offsets": "<i8",
+    "sentence_offsets": "<i8",
+    "frequencies": "<u4",
+    "sentences": "<u4",
+    "tokens": "<u4",
+}
+# A sentence ends after a full stop and a space, or at a line's end; languages without spaces need none.
+END = re.compile(r"[.!?…]['\"”’)\]]*\s+|[。！？]|\n+")
+
+
+@dataclass(frozen=True)
+class ForwardSegment:
+    """The terms of the rows `first` … `first + documents − 1` in order.
+
+    hashes: uint64 [V], of the terms, ascending; frequencies: uint32 [V], how many rows have each. tokens: uint32 [T],
+    ranks of terms; offsets: int64 [documents + 1]; row r has the tokens offsets[r] … offsets[r + 1] − 1. sentences:
+    uint32 [S], where each begins, counted from the row's first token, ascending from 0; sentence_offsets: int64
+    [documents + 1], as `offsets`.
+    """
+
+    first: int
+    documents: int
+    hashes: AnyArray
+    offsets: AnyArray
+    sentence_offsets: AnyArray
+    frequencies: AnyArray
+    sentences: AnyArray
+    tokens: AnyArray
+    path: Path | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of tokens."""
+        return len(self.tokens)
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text, cut by a simple rule; together they are the text."""
+    ends = [0, *(match.end() for match in END.finditer(text)), len(text)]
+    return [text[a:b] for a, b in itertools.pairwise(ends) if b > a]
+
+
+def numbered(
+    vocabulary: Vocabulary, texts: Sequence[str]
+) -> tuple[Int32Array, Int64Array, Int64Array, Int64Array]:
+    """Return the terms' numbers [tokens], tokens per text [texts], tokens per sentence, and sentences per text.
+
+    Sentences without a term are left out. The first two are as `Vocabulary.numbers` of the texts returns them.
+    """
+    cut = [sentences(text) for text in texts]
+    tokens, lengths = vocabulary.numbers([sentence for part in cut for sentence in part])
+    text_of = np.repeat(np.arange(len(texts)), [len(part) for part in cut])
+    per_text = np.bincount(text_of, lengths, minlength=len(texts)).astype(np.int64)
+    used = lengths > 0
+    return tokens, per_text, lengths[used], np.bincount(text_of[used], minlength=len(texts)).astype(np.int64)
+
+
+def from_tokens(
+    first: int,
+    tokens: AnyArray,
+    lengths: AnyArray,
+    sentence_lengths: AnyArray,
+    counts: AnyArray,
+    hashes: AnyArray,
+) -> ForwardSegment:
+    """Return a segment of consecutive documents, the first of which is row `first`.
+
+    `tokens` (int32 [T]) hold the terms' numbers, one document after the other; `lengths` and `counts` (int64
+    [documents]) are the tokens and sentences of each document, `sentence_lengths` (int64 [S]) the tokens of each
+    sentence, and `hashes` (uint64 [V]) the hash of each term by its number.
+    """
+    used = np.zeros(len(hashes), dtype=bool)
+    used[tokens] = True
+    numbers = np.flatnonzero(used)
+    terms, inverse = np.unique(hashes[numbers], return_inverse=True)
+    rank = np.zeros(len(hashes), dtype=np.uint32)
+    rank[numbers] = inverse
+    ranks = rank[tokens]
+    offsets, edges = _sums(lengths), _sums(counts)
+    begins = _sums(sentence_lengths)[:-1] - np.repeat(offsets[:-1], counts)
+    return ForwardSegment(
+        first, len(lengths), terms, offsets, edges, _frequencies(ranks, offsets, len(terms)),
+        begins.astype(np.uint32), ranks,
+    )  # fmt: skip
+
+
+def _frequencies(tokens: AnyArray, offsets: AnyArray, terms: int) -> AnyArray:
+    """Return in how many rows each term occurs, uint32 [terms]."""
+    found = np.zeros(terms, dtype=np.uint32)
+    for low in range(0, len(offsets) - 1, ROWS):
+        high = min(low + ROWS, len(offsets) - 1)
+        part = tokens[offsets[low] : offsets[high]].astype(np.uint64)
+        row = np.repeat(np.arange(high - low, dtype=np.uint64), np.diff(offsets[low : high + 1]))
+        pairs = np.unique(part << np.uint64(32) | row)
+        found += np.bincount(pairs >> np.uint64(32), minlength=terms).astype(np.uint32)
+    return found
+
+
+def merged(segments: Sequence[ForwardSegment]) -> ForwardSegment:
+    """Return one segment that holds the rows of consecutive ones."""
+    hashes = np.unique(np.concatenate([s.hashes for s in segments]))
+    frequencies = np.zeros(len(hashes), dtype=np.uint32)
+    tokens = []
+    for segment in segments:
+        rank = np.searchsorted(hashes, segment.hashes).astype(np.uint32)
+        frequencies[rank] += segment.frequencies
+        tokens.append(rank[segment.tokens] if len(rank) else segment.tokens)
+    return ForwardSegment(
+        segments[0].first,
+        sum(s.documents for s in segments),
+        hashes,
+        _sums(np.concatenate([np.diff(s.offsets) for s in segments])),
+        _sums(np.concatenate([np.diff(s.sentence_offsets) for s in segments])),
+        frequencies,
+        np.concatenate([s.sentences for s in segments]),
+        np.concatenate(tokens),
+    )
+
+
+def _sums(sizes: AnyArray) -> Int64Array:
+    return np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+
+
+def write(segment: ForwardSegment, folder: Path) -> ForwardSegment:
+    """Write a segment to a file named by its content's checksum, and return it as `read` does.
+
+    Raises OSError, DamagedError.
+    """
+    numbers = (
+        segment.first,
+        segment.documents,
+        len(segment.hashes),
+        len(segment.sentences),
+        len(segment.tokens),
+    )
+    head = MAGIC + np.array(numbers, dtype="<u8").tobytes()
+    digest, temporary = xxhash.xxh3_128(), folder / "forward.tmp"
+    parts: list[bytes | memoryview] = [head.ljust(HEAD, b"\0"), *(_little(segment, name) for name in PARTS)]
+    with temporary.open("wb", buffering=1 << 20) as file:
+        for part in parts:
+            file.write(part)
+            digest.update(part)
+    path = folder / f"{digest.hexdigest()}{SUFFIX}"
+    temporary.replace(path)
+    return read(path)
+
+
+def _little(segment: ForwardSegment, name: str) -> memoryview:
+    return np.ascontiguousarray(getattr(segment, name), dtype=PARTS[name]).data
+
+
+def read(path: Path) -> ForwardSegment:
+    """Return the segment in a file, mapped and checked, content included. Raises OSError, DamagedError."""
+    data = map_file(path)
+    size = len(data)
+    if size < HEAD or data[: len(MAGIC)] != MAGIC:
+        raise _damaged(path)
+    first, documents, terms, sentences, tokens = np.frombuffer(data, "<u8", 5, len(MAGIC)).tolist()
+    counts = (terms, documents + 1, documents + 1, terms, sentences, tokens)
+    kinds = [np.dtype(kind) for kind in PARTS.values()]
+    sizes = [n * kind.itemsize for n, kind in zip(counts, kinds, strict=True)]
+    if size != HEAD + sum(sizes):
+        raise _damaged(path)
+    arrays = {
+        name: np.frombuffer(data, kind, n, offset)
+        for name, kind, n, offset in zip(
+            PARTS, kinds, counts, itertools.accumulate(sizes, initial=HEAD), strict=False
+        )
+    }
+    segment = ForwardSegment(first, documents, **arrays, path=path)
+    if not _consistent(segment):
+        raise _damaged(path)
+    give_back(data)
+    return segment
+
+
+def _consistent(segment: ForwardSegment) -> bool:
+    """Return whether terms and offsets ascend, tokens are terms, and a row's sentences begin with it and ascend."""
+    hashes, frequencies = segment.hashes, segment.frequencies
+    if (hashes[1:] <= hashes[:-1]).any() or (frequencies > segment.documents).any():
+        return False
+    for offsets, total in (
+        (segment.offsets, len(segment.tokens)),
+        (segment.sentence_offsets, len(segment.sentences)),
+    ):
+        if offsets[0] != 0 or offsets[-1] != total or (offsets[1:] < offsets[:-1]).any():
+            return False
+    lengths, counts = np.diff(segment.offsets), np.diff(segment.sentence_offsets)
+    if ((counts > 0) != (lengths > 0)).any():
+        return False
+    starts, begins = segment.sentences, segment.sentence_offsets[:-1][counts > 0]
+    later = starts[1:] > starts[:-1]
+    later[begins[1:] - 1] = True  # a row's first sentence begins at 0
+    if starts[begins].any() or not later.all() or (starts >= np.repeat(lengths, counts)).any():
+        return False
+    parts = (segment.tokens[i : i + CHUNK] for i in range(0, len(segment.tokens), CHUNK))
+    return all(part.max() < len(hashes) for part in parts)
+
+
+def check_lengths(segments: Sequence[ForwardSegment]) -> None:
+    """Raise DamagedError if the file of a segment has become shorter since it was mapped."""
+    for segment in segments:
+        check_length(mapping_of(segment.tokens), segment.path)
+
+
+def _damaged(path: Path) -> IndexesError:
+    return DamagedError(f"{path} is damaged or incomplete: restore it, or rebuild the index")

@@ -1,0 +1,213 @@
+"""The forward index as it grows: segments in memory or in a folder, merged and copied as those of BM25."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from indexes import native
+from indexes.disk import faults
+from indexes.disk.writing import link_or_copy
+from indexes.dtypes import AnyArray, Float32Array, Int64Array
+from indexes.interface import DamagedError
+from indexes.text import features, forward, plain_features
+from indexes.text.analysis import Analysis
+from indexes.text.features import NAMES, QueryWords, Weights
+from indexes.text.forward import NAME, ForwardSegment
+from indexes.text.parameters import AnalysisSettings
+from indexes.text.vocabulary import Vocabulary
+
+PENDING = 1 << 23  # tokens held before they become a segment
+BATCH = 1024  # texts numbered at a time
+MERGED = 1 << 27  # tokens; larger segments are not merged
+
+
+class ForwardIndex:
+    """The terms of all rows in order, and the statistics of terms. Removed rows count until the index is compacted.
+
+    Several threads may call `describe` at once, but not during a change.
+    """
+
+    def __init__(
+        self,
+        analysis: str | AnalysisSettings = "english",
+        directory: Path | None = None,
+        segments: Sequence[ForwardSegment] = (),
+    ) -> None:
+        """Start with `segments`, in memory, or in the folder `directory`, which holds their files."""
+        self._analysis = Analysis(analysis)
+        self._directory, self._segments = directory, list(segments)
+        self._vocabulary = Vocabulary(self._analysis)
+        self._parts: list[tuple[AnyArray, ...]] = []
+        self._pending = 0  # tokens
+
+    @classmethod
+    def open(cls, folder: Path, rows: int, analysis: str | AnalysisSettings = "english") -> Self:
+        """Open a snapshot of so many rows for reading. Raises DamagedError, OSError."""
+        index = cls(analysis, None, read_folder(folder))
+        if index.rows != rows:
+            raise DamagedError(
+                f"{folder} holds the terms of {index.rows} documents in order, but there are {rows}: rebuild the index"
+            )
+        return index
+
+    @classmethod
+    def resume(
+        cls, snapshot: Path | None, scratch: Path, analysis: str | AnalysisSettings = "english"
+    ) -> Self:
+        """Return an index that continues from a snapshot (None: from scratch) in the folder `scratch`."""
+        scratch.mkdir(parents=True, exist_ok=True)
+        for segment in read_folder(snapshot) if snapshot else ():
+            _link(segment, scratch)
+        return cls(analysis, scratch, read_folder(scratch))
+
+    @classmethod
+    def of(cls, texts: Iterable[str], analysis: str | AnalysisSettings = "english") -> Self:
+        """Return an index of texts in memory."""
+        index = cls(analysis)
+        remaining = iter(texts)
+        while batch := list(itertools.islice(remaining, BATCH)):
+            index.add(batch)
+        index.commit()
+        return index
+
+    @property
+    def rows(self) -> int:
+        """Number of rows, removed ones included, without additions since the last commit."""
+        return sum(s.documents for s in self._segments)
+
+    def add(self, texts: Sequence[str]) -> None:
+        """Add the texts of the next rows."""
+        if self._pending >= PENDING or self._vocabulary.full():
+            self.commit()
+        part = forward.numbered(self._vocabulary, texts)
+        self._parts.append(part)
+        self._pending += len(part[0])
+
+    def commit(self) -> None:
+        """Make a segment of the additions and merge earlier ones no larger than it, as a binary counter carries."""
+        if not sum(len(lengths) for _, lengths, _, _ in self._parts):
+            return
+        tokens, lengths, of_sentences, counts = (np.concatenate(p) for p in zip(*self._parts, strict=True))
+        hashes = self._vocabulary.hashes
+        new = forward.from_tokens(self.rows, tokens, lengths, of_sentences, counts, hashes)
+        count, total = len(self._segments), new.size
+        while count and self._segments[count - 1].size <= min(total, MERGED - total):
+            count -= 1
+            total += self._segments[count].size
+        part = [*self._segments[count:], new]
+        segment = forward.merged(part) if len(part) > 1 else new
+        if self._directory is not None:
+            segment = forward.write(segment, self._directory)
+        self._segments = [*self._segments[:count], segment]
+        self._parts, self._pending = [], 0
+        self.__dict__.pop("_statistics", None)
+        for old in part[:-1]:
+            if old.path is not None and old.path != segment.path:
+                old.path.unlink(missing_ok=True)
+        if self._vocabulary.full():
+            self._vocabulary = Vocabulary(self._analysis)
+
+    def snapshot(self, target: Path) -> None:
+        """Link or copy the files of the last commit into the folder `target`."""
+        for segment in self._segments:
+            _link(segment, target)
+            faults.point("forward.linked")
+
+    @functools.cached_property
+    def _statistics(self) -> tuple[Int64Array, int, list[Float32Array]]:
+        """The first row of each segment, the number of tokens, and the idf of each segment's terms."""
+        firsts = np.array([s.first for s in self._segments], dtype=np.int64)
+        idf = []
+        for segment in self._segments:
+            frequencies = np.sum([_find(s, segment.hashes)[1] for s in self._segments], axis=0)
+            idf.append(features.inverse(frequencies, self.rows).astype(np.float32))
+        return firsts, sum(s.size for s in self._segments), idf
+
+    def words(self, text: str) -> QueryWords:
+        """Return a query's words as `describe` needs them."""
+        return features.query_words(self._analysis, text)
+
+    def describe(self, query: QueryWords, rows: AnyArray) -> Float32Array:
+        """Return the features of a query and the candidates `rows` (int64 [n]), float32 [n, NAMES].
+
+        Raises IndexError for a row that does not exist, DamagedError where a file has become shorter.
+        """
+        forward.check_lengths(self._segments)
+        if len(rows) and not 0 <= rows.min() <= rows.max() < self.rows:
+            raise IndexError(f"row {rows.max()} of {self.rows}")
+        firsts, tokens, idf = self._statistics
+        found = [_find(s, query.hashes) for s in self._segments]
+        frequencies = np.sum([f for _, f in found], axis=0)
+        weights = features.weigh(query, frequencies, self.rows, tokens)
+        out = np.empty((len(rows), len(NAMES)), dtype=np.float32)
+        segment_of = np.searchsorted(firsts, rows, side="right") - 1
+        for number in np.unique(segment_of).tolist():
+            here, segment = segment_of == number, self._segments[number]
+            out[here] = _describe(
+                segment, idf[number], rows[here] - segment.first, tokens / max(1, self.rows) or 1.0, query,
+                found[number][0], weights,
+            )  # fmt: skip
+        return out
+
+
+def _describe(
+    segment: ForwardSegment,
+    idf: Float32Array,
+    rows: AnyArray,
+    average: float,
+    query: QueryWords,
+    numbers: AnyArray,
+    weights: Weights,
+) -> Float32Array:
+    """Return the features of a query and `rows` (int64 [n]) of a segment, float32 [n, NAMES].
+
+    `idf`: float32 [the segment's terms]; `average`: tokens per document of the index; `numbers`: uint32 [terms], the
+    rank of each of the query's terms among the segment's, or ABSENT.
+    """
+    library = native.load_features()
+    if library is None:
+        return plain_features.describe(segment, idf, rows, average, query, numbers, weights)
+    out = np.empty((len(rows), len(NAMES)), dtype=np.float32)
+    native.call(
+        library.describe, segment.tokens, segment.offsets, segment.sentences, segment.sentence_offsets, idf, rows,
+        len(rows), np.array([average]), query.word, len(query.word), numbers, weights.weight, weights.idf,
+        weights.chance, query.kind, len(query.hashes), out,
+    )  # fmt: skip
+    return out
+
+
+def read_folder(folder: Path) -> list[ForwardSegment]:
+    """Return a folder's segments in row order. Raises DamagedError, OSError."""
+    paths = [p for p in folder.iterdir() if NAME.fullmatch(p.name)]
+    segments = sorted((forward.read(p) for p in paths), key=lambda s: s.first)
+    row = 0
+    for segment in segments:
+        if segment.first != row:
+            raise DamagedError(
+                f"{folder} lacks the terms of row {row} in order: restore them, or rebuild the index"
+            )
+        row += segment.documents
+    return segments
+
+
+def _find(segment: ForwardSegment, hashes: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Return the ranks of terms in a segment (uint32, ABSENT where it lacks them), and in how many rows they are."""
+    if not len(segment.hashes):
+        return np.full(len(hashes), features.ABSENT, dtype=np.uint32), np.zeros(len(hashes), dtype=np.int64)
+    rank = np.minimum(np.searchsorted(segment.hashes, hashes), len(segment.hashes) - 1)
+    matches = segment.hashes[rank] == hashes
+    return (
+        np.where(matches, rank, features.ABSENT).astype(np.uint32),
+        np.where(matches, segment.frequencies[rank], 0).astype(np.int64),
+    )
+
+
+def _link(segment: ForwardSegment, folder: Path) -> None:
+    assert segment.path is not None
+    link_or_copy(segment.path, folder / segment.path.name)

@@ -1,0 +1,165 @@
+"""`linker rank …`: train a ranker for an index, and explain its order."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from linker.cli.common import AsJson, EncoderOption, Index, note, one_line, print_json
+
+if TYPE_CHECKING:
+    from linker.engine import Engine
+    from linker.ranking.ranker import Ranker
+
+
+def train(
+    directory: Index,
+    queries: Annotated[
+        Path, typer.Option(metavar="FILE", help="Queries: JSONL, BEIR or TSV.", show_default=False)
+    ],
+    qrels: Annotated[
+        Path, typer.Option(metavar="FILE", help="Judgements of the queries.", show_default=False)
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="MODEL", help="Write the ranker to this folder.", show_default=False),
+    ] = None,
+    into: Annotated[
+        bool, typer.Option("--into", help="Store the ranker in the index, which then searches with it.")
+    ] = False,
+    dev_queries: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Measure on these queries too.", show_default=False)
+    ] = None,
+    dev_qrels: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Judgements of --dev-queries.", show_default=False)
+    ] = None,
+    date_field: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Metadata field of a document's date, compared with the query's."),
+    ] = "",
+    date_direction: Annotated[
+        Literal["after", "before", "near"],
+        typer.Option(help="When the linked document is dated, seen from the query."),
+    ] = "near",
+    with_encoder: Annotated[
+        bool,
+        typer.Option(
+            "--with-encoder/--without-encoder",
+            help="Use the index's encoder, which must not have learned from the same links.",
+        ),
+    ] = True,
+    candidates: Annotated[
+        int, typer.Option(min=1, max=1000, help="Candidates from BM25; the encoder adds half as many.")
+    ] = 20,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the folds and the trees.")] = 0,
+    encoder: EncoderOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train a ranker for an index on judged queries.
+
+    It learns how to order the best candidates of BM25 and of the encoder, and how probable each link is.
+    """
+    if (out is None) != into or (dev_queries is None) != (dev_qrels is None):
+        raise typer.BadParameter("give either --out or --into, and --dev-queries with --dev-qrels")
+    from linker.corpora import read_queries
+    from linker.engine import Engine
+    from linker.evaluation.reading.trec import read_qrels
+    from linker.ranking import folder, learning
+    from linker.ranking.candidates import PoolSettings
+
+    engine = Engine.open(directory, encoder=encoder)
+    settings = PoolSettings(
+        candidates, (candidates + 1) // 2, date_field=date_field, direction=date_direction
+    )
+    use = with_encoder and engine.collection.manifest.encoder is not None
+    trained = engine.train_ranker(
+        read_queries(queries), read_qrels(qrels), settings, encoder=use, seed=seed, advance=note
+    )
+    with tempfile.TemporaryDirectory() as temporary:
+        ranker = folder.save(trained.ranker, trained.text, out or Path(temporary) / "ranker")
+        if into:
+            engine.store_ranker(Path(temporary) / "ranker")
+    figures: dict[str, Any] = {
+        "ranker": ranker.fingerprint,
+        **trained.figures(),
+        "trees": len(ranker.forest.trees),
+    }
+    if dev_queries is not None and dev_qrels is not None:
+        embed = engine.embed if use else None
+        judged = read_qrels(dev_qrels)
+        figures["dev"] = learning.measured(
+            engine.collection, ranker, embed, read_queries(dev_queries), judged
+        )
+    if as_json:
+        print_json(figures)
+        return
+    print(
+        f"{out or directory}: {ranker.fingerprint}, {figures['trees']} trees from {trained.found} linked queries"
+    )
+    _print_figures("cross-validated", figures)
+    if "dev" in figures:
+        _print_figures("dev", figures["dev"])
+
+
+def _print_figures(name: str, figures: dict[str, Any]) -> None:
+    print(
+        f"{name:16} MRR {figures['mrr_before']:.4f} → {figures['mrr']:.4f}   "
+        f"S@1 {figures['success_before']:.4f} → {figures['success']:.4f}"
+    )
+
+
+def explain(
+    directory: Index,
+    query: Annotated[str, typer.Option(metavar="TEXT", help="The query.", show_default=False)],
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="MODEL", help="A ranker; by default the index's own.", show_default=False),
+    ] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="Candidates to show.")] = 3,
+    features: Annotated[int, typer.Option(min=1, help="Features to show per candidate.")] = 8,
+    encoder: EncoderOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show why a ranker orders the candidates of a query as it does.
+
+    For each candidate: the probability of a link, and the features that moved its score most, with their values.
+    """
+    from linker.engine import Engine
+
+    engine = Engine.open(directory, encoder=encoder)
+    ranker = _ranker(engine, model)
+    pool, ranked, moved = engine.ranked_search(ranker).explain(query, features)
+    inputs = dict(zip(pool.rows[0].tolist(), ranker.inputs(pool), strict=False))
+    shown: list[dict[str, Any]] = []
+    for number, parts in enumerate(moved[:k]):
+        row = int(ranked.rows[0, number])
+        values = dict(zip(ranker.forest.names, inputs[row].tolist(), strict=True))
+        listed = [{"feature": n, "value": values[n], "contribution": c} for n, c in parts.items()]
+        figures = {"link": float(ranked.links[0, number]), "score": float(ranked.scores[0, number])}
+        shown.append({"id": engine.collection.rows.ids[row], **figures, "features": listed})
+    no_match = float(ranked.none[0])
+    if as_json:
+        print_json({"query": query, "ranker": ranker.fingerprint, "no_match": no_match, "candidates": shown})
+        return
+    print(f"no relevant document among the candidates: {no_match:.3f}")
+    for candidate in shown:
+        print(
+            f"{candidate['link']:.3f}  {candidate['id']}  {one_line(engine.document(candidate['id']).full_text, 80)}"
+        )
+        for part in candidate["features"]:
+            print(f"    {part['contribution']:+8.3f}  {part['feature']} = {part['value']:.4g}")
+
+
+def _ranker(engine: Engine, model: Path | None) -> Ranker:
+    from linker.errors import InputError
+    from linker.ranking.ranker import Ranker
+    from linker.reranking import load_reranker
+
+    ranker = engine.ranker if model is None else load_reranker(model)
+    if isinstance(ranker, Ranker):
+        return ranker
+    where = f"{model} is no ranker" if model else f"{engine.directory} has no ranker"
+    raise InputError(f"{where}: train one with `linker rank train`, and name it with --model")

@@ -1,0 +1,108 @@
+"""From a ranker's scores to probabilities: that no candidate is relevant, and that each candidate is the link.
+
+P(none) is a logistic regression on what stands out of a query's best candidate; the rest is divided among the
+candidates by a softmax of their scores, so that the probabilities of a query add up to one. Both are fitted on
+out-of-fold scores, P(none) on all queries, also those whose relevant document is not among the candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from indexes.dtypes import BoolArray, Float32Array, Float64Array
+
+# Features of the best candidate that say whether it is relevant at all, where the ranker has them.
+SEEN = (
+    "coverage",
+    "sentence",
+    "likelihood",
+    "missing_idf",
+    "run_weight",
+    "query_idf",
+    "cosine",
+    "days_wrong",
+)
+RIDGE = 1.0
+STEEPEST = 20.0
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """`slope` of the softmax; `weights` (one per input, then the offset), `centre` and `scale` of P(none)."""
+
+    inputs: tuple[str, ...]
+    slope: float
+    weights: tuple[float, ...]
+    centre: tuple[float, ...]
+    scale: tuple[float, ...]
+
+    def probabilities(
+        self, scores: Float64Array, valid: BoolArray, features: Float32Array, names: Sequence[str]
+    ) -> tuple[Float64Array, Float64Array]:
+        """Return P(link) of each candidate, float64 [n, c], and P(none) of each query, float64 [n].
+
+        `scores` [n, c], `valid` [n, c] and `features` [n, c, names] are those of the candidates. A query without
+        candidates has P(none) = 1.
+        """
+        from scipy.special import expit, logsumexp
+
+        x = (inputs(scores, valid, features, names, self.inputs) - self.centre) / self.scale
+        none = expit(x @ np.array(self.weights[:-1]) + self.weights[-1])
+        none = np.where(valid.any(axis=1), none, 1.0)
+        logits = np.where(valid, self.slope * scores, -np.inf)
+        with np.errstate(invalid="ignore"):
+            shares = np.exp(logits - logsumexp(logits, axis=1, keepdims=True))
+        return np.nan_to_num(shares) * (1 - none)[:, None], none
+
+
+def inputs(
+    scores: Float64Array,
+    valid: BoolArray,
+    features: Float32Array,
+    names: Sequence[str],
+    wanted: Sequence[str],
+) -> Float64Array:
+    """Return what P(none) is computed from, float64 [n, wanted]: "best", "lead", and features of the best candidate."""
+    masked = np.where(valid, scores, -np.inf)
+    ordered = np.sort(masked, axis=1)[:, ::-1]
+    first = ordered[:, 0]
+    second = ordered[:, min(1, ordered.shape[1] - 1)]
+    top = features[np.arange(len(features)), masked.argmax(axis=1)]
+    best = np.where(np.isfinite(first), first, 0)
+    known = {"best": best, "lead": np.where(np.isfinite(second), best - np.nan_to_num(second), 0)}
+    return np.stack([known[n] if n in known else top[:, names.index(n)] for n in wanted], axis=1).astype(
+        np.float64
+    )
+
+
+def fit(
+    scores: Float64Array, valid: BoolArray, relevant: BoolArray, features: Float32Array, names: Sequence[str]
+) -> Calibration:
+    """Fit both parts on out-of-fold `scores` [n, c] and which candidates are `relevant` (bool [n, c])."""
+    from scipy.optimize import minimize, minimize_scalar
+    from scipy.special import expit, logsumexp
+
+    wanted = ("best", "lead", *(name for name in SEEN if name in names))
+    x = inputs(scores, valid, features, names, wanted)
+    centre, scale = x.mean(axis=0), x.std(axis=0) + 1e-6
+    z, sign = (x - centre) / scale, np.where(relevant.any(axis=1), -1.0, 1.0)
+
+    def loss(w: Float64Array) -> tuple[float, Float64Array]:
+        margin = sign * (z @ w[:-1] + w[-1])
+        pull = -sign * expit(-margin)
+        gradient = np.append(z.T @ pull + RIDGE * w[:-1], pull.sum())
+        return float(np.logaddexp(0, -margin).sum() + RIDGE / 2 * w[:-1] @ w[:-1]), gradient
+
+    weights = minimize(loss, np.zeros(len(wanted) + 1), jac=True, method="L-BFGS-B").x
+    has = relevant.any(axis=1)
+    logits, right = np.where(valid, scores, -np.inf)[has], relevant[has]
+
+    def surprise(slope: float) -> float:
+        scaled = slope * logits
+        return float((logsumexp(scaled, axis=1) - logsumexp(np.where(right, scaled, -np.inf), axis=1)).sum())
+
+    slope = minimize_scalar(surprise, bounds=(1e-3, STEEPEST), method="bounded").x if has.any() else 1.0
+    return Calibration(wanted, float(slope), *(tuple(map(float, a)) for a in (weights, centre, scale)))

@@ -1,0 +1,105 @@
+"""Features of a query and a candidate: worked numbers, and the compiled loop against plain Python."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from indexes import native
+from indexes.text import features
+from indexes.text.analysis import Analysis
+from indexes.text.features import CAPITAL, CONTENT, NAMES, NUMBER, query_words
+from indexes.text.forward_index import ForwardIndex
+
+compiled = pytest.mark.skipif(native.load_features() is None, reason=native.features_status())
+WORDS = ["the", "cat", "Cat", "sat", "mat", "of", "42", "Zebra", "dog", "runs", "blue."]
+TEXT = st.lists(st.sampled_from([*WORDS, ".", "\n"]), max_size=60).map(" ".join)
+TEXTS = st.lists(TEXT, min_size=1, max_size=6)
+
+
+def described(texts: list[str], query: str, row: int) -> dict[str, float]:
+    index = ForwardIndex.of(texts)
+    values = index.describe(index.words(query), np.array([row]))[0]
+    return dict(zip(NAMES, values.tolist(), strict=True))
+
+
+def test_a_query_has_words_terms_and_kinds() -> None:
+    words = query_words(Analysis("english"), "The Zebra of 42 zebras")
+    assert words.word.tolist() == [0, 1, 2, 3, 1]
+    assert words.kind.tolist() == [CAPITAL, CONTENT | CAPITAL, 0, CONTENT | NUMBER]
+    assert query_words(Analysis("english"), "the of").kind.tolist() == [CONTENT, CONTENT]
+    assert len(query_words(Analysis("english"), "").word) == 0
+
+
+def test_worked_numbers() -> None:
+    texts = ["Zebra runs. The blue dog runs far", "dog", "cat", "cat mat"]
+    found = described(texts, "blue dog of Zebra 42", 0)
+    # Of 4 texts, one has blue and zebra, two have dog, none has 42; "of" is a stop word.
+    idf = {n: math.log(1 + (4 - n + 0.5) / (n + 0.5)) for n in (0, 1, 2)}
+    total = 2 * idf[1] + idf[2] + idf[0]
+    one = (2 * idf[1] + idf[2]) / total
+    expected = {
+        "coverage": one, "missing": 1, "missing_numbers": 1, "missing_names": 0, "names": 1, "numbers": 0,
+        "missing_idf": idf[0], "length": 7, "sentences": 2, "query_words": 5, "query_terms": 4, "query_idf": total,
+        "sentence": (idf[1] + idf[2]) / total, "second_sentence": idf[1] / total, "sentences_2": one, "tokens_25": one,
+        "sentence_position": 0.5, "run": 2, "run_share": 0.4, "run_weight": (idf[1] + idf[2]) / total,
+        # blue dog stand together, dog and Zebra (in the other order) at a distance of 4.
+        "bigrams": (idf[1] + idf[2]) / (2 * idf[1] + 2 * idf[2] + idf[1] + idf[0]),
+        "density": 3 / 7, "nearness": (idf[1] / 3 + min(idf[1], idf[2])) / total,
+        "bm25": sum(i * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 7 / 2.75)) for i in (idf[1], idf[1], idf[2])),
+    }  # fmt: skip
+    assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_query_without_known_words_and_an_empty_text_have_features() -> None:
+    for query, texts in (("", ["a cat"]), ("unknown", ["a cat"]), ("cat", [""]), ("cat", ["", "cat"])):
+        values = described(texts, query, 0)
+        assert all(math.isfinite(value) for value in values.values())
+        assert values["coverage"] == 0
+
+
+@compiled
+@settings(deadline=None, max_examples=200)
+@given(TEXTS, TEXT)
+@example(["cat cat cat"], "cat cat")
+@example(["mat cat. cat mat"], "cat mat cat")
+def test_the_compiled_loop_is_plain_python(texts: list[str], query: str) -> None:
+    index = ForwardIndex.of(texts)
+    rows, words = np.arange(len(texts)), index.words(query)
+    fast = index.describe(words, rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "load_features", lambda: None)
+        slow = index.describe(words, rows)
+    np.testing.assert_allclose(fast, slow, rtol=1e-6, atol=1e-6)
+
+
+@compiled
+def test_long_texts_and_queries_are_cut_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    texts = [" ".join(f"w{n}" for n in rng.zipf(1.3, size) % 400) for size in (9000, 8192, 300)]
+    index = ForwardIndex.of([text.replace(" w7 ", ". ") for text in texts])
+    words = index.words(" ".join(f"w{n}" for n in rng.integers(0, 600, 1500)))
+    assert len(words.hashes) == features.MOST_TERMS and len(words.word) <= features.MOST_WORDS
+    fast = index.describe(words, np.arange(3))
+    monkeypatch.setattr(native, "load_features", lambda: None)
+    np.testing.assert_allclose(fast, index.describe(words, np.arange(3)), rtol=1e-5, atol=1e-6)
+
+
+def test_segments_share_their_statistics() -> None:
+    texts = ["the cat sat", "a dog", "the cat runs", "a zebra. A cat"]
+    together, apart = ForwardIndex.of(texts), ForwardIndex()
+    apart._segments = []
+    for text in texts:
+        apart.add([text])
+        parts = list(apart._segments)
+        apart._segments = []
+        apart.commit()
+        new = apart._segments[0]
+        object.__setattr__(new, "first", len(parts))
+        apart._segments = [*parts, new]
+    words = together.words("cat zebra")
+    np.testing.assert_array_equal(together.describe(words, np.arange(4)), apart.describe(words, np.arange(4)))

@@ -1,0 +1,188 @@
+"""The forward index: sentences, merging, its file; what is damaged is named, and nothing else is read from it."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from indexes.interface import DamagedError, Document
+from indexes.store import files as storage
+from indexes.store import manifest as manifests
+from indexes.store.records import BuildRecord, Manifest
+from indexes.text import forward
+from indexes.text.analysis import Analysis
+from indexes.text.forward import ForwardSegment
+from indexes.text.forward_index import ForwardIndex
+from indexes.text.vocabulary import Vocabulary, term_hash
+from indexes.writer import Writer
+from linker.engine import Engine
+
+TEXTS = st.lists(
+    st.text(alphabet=st.sampled_from("ab Ç語。.!?\n'\u0301 ı12,@#_/:\u00a0"), max_size=40),
+    min_size=1,
+    max_size=8,
+)
+
+
+def segment_of(texts: list[str], language: str = "none", first: int = 0) -> ForwardSegment:
+    vocabulary = Vocabulary(Analysis(language))
+    parts = forward.numbered(vocabulary, texts)
+    return forward.from_tokens(first, *parts, vocabulary.hashes)
+
+
+def content(segment: ForwardSegment) -> list[list[list[int]]]:
+    """Return the hashes of each row's sentences."""
+    rows = []
+    for row in range(segment.documents):
+        tokens = segment.hashes[segment.tokens[segment.offsets[row] : segment.offsets[row + 1]]].tolist()
+        starts = segment.sentences[slice(*segment.sentence_offsets[row : row + 2])].tolist()
+        rows.append([tokens[a:b] for a, b in itertools.pairwise([*starts, len(tokens)])])
+    return rows
+
+
+def oracle(texts: list[str], language: str = "none") -> list[list[list[int]]]:
+    analysis = Analysis(language)
+    rows = []
+    for text in texts:
+        cut = [analysis.terms(analysis.prepare(s)) for s in forward.sentences(text)]
+        rows.append([[term_hash(t) for t in terms] for terms in cut if terms])
+    return rows
+
+
+def test_sentences_end_after_punctuation_and_a_space_or_at_a_line() -> None:
+    text = 'He said "no." Then 3.5 % (u.s. too)!\n\nA line\n語。語'
+    assert forward.sentences(text) == [
+        'He said "no." ',
+        "Then 3.5 % (u.s. ",
+        "too)!\n\n",
+        "A line\n",
+        "語。",
+        "語",
+    ]
+    assert forward.sentences("") == []
+
+
+@settings(deadline=None)
+@given(TEXTS, st.sampled_from(["none", "english", "turkish", "chinese"]))
+def test_terms_are_in_order_and_sentences_cut_no_term(texts: list[str], language: str) -> None:
+    segment = segment_of(texts, language)
+    assert content(segment) == oracle(texts, language)
+    whole = Vocabulary(Analysis(language))
+    tokens, lengths = whole.numbers(texts)
+    assert whole.hashes[tokens].tolist() == segment.hashes[segment.tokens].tolist()
+    assert lengths.tolist() == np.diff(segment.offsets).tolist()
+    in_rows = [{h for sentence in row for h in sentence} for row in content(segment)]
+    assert segment.frequencies.tolist() == [sum(int(h) in row for row in in_rows) for h in segment.hashes]
+
+
+@settings(deadline=None)
+@given(TEXTS, TEXTS)
+def test_merged_segments_are_one_made_at_once(left: list[str], right: list[str]) -> None:
+    merged = forward.merged([segment_of(left), segment_of(right, first=len(left))])
+    expected = segment_of([*left, *right])
+    for name in forward.PARTS:
+        assert getattr(merged, name).tolist() == getattr(expected, name).tolist(), name
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    segment = segment_of(["a b. c a", "", "b"])
+    read = forward.write(segment, tmp_path)
+    assert content(read) == content(segment) == oracle(["a b. c a", "", "b"])
+    assert read.path is not None and forward.NAME.fullmatch(read.path.name)
+
+
+def damaged(tmp_path: Path, **changes: list[int]) -> Path:
+    segment = segment_of(["a b. c a", "b. a"])
+    arrays: dict[str, Any] = {name: np.array(values) for name, values in changes.items()}
+    with pytest.raises(DamagedError):
+        forward.write(dataclasses.replace(segment, **arrays), tmp_path)
+    return next(tmp_path.glob("*.forward"))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tokens": [0, 1, 2, 0, 1, 3]},  # no such term
+        {"offsets": [0, 5, 4]},
+        {"offsets": [1, 4, 6]},
+        {"sentence_offsets": [0, 4, 4]},
+        {"sentences": [0, 4, 0, 1]},  # begins after its row
+        {"sentences": [0, 2, 1, 1]},  # the second row's first sentence
+        {"sentences": [0, 0, 0, 1]},
+        {"hashes": [3, 2, 1]},
+        {"frequencies": [1, 9, 1]},
+    ],
+)
+def test_contradictions_are_found_on_opening(changes: dict[str, list[int]], tmp_path: Path) -> None:
+    path = damaged(tmp_path, **changes)
+    with pytest.raises(DamagedError, match=path.name):
+        forward.read(path)
+
+
+@pytest.mark.parametrize("size", [0, 8, 63, 64, 100])
+def test_a_cut_file_is_damaged(size: int, tmp_path: Path) -> None:
+    path = forward.write(segment_of(["a b", "c"]), tmp_path).path
+    assert path is not None
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(DamagedError):
+        forward.read(path)
+
+
+def make(directory: Path, texts: list[str]) -> None:
+    with Writer.create(directory, Manifest(positions=True, build=BuildRecord())) as writer:
+        for number, text in enumerate(texts):
+            writer.add([Document(f"d{number}", text)], None)
+            writer.commit()
+
+
+def rows_of(directory: Path) -> list[list[list[int]]]:
+    index = Engine(directory).collection.forward
+    return [row for segment in index._segments for row in content(segment)]
+
+
+def test_the_index_keeps_it_through_additions_deletions_and_compaction(tmp_path: Path) -> None:
+    texts = [f"word{n} again. And word{n % 3}" for n in range(9)]
+    make(tmp_path / "index", texts)
+    assert rows_of(tmp_path / "index") == oracle(texts, "english")
+    manifest = manifests.load(tmp_path / "index")
+    assert manifest.positions and not storage.damage(tmp_path / "index", manifest)
+    with Writer.open(tmp_path / "index") as writer:
+        writer.remove(["d2", "d5"])
+        writer.commit()
+    assert len(rows_of(tmp_path / "index")) == 9
+    with Writer.open(tmp_path / "index") as writer:
+        writer.compact()
+    left = [t for n, t in enumerate(texts) if n not in (2, 5)]
+    assert rows_of(tmp_path / "index") == oracle(left, "english")
+    names = {p.suffix for p in (tmp_path / "index" / "text").rglob("*.*")}
+    assert names == {".postings", ".forward"}
+    assert not list((tmp_path / "index" / "scratch").glob("*"))
+
+
+def test_a_missing_forward_file_is_named(tmp_path: Path) -> None:
+    make(tmp_path / "index", ["a", "b"])
+    path = next((tmp_path / "index" / "text").rglob("*.forward"))
+    path.unlink()
+    with pytest.raises(DamagedError, match=path.name):
+        Engine(tmp_path / "index")
+
+
+def test_without_positions_it_is_made_from_the_texts(tmp_path: Path) -> None:
+    with Writer.create(tmp_path / "index", Manifest(build=BuildRecord())) as writer:
+        writer.add([Document("a", "One. Two"), Document("b", "Three")], None)
+        writer.commit()
+    assert rows_of(tmp_path / "index") == oracle(["One. Two", "Three"], "english")
+    assert not list((tmp_path / "index").rglob("*.forward"))
+
+
+def test_a_row_that_does_not_exist_is_refused() -> None:
+    index = ForwardIndex.of(["a b"])
+    with pytest.raises(IndexError):
+        index.describe(index.words("a"), np.array([1]))

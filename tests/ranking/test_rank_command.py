@@ -1,0 +1,259 @@
+"""Training a ranker, storing it in the index, searching with it and explaining it; what does not fit is refused."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from indexes.interface import DamagedError, Document
+from indexes.store.records import BuildRecord, EncoderRecord, Manifest
+from indexes.writer import Writer
+from linker.corpora import Query
+from linker.engine import Engine
+from linker.errors import InputError
+from linker.ranking import folder
+from linker.ranking.candidates import PoolSettings
+from tests.helpers import WORDS, HashEncoder, linker
+
+pytest.importorskip("lightgbm")
+COUNT = 160
+
+
+def documents() -> list[Document]:
+    """Return texts in which the words of a query are everywhere, but in one sentence only in the right one."""
+    rng = random.Random(0)
+    made = []
+    for number in range(COUNT):
+        sentences = [" ".join(rng.choices(WORDS, k=7)).capitalize() for _ in range(8)]
+        made.append(
+            Document(f"d{number}", ". ".join(sentences) + ".", "", {"date": f"2020-01-{1 + number % 28:02d}"})
+        )
+    return made
+
+
+def queries() -> tuple[list[Query], dict[str, dict[str, float]]]:
+    rng = random.Random(1)
+    asked, judged = [], {}
+    for document in documents():
+        words = rng.choice(document.text.rstrip(".").split(". ")).lower().split()
+        rng.shuffle(words)
+        asked.append(Query(f"q{document.id}", " ".join(words[:5]) + f" {document.metadata['date']}"))
+        judged[asked[-1].id] = {document.id: 1.0}
+    return asked, judged
+
+
+def make(directory: Path, encoder: HashEncoder | None = None, positions: bool = True) -> Path:
+    record = EncoderRecord("hash", encoder.fingerprint, encoder.dim) if encoder else None
+    manifest = Manifest(
+        "flat" if encoder else "none", encoder=record, positions=positions, build=BuildRecord()
+    )
+    with Writer.create(directory, manifest) as writer:
+        for start in range(0, COUNT, 64):
+            batch = documents()[start : start + 64]
+            writer.add(batch, encoder.encode([d.text for d in batch]) if encoder else None)
+            writer.commit()
+    return directory
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("rank")
+    make(root / "index")
+    asked, judged = queries()
+    (root / "queries.jsonl").write_text(
+        "".join(json.dumps({"_id": q.id, "text": q.text}) + "\n" for q in asked)
+    )
+    lines = [f"{q} 0 {d} 1\n" for q, docs in judged.items() for d in docs]
+    (root / "qrels").write_text("".join(lines))
+    (root / "few").write_text("".join(lines[:90]))
+    return root
+
+
+@pytest.fixture(scope="module")
+def model(made: Path) -> Path:
+    out = made / "model"
+    linker(
+        "rank",
+        "train",
+        made / "index",
+        "--queries",
+        made / "queries.jsonl",
+        "--qrels",
+        made / "qrels",
+        "--out",
+        out,
+    )
+    return out
+
+
+def test_training_reports_what_it_gained(made: Path) -> None:
+    arguments = ("--queries", made / "queries.jsonl", "--qrels", made / "qrels", "--json")
+    dev = ("--dev-queries", made / "queries.jsonl", "--dev-qrels", made / "few")
+    first, again = (
+        json.loads(linker("rank", "train", made / "index", *arguments, *dev, "--out", made / name).stdout)
+        for name in ("one", "two")
+    )
+    assert first == again, "the same seed gave another ranker"
+    assert first["found"] <= first["queries"] == COUNT and first["dev"]["queries"] == 90
+    assert first["mrr"] > first["mrr_before"]
+    assert (made / "one" / "model.txt").read_bytes() == (made / "two" / "model.txt").read_bytes()
+    other = linker("rank", "train", made / "index", *arguments, "--seed", "1", "--out", made / "three")
+    assert json.loads(other.stdout)["ranker"] != first["ranker"]
+
+
+def test_search_ranks_and_says_so(made: Path, model: Path) -> None:
+    asked, judged = queries()
+    engine, ranker = Engine(made / "index"), folder.load(model)
+    answer = engine.search([q.text for q in asked], 30, reranker=ranker)
+    assert answer.reranked and answer.ranker == ranker.fingerprint and len(answer.no_match) == COUNT
+    for hits in answer.hits:
+        assert len(set(hits.ids)) == len(hits) == 30
+        assert (np.diff(hits.scores) <= 0).all()
+        assert 0 <= hits.scores[0] <= 1 and hits.scores[-1] < 0  # the last ones are the first stage's
+    first = [hits.ids[0] in judged[q.id] for q, hits in zip(asked, answer.hits, strict=True)]
+    assert sum(first) > 0.9 * COUNT
+    text = linker("search", made / "index", "--rerank", model, "--text", asked[0].text, "--json").stdout
+    shown = json.loads(text)
+    assert shown["ranker"] == ranker.fingerprint and 0 <= shown["no_match"] <= 1
+    assert [h["id"] for h in shown["hits"]] == list(answer.hits[0].ids[:10])
+    single = engine.search(asked[0].text, 3, where=["date=2020-01-05"], reranker=ranker)
+    assert {engine.document(i).metadata["date"] for i in single.hits[0].ids} == {"2020-01-05"}
+
+
+def test_stored_in_the_index_it_is_the_default(made: Path, model: Path, tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    shutil.copytree(made / "index", index)
+    before = linker("search", index, "--text", "banel deras", "--json").stdout
+    engine = Engine(index)
+    engine.store_ranker(model)
+    assert engine.ranker is not None and engine.search("banel deras").ranker == engine.ranker.fingerprint
+    assert engine.search("banel deras", mode="bm25").ranker == ""
+    assert json.loads(linker("search", index, "--text", "banel deras", "--json").stdout)["reranked"]
+    assert linker("search", index, "--text", "banel deras", "--no-rerank", "--json").stdout == before
+    # It survives changes of the index, and another ranker replaces it.
+    engine.delete(["d0", "d3"])
+    with Writer.open(index) as writer:
+        writer.compact()
+    assert Engine(index).search("banel deras").reranked
+    arguments = (
+        "--queries",
+        made / "queries.jsonl",
+        "--qrels",
+        made / "qrels",
+        "--into",
+        "--seed",
+        "5",
+        "--json",
+    )
+    stored = json.loads(linker("rank", "train", index, *arguments).stdout)
+    assert Engine(index).search("banel deras").ranker == stored["ranker"]
+    assert len(list((index / "ranker").iterdir())) == 1
+    assert "as they were written" in linker("index", "verify", index).stdout
+    file = next((index / "ranker").rglob("model.txt"))
+    file.write_text(file.read_text().replace("leaf_value=", "leaf_value= ", 1))
+    with pytest.raises(DamagedError, match=r"model\.txt"):
+        Engine(index)
+
+
+def test_positions_change_nothing(made: Path, model: Path, tmp_path: Path) -> None:
+    make(tmp_path / "index", positions=False)
+    asked, _ = queries()
+    texts, ranker = [q.text for q in asked[:20]], folder.load(model)
+    stored, computed = (Engine(d / "index").search(texts, 5, reranker=ranker) for d in (made, tmp_path))
+    for a, b in zip(stored.hits, computed.hits, strict=True):
+        assert a.ids == b.ids
+        np.testing.assert_array_equal(a.scores, b.scores)
+
+
+def test_explain_shows_what_moved_a_candidate(made: Path, model: Path) -> None:
+    asked, judged = queries()
+    text = asked[0].text
+    shown = json.loads(
+        linker("rank", "explain", made / "index", "--model", model, "--query", text, "--json").stdout
+    )
+    assert shown["candidates"][0]["id"] in judged[asked[0].id]
+    assert len(shown["candidates"]) == 3
+    parts = [abs(p["contribution"]) for p in shown["candidates"][0]["features"]]
+    assert parts == sorted(parts, reverse=True) and len(parts) <= 8
+    assert shown["candidates"][0]["link"] > shown["candidates"][1]["link"]
+    plain = linker("rank", "explain", made / "index", "--model", model, "--query", text).stdout
+    assert plain.startswith("no relevant document")
+    failed = linker("rank", "explain", made / "index", "--query", text, check=1)
+    assert failed.returncode == 1 and "linker rank train" in failed.stderr
+
+
+def test_vectors_and_dates_are_features(tmp_path: Path) -> None:
+    encoder = HashEncoder()
+    make(tmp_path / "index", encoder)
+    engine = Engine(tmp_path / "index", encoder=encoder)
+    asked, judged = queries()
+    settings = PoolSettings(date_field="date", direction="near")
+    trained = engine.train_ranker(asked, judged, settings)
+    assert {"cosine", "days_apart"} <= set(trained.ranker.names)
+    ranker = folder.save(trained.ranker, trained.text, tmp_path / "model")
+    assert ranker.encoder == encoder.fingerprint
+    assert engine.search(asked[0].text, reranker=ranker).mode == "hybrid"
+    make(tmp_path / "other", HashEncoder(name="other"))
+    with pytest.raises(InputError, match="another encoder"):
+        Engine(tmp_path / "other", encoder=HashEncoder(name="other")).search("x", reranker=ranker)
+    without = engine.train_ranker(asked, judged, encoder=False)
+    assert "cosine" not in without.ranker.names and without.ranker.encoder == ""
+
+
+def test_too_few_links_are_refused(made: Path) -> None:
+    arguments = ("--queries", made / "queries.jsonl", "--qrels", made / "few", "--out", made / "none")
+    failed = linker("rank", "train", made / "index", *arguments, check=1)
+    assert failed.returncode == 1 and "a ranker needs 100" in failed.stderr
+    assert not (made / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("names", ["coverage"]),
+        ("names", []),
+        ("pool", {"bm25": 10**9}),
+        ("pool", {"direction": "sideways"}),
+        ("pool", {"unknown": 1}),
+        ("calibration", {"slope": 1}),
+        ("format", "linker-ranker-9"),
+        ("trees", "0" * 32),
+        ("about", 3),
+    ],
+)
+def test_a_damaged_ranker_is_refused(key: str, value: object, model: Path, tmp_path: Path) -> None:
+    shutil.copytree(model, tmp_path / "model")
+    config = tmp_path / "model" / "config.json"
+    settings = json.loads(config.read_text())
+    config.write_text(json.dumps({**settings, key: value}))
+    with pytest.raises(InputError, match="model"):
+        folder.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    "change", [{"slope": 1e300}, {"scale": 0}, {"weights": "nan"}, {"inputs": ["unheard"]}]
+)
+def test_a_hostile_calibration_is_refused(change: dict[str, object], model: Path, tmp_path: Path) -> None:
+    shutil.copytree(model, tmp_path / "model")
+    config = tmp_path / "model" / "config.json"
+    settings = json.loads(config.read_text())
+    for key, value in change.items():
+        old = settings["calibration"][key]
+        settings["calibration"][key] = (
+            value if not isinstance(old, list) or key == "inputs" else [value] * len(old)
+        )
+    config.write_text(json.dumps(settings))
+    with pytest.raises(InputError, match="model"):
+        folder.load(tmp_path / "model")
+
+
+def test_a_folder_of_something_else_is_not_replaced(made: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    arguments = ("--queries", made / "queries.jsonl", "--qrels", made / "qrels", "--out", tmp_path)
+    failed = linker("rank", "train", made / "index", *arguments, check=1)
+    assert failed.returncode == 1 and (tmp_path / "file").read_text() == "mine"
