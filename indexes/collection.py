@@ -17,6 +17,7 @@ from indexes.interface import (
     BackendUnavailableError,
     DamagedError,
     Document,
+    IndexesError,
     Matrix,
     MissingExtraError,
     RowSearch,
@@ -28,6 +29,7 @@ from indexes.store.documents import DocumentStore, read_rows
 from indexes.store.records import WITH_POSTINGS, Manifest
 from indexes.text.bm25 import Bm25Index
 from indexes.text.forward_index import ForwardIndex
+from indexes.text.phrases import PhraseSearch
 from indexes.text.search import TextSearch
 from indexes.vectors.certified import ExactScan
 from indexes.vectors.faiss_index import FaissIndex
@@ -159,6 +161,18 @@ class Collection:
         Raises DamagedError.
         """
         return self._stored_forward or ForwardIndex.of(self.documents.texts(), self.manifest.analysis)
+
+    @functools.cached_property
+    def phrases(self) -> PhraseSearch:
+        """The search for phrases. Raises IndexesError where BM25 is on a server."""
+        if not isinstance(self.text, Bm25Index):
+            raise IndexesError(
+                f"{self.directory} cannot search for phrases, since its BM25 is on Elasticsearch: build an index "
+                "without --backend elastic, or search without --phrases"
+            )
+        return PhraseSearch(
+            self.text, self.rows, self._stored_forward, lambda row: self.documents[row].full_text
+        )
 
     def _settings(self, on_failure: OnFailure) -> SearchSettings:
         """Return what `index tune` stored; by default hybrid search, or BM25 where there are no vectors."""

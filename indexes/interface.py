@@ -49,6 +49,7 @@ __all__ = [
     "Metadata",
     "MissingExtraError",
     "RowArray",
+    "RowFilter",
     "RowSearch",
     "ScoreArray",
     "TextIndex",
@@ -159,6 +160,19 @@ class Filter:
         return all(
             not set(filter_values(metadata.get(name))).isdisjoint(values) for name, values in self.conditions
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowFilter(Filter):
+    """A filter that also demands that a row is among `rows` (bool [rows]); equal to itself alone."""
+
+    rows: Mask
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
 
 
 @runtime_checkable

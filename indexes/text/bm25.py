@@ -256,6 +256,18 @@ class Bm25Index:
             _link(segment, target)
             faults.point("text.linked")
 
+    @property
+    def analysis(self) -> Analysis:
+        """How texts become terms."""
+        return self._analysis
+
+    def holding(self, terms: Sequence[int]) -> RowArray:
+        """Return the rows that have all of `terms` (hashes), int64 [n], ascending, removed ones included.
+
+        Raises IndexesError where the index is closed, DamagedError where a file has become shorter.
+        """
+        return self._committed().holding(terms)
+
     def search(
         self,
         texts: Sequence[str],

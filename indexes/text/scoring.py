@@ -108,6 +108,13 @@ class Bm25Scorer:
             rows[part, :most], scores[part, :most] = self._best(queries[part], most, allowed, parameters)
         return rows, scores
 
+    def holding(self, terms: Sequence[int]) -> RowArray:
+        """Return the rows that have all of `terms` (hashes), int64 [n], ascending. Raises DamagedError."""
+        check_lengths(self._segments)
+        hashes = np.array(terms, dtype=np.uint64)
+        found = [_holding(s, hashes) + s.first for s in self._segments]
+        return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+
     def _best(
         self, queries: Sequence[Query], k: int, allowed: Mask | None, parameters: Bm25Parameters
     ) -> tuple[RowArray, ScoreArray]:
@@ -188,6 +195,17 @@ def _find(segment: PostingsSegment, hashes: AnyArray) -> AnyArray:
         np.multiply(segment.starts[term], matches, out=places[0])
         np.multiply(segment.starts[term + 1], matches, out=places[1])
     return places
+
+
+def _holding(segment: PostingsSegment, hashes: AnyArray) -> RowArray:
+    """Return the rows of a segment, counted from its first, that have all of the terms (at least one)."""
+    begins, ends, _ = _find(segment, hashes)
+    rarest, *others = np.argsort(ends - begins).tolist()
+    rows = segment.rows[begins[rarest] : ends[rarest]]
+    for term in others if len(rows) else ():
+        more = segment.rows[begins[term] : ends[term]]
+        rows = rows[more[np.minimum(np.searchsorted(more, rows), len(more) - 1)] == rows]
+    return rows.astype(np.int64)
 
 
 def _decoded(keys: AnyArray, scales: AnyArray) -> tuple[RowArray, ScoreArray]:

@@ -38,6 +38,10 @@ def search(
     k: Annotated[int, typer.Option("-k", min=1, help="Documents per query.")] = 10,
     mode: ModeOption = None,
     where: Where = None,
+    phrases: Annotated[
+        bool,
+        typer.Option("--phrases", help='Only documents that have the words in "quotes" one after the other.'),
+    ] = False,
     run_name: Annotated[str, typer.Option(help="Name of the run, in its sixth column.")] = "linker",
     out: Annotated[
         Path | None,
@@ -98,6 +102,7 @@ def search(
         depth=depth,
         weight=rerank_weight,
         stored_ranker=not no_rerank,
+        phrases=phrases,
     )
     if text is not None:
         text = text.encode("utf-8", "replace").decode()  # a terminal may send bytes that are not UTF-8
