@@ -22,70 +22,22 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.support.ast_data import Case, Ranking, rank_dense, read_case
+from benchmarks.support.ast_models import ABLATIONS, LENGTH, MODELS, UNTRAINED, fitted, settings_of
 from benchmarks.support.common import RESULTS, record
 from indexes.fusion import Fusion, fuse
 from linker.encoders import folder as folders
-from linker.encoders.configs import PRESETS, BagConfig, BiGruConfig, CnnConfig, GruConfig
 from linker.evaluation.all_pairs.evaluate import evaluate_vectors
 from linker.tokens import load_tokenizer
-from linker.training.config import EncoderConfig, OutputConfig, TrainConfig, TrainingConfig
+from linker.training.config import OutputConfig, TrainConfig
 from linker.training.loop import train
 from linker.training.run import build_encoder, joined, learn_as_mean
 from linker.training.vectors import start_vectors
 
 DATA = ("statements2articles", "tweets2claims")
 SEEDS = (0, 1, 2)
-LENGTH = 2048  # tokens that every encoder reads of a document
-FEW = 5000  # links
 WEIGHTS = [w / 20 for w in range(1, 20)]
 DEPTH = 100
 RANKS = {"statements2articles": (50, 100, 200, 500, 1000, 2000, 3000, 3300), "tweets2claims": (50, 100, 200)}
-BASE = TrainingConfig(
-    temperature=0.1, batch_size=256, epochs=2, lr=1e-3, embedding_lr=0.5, max_length=128, crop=True, word_dropout=0.2,
-    mean_epochs=4, patience=2, checkpoint_steps=10_000, device="cpu",
-)  # fmt: skip
-LONGER = dataclasses.replace(
-    BASE, epochs=4
-)  # they start from random weights, the star from the mean it refines
-RECURRENT = dataclasses.replace(LONGER, lr=3e-3)  # at 1e-3 a GRU was still at chance after two epochs
-STAR = dataclasses.replace(BASE, lr=1e-4, embedding_lr=0.0, alpha_lr=50.0, epochs=1, batch_size=512)
-CLOZE = dataclasses.replace(STAR, cloze=256, embedding_lr=0.0, batch_size=256, mean_epochs=8)
-
-
-def _star(**changes: Any) -> EncoderConfig:
-    return EncoderConfig(dataclasses.replace(PRESETS["recommended"], **changes), LENGTH)
-
-
-MODELS: dict[str, tuple[EncoderConfig, TrainingConfig]] = {
-    "ast": (_star(), STAR),
-    "ast-paper": (
-        EncoderConfig(PRESETS["paper"], LENGTH),
-        dataclasses.replace(BASE, loss="triplet", margin=0.15, batch_size=128),
-    ),
-    "cnn": (EncoderConfig(CnnConfig(), LENGTH), LONGER),
-    "gru": (EncoderConfig(GruConfig(pooling="mean"), LENGTH), RECURRENT),
-    "bigru": (EncoderConfig(BiGruConfig(pooling="mean"), LENGTH), RECURRENT),
-    "mean": (EncoderConfig(BagConfig(), LENGTH), BASE),
-    "ast, cloze": (_star(), CLOZE),
-    "mean, cloze": (
-        EncoderConfig(BagConfig(), LENGTH),
-        dataclasses.replace(BASE, cloze=256, mean_epochs=8),
-    ),
-}
-UNTRAINED = "ast, untrained"
-ABLATIONS: dict[str, tuple[EncoderConfig, TrainingConfig]] = {
-    UNTRAINED: (_star(), STAR),
-    "ast, from the mean": (_star(contrast=0.0), STAR),
-    "ast, contrast 2": (_star(contrast=2.0), STAR),
-    "ast, LeakyReLU": (_star(leaky_relu=True), STAR),
-    "ast, max pool .1": (_star(max_weight=0.1), STAR),
-    "ast, two layers": (_star(layers=2), STAR),
-    "ast, hard negatives": (_star(), dataclasses.replace(STAR, hard_negatives=1)),
-    "ast, softmax-like α": (
-        _star(alpha=1.05),
-        dataclasses.replace(STAR, alpha_lr=0.0),
-    ),
-}
 
 
 def main() -> None:
@@ -140,10 +92,7 @@ def measure(case: Case, model: str, seed: int, work: Path) -> dict[str, Any]:
 
 def learn(case: Case, model: str, seed: int, work: Path) -> None:
     settings, training = (MODELS | ABLATIONS)[model]
-    links = len(case.pairs.links)
-    training = dataclasses.replace(training, seed=seed, batch_size=min(training.batch_size, links // 8))
-    if links < FEW:  # an epoch is eight steps, and dev decides when to stop
-        training = dataclasses.replace(training, epochs=10 * training.epochs, patience=5)
+    training = dataclasses.replace(fitted(training, len(case.pairs.links)), seed=seed)
     config = TrainConfig(case.data, OutputConfig(work / f"{model}-{seed}"), settings, training)
     tokenizer, vectors = mean_vectors(case, config, seed, work)
     encoder = build_encoder(settings, tokenizer, vectors, seed)
@@ -254,6 +203,7 @@ def _of_data(folder: Path, data: str) -> dict[str, Any]:
         found = [json.loads(path.read_text()) for path in sorted(folder.glob(f"{model}-[0-9].json"))]
         if found:
             rows[model] = {"seeds": len(found)} | _summary(found)
+            rows[model]["settings"] = settings_of(model, len(case.pairs.links))
     for model in ("ast", *ABLATIONS):  # of one seed, compared with the star of that seed
         path = folder / f"{model}-0.json"
         if path.exists():

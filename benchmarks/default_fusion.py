@@ -43,13 +43,13 @@ class Task:
 
 def statements(keep: int | None = None) -> Task:
     """Statement → article; `keep` documents only: the wanted ones, then others at random."""
-    task = _beir(shared_data() / "statements2articles", ("dev", "test"))
+    task = beir(shared_data() / "statements2articles", ("dev", "test"))
     return task if keep is None else _thinned(task, keep)
 
 
 def tweets() -> Task:
     """Tweet → claim; 200 dev queries are few, so train stands in for dev."""
-    task = _beir(shared_data() / "tweets2claims", ("train", "test"))
+    task = beir(shared_data() / "tweets2claims", ("train", "test"))
     return Task(task.documents, {"dev": task.splits["train"], "test": task.splits["test"]})
 
 
@@ -71,7 +71,7 @@ def _documents(path: Path) -> list[Document]:
     return [d for d in read_corpus(path) if isinstance(d, Document)]
 
 
-def _beir(folder: Path, splits: Sequence[str]) -> Task:
+def beir(folder: Path, splits: Sequence[str]) -> Task:
     return Task(_documents(folder), {split: _judged(folder, split) for split in splits})
 
 
@@ -117,22 +117,24 @@ def answers(name: str, cache: Path) -> dict[str, Split]:
     """Return each split's rankings, from the cache where they are there."""
     make, encode = PAIRS[name]
     task = make()
-    rows = {d.id: row for row, d in enumerate(task.documents)}
     path = cache / f"{name}.npz"
     if not path.exists():
-        np.savez(path, **dict(_search(task, encode)))
+        np.savez(path, **dict(search(task, encode)))
     stored = np.load(path)
-    return {
-        split: (
-            (stored[f"{split}_rows0"], stored[f"{split}_scores0"]),
-            (stored[f"{split}_rows1"], stored[f"{split}_scores1"]),
-            [[rows.get(d, -1) for d in ids] for _, ids in queries],
-        )
-        for split, queries in task.splits.items()
-    }
+    return {split: stored_split(stored, task, split) for split in task.splits}
 
 
-def _search(task: Task, encode: Encode) -> Iterator[tuple[str, Any]]:
+def stored_split(stored: Any, task: Task, split: str) -> Split:
+    """Return a split's rankings from the arrays of `search`, with the relevant rows."""
+    rows = {d.id: row for row, d in enumerate(task.documents)}
+    return (
+        (stored[f"{split}_rows0"], stored[f"{split}_scores0"]),
+        (stored[f"{split}_rows1"], stored[f"{split}_scores1"]),
+        [[rows.get(d, -1) for d in ids] for _, ids in task.splits[split]],
+    )
+
+
+def search(task: Task, encode: Encode) -> Iterator[tuple[str, Any]]:
     ids, texts = [d.id for d in task.documents], [d.full_text for d in task.documents]
     vectors = encode(texts)
     text, dense = Bm25Index(), FaissIndex(vectors.shape[1])

@@ -9,6 +9,8 @@ one from each retriever, which depend on the method:
   weak it is, and the last hit 0; where all scores are equal every hit gains 1, so a lone hit still counts.
   Lee, SIGIR 1997.
 - "max": s / max |s|, which keeps the ratios between scores: a long tail close to the top stays close.
+- "cosine": s / max |s| for the first retriever, and s as it is for the others, whose scores are cosines: a query
+  without a close neighbour is left to the first one. With weights (1, w) it is BM25 / max + w · cosine.
 - "zscore": (s − mean) / standard deviation over the retriever's hits for the query; 0 where all scores are equal, so
   a lone hit has no influence. Montague & Aslam, CIKM 2001.
 
@@ -30,8 +32,9 @@ import numpy.typing as npt
 
 from indexes.interface import Hits, IndexesError, Mask, RowArray, ScoreArray
 
-Method: TypeAlias = Literal["rrf", "minmax", "max", "zscore"]
+Method: TypeAlias = Literal["rrf", "minmax", "max", "cosine", "zscore"]
 Ranking: TypeAlias = tuple[RowArray, ScoreArray]
+Scale: TypeAlias = Literal["rrf", "minmax", "max", "none", "zscore"]
 Gains: TypeAlias = npt.NDArray[np.float64]
 
 BLOCK = 256  # queries fused at a time, so that the arrays of a block stay in the cache
@@ -93,15 +96,26 @@ def fuse(sides: Sequence[Ranking], fusion: Fusion, k: int) -> Ranking:
     BadFusionError where the rankings do not fit together or do not fit `fusion`, or k is below 1.
     """
     _check(sides, fusion, k)
-    parts = [(*ranking, w) for ranking, w in zip(sides, fusion.weights, strict=True) if w]
+    parts = [
+        (*ranking, w, _scale(fusion.method, number))
+        for number, (ranking, w) in enumerate(zip(sides, fusion.weights, strict=True))
+        if w
+    ]
     queries = len(sides[0][0])
     rows = np.full((queries, k), -1, dtype=np.int64)
     scores = np.full((queries, k), -np.inf, dtype=np.float32)
     for start in range(0, queries, BLOCK):
         block = slice(start, start + BLOCK)
-        best, fused = _fuse_block([(r[block], s[block], w) for r, s, w in parts], fusion, k)
+        best, fused = _fuse_block([(r[block], s[block], w, m) for r, s, w, m in parts], fusion.k, k)
         rows[block, : best.shape[1]], scores[block, : best.shape[1]] = best, fused
     return rows, scores
+
+
+def _scale(method: Method, number: int) -> Scale:
+    """Return how the scores of retriever `number` become gains."""
+    if method != "cosine":
+        return method
+    return "none" if number else "max"
 
 
 def _check(rankings: Sequence[Ranking], fusion: Fusion, k: int) -> None:
@@ -114,12 +128,12 @@ def _check(rankings: Sequence[Ranking], fusion: Fusion, k: int) -> None:
         raise BadFusionError(f"rankings do not fit together: rows and scores have shapes {shapes}")
 
 
-def _fuse_block(parts: Sequence[tuple[RowArray, ScoreArray, float]], fusion: Fusion, k: int) -> Ranking:
+def _fuse_block(parts: Sequence[tuple[RowArray, ScoreArray, float, Scale]], rank_k: int, k: int) -> Ranking:
     """Fuse a few queries: compute the gain of every hit, add the gains up by row, take the best."""
     gains, base = [], np.zeros((len(parts[0][0]), 1))
-    for rows, scores, weight in parts:
+    for rows, scores, weight, scale in parts:
         present = rows >= 0
-        gain = _gain(scores, present, fusion)
+        gain = _gain(scores, present, scale, rank_k)
         lowest = np.min(gain, axis=1, keepdims=True, where=present, initial=0.0)
         gains.append(weight * (gain - lowest))
         base += weight * lowest
@@ -129,16 +143,18 @@ def _fuse_block(parts: Sequence[tuple[RowArray, ScoreArray, float]], fusion: Fus
     return _best(merged, totals + base, k)
 
 
-def _gain(scores: ScoreArray, present: Mask, fusion: Fusion) -> Gains:
+def _gain(scores: ScoreArray, present: Mask, scale: Scale, rank_k: int) -> Gains:
     """Return the gains [Q, k_s] of one retriever's hits; where none is present, the value is arbitrary."""
-    if fusion.method == "rrf":
+    if scale == "rrf":
         ranks = np.arange(1, scores.shape[1] + 1, dtype=np.float64)
-        return np.broadcast_to(1.0 / (fusion.k + ranks), scores.shape)
+        return np.broadcast_to(1.0 / (rank_k + ranks), scores.shape)
     wide = np.where(present, scores, 0.0).astype(np.float64)
+    if scale == "none":
+        return wide
     count = np.maximum(present.sum(axis=1, keepdims=True), 1)
-    if fusion.method == "max":
+    if scale == "max":
         return _ratio(wide, np.abs(wide).max(axis=1, keepdims=True, initial=0.0), 0.0)
-    if fusion.method == "zscore":
+    if scale == "zscore":
         centred = np.where(present, wide - wide.sum(axis=1, keepdims=True) / count, 0.0)
         return _ratio(centred, np.sqrt((centred**2).sum(axis=1, keepdims=True) / count), 0.0)
     low = np.min(wide, axis=1, keepdims=True, where=present, initial=np.inf)

@@ -48,6 +48,7 @@ def examine(elasticsearch: str | None = None) -> dict[str, Any]:
             "features": _cpu_features(),
             "scan": native.status(),
             "bm25": native.postings_status(),
+            "ranker": native.features_status(),
         },
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "gpu": _gpus(),

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from linker.ranking.searching import RankedSearch
     from linker.ranking.training import Training
     from linker.recall import RecallTuning
-    from linker.tuning import Tuning
+    from linker.tuning import Bm25Search, Tuning
 
 BATCH = 256
 
@@ -186,7 +186,7 @@ class Engine:
         *,
         encoder: bool = True,
         seed: int = 0,
-        advance: Callable[[str], object] = lambda step: None,
+        advance: Callable[[str], object] | None = None,
     ) -> Training:
         """Train a ranker for this index on judged queries; with `encoder`, it sees the cosines of the index's encoder.
 
@@ -195,9 +195,8 @@ class Engine:
         """
         from linker.ranking.learning import learn
 
-        return learn(
-            self.collection, self.embed if encoder else None, queries, qrels, settings, seed, advance
-        )
+        embed = self.embed if encoder else None
+        return learn(self.collection, embed, queries, qrels, settings, seed, advance or (lambda step: None))
 
     def store_ranker(self, folder: Path) -> None:
         """Store the ranker in `folder` in the index, in one commit; searches use it from now on.
@@ -269,10 +268,16 @@ class Engine:
         self._open()
 
     def tune(
-        self, queries: Sequence[Query], qrels: Mapping[str, Mapping[str, float]], measure: str = "mrr"
+        self,
+        queries: Sequence[Query],
+        qrels: Mapping[str, Mapping[str, float]],
+        measure: str = "mrr",
+        *,
+        seed: int = 0,
     ) -> Tuning:
-        """Choose mode and fusion on judged queries, store the choice in the index and return it with all candidates.
+        """Choose mode, fusion and BM25's parameters on judged queries, store and return the choice.
 
+        The choice has to beat the untuned default in cross-validation over the queries, which `seed` deals to folds.
         Queries without a relevant document are left out. Raises InputError where none is left.
         """
         from linker.tuning import tune
@@ -286,13 +291,24 @@ class Engine:
         relevant = [
             [int(rows.locate([d])[0]) if d in rows else -1 for d in relevant_ids[q.id]] for q in judged
         ]
-        tuning = tune(bm25, dense, relevant, measure)
+        tuning = tune(bm25, dense, relevant, measure, seed=seed, parameters=self._bm25_search(texts, depth))
         chosen = tuning.chosen
         with Writer.open(self.directory) as writer:
             fusion = chosen.fusion.to_json() if chosen.fusion else None
-            writer.commit(search={**writer.manifest.search, "mode": chosen.mode, "fusion": fusion})
+            search = {**writer.manifest.search, "mode": chosen.mode, "fusion": fusion}
+            writer.commit(search=search, bm25=chosen.bm25)
         self._open()
         return tuning
+
+    def _bm25_search(self, texts: Sequence[str], depth: int) -> Bm25Search | None:
+        """Return how `tune` searches with other parameters of BM25; on a server, only k3 can differ per query."""
+        from linker.tuning import GRID, Bm25Search
+
+        text, manifest = self.collection.hybrid.text, self.collection.manifest
+        if text is None:
+            return None
+        grid = {"k3": GRID["k3"]} if manifest.elastic else GRID
+        return Bm25Search(lambda bm25: text.search_rows(texts, depth, None, bm25), manifest.bm25, grid)
 
     def tune_recall(
         self, target: float, k: int = 10, texts: Sequence[str] | None = None, *, sample: int = 500

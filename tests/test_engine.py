@@ -210,11 +210,30 @@ def test_tune_stores_its_choice(engine: Engine) -> None:
     qrels = {d.id: {d.id: 1} for d in DOCUMENTS} | {"lost": {"not in the index": 1}}
     tuning = engine.tune(queries, qrels)
     assert tuning.queries == 5
-    assert tuning.chosen.mode == "bm25"  # both sides are perfect, so the simpler one
+    assert tuning.chosen == tuning.default  # both sides are perfect: nothing is ahead of the untuned hybrid
     assert tuning.chosen.means["mrr"] == pytest.approx(4 / 5)
-    assert Engine(engine.directory).search("rain").mode == "bm25"
+    stored = engine.collection.manifest.search
+    assert (stored["mode"], stored["fusion"]) == ("hybrid", Fusion().to_json())
     with pytest.raises(LinkerError, match="no query has a relevant document"):
         engine.tune(queries, {"unjudged": {"a": 0}})
+
+
+def test_tune_chooses_parameters_of_bm25_and_stores_them(tmp_path: Path) -> None:
+    # A long document repeats the word, a short one has it once: which one is wanted decides k1 and b.
+    documents = [Document(f"long{i}", f"word{i} " * 6 + "filler text " * 12) for i in range(12)]
+    documents += [Document(f"short{i}", f"word{i} note") for i in range(12)]
+    folder = tmp_path / "index"
+    building.create(folder)
+    found = Engine(folder)
+    found.add(documents)
+    default = found.search([f"word{i}" for i in range(12)], 1).hits
+    wanted = "long" if default[0].ids[0].startswith("short") else "short"
+    tuning = found.tune(
+        [Query(f"q{i}", f"word{i}") for i in range(12)], {f"q{i}": {f"{wanted}{i}": 1} for i in range(12)}
+    )
+    assert tuning.chosen.bm25 is not None and tuning.chosen.means["mrr"] == 1 > tuning.default.means["mrr"]
+    assert Engine(folder).collection.manifest.bm25 == tuning.chosen.bm25
+    assert Engine(folder).search("word3", 1).hits[0].ids == (f"{wanted}3",)
 
 
 def test_settings_chosen_by_tune_are_used(engine: Engine) -> None:

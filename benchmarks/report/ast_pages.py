@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from benchmarks.support.ast_models import READY, differences
+
 Rows = Mapping[str, Any]
 
 
@@ -12,12 +14,16 @@ def short(results: Any) -> Iterator[str]:
     """What the README shows: all pairs, and retrieval alone and with BM25."""
     yield (
         "**Encoders**, on test (± deviation over seeds). All but MiniLM start from the same word vectors; those with "
-        "cloze from vectors that also learned from the documents themselves:"
+        "cloze from vectors that also learned from the documents themselves. The last column says which settings of "
+        "`[training]` were not those of the ready configuration that is named (whose value is in brackets)"
+        f"{shared_difference(results)}:"
     )
     for data, rows in results.items():
         yield ""
-        yield f"| {data} | mAP, all pairs | AUC | mRP | MRR alone | MRR with BM25 | Success@1 with BM25 |"
-        yield "|---|---|---|---|---|---|---|"
+        yield (
+            f"| {data} | mAP, all pairs | AUC | mRP | MRR alone | MRR with BM25 | Success@1 with BM25 | measured with |"
+        )
+        yield "|---|---|---|---|---|---|---|---|"
         for name, row in _models(rows):
             pairs = [_figure(row.get("tables", {}).get(key)) for key in ("map", "auc", "mrp")]
             alone, hybrid = _alone(row), row.get("hybrid", {})
@@ -25,7 +31,40 @@ def short(results: Any) -> Iterator[str]:
             cells = [
                 _figure(side.get(key)) + _seeds(side) for side, key in found
             ]  # of fewer seeds than the row
-            yield f"| {name}{_seeds(row)} | {' | '.join([*pairs, *cells])} |"
+            yield f"| {name}{_seeds(row)} | {' | '.join([*pairs, *cells])} | {measured_with(name, row)} |"
+
+
+def measured_with(name: str, row: Any) -> str:
+    """Return a row's ready configuration, and the training settings that are not its own (which are in brackets)."""
+    if "settings" not in row:
+        return ""
+    found = differences(name, row["settings"]).items()
+    changed = [
+        f"{key.partition('.')[2]} {_value(value)} ({_value(own)})"
+        for key, (value, own) in found
+        if not key.startswith("data.")
+    ]
+    return f"`{READY.get(name, name)}`" + (f": {', '.join(changed)}" if changed else "")
+
+
+def shared_difference(results: Any) -> str:
+    """Return what all rows have in place of the ready configurations' word vectors."""
+    settings = [row["settings"] for rows in results.values() for row in rows.values() if "settings" in row]
+    (vectors,) = {(s["data.word_vectors"], s["data.lsa_dim"]) for s in settings}
+    return (
+        f"; in all of them, the word vectors are {vectors[0]} with `lsa_dim = {vectors[1]}`, where the ready ones "
+        "learn theirs from the corpus"
+    )
+
+
+def _value(value: Any) -> str:
+    return (
+        str(value).lower()
+        if isinstance(value, bool)
+        else f"{value:g}"
+        if isinstance(value, float)
+        else str(value)
+    )
 
 
 def whole(results: Any) -> Iterator[str]:

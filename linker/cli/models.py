@@ -59,14 +59,17 @@ def train(
 
     settings = [*(overrides or []), *([f'output.path="{out}"'] if out else [])]
     path = ready.find(config, settings)
+    first = os.environ.get("RANK", "0") == "0"  # under torchrun, only the first process prints
+    if first:
+        note(f"training as {path} says: loading PyTorch")  # which takes seconds
     with importing("training", "train"):
         from linker.training.config import TrainConfig
         from linker.training.run import run
 
     configuration = load(path, TrainConfig, settings)
-    model = run(configuration, resume=resume)
-    if os.environ.get("RANK", "0") != "0":
-        return  # under torchrun, only the first process prints
+    model = run(configuration, resume=resume, log=note)
+    if not first:
+        return
     if plots:
         try:
             _draw(model, configuration.data.documents, None)

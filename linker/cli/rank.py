@@ -76,7 +76,7 @@ def train(
     )
     use = with_encoder and engine.collection.manifest.encoder is not None
     trained = engine.train_ranker(
-        read_queries(queries), read_qrels(qrels), settings, encoder=use, seed=seed, advance=note
+        read_queries(queries), read_qrels(qrels, warn=note), settings, encoder=use, seed=seed, advance=note
     )
     with tempfile.TemporaryDirectory() as temporary:
         ranker = folder.save(trained.ranker, trained.text, out or Path(temporary) / "ranker")
@@ -89,7 +89,7 @@ def train(
     }
     if dev_queries is not None and dev_qrels is not None:
         embed = engine.embed if use else None
-        judged = read_qrels(dev_qrels)
+        judged = read_qrels(dev_qrels, warn=note)
         figures["dev"] = learning.measured(
             engine.collection, ranker, embed, read_queries(dev_queries), judged
         )

@@ -44,7 +44,8 @@ def train(
         typer.Option(metavar="PAIRS", help="Keep the epoch that is best on these pairs.", show_default=False),
     ] = None,
     dev_share: Annotated[
-        float, typer.Option(min=0, max=0.5, help="Without --dev: share of the pairs held out for it.")
+        float,
+        typer.Option(min=0, max=0.5, help="Without --dev: share of the pairs held out for it, by item."),
     ] = 0.1,
     init: Annotated[
         Path | None,

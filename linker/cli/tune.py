@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from linker.cli.common import AsJson, EncoderOption, Index, note, print_json
 
 if TYPE_CHECKING:
-    from linker.tuning import SearchSetting
+    from linker.corpora import Query
+    from linker.tuning import Tuning
+
+SHOWN = 10  # settings
 
 
 def tune(
     directory: Index,
     queries: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
-            metavar="FILE", help="Judged dev queries; with --recall, any queries.", show_default=False
+            metavar="FILE",
+            help="Judged queries; with --recall, any queries. May be repeated.",
+            show_default=False,
         ),
     ] = None,
     qrels: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Relevance judgements of the queries.", show_default=False),
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Relevance judgements of the queries. May be repeated, for example with those of dev and train.",
+            show_default=False,
+        ),
     ] = None,
     measure: Annotated[str, typer.Option("-m", "--measure", help="Measure to maximise.")] = "mrr",
     recall: Annotated[
@@ -40,6 +49,7 @@ def tune(
         int,
         typer.Option(min=1, help="With --recall, without --queries: documents held out as queries."),
     ] = 500,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the cross-validation's folds.")] = 0,
     curve: Annotated[
         Path | None,
         typer.Option(
@@ -53,33 +63,32 @@ def tune(
 ) -> None:
     """Choose how an index is searched, and store the choice.
 
-    Chooses search mode and fusion weights on judged dev queries or, with --recall, how many candidates approximate
-    vector search examines.
+    Chooses search mode and fusion weights on judged queries, by cross-validation: what is chosen has to beat the
+    untuned index. With --recall, chooses how many candidates approximate vector search examines.
     """
     if recall is not None:
-        _tune_recall(directory, encoder, queries, recall, k, sample, curve, as_json)
+        _tune_recall(directory, encoder, queries or [], recall, k, sample, curve, as_json)
         return
-    if queries is None or qrels is None:
+    if not queries or not qrels:
         raise typer.BadParameter("give --queries and --qrels, or --recall")
-    _tune_mode(directory, encoder, queries, qrels, measure, as_json)
+    _tune_mode(directory, encoder, queries, qrels, measure, seed, as_json)
 
 
 def _tune_recall(
     directory: Path,
     encoder: str | None,
-    queries: Path | None,
+    queries: list[Path],
     target: float,
     k: int,
     sample: int,
     curve: Path | None,
     as_json: bool,
 ) -> None:
-    from linker.corpora import read_queries
     from linker.engine import Engine
     from linker.recall import write_curve
 
     engine = Engine.open(directory, encoder=encoder)
-    texts = [q.text for q in read_queries(queries)] if queries else None
+    texts = [q.text for q in _read_all(queries)] if queries else None
     tuning = engine.tune_recall(target, k, texts, sample=sample)
     path = curve or directory.resolve().with_name(f"{directory.resolve().name}.recall.json")
     picture = write_curve(tuning, path)
@@ -103,43 +112,52 @@ def _tune_recall(
 
 
 def _tune_mode(
-    directory: Path, encoder: str | None, queries: Path, qrels: Path, measure: str, as_json: bool
+    directory: Path,
+    encoder: str | None,
+    queries: list[Path],
+    qrels: list[Path],
+    measure: str,
+    seed: int,
+    as_json: bool,
 ) -> None:
-    from linker.corpora import read_queries
     from linker.engine import Engine
-    from linker.evaluation.reading.trec import read_qrels
+    from linker.evaluation.reading.judgements import merged_qrels
 
-    engine = Engine.open(directory, encoder=encoder)
-    tuning = engine.tune(read_queries(queries), read_qrels(qrels), measure.lower())
+    judged = merged_qrels(qrels, lambda message: note(f"warning: {message}"))
+    tuning = Engine.open(directory, encoder=encoder).tune(
+        _read_all(queries), judged, measure.lower(), seed=seed
+    )
     if as_json:
-        print_json(
-            {
-                "chosen": _as_json(tuning.chosen),
-                "reason": tuning.reason,
-                "queries": tuning.queries,
-                "candidates": [_as_json(c) for c in tuning.candidates],
-            }
-        )
-        return
-    best = sorted(tuning.candidates, key=lambda c: -c.means[tuning.measure])[:10]
-    singles = [c for c in tuning.candidates if c.fusion is None and c not in best]
-    print(f"{'':32}" + "".join(f"{name:>11}" for name in tuning.chosen.means))
-    for candidate in best + singles:
-        print(f"{_setting(candidate):32}" + "".join(f"{mean:11.4f}" for mean in candidate.means.values()))
-    print(f"chosen: {_setting(tuning.chosen)}")
+        print_json(tuning.to_json())
+    else:
+        _report(tuning)
+    for warning in tuning.warnings:
+        note(f"warning: {warning}")
     note(tuning.reason)
 
 
-def _as_json(candidate: SearchSetting) -> dict[str, Any]:
-    fusion = candidate.fusion.to_json() if candidate.fusion else None
-    return {"mode": candidate.mode, "fusion": fusion, **candidate.means}
+def _read_all(paths: list[Path]) -> list[Query]:
+    """Return the queries of all files; one that is in several must have the same text there."""
+    from linker.corpora import read_queries
+    from linker.errors import InputError
+
+    queries: dict[str, tuple[Query, Path]] = {}
+    for path in paths:
+        for query in read_queries(path):
+            first, where = queries.setdefault(query.id, (query, path))
+            if first.text != query.text:
+                raise InputError(f"the query {query.id!r} has one text in {where} and another one in {path}")
+    return [query for query, _ in queries.values()]
 
 
-def _setting(candidate: SearchSetting) -> str:
-    fusion = candidate.fusion
-    if fusion is None:
-        return candidate.mode
-    weights = ":".join(f"{w:g}" for w in fusion.weights)
-    return f"{candidate.mode} {fusion.method} {weights}" + (
-        f" k={fusion.k}" if fusion.method == "rrf" else ""
-    )
+def _report(tuning: Tuning) -> None:
+    """Print the best settings, those that the choice is compared with, and what each of these would cost."""
+    best = sorted(tuning.candidates, key=lambda c: -c.means[tuning.measure])[:SHOWN]
+    more = [c for c in tuning.candidates if (c.fusion is None or c == tuning.default) and c not in best]
+    print(f"{'':32}" + "".join(f"{name:>11}" for name in tuning.chosen.means))
+    for candidate in best + more:
+        marks = " default" * (candidate == tuning.default) + " chosen" * (candidate == tuning.chosen)
+        print(f"{candidate!s:32}" + "".join(f"{mean:11.4f}" for mean in candidate.means.values()) + marks)
+    print(f"chosen: {tuning.chosen}")
+    for name, cost in tuning.costs.items():
+        print(f"  {name} would cost {cost} {tuning.measure} out of fold")

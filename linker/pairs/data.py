@@ -56,6 +56,30 @@ def read_pairs(path: Path, *, graded: bool = True, top: float = TOP) -> list[Pai
     return pairs
 
 
+def groups(pairs: Sequence[Pair]) -> list[list[int]]:
+    """Return the rows of the pairs by item: pairs that share a text or an id, directly or by way of others, are one.
+
+    Items are in the order of their first rows, as are the rows of an item.
+    """
+    parent = list(range(len(pairs)))
+
+    def root(row: int) -> int:
+        while parent[row] != row:
+            parent[row] = parent[parent[row]]
+            row = parent[row]
+        return row
+
+    first: dict[tuple[str, str], int] = {}
+    for row, pair in enumerate(pairs):
+        for key in (("id", pair.id), ("text", pair.first), ("text", pair.second)):
+            one, other = sorted((root(first.setdefault(key, row)), root(row)))
+            parent[other] = one
+    items: dict[int, list[int]] = {}
+    for row in range(len(pairs)):
+        items.setdefault(root(row), []).append(row)
+    return list(items.values())
+
+
 def golds(pairs: Sequence[Pair]) -> list[float]:
     """Return the grades of the pairs. Raises InputError where a pair has none."""
     for pair in pairs:

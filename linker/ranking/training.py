@@ -122,10 +122,10 @@ def train(
     if found < FEWEST:
         raise InputError(
             f"{found} queries have a relevant document among their candidates, and a ranker needs {FEWEST}: "
-            "judge more queries, or use the ranker that comes with linker (--model pooled)"
+            "judge more queries, or search with the ranker that comes with linker (--rerank pooled)"
         )
     lists, names = lists_of(pool, relevant), names_of(pool.names)
-    folds = 5 if found < 3000 else 3
+    folds = 5 if found < 3000 else 2
     out = _out_of_fold(lists, pool.valid, names, folds, seed, advance)
     means = [float(mrr(scores, relevant, pool.valid).mean()) for scores in out]
     best = next(i for i, mean in enumerate(means) if mean >= max(means) - GOOD_ENOUGH)

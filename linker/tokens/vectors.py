@@ -15,11 +15,16 @@ from indexes.dtypes import Float32Array
 from indexes.errors import importing
 from linker.errors import InputError
 from linker.lines import DamagedInputError, read_lines
+from linker.tokens.loading import load_tokenizer
 from linker.tokens.pieces import PieceTokenizer
 from linker.tokens.words import PAD, UNK, Tokenizer, Vocabulary, WordTokenizer, tokenize
 
 MAX_VECTOR_LINE = 1 << 20
 MAX_NUMBER = 1e9
+ACCEPTED = (
+    "word vectors are a text file (GloVe, word2vec or fastText), or a .safetensors file of one matrix with its "
+    "tokenizer.json beside it"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +43,15 @@ def load_word_vectors(path: Path, vocabulary: Vocabulary | None = None, *, seed:
     """Read word vectors for the words of `vocabulary` or, without one, for all words in the file's order.
 
     Sources are text files of GloVe, word2vec and fastText (with or without their first line of counts, also gzipped),
-    and folders with model.safetensors and tokenizer.json (word pieces; a word of `vocabulary` gets the mean of its
-    pieces). The first of repeated words counts; words without a vector get random ones with the others' standard
-    deviation. Raises InputError naming file and line, MissingExtraError where reading the folder needs a library.
+    and .safetensors files of one matrix beside a tokenizer.json, of word pieces or a model of `linker train` (a word of
+    `vocabulary` gets the mean of its pieces); a folder stands for its model.safetensors. The first of repeated words
+    counts; words without a vector get random ones with the others' standard deviation. Raises InputError naming file
+    and line, MissingExtraError where reading the matrix or the pieces needs a library.
     """
     if path.is_dir():
-        return _load_pieces(path, vocabulary, seed)
+        return _load_matrix(path / "model.safetensors", vocabulary, seed)
+    if path.suffix == ".safetensors":
+        return _load_matrix(path, vocabulary, seed)
     if path.suffix == ".bin":
         raise InputError(
             f"{path}: binary word2vec files are not supported: save it as text (save_word2vec_format of gensim)"
@@ -162,20 +170,26 @@ def _vector(path: Path, line: int, fields: Sequence[bytes]) -> Float32Array:
     try:
         numbers = [float(field) for field in fields]
     except ValueError as e:
-        raise InputError(f"{path}:{line}: {e}") from None
+        raise InputError(f"{path}:{line}: {e}; {ACCEPTED}") from None
     if not all(-MAX_NUMBER < n < MAX_NUMBER for n in numbers):  # false for NaN, too
         raise InputError(f"{path}:{line}: NaN, infinity or a number beyond {MAX_NUMBER:g}")
     return np.array(numbers, np.float32)
 
 
-def _load_pieces(folder: Path, vocabulary: Vocabulary | None, seed: int) -> WordVectors:
-    tokenizer = PieceTokenizer.load(folder / "tokenizer.json")
-    pieces = _read_safetensors(folder / "model.safetensors")
+def _load_matrix(path: Path, vocabulary: Vocabulary | None, seed: int) -> WordVectors:
+    """Read the vectors in a .safetensors file, whose rows are the ids of the tokenizer.json beside it."""
+    beside = path.with_name("tokenizer.json")
+    if path.is_file() and not beside.is_file():
+        raise InputError(
+            f"{path}: there is no tokenizer.json beside it, which says which word each row belongs to; {ACCEPTED}"
+        )
+    tokenizer = load_tokenizer(beside)
+    pieces = _read_safetensors(path)
     if len(pieces) != tokenizer.size:
-        raise InputError(f"{folder}: {len(pieces)} vectors but {tokenizer.size} word pieces")
+        raise InputError(f"{path}: {len(pieces)} vectors, but {beside.name} has {tokenizer.size} ids")
     if vocabulary is None:
         return _complete(tokenizer, pieces, np.ones(len(pieces), np.bool_), seed)
-    unknown = tokenizer.unknown
+    unknown = tokenizer.unknown if isinstance(tokenizer, PieceTokenizer) else UNK
     matrix = np.zeros((len(vocabulary), pieces.shape[1]), np.float32)
     known = np.zeros(len(vocabulary), np.bool_)
     for i, ids in enumerate(tokenizer.encode_batch(vocabulary.tokens, 1 << 16)):
@@ -196,7 +210,8 @@ def _read_safetensors(path: Path) -> Float32Array:
         raise InputError(f"cannot read {path}: {e}") from None
     if len(tensors) != 1:
         raise InputError(
-            f"{path}: expected one matrix of vectors, found {len(tensors)} among {', '.join(names)}"
+            f"{path}: expected one matrix of vectors, found {len(tensors)} among {', '.join(names[:20]) or 'none'}; "
+            f"{ACCEPTED}"
         )
     (matrix,) = tensors
     whole = np.issubdtype(matrix.dtype, np.integer)

@@ -92,7 +92,7 @@ class _Trainer:
             out / "training/checkpoint.safetensors",
             out / "training/metrics.jsonl",
         )
-        self.device = _device(config.device)
+        self.device = device_of(config.device)
         encoder.module.to(self.device)
         self.world.share_weights(encoder.module)
         tokenizer = encoder.tokenizer
@@ -248,7 +248,8 @@ class _Trainer:
             file.write(json.dumps(line) + "\n")
 
 
-def _device(name: str) -> torch.device:
+def device_of(name: str) -> torch.device:
+    """Return the device that `training.device` names. Raises LinkerError where PyTorch does not find it."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     elif name == "cuda" and not torch.cuda.is_available():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
@@ -19,40 +19,56 @@ from linker.evaluation.reading.trec import read_qrels
 from linker.tokens import Tokenizer
 from linker.training.batches import Pairs
 from linker.training.config import EncoderConfig, TrainConfig, TrainingConfig
-from linker.training.loop import train
+from linker.training.loop import device_of, train
 from linker.training.negatives import mine_negatives
 from linker.training.parallel import World, join, leave
 from linker.training.retrieval import dev_sample
 from linker.training.teacher import Teacher, ask
 from linker.training.vectors import start_vectors
 
+MEAN_LENGTH = 2048  # tokens per text that the mean of word vectors encodes: reading only 512 costs .05 of MRR
+Log = Callable[[str], None]
 
-def run(config: TrainConfig, *, resume: bool = False) -> Path:
+
+def silent(message: str) -> None:
+    """Log nothing."""
+
+
+def run(config: TrainConfig, *, resume: bool = False, log: Log = silent) -> Path:
     """Train as `config` specifies and return the model's folder.
 
-    With `resume`, continue from the checkpoint in the folder, if there is one. Under torchrun, processes share the
-    work. Raises LinkerError where the data, the settings or the output folder are wrong, or the loss is not finite;
-    MissingExtraError where an extra is missing.
+    With `resume`, continue from the checkpoint in the folder, if there is one. `log` is given a line on each step and
+    on what is odd in the data. Under torchrun, processes share the work, and the first one logs. Raises LinkerError
+    where the data, the settings or the output folder are wrong, or the loss is not finite; MissingExtraError where an
+    extra is missing.
     """
     out, world = config.output.path, join()
+    log = log if world.first else silent
     try:
         resumes = resume and (out / "training/checkpoint.safetensors").exists()
         if world.first:
             _check_folder(out, resume)
-        pairs, dev = read_pairs(config)
+        log(f"device: {device_of(config.training.device)}")
+        pairs, dev = read_pairs(config, log)
         world.wait()
         if resumes:
             encoder = folders.load(out)
         else:
+            log(f"word vectors: {config.data.word_vectors}")
             tokenizer, vectors = start_vectors(config.data, joined(pairs), config.training.seed)
             if config.training.mean_epochs:
+                log(f"word vectors: learning as a mean, mean_epochs = {config.training.mean_epochs}")
                 vectors = learn_as_mean(tokenizer, vectors, pairs, config, resume=resume)
             encoder = build_encoder(config.encoder, tokenizer, vectors, config.training.seed)
         if config.training.hard_negatives:
+            log("hard negatives: searching with BM25")
             pairs = dataclasses.replace(
                 pairs, negatives=mine_negatives(pairs, config.training.negatives_depth)
             )
+        if config.training.teacher:
+            log(f"teacher: encoding with {config.training.teacher}")
         teacher = _teacher(config, pairs, world)
+        log(f"training: {encoder.kind}, epochs = {config.training.epochs}")
         train(encoder, pairs, dev, config.training, out, teacher=teacher, resume=resumes)
     finally:
         leave()
@@ -72,24 +88,29 @@ def learn_as_mean(
 ) -> Float32Array:
     """Return the word vectors, float32 [size, d], after `mean_epochs` epochs in a bag of words.
 
-    `vectors`, float32 [size, d], are the initial ones. The bag has its own checkpoint, in training/mean.
+    `vectors`, float32 [size, d], are the initial ones. The bag has its own checkpoint, in training/mean, and is a model
+    itself: it reads whole texts, however little of them the encoder proper reads.
     """
     training = config.training
-    bag = build_encoder(
-        EncoderConfig(BagConfig(), config.encoder.max_length), tokenizer, vectors, training.seed
-    )
-    size = min(512, max(32, len(pairs.links) // 16))  # a small corpus needs enough steps
-    settings = TrainingConfig(
-        temperature=0.07, lr=3e-3, max_length=2000, word_dropout=0.3, batch_size=size,
-        cloze=2 * size if training.cloze else 0, cloze_window=training.cloze_window,
-        epochs=training.mean_epochs, checkpoint_steps=training.checkpoint_steps,
-        sparse=training.sparse, device=training.device, seed=training.seed,
-    )  # fmt: skip
+    longest = max(MEAN_LENGTH, config.encoder.max_length)
+    bag = build_encoder(EncoderConfig(BagConfig(), longest), tokenizer, vectors, training.seed)
+    settings = mean_settings(training, len(pairs.links))
     train(bag, pairs, None, settings, config.output.path / "training" / "mean", resume=resume)
     weight: Float32Array = (
         bag.module.get_submodule("embedding").get_parameter("weight").detach().cpu().numpy()
     )
     return weight
+
+
+def mean_settings(training: TrainingConfig, links: int) -> TrainingConfig:
+    """Return how word vectors learn as a mean before a model's own `training` on so many links."""
+    size = min(512, max(32, links // 16))  # a small corpus needs enough steps
+    return TrainingConfig(
+        temperature=0.07, lr=3e-3, max_length=2000, word_dropout=0.3, batch_size=size,
+        cloze=2 * size if training.cloze else 0, cloze_window=training.cloze_window,
+        epochs=training.mean_epochs, checkpoint_steps=training.checkpoint_steps,
+        sparse=training.sparse, device=training.device, seed=training.seed,
+    )  # fmt: skip
 
 
 def _teacher(config: TrainConfig, pairs: Pairs, world: World) -> Teacher | None:
@@ -128,28 +149,32 @@ def build_encoder(
     return encoder
 
 
-def read_pairs(config: TrainConfig) -> tuple[Pairs, Pairs | None]:
+def read_pairs(config: TrainConfig, log: Log = silent) -> tuple[Pairs, Pairs | None]:
     """Return the texts, documents and links for training and, if `config` names them, for dev.
 
-    Raises InputError naming the file, and the line where there is one, where a file is malformed or its links are not
-    in the data.
+    A link that a file repeats is read once, and `log` is told. Raises InputError naming the file, and the line where
+    there is one, where a file is malformed or its links are not in the data.
     """
     data = config.data
+    log(f"reading {data.queries}")
     texts = {query.id: query.text for query in read_queries(data.queries)}
+    log(f"{len(texts):,} queries; reading {data.documents}")
     documents = {}
     for record in read_corpus(data.documents):
         if not isinstance(record, Document):
             raise InputError(f"{record.path}:{record.line}: {record.reason}")
         documents[record.id] = record.full_text
-    pairs = [_link(path, texts, documents) for path in (data.train, data.dev) if path is not None]
+    log(f"{len(documents):,} documents")
+    pairs = [_link(path, texts, documents, log) for path in (data.train, data.dev) if path is not None]
     dev = dev_sample(pairs[1], config.training.dev_documents) if len(pairs) > 1 else None
     return pairs[0], dev
 
 
-def _link(path: Path, texts: Mapping[str, str], documents: Mapping[str, str]) -> Pairs:
+def _link(path: Path, texts: Mapping[str, str], documents: Mapping[str, str], log: Log) -> Pairs:
     text_rows, document_rows = ({id_: row for row, id_ in enumerate(x)} for x in (texts, documents))
     links = []
-    linked = ((q, d) for q, grades in read_qrels(path).items() for d, grade in grades.items() if grade > 0)
+    qrels = read_qrels(path, warn=lambda message: log(f"warning: {message}"))
+    linked = ((q, d) for q, grades in qrels.items() for d, grade in grades.items() if grade > 0)
     for query, document in linked:
         if query not in text_rows or document not in document_rows:
             missing = f"query {query!r}" if query not in text_rows else f"document {document!r}"
@@ -157,4 +182,5 @@ def _link(path: Path, texts: Mapping[str, str], documents: Mapping[str, str]) ->
         links.append((text_rows[query], document_rows[document]))
     if not links:
         raise InputError(f"{path} holds no link with a positive grade")
+    log(f"{len(links):,} links in {path}")
     return Pairs(list(texts.values()), list(documents.values()), links)

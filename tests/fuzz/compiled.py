@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from indexes.arrays import normalised
-from indexes.text import postings
+from indexes.text import forward, postings
 from indexes.text.analysis import Analysis
+from indexes.text.features import MOST_TERMS, QueryWords
+from indexes.text.forward_index import ForwardIndex
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 from indexes.text.scoring import Bm25Scorer
 from indexes.text.vocabulary import Vocabulary
@@ -50,6 +52,47 @@ def search_postings(work: Path) -> tuple[Sequence[bytes], Run]:
 
     made = [(3, True), (40, True), (5000, True), (40, False)]
     return [_segment(n, folder, exact=exact) for n, exact in made], run
+
+
+def describe_candidates(work: Path) -> tuple[Sequence[bytes], Run]:
+    """Compute features of the rows of a forward index that passed its checks, compiled and in plain Python."""
+    folder = work / "forward"
+    folder.mkdir()
+    path = folder / f"{0:032x}{forward.SUFFIX}"
+
+    def run(data: bytes) -> None:
+        path.write_bytes(data)
+        segment = forward.read(path)
+        arrays: dict[str, Any] = {name: np.array(getattr(segment, name)) for name in forward.PARTS}
+        segment = dataclasses.replace(segment, first=0, **arrays)
+        index = ForwardIndex("none", None, [segment])
+        rows = np.arange(min(segment.documents, 20))
+        terms = segment.hashes[:MOST_TERMS]
+        for count in {0, min(1, len(terms)), min(5, len(terms)), len(terms)}:
+            word = np.arange(2 * count, dtype=np.int32) % max(1, count)
+            kind = (np.arange(count) % 8).astype(np.uint8)
+            query = QueryWords(word, terms[:count].copy(), kind)
+            found = index.describe(query, rows)
+            assert np.isfinite(found).all(), "a feature is not finite"
+
+    words = ["a", "b", "c.", "d", "e", "f", "g\nh.", "the", "Zebra", "42"]
+    texts = [" ".join(words[n % 7 : n % 7 + 4] * (n % 5)) for n in range(40)]
+    parts = ["".join(texts[:1]), *texts]
+    return [
+        _forward(parts, folder),
+        _forward(["a. b. c."], folder),
+        _forward([" ".join(words * 2000)], folder),
+    ], run
+
+
+def _forward(texts: Sequence[str], folder: Path) -> bytes:
+    vocabulary = Vocabulary(Analysis("none"))
+    parts = forward.numbered(vocabulary, texts)
+    made = forward.write(forward.from_tokens(0, *parts, vocabulary.hashes), folder)
+    assert made.path
+    data = made.path.read_bytes()
+    made.path.unlink()
+    return data
 
 
 def _in_memory(segment: postings.PostingsSegment) -> postings.PostingsSegment:
@@ -157,6 +200,7 @@ def _check(
 
 TARGETS = [
     Target("postings", search_postings, compiled=True, cases=800),
+    Target("forward", describe_candidates, compiled=True, cases=600),
     Target(
         "pieces",
         number_pieces,

@@ -17,7 +17,7 @@ from indexes import native
 from tests.fuzz.engine import CRASHES, HERE, SANITIZED
 
 ROOT = HERE.parents[1]
-PARTS = ("scan", "postings")
+PARTS = ("scan", "postings", "features")
 FLAGS = (
     "-O1",
     "-g",

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from indexes.fusion import BadFusionError, Fusion, Method, Ranking, fuse, fuse_hits
 from indexes.interface import Hits, IndexesError
 
-METHODS: tuple[Method, ...] = ("rrf", "minmax", "max", "zscore")
+METHODS: tuple[Method, ...] = ("rrf", "minmax", "max", "cosine", "zscore")
 Answer = list[tuple[int, float]]  # one query's (row, score), best first
 
 
@@ -24,7 +24,7 @@ def ranking(answers: Sequence[Answer], width: int | None = None) -> Ranking:
     return rows, scores
 
 
-def oracle_gains(answer: Answer, fusion: Fusion) -> dict[int, float]:
+def oracle_gains(answer: Answer, fusion: Fusion, number: int) -> dict[int, float]:
     scores = [float(np.float32(s)) for _, s in answer]
     if not scores:
         return {}
@@ -37,6 +37,7 @@ def oracle_gains(answer: Answer, fusion: Fusion) -> dict[int, float]:
             "rrf": 1 / (fusion.k + rank),
             "minmax": (s - low) / (high - low) if high > low else 1.0,
             "max": s / largest if largest else 0.0,
+            "cosine": s if number else (s / largest if largest else 0.0),
             "zscore": (s - mean) / deviation if high > low else 0.0,
         }[fusion.method]
     return gains
@@ -44,7 +45,8 @@ def oracle_gains(answer: Answer, fusion: Fusion) -> dict[int, float]:
 
 def oracle(answers: Sequence[Answer], fusion: Fusion) -> dict[int, float]:
     """One query's fused scores, straight from the formulae."""
-    used = [(oracle_gains(a, fusion), w) for a, w in zip(answers, fusion.weights, strict=True) if w > 0]
+    weighted = enumerate(zip(answers, fusion.weights, strict=True))
+    used = [(oracle_gains(a, fusion, number), w) for number, (a, w) in weighted if w > 0]
     rows = {row for gains, _ in used for row in gains}
     return {row: sum(w * gains.get(row, min([0.0, *gains.values()])) for gains, w in used) for row in rows}
 
@@ -144,6 +146,15 @@ def test_worked_max() -> None:
     expected = {3: 8 / 8 + 0.5 / 0.9, 5: 0.9 / 0.9, 9: 0.8 / 0.9, 1: 6 / 8, 7: 4 / 8}
     assert list(got) == list(expected)
     assert_allclose(list(got.values()), list(expected.values()), rtol=1e-6)
+
+
+def test_worked_cosine() -> None:
+    got = fused("cosine", (1.0, 3.0))
+    expected = {5: 3 * 0.9, 3: 8 / 8 + 3 * 0.5, 9: 3 * 0.8, 1: 6 / 8, 7: 4 / 8}
+    assert list(got) == list(expected)
+    assert_allclose(list(got.values()), list(expected.values()), rtol=1e-6)
+    alone = Fusion("cosine", (0.0, 2.0))  # the dense scores are not scaled although they are the only ones
+    assert_allclose(fuse([ranking([BM25]), ranking([DENSE])], alone, 3)[1], [[1.8, 1.6, 1.0]], rtol=1e-6)
 
 
 def test_worked_zscore() -> None:

@@ -323,9 +323,42 @@ def test_vectors_of_word_pieces(tmp_path: Path) -> None:
     np.testing.assert_array_equal(words.matrix[4], expected[6])
 
 
+def test_a_safetensors_file_is_read_with_the_tokenizer_beside_it(tmp_path: Path) -> None:
+    matrix = np.arange(20, dtype=np.float32).reshape(10, 2)
+    file = save_pieces(tmp_path, e=matrix) / "model.safetensors"
+    np.testing.assert_array_equal(load_word_vectors(file).matrix[1:], matrix[1:])
+    moved = file.rename(tmp_path / "glove.safetensors")
+    vectors = load_word_vectors(moved, Vocabulary.of(["dog", "sat"]))
+    np.testing.assert_array_equal(vectors.matrix[vectors.known], matrix[[6]])
+    (tmp_path / "tokenizer.json").unlink()
+    with pytest.raises(
+        InputError, match=r"glove.safetensors: there is no tokenizer.json beside it.*a text file"
+    ):
+        load_word_vectors(moved)
+
+
+def test_the_words_of_a_linker_model_are_read_beside_its_matrix(tmp_path: Path) -> None:
+    from safetensors.numpy import save_file
+
+    matrix = np.arange(8, dtype=np.float32).reshape(4, 2)
+    save_file({"e": matrix}, tmp_path / "v.safetensors")
+    WordTokenizer(Vocabulary.of(["cat", "dog"])).save(tmp_path / "tokenizer.json")
+    vectors = load_word_vectors(tmp_path / "v.safetensors")
+    assert vectors.tokenizer.encode_batch(["dog cat"], 9) == [[3, 2]]
+    np.testing.assert_array_equal(vectors.matrix[2:], matrix[2:])
+    words = load_word_vectors(tmp_path / "v.safetensors", Vocabulary.of(["dog", "new"]))
+    assert words.known.tolist() == [False, False, True, False]
+    np.testing.assert_array_equal(words.matrix[2], matrix[3])
+    (tmp_path / "v.txt").write_bytes((tmp_path / "v.safetensors").read_bytes())
+    with pytest.raises(
+        InputError, match=r"word vectors are a text file .* or a .safetensors file of one matrix"
+    ):
+        load_word_vectors(tmp_path / "v.txt")
+
+
 def test_bad_folders_of_word_pieces(tmp_path: Path) -> None:
     matrix = np.zeros((10, 2), np.float32)
-    with pytest.raises(InputError, match="3 vectors but 10 word pieces"):
+    with pytest.raises(InputError, match=r"model.safetensors: 3 vectors, but tokenizer.json has 10 ids"):
         load_word_vectors(save_pieces(tmp_path, e=matrix[:3]))
     with pytest.raises(InputError, match="found 2 among a, b"):
         load_word_vectors(save_pieces(tmp_path, a=matrix, b=matrix + 1))

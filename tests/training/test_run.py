@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from linker.config import load
 from linker.demo_training import lee_stories, split_opening
@@ -16,7 +19,7 @@ from linker.errors import ConfigError, InputError
 from linker.training import loop
 from linker.training.batches import Batch
 from linker.training.config import TrainConfig
-from linker.training.run import run
+from linker.training.run import read_pairs, run
 from linker.training.vectors import lsa_vectors, token_counts
 
 
@@ -130,14 +133,14 @@ def test_a_baselines_settings_are_checked(config: Path, overrides: list[str], me
 
 
 def test_what_cannot_be_used_is_named(config: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"encoder\.projection means nothing"):
+    with pytest.raises(ConfigError, match=r"encoder\.projection does not apply"):
         run(load(config, TrainConfig, ["encoder.projection=4"]))
     (tmp_path / "train.tsv").write_text("query-id\tcorpus-id\tscore\nq0\tnowhere\t1\n")
     with pytest.raises(InputError, match=r"train\.tsv links the document 'nowhere'"):
         run(load(config, TrainConfig))
     (tmp_path / "full").mkdir()
     (tmp_path / "full/thesis.txt").write_text("keep me")
-    with pytest.raises(InputError, match="no model"):
+    with pytest.raises(InputError, match="not a model"):
         run(load(config, TrainConfig, [f"output.path={tmp_path}/full"]))
 
 
@@ -189,3 +192,79 @@ def test_a_finished_model_is_not_trained_over(config: Path, tmp_path: Path) -> N
         run(settings)
     run(settings, resume=True)
     assert (tmp_path / "model" / "model.safetensors").read_bytes() == before
+
+
+def test_a_training_says_from_the_start_what_it_does(config: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "linker",
+        "train",
+        str(config),
+        "--no-plots",
+        "--set",
+        "training.mean_epochs=1",
+    ]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stderr and process.stdout
+        first = process.stderr.readline()
+        assert not (config.parent / "model").exists()
+        lines = [first, *process.stderr]
+        assert process.stdout.read() == f"{config.parent}/model\n"
+    assert [line.rstrip() for line in lines] == [
+        f"training as {config} says: loading PyTorch",
+        f"device: {'cuda' if torch.cuda.is_available() else 'cpu'}",
+        f"reading {config.parent}/queries.jsonl",
+        f"30 queries; reading {config.parent}/corpus.jsonl",
+        "30 documents",
+        f"20 links in {config.parent}/train.tsv",
+        f"10 links in {config.parent}/dev.tsv",
+        "word vectors: lsa",
+        "word vectors: learning as a mean, mean_epochs = 1",
+        "training: star, epochs = 1",
+    ]
+
+
+def test_the_first_line_does_not_wait_for_pytorch(config: Path) -> None:
+    code = "import sys; sys.modules['torch'] = None; from linker.cli import main; main()"
+    command = [sys.executable, "-c", code, "train", str(config)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stderr.startswith(f"training as {config} says: loading PyTorch\n")
+    assert done.returncode == 1 and "starlinker[train]" in done.stderr
+
+
+def test_the_mean_reads_whole_texts_however_little_the_star_reads(config: Path) -> None:
+    folder = run(load(config, TrainConfig, ["training.mean_epochs=1", "encoder.max_length=4"]))
+    mean, star = load_encoder(folder / "training/mean"), load_encoder(folder)
+    long = "word1 " * 600 + "word2 " * 1400
+    same = {
+        name: e.encode([long])[0] @ e.encode(["word1"])[0] > 0.9999
+        for name, e in (("mean", mean), ("star", star))
+    }
+    assert same == {"mean": False, "star": True}  # the star stops after four tokens
+    longer = run(
+        load(
+            config,
+            TrainConfig,
+            ["training.mean_epochs=1", "encoder.max_length=3000", f"output.path={folder}2"],
+        )
+    )
+    assert json.loads((longer / "training/mean/config.json").read_text())["max_length"] == 3000
+
+
+def test_a_repeated_link_is_dropped_with_a_warning_and_a_contradiction_refused(config: Path) -> None:
+    links = config.parent / "train.tsv"
+    text = links.read_text()
+    said: list[str] = []
+    settings = load(config, TrainConfig, [])
+    plain, _ = read_pairs(settings, said.append)
+    assert not any("warning" in line for line in said)
+    links.write_text(text + "q0\td0\t1\n")
+    repeated, _ = read_pairs(settings, said.append)
+    assert repeated.links == plain.links
+    warning = next(line for line in said if "warning" in line)
+    assert f"{links}:22: repeats the judgement in {links}:2" in warning
+    assert "dropped 1 repeated line" in warning
+    links.write_text(text + "q0\td0\t0\n")
+    with pytest.raises(InputError, match=r"train\.tsv:22: .*train\.tsv:2, relevance 1 there and 0 here"):
+        read_pairs(settings)

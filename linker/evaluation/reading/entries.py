@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -41,6 +42,15 @@ class Source:
                 return f"{self.name}:{at}"
         return self.name
 
+    def part(self, rows: Int64Array, total: int) -> Source:
+        """Return the source of only these rows, int64, of the `total` ones of a file."""
+        ends = [*(first for first, _ in self.blocks[1:]), total]
+        lines = [
+            np.arange(line, line + end - first) if isinstance(line, int) else line
+            for (first, line), end in zip(self.blocks, ends, strict=True)
+        ]
+        return Source(self.name, ((0, np.concatenate(lines)[rows]),))
+
 
 def sortable(topics: npt.NDArray[np.bytes_]) -> npt.NDArray[Any]:
     """Return topic ids, bytes [t], as an array [t] that sorts in byte order: uint64 where eight bytes hold them."""
@@ -68,6 +78,14 @@ def starts_of(topic: Int64Array) -> Int64Array:
     return np.concatenate(([0], np.flatnonzero(topic[1:] != topic[:-1]) + 1))[: len(topic)]
 
 
+def repeats_text(place: str, first: str, topic: str, document: str, count: int) -> str:
+    """Return the warning about dropped lines: the place of one, the line that it repeats, and how many there are."""
+    return (
+        f"{place}: repeats the judgement in {first} (topic {topic!r}, document {document!r}): "
+        f"dropped {count} repeated {'line' if count == 1 else 'lines, of which this is the first'}"
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Entries(Mapping[str, dict[str, Value]]):
     """A run or judgements: a nested mapping topic → document → score or relevance, stored as n rows.
@@ -93,19 +111,28 @@ class Entries(Mapping[str, dict[str, Value]]):
         documents: Fields,
         hashes: Words,
         numbers: Float64Array,
+        warn: Callable[[str], None] | None = None,
         **more: Any,
     ) -> Entries[Value]:
         """Return the entries; each group is a run of rows of one topic, with its id in `groups` and its `lengths` [g].
 
-        Raises InputError naming the line where a document repeats within a topic.
+        Raises InputError naming both lines where a document repeats within a topic. With `warn`, rows that repeat one
+        of the same value are dropped instead, and it is given one message on all of them.
         """
         topics, number = _unique(groups)
         topic = np.repeat(number, lengths)
         entries = cls(topics, topic, documents, hashes, numbers, **more)
-        entries._refuse_duplicates()
-        return entries
+        repeats = entries._repeats(entries._suspects(), identical=warn is not None)
+        if not repeats or warn is None:
+            return entries
+        row, first = repeats[0]
+        places = entries.source.place(row), entries.source.place(first)
+        name, document = entries.topic_ids[int(topic[row])], documents[row : row + 1].texts()[0]
+        warn(repeats_text(*places, name, document, len(repeats)))
+        return entries._without([row for row, _ in repeats])
 
-    def _refuse_duplicates(self) -> None:
+    def _suspects(self) -> Int64Array:
+        """Return the rows whose hash repeats within their topic, ascending."""
         edges = np.append(starts_of(self.topic), len(self.topic))
         whole = len(edges) == len(self.topics) + 1  # the rows of every topic are adjacent
         longest: int = np.diff(edges).max()
@@ -115,7 +142,7 @@ class Entries(Mapping[str, dict[str, Value]]):
             cuts = np.searchsorted(edges, np.arange(0, len(self.topic), _CHUNK)) if whole else [0]
             cuts = np.unique(np.append(edges[cuts], len(self.topic)))
             rows = np.concatenate([self._repeated(begin, end) for begin, end in pairwise(cuts.tolist())])
-        self._compare(np.unique(rows))
+        return np.unique(rows)
 
     def _alike(self, step: int) -> Int64Array:
         """Return the rows whose hash equals that of the row `step` later in the topic, and those rows too."""
@@ -129,17 +156,33 @@ class Entries(Mapping[str, dict[str, Value]]):
         repeated = HashTable(hashes).repeated
         return np.flatnonzero(np.isin(hashes, hashes[repeated])) + begin if len(repeated) else _none
 
-    def _compare(self, rows: Int64Array) -> None:
-        """Raise InputError where rows of equal hash hold the same document."""
+    def _repeats(self, rows: Int64Array, *, identical: bool) -> list[tuple[int, int]]:
+        """Return those of `rows` that hold the document and value of an earlier one, each with the first such row.
+
+        Raises InputError where only the values differ and, unless `identical` ones are allowed, for the first of them.
+        """
         seen: dict[tuple[int, str], int] = {}
+        repeats = []
         pairs = zip(self.topic[rows].tolist(), self.documents[rows].texts(), strict=True)
         for row, (topic, document) in zip(rows.tolist(), pairs, strict=True):
             first = seen.setdefault((topic, document), row)
-            if first != row:
+            if first == row:
+                continue
+            if not identical or self.numbers[first] != self.numbers[row]:
                 raise InputError(
                     f"{self.source.place(row)}: document {document!r} occurs twice for topic "
                     f"{self.topic_ids[topic]!r}{self._remedy(first, row)}"
                 )
+            repeats.append((row, first))
+        return repeats
+
+    def _without(self, rows: Sequence[int]) -> Entries[Value]:
+        """Return the entries without these rows, which are not the only ones of their topics."""
+        left = np.delete(np.arange(len(self.topic)), rows)
+        return dataclasses.replace(
+            self, topic=self.topic[left], documents=self.documents[left], hashes=self.hashes[left],
+            numbers=self.numbers[left], source=self.source.part(left, len(self.topic)),
+        )  # fmt: skip
 
     def _remedy(self, first: int, row: int) -> str:
         """Return the end of the message: where the other line is, whether the two agree, and which one to delete."""
@@ -172,6 +215,13 @@ class Entries(Mapping[str, dict[str, Value]]):
         numbers = self.numbers[rows]
         values = numbers.tolist() if self.kind == "run" else numbers.astype(np.int64).tolist()
         return dict(zip(self.documents[rows].texts(), cast(list[Value], values), strict=True))
+
+    def place(self, topic: str, document: str) -> str:
+        """Return "file:line" of a topic's document, which must be there."""
+        order, begin = self._order
+        at = self._position[topic]
+        rows = order[begin[at] : begin[at + 1]]
+        return self.source.place(int(rows[self.documents[rows].texts().index(document)]))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.topic_ids)

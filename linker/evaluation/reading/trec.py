@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -40,18 +40,19 @@ def read_run(path: PathLike) -> Entries[float]:
     return rows.entries(kind="run", name=label[0])
 
 
-def read_qrels(path: PathLike) -> Entries[int]:
+def read_qrels(path: PathLike, *, warn: Callable[[str], None] | None = None) -> Entries[int]:
     """Read judgements: TREC's four columns, or BEIR's three with a header. ".gz" is decompressed.
 
-    Raises InputError naming file and line where the column count is wrong, a relevance is not an integer, a document
-    repeats within a topic, or the file is empty.
+    With `warn`, lines that repeat a judgement with the same relevance are dropped and it is given a message that names
+    file and lines; by default they are an error, as they are to trec_eval. Raises InputError naming file and line where
+    the column count is wrong, a relevance is not an integer, a document repeats within a topic, or the file is empty.
     """
     buffer, name = load(path), str(path)
     header, rows = _beir_header(buffer, name), _Rows(buffer, name)
     columns, wanted = (3, "query-id corpus-id score") if header else (4, _QRELS_COLUMNS)
     for block in lines(buffer, name, columns, columns, wanted, header or PAD, 1 + bool(header)):
         rows.add(block, columns - 2, _relevances(block, name))
-    return rows.entries(kind="qrels", name="")
+    return rows.entries(kind="qrels", name="", warn=warn)
 
 
 def write_run(
@@ -204,12 +205,13 @@ class _Rows:
         self._values[here] = values
         self._count += len(topic)
 
-    def entries(self, *, kind: str, name: str) -> Entries[Any]:
+    def entries(self, *, kind: str, name: str, warn: Callable[[str], None] | None = None) -> Entries[Any]:
         if not self._count:
             raise InputError(f"{self._path}: no line after the header")
         rows = slice(self._count)
         starts, lengths = [h.start for h in self._heads], [h.length for h in self._heads]
         heads = Fields(self._documents.buffer, np.concatenate(starts), np.concatenate(lengths))
         columns = (self._documents[rows], self._hashes[rows], self._values[rows])
-        more: dict[str, Any] = {"source": Source(self._path, tuple(self._places)), "name": name, "kind": kind}
+        source = Source(self._path, tuple(self._places))
+        more: dict[str, Any] = {"source": source, "name": name, "kind": kind, "warn": warn}
         return Entries.build(heads, np.concatenate(self._lengths), *columns, **more)

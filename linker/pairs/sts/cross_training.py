@@ -16,9 +16,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from indexes.dtypes import Float64Array
-from linker.errors import LinkerError
+from linker.errors import InputError, LinkerError
 from linker.evaluation.correlation import mse, pearson, spearman
-from linker.pairs.data import TOP, Pair, golds
+from linker.pairs.data import TOP, Pair, golds, groups
 from linker.pairs.sts.cross_config import Loss, StsConfig
 from linker.pairs.sts.cross_encoder import CrossEncoder
 from linker.pairs.sts.scorer import (
@@ -211,11 +211,23 @@ def augmented(pairs: Sequence[Pair], translator: Translator, source: str, via: s
 
 
 def split_dev(pairs: Sequence[Pair], share: float, seed: int) -> tuple[list[Pair], list[Pair]]:
-    """Hold out a random share of the pairs as dev; return the rest and the dev pairs, both in their order."""
-    size = round(share * len(pairs))
-    chosen = set(np.random.default_rng([seed, 1]).permutation(len(pairs))[:size].tolist())
-    rest = [p for row, p in enumerate(pairs) if row not in chosen]
-    return rest, [p for row, p in enumerate(pairs) if row in chosen]
+    """Hold out a random share of the pairs as dev, by item; return the rest and the dev pairs, both in their order.
+
+    No text or id of a dev pair is in the rest: a pair of several languages stands under one id, and a sentence in many
+    pairs. Dev has at most the share, and less where the items do not fit it. Raises InputError where none does.
+    """
+    size, dev = round(share * len(pairs)), set[int]()
+    items = groups(pairs)
+    for number in np.random.default_rng([seed, 1]).permutation(len(items)).tolist():
+        if len(dev) + len(items[number]) <= size:
+            dev.update(items[number])
+    if size and not dev:
+        raise InputError(
+            f"every item has more than {size} of the {len(pairs)} pairs (those that share a text or an id are one): "
+            "give a file of dev pairs with --dev"
+        )
+    rest = [p for row, p in enumerate(pairs) if row not in dev]
+    return rest, [p for row, p in enumerate(pairs) if row in dev]
 
 
 def _merit(figures: dict[str, float], config: StsConfig) -> float:

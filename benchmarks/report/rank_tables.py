@@ -1,0 +1,75 @@
+"""The tables of the learned ranker, for docs/ranking.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+CASES = {"statements": "statements → articles", "tweets": "tweets → claims"}
+
+
+def gains(results: Any) -> Iterator[str]:
+    """What the ranker gains on test, by set and encoder."""
+    yield "| set | first stage | its MRR | the ranker's MRR | Success@1 | Success@5 | lead in MRR (95 %) | links |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for part, title in CASES.items():
+        for name, case in results.get(part, {}).items():
+            row, (lead, low, high) = case["test"], case["test"]["lead"]
+            cells = [f"{row[key]:.3f}" for key in ("before", "mrr", "s1", "s5")]
+            yield f"| {title} | {name} | {' | '.join(cells)} | {_lead(lead, low, high)} | {case['links']:,} |"
+
+
+def curve(results: Any) -> Iterator[str]:
+    """MRR on test by the number of training links."""
+    rows = {
+        f"{title}, {name}": case
+        for part, title in CASES.items()
+        for name, case in results.get(part, {}).items()
+        if "curve" in case
+    }
+    counts = sorted({int(count) for case in rows.values() for count in case["curve"]})
+    yield f"| links | {' | '.join(f'{count:,}' for count in counts)} | all | first stage |"
+    yield f"|---|{'---|' * (len(counts) + 2)}"
+    for name, case in rows.items():
+        few = [f"{case['curve'][str(c)]['mrr']:.3f}" if str(c) in case["curve"] else "" for c in counts]
+        yield f"| {name} | {' | '.join(few)} | {case['test']['mrr']:.3f} | {case['test']['before']:.3f} |"
+
+
+def transfer(results: Any) -> Iterator[str]:
+    """A ranker of the other sets on the set that is left out."""
+    yield "| set left out | hybrid | ranker of the other sets, words alone | words and cosines |"
+    yield "|---|---|---|---|"
+    for name, row in results.get("transfer", {}).items():
+        cells = [_led(row[label]) for label in ("words", "words and vectors")]
+        yield f"| {name} | {row['hybrid']:.3f} | {' | '.join(cells)} |"
+
+
+def cost(results: Any) -> Iterator[str]:
+    """Time and size."""
+    found = results["cost"]
+    times, index = found["ms_per_query"], found["index"]
+    with_, without = index["with positions"], index["without"]
+    yield "| | |"
+    yield "|---|---|"
+    yield f"| features, candidates of 780 words per CPU-second | {found['candidates_per_cpu_second']:,} |"
+    yield f"| a query by itself, its encoding included | {times['query']:.1f} ms |"
+    yield f"| a query of 300 at once | {times['batch']:.1f} ms |"
+    yield f"| trees | {found['trees']} |"
+    yield f"| index with and without `--positions` | {with_['mib']:,.0f} and {without['mib']:,.0f} MiB |"
+    yield f"| its build | {with_['cpu_seconds']:.0f} and {without['cpu_seconds']:.0f} CPU-seconds |"
+
+
+def _led(row: Mapping[str, Any]) -> str:
+    return f"{row['mrr']:.3f} ({_lead(*row['lead'])})"
+
+
+def _lead(lead: float, low: float, high: float) -> str:
+    return f"{lead:+.3f} [{low:+.3f}, {high:+.3f}]"
+
+
+TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
+    "rank.gains": gains,
+    "rank.curve": curve,
+    "rank.transfer": transfer,
+    "rank.cost": cost,
+}

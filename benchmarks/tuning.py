@@ -1,0 +1,117 @@
+"""Does `linker index tune` gain on unseen queries, and from how many judged ones on?
+
+`python -m benchmarks.tuning --cache FOLDER` → benchmarks/results/tuning.json. For each (corpus, encoder) pair, n judged
+queries are drawn at random from all splits, a rule chooses on them, and its choice is compared with the untuned hybrid
+on all other queries: mean and worst gain in MRR over the draws. The rules: that of `linker.tuning`; the one before it
+(a single retriever, unless the best hybrid leads it by two standard errors); and the best setting of all.
+The answers of both retrievers are cached in FOLDER.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import default_fusion
+from benchmarks.default_fusion import Encode, Split, Task
+from benchmarks.support.common import record, shared_data
+from benchmarks.support.meanvectors import mean_vectors
+from indexes.dtypes import Float64Array, Int64Array
+from indexes.fusion import Ranking
+from linker.tuning.choice import choose, fold_numbers
+from linker.tuning.lead import Lead
+from linker.tuning.settings import Setting, candidates
+from linker.tuning.trials import Trials
+
+DRAWS, SIZES, SPLITS = 100, (30, 100, 200, 400, 800), ("train", "dev", "test")
+PAIRS: dict[str, tuple[str, Encode]] = {
+    "tweets, mean vectors": ("tweets2claims", mean_vectors),
+    "tweets, MiniLM": ("tweets2claims", default_fusion.minilm),
+    "statements, mean vectors": ("statements2articles", mean_vectors),
+}
+SETTINGS = candidates(bm25=True, dense=True)
+HYBRIDS = [s for s in SETTINGS if s.fusion]
+SINGLES = [s for s in SETTINGS if not s.fusion]
+
+
+class Drawn(Trials):
+    """The trials on some of the queries only."""
+
+    def __init__(self, whole: Trials, rows: Int64Array) -> None:
+        self.whole, self.rows = whole, rows
+
+    def values(self, setting: Setting) -> Float64Array:
+        """Return the value of each drawn query under a setting."""
+        return self.whole.values(setting)[self.rows]
+
+
+def tuned(trials: Trials, queries: int, seed: int) -> Setting:
+    return choose(trials, HYBRIDS, SINGLES, fold_numbers(queries, seed)).setting
+
+
+def before(trials: Trials, queries: int, seed: int) -> Setting:
+    everything = np.ones(queries, dtype=bool)
+    hybrid, single = trials.best(HYBRIDS, everything), trials.best(SINGLES, everything)
+    return hybrid if Lead.of(trials.values(hybrid), trials.values(single)).exceeds(2) else single
+
+
+def best(trials: Trials, queries: int, seed: int) -> Setting:
+    return trials.best(SETTINGS, np.ones(queries, dtype=bool))
+
+
+RULES: dict[str, Callable[[Trials, int, int], Setting]] = {
+    "tune": tuned, "the rule before": before, "the best of all": best,
+}  # fmt: skip
+
+
+def gains(trials: Trials, size: int) -> dict[str, dict[str, float]]:
+    """Return each rule's mean and worst gain on the queries that were not drawn."""
+    count = len(trials.values(SETTINGS[0]))
+    out: dict[str, list[float]] = {rule: [] for rule in RULES}
+    for seed in range(DRAWS):
+        order = np.random.default_rng([size, seed]).permutation(count)
+        drawn, rest = Drawn(trials, order[:size]), Drawn(trials, order[size:])
+        for rule, choice in RULES.items():
+            setting = choice(drawn, size, seed)
+            out[rule].append(float((rest.values(setting) - rest.values(SETTINGS[0])).mean()))
+    return {rule: {"mean": round(float(np.mean(g)), 4), "worst": round(min(g), 4)} for rule, g in out.items()}
+
+
+def load_trials(name: str, cache: Path) -> Trials:
+    folder, encode = PAIRS[name]
+    task: Task = default_fusion.beir(shared_data() / folder, SPLITS)
+    path = cache / f"{name}, tuning.npz"
+    if not path.exists():
+        np.savez(path, **dict(default_fusion.search(task, encode)))
+    parts = [default_fusion.stored_split(np.load(path), task, split) for split in SPLITS]
+    return Trials(joined(parts, 0), joined(parts, 1), [rows for part in parts for rows in part[2]], "mrr")
+
+
+def joined(parts: Sequence[Split], side: int) -> Ranking:
+    rankings: list[Any] = [part[side] for part in parts]
+    return np.concatenate([r for r, _ in rankings]), np.concatenate([s for _, s in rankings])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cache", type=Path, required=True)
+    cache: Path = parser.parse_args().cache
+    cache.mkdir(exist_ok=True)
+    results: dict[str, Any] = {}
+    for name in PAIRS:
+        trials = load_trials(name, cache)
+        default = trials.values(SETTINGS[0])
+        results[name] = {
+            "queries": len(default), "default_mrr": round(float(default.mean()), 4),
+            "gains": {str(size): gains(trials, size) for size in SIZES},
+        }  # fmt: skip
+        print(name, results[name], flush=True)
+    print(record("tuning", {"draws": DRAWS, "pairs": results}, 0))
+
+
+if __name__ == "__main__":
+    main()

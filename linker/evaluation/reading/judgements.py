@@ -1,0 +1,46 @@
+"""Judgements to choose or learn from: of several files, and a repeated line does no harm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from linker.errors import InputError
+from linker.evaluation.reading.columns import PathLike
+from linker.evaluation.reading.entries import Entries, repeats_text
+from linker.evaluation.reading.trec import read_qrels
+
+
+def merged_qrels(paths: Iterable[PathLike], warn: Callable[[str], None]) -> dict[str, dict[str, int]]:
+    """Return the judgements of all files, topic → document → relevance.
+
+    A judgement that repeats one of the same relevance, in its file or in an earlier one, is dropped; `warn` is given a
+    message for each file that names both lines and counts them. Raises InputError naming both lines where the relevance
+    differs, and as `read_qrels` does.
+    """
+    merged: dict[str, dict[str, int]] = {}
+    files: list[Entries[int]] = []
+    for path in paths:
+        entries = read_qrels(path, warn=warn)
+        repeats = []
+        for topic, judged in entries.items():
+            known = merged.setdefault(topic, {})
+            both = [document for document in judged if document in known]
+            for document in both:
+                if known[document] != judged[document]:
+                    raise InputError(
+                        f"{entries.place(topic, document)}: document {document!r} of topic {topic!r} has relevance "
+                        f"{judged[document]}, but {known[document]} in {_first_place(files, topic, document)}: "
+                        "delete the line that is wrong"
+                    )
+            repeats += [(topic, document) for document in both]
+            known.update(judged)
+        if repeats:
+            places = entries.place(*repeats[0]), _first_place(files, *repeats[0])
+            warn(repeats_text(*places, *repeats[0], len(repeats)))
+        files.append(entries)
+    return merged
+
+
+def _first_place(files: Sequence[Entries[int]], topic: str, document: str) -> str:
+    """Return where the first of these files judges a pair, which one of them does."""
+    return next(e for e in files if document in e.get(topic, {})).place(topic, document)
