@@ -112,6 +112,12 @@ class Document:
         """Title and text, joined by a newline if there is a title."""
         return f"{self.title}\n{self.text}" if self.title else self.text
 
+    def field(self, name: str) -> str:
+        """Return the title, the text, or the values of a metadata field, one per line; empty where it has none."""
+        if name in ("title", "text"):
+            return self.title if name == "title" else self.text
+        return "\n".join(filter_values(self.metadata.get(name)))
+
 
 @dataclass(frozen=True, slots=True)
 class Hits:

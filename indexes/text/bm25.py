@@ -145,8 +145,7 @@ class Bm25Index:
         index._start(analysis, directory, [], rows, parameters)
         remaining = iter(texts)
         while batch := list(itertools.islice(remaining, BATCH)):
-            index._make_room()
-            index._take_in(*index._vocabulary.numbers(batch))
+            index.extend(batch)
         index._flush()
         index._check_rows()
         if directory is None:
@@ -177,6 +176,11 @@ class Bm25Index:
         self._rows.append(ids, metadata)
         self._take_in(tokens, lengths)
 
+    def extend(self, texts: Sequence[str]) -> None:
+        """Add the texts of rows that are numbered elsewhere: several indexes may share them, one for each field."""
+        self._make_room()
+        self._take_in(*self._vocabulary.numbers(texts))
+
     def _make_room(self) -> None:
         if self._pending >= PENDING or self._vocabulary.full():
             self._flush()
@@ -201,9 +205,10 @@ class Bm25Index:
 
         Raises IndexesError where the index is closed, OSError.
         """
-        self._committed()
+        self.scorer()
 
-    def _committed(self) -> Bm25Scorer:
+    def scorer(self) -> Bm25Scorer:
+        """Return what ranks the rows, additions included. Raises as `commit` does."""
         with self._lock:
             if self._closed:
                 raise IndexesError("the BM25 index is closed")
@@ -266,7 +271,7 @@ class Bm25Index:
 
         Raises IndexesError where the index is closed, DamagedError where a file has become shorter.
         """
-        return self._committed().holding(terms)
+        return self.scorer().holding(terms)
 
     def search(
         self,
@@ -292,7 +297,9 @@ class Bm25Index:
     ) -> tuple[RowArray, ScoreArray]:
         """Return rows and scores, both [n, k], best first, padded with −1 and −inf. Raises as `search` does."""
         check_k(k)
-        scorer = self._committed()
+        if bm25 and bm25.fields:
+            raise IndexesError("the index has no fields, which a query could weigh: build it with --fields")
+        scorer = self.scorer()
         terms = [self._query_terms.of(query) for query in queries]
         return scorer.best(terms, k, self._rows.mask(where), bm25 or self._parameters)
 

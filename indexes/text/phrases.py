@@ -9,8 +9,8 @@ import numpy as np
 
 from indexes.interface import Filter, RowArray, RowFilter
 from indexes.rows import Rows
-from indexes.text.analysis import Analysis
 from indexes.text.bm25 import Bm25Index
+from indexes.text.fields import FieldsIndex
 from indexes.text.forward_index import ForwardIndex
 from indexes.text.vocabulary import term_hash
 
@@ -32,11 +32,15 @@ class PhraseSearch:
     """Finds the rows that have phrases: candidates from the postings, each of which is then checked."""
 
     def __init__(
-        self, index: Bm25Index, rows: Rows, forward: ForwardIndex | None, text_of: Callable[[int], str]
+        self,
+        index: Bm25Index | FieldsIndex,
+        rows: Rows,
+        forward: ForwardIndex | None,
+        text_of: Callable[[int], str],
     ) -> None:
         """`forward` has the terms of the rows in order; without it, candidates' texts (`text_of`) are analysed."""
         self._index, self._rows, self._forward, self._text_of = index, rows, forward, text_of
-        self._analysis: Analysis = index.analysis
+        self._analysis = index.analysis
 
     def filter(self, text: str, where: Filter | None = None) -> Filter | None:
         """Return a filter for documents with every phrase that is quoted in `text`; `where` if there is none.
