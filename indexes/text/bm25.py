@@ -59,13 +59,13 @@ class Bm25Index:
         rows: Rows | None,
         parameters: Bm25Parameters | None,
     ) -> None:
-        self._analysis = Analysis(analysis)
+        self.analysis = Analysis(analysis)
         self._parameters = parameters or Bm25Parameters()
         self._directory = self._source = directory
         self._rows = Rows() if rows is None else rows
         self._segments = segments
         self._scorer: Bm25Scorer | None = None
-        self._vocabulary, self._query_terms = Vocabulary(self._analysis), QueryTerms(self._analysis)
+        self._vocabulary, self._query_terms = Vocabulary(self.analysis), QueryTerms(self.analysis)
         self._tokens: list[Int32Array] = []
         self._lengths: list[Int64Array] = []
         self._pending = 0  # tokens
@@ -145,18 +145,18 @@ class Bm25Index:
         index._start(analysis, directory, [], rows, parameters)
         remaining = iter(texts)
         while batch := list(itertools.islice(remaining, BATCH)):
-            index.extend(batch)
+            index.extend(*index.numbers(batch))
         index._flush()
         index._check_rows()
         if directory is None:
             index._refusal = "it was indexed again, for reading only"
-            index._vocabulary = Vocabulary(index._analysis)
+            index._vocabulary = Vocabulary(index.analysis)
         return index
 
     @property
     def _exact(self) -> bool:
         """Whether lengths are exact: not in the first version of the analysis."""
-        return self._analysis.settings.version > 1
+        return self.analysis.settings.version > 1
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -171,21 +171,18 @@ class Bm25Index:
                 f"{len(ids)} ids, but {len(texts)} texts or a different number of metadata records"
             )
         # Steps that can fail come first, and `append` refuses bad ids: half a batch must never be added.
-        self._make_room()
-        tokens, lengths = self._vocabulary.numbers(texts)
+        tokens, lengths = self.numbers(texts)
         self._rows.append(ids, metadata)
-        self._take_in(tokens, lengths)
+        self.extend(tokens, lengths)
 
-    def extend(self, texts: Sequence[str]) -> None:
-        """Add the texts of rows that are numbered elsewhere: several indexes may share them, one for each field."""
-        self._make_room()
-        self._take_in(*self._vocabulary.numbers(texts))
-
-    def _make_room(self) -> None:
+    def numbers(self, texts: Sequence[str]) -> tuple[Int32Array, Int64Array]:
+        """Return the terms' numbers and each text's length, as `extend` takes them before any other call."""
         if self._pending >= PENDING or self._vocabulary.full():
             self._flush()
+        return self._vocabulary.numbers(texts)
 
-    def _take_in(self, tokens: Int32Array, lengths: Int64Array) -> None:
+    def extend(self, tokens: Int32Array, lengths: Int64Array) -> None:
+        """Add the texts of rows that are numbered elsewhere: the indexes of several fields share their rows."""
         if len(lengths):
             self._tokens.append(tokens)
             self._lengths.append(lengths)
@@ -239,7 +236,7 @@ class Bm25Index:
                 # A process that has mapped it keeps it, and a snapshot has its own link.
                 old.path.unlink(missing_ok=True)
         if self._vocabulary.full():
-            self._vocabulary = Vocabulary(self._analysis)
+            self._vocabulary = Vocabulary(self.analysis)
 
     def close(self) -> None:
         """Close the index; changes since the last commit may be lost."""
@@ -260,11 +257,6 @@ class Bm25Index:
         for segment in self._segments:
             _link(segment, target)
             faults.point("text.linked")
-
-    @property
-    def analysis(self) -> Analysis:
-        """How texts become terms."""
-        return self._analysis
 
     def holding(self, terms: Sequence[int]) -> RowArray:
         """Return the rows that have all of `terms` (hashes), int64 [n], ascending, removed ones included.

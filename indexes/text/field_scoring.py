@@ -104,7 +104,7 @@ class FieldScorer(Scorer):
         known = self._frequencies.setdefault(names, {})
         if len(known) > MOST_FREQUENCIES:
             known.clear()
-        seen = np.zeros(self._documents, dtype=bool)
+        seen = np.zeros(self._documents + 1, dtype=bool)
         out = np.zeros(len(hashes), dtype=np.int64)
         for number, term in enumerate(hashes.tolist()):
             count = known.get(term)
@@ -180,14 +180,17 @@ def _ranges(
 
 
 def _different(lists: Sequence[AnyArray], seen: AnyArray) -> int:
-    """Return how many different rows are in `lists`, each without repetitions; `seen` (bool [rows]) is all false."""
-    count = 0
+    """Return how many different rows `lists` have, each without repetitions; `seen` (bool [rows + 1]) is all false."""
+    count, last = 0, len(seen) - 1
+    lists = [
+        np.minimum(rows, last) for rows in lists
+    ]  # what a damaged file holds must not lead beyond the end
     for rows in lists:
         count += len(rows) - int(np.count_nonzero(seen[rows]))
         seen[rows] = True
     for rows in lists:
         seen[rows] = False
-    return count
+    return min(count, last)
 
 
 def _addresses(arrays: Sequence[AnyArray]) -> AnyArray:

@@ -82,10 +82,14 @@ class FieldsIndex:
 
     def add(self, documents: Sequence[Document], metadata: Sequence[Metadata] | None = None) -> None:
         """Add a batch, all or nothing; filters need its `metadata`. Raises DuplicateIdError, BadIdError."""
-        texts = [[document.field(name) for document in documents] for name in self._names]
+        # Steps that can fail come first: half a batch must never be added.
+        parts = [
+            index.numbers([document.field(name) for document in documents])
+            for name, index in zip(self._names, self._indexes, strict=True)
+        ]
         self._rows.append([document.id for document in documents], metadata)
-        for index, part in zip(self._indexes, texts, strict=True):
-            index.extend(part)
+        for index, part in zip(self._indexes, parts, strict=True):
+            index.extend(*part)
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove a batch, all or nothing. Raises UnknownIdError."""
