@@ -146,6 +146,35 @@ def test_compiled_and_numpy_agree_over_blocks_and_segments() -> None:
                 assert [a.tobytes() for a in fast] == [b.tobytes() for b in slow]
 
 
+def cut_differently(documents: Sequence[Document]) -> FieldsIndex:
+    """Return an index whose fields have segments with different edges."""
+    rows = Rows()
+    indexes = [Bm25Index(NONE, None, rows) for _ in WEIGHED.fields]
+    rows.append([d.id for d in documents])
+    for index, field, share in zip(indexes, WEIGHED.fields, (1.0, 0.6, 0.75), strict=True):
+        start = 0
+        while start < len(
+            documents
+        ):  # each segment is smaller than the one before, so that they are not merged
+            part = documents[start : start + max(1, int(share * (len(documents) - start)))]
+            index.extend(*index.numbers([d.field(field.name) for d in part]))
+            index.scorer()
+            start += len(part)
+    assert len({tuple(s.first for s in index._segments) for index in indexes}) == len(indexes)
+    return FieldsIndex(indexes, rows, NONE, WEIGHED)
+
+
+@pytest.mark.parametrize("way", ["compiled", "numpy"])
+def test_fields_may_be_cut_into_segments_at_different_rows(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents, queries = far_apart(400), ["w1 w2 w3 w3", "w4", "w5 w29 w0"]
+    whole = index_of(documents).search_rows(queries, 300)
+    if way == "numpy":
+        monkeypatch.setattr(native, "load_postings", lambda: None)
+    assert [a.tobytes() for a in cut_differently(documents).search_rows(queries, 300)] == [
+        b.tobytes() for b in whole
+    ]
+
+
 def test_one_field_of_weight_1_is_plain_bm25() -> None:
     documents = far_apart(300)
     plain = Bm25Index(NONE)
