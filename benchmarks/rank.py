@@ -1,15 +1,16 @@
 """What does the learned ranker gain, from how many links, at what cost, and does it transfer?
 
 `python -m benchmarks.rank --work FOLDER` → benchmarks/results/rank.json. Each row has MRR, S@1 and S@5 on test as the
-mean of three seeds (one for learning curves and transfer), with a 95 % bootstrap interval of the paired difference in MRR to the first stage (BM25, or the
-hybrid, both untuned). Candidates, features and settings were chosen on dev. The bag is trained on a quarter of the
-training links of statements2articles, the ranker on the others; MiniLM and the static vectors saw none. Indexes and
-models are kept in FOLDER.
+mean of three seeds (one for learning curves and transfer), with a 95 % bootstrap interval of the paired difference in
+MRR to the first stage (BM25, or the hybrid, both untuned). Candidates, features and settings were chosen on dev. The
+bag is trained on a quarter of the training links of statements2articles, the ranker on the others; MiniLM saw none.
+Indexes and models are kept in FOLDER.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import time
 from collections.abc import Callable
@@ -25,11 +26,12 @@ from indexes.dtypes import Float64Array
 from linker.config import load
 from linker.engine import Engine
 from linker.evaluation.significance import bootstrap
-from linker.ranking import folder
 from linker.ranking.candidates import PoolSettings
+from linker.ranking.forest import Forest, compact
+from linker.ranking.groups import names_of
 from linker.ranking.ranker import Ranker
 from linker.ranking.searching import RankedSearch
-from linker.ranking.training import mrr, train
+from linker.ranking.training import grow, lists_of, mrr, train
 from linker.training.config import TrainConfig
 from linker.training.run import run as train_encoder
 
@@ -87,34 +89,25 @@ def tweets(work: Path) -> dict[str, Any]:
 
 
 def transfer(work: Path) -> dict[str, Any]:
-    """A ranker of the other sets, with and without the cosines of static vectors, on the set that is left out."""
-    sets = {name: _static(work, name) for name in SETS}
+    """A ranker of the other sets, by words alone, on the set that is left out."""
+    sets = {name: _by_words(work, name) for name in SETS}
     rows: dict[str, Any] = {}
     for left_out, (_, test) in sets.items():
-        learned = [train for name, (train, _) in sets.items() if name != left_out]
-        rows[left_out] = {"queries": len(test.relevant), "hybrid": round(float(test.hybrid.mean()), 4)}
-        for label, names in _columns(test).items():
-            part = rank_data.with_columns(rank_data.joined(learned), names)
-            here = rank_data.with_columns(test, names)
-            rankers = [_trained(part, PoolSettings(), SEEDS[0])]
-            rows[left_out][label] = _row(rankers, here, here.hybrid)
+        learned = rank_data.joined([learned for name, (learned, _) in sets.items() if name != left_out])
+        rows[left_out] = _row([_trained(learned, PoolSettings(), SEEDS[0])], test, test.hybrid)
     return rows
 
 
-def _columns(part: Gathered) -> dict[str, tuple[str, ...]]:
-    names = part.pool.names
-    return {"words": tuple(n for n in names if n != "cosine"), "words and vectors": names}
-
-
-def _static(work: Path, name: str, most: int = 1000) -> tuple[Gathered, Gathered]:
-    """Return the candidates of a set's training and test queries, `most` at most, by BM25 and static vectors."""
-    directory = work / f"{name}-static"
-    rank_data.make_index(name, directory, rank_data.static_encoder(work / "static"))
-    links = rank_data.links(name)
-    test = rank_data.gather(directory, links["test"], PoolSettings(), encoder=True)
+def _by_words(work: Path, name: str, most: int = 500) -> tuple[Gathered, Gathered]:
+    """Return BM25's candidates of `most` training queries of a set at most, and of all its test queries."""
+    directory, links = work / f"{name}-BM25", rank_data.links(name)
+    rank_data.make_index(name, directory)
+    test = rank_data.gather(directory, links["test"], PoolSettings(), encoder=False)
     if "train" not in links:
         return test.sample(most), test
-    return rank_data.gather(directory, links["train"], PoolSettings(), encoder=True).sample(most), test
+    chosen = np.random.default_rng(0).permutation(len(links["train"].queries))[:most]
+    learned = Judged([links["train"].queries[i] for i in chosen], links["train"].qrels)
+    return rank_data.gather(directory, learned, PoolSettings(), encoder=False), test
 
 
 def cost(work: Path) -> dict[str, Any]:
@@ -156,7 +149,7 @@ def _case(directory: Path, links: dict[str, Judged], settings: PoolSettings, cur
     """Return the row of an index whose encoder, if any, is used, and its learning curve."""
     encoder = Engine(directory).collection.manifest.encoder is not None
     found = {s: rank_data.gather(directory, links[s], settings, encoder=encoder) for s in rank_data.SPLITS}
-    rankers = [_trained(found["train"], settings, seed) for seed in SEEDS]
+    rankers = _seeds(found["train"], settings)
     row: dict[str, Any] = {
         "candidates": {s: round(float(g.relevant.any(axis=1).mean()), 4) for s, g in found.items()},
         "links": len(found["train"].relevant),
@@ -172,6 +165,14 @@ def _case(directory: Path, links: dict[str, Judged], settings: PoolSettings, cur
 
 def _trained(part: Gathered, settings: PoolSettings, seed: int) -> Ranker:
     return train(part.pool, part.relevant, settings, seed=seed).ranker
+
+
+def _seeds(part: Gathered, settings: PoolSettings) -> list[Ranker]:
+    """Return a ranker per seed; the number of trees and the calibration are those of the first."""
+    first = _trained(part, settings, SEEDS[0])
+    lists, names = lists_of(part.pool, part.relevant), names_of(part.pool.names)
+    texts = [compact(grow(lists, names, first.about["trees"], seed)) for seed in SEEDS[1:]]
+    return [first, *(dataclasses.replace(first, forest=Forest.read(text)) for text in texts)]
 
 
 def _row(rankers: list[Ranker], part: Gathered, before: Float64Array) -> dict[str, Any]:
@@ -214,20 +215,11 @@ def _train_bag(model: Path, work: Path) -> None:
         "data.documents": data / "corpus.jsonl.gz",
         "data.train": work / "aside.tsv",
         "data.dev": data / "qrels" / "dev.tsv",
-        "data.word_vectors": shared_data() / rank_data.STATIC,
+        "data.word_vectors": shared_data() / "word-vectors-en",
         "output.path": model,
     }
     settings = [f"{key}={str(path)!r}" for key, path in paths.items()]
     train_encoder(load(Path(__file__).parent / "configs" / "statements.toml", TrainConfig, settings))
-
-
-def pooled(work: Path) -> dict[str, Any]:
-    """Train the ranker that ships with the package on all sets, and write it to linker/ranking/pooled."""
-    part = rank_data.joined([_static(work, name)[0] for name in SETS])
-    part = rank_data.with_columns(part, _columns(part)["words"])
-    trained = train(part.pool, part.relevant, PoolSettings(), about={"sets": ", ".join(SETS)})
-    saved = folder.save(trained.ranker, trained.text, folder.POOLED)
-    return {**trained.figures(), "ranker": saved.fingerprint, "kib": round(len(trained.text) / 1024, 1)}
 
 
 PARTS: dict[str, Callable[[Path], dict[str, Any]]] = {
@@ -235,7 +227,6 @@ PARTS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "statements": statements,
     "transfer": transfer,
     "cost": cost,
-    "pooled": pooled,
 }
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ import numpy as np
 from indexes.errors import importing
 from indexes.fusion import Fusion, fuse_hits
 from indexes.interface import Document, Hits, IndexesError, ScoreArray
-from linker.ranking.folder import POOLED
 from linker.ranking.folder import is_saved as is_ranker
 from linker.ranking.folder import load as load_ranker
 
@@ -62,12 +61,10 @@ def rerank(
 def load_reranker(folder: str | Path) -> Reranker | Ranker:
     """Return the ranker or the scorer of pairs in a folder that `linker rank train` or `linker sts train` wrote.
 
-    "pooled" is the ranker that comes with this package. Raises InputError where there is none, MissingExtraError
-    where a scorer needs the extra `pretrained`.
+    Raises InputError where there is none, MissingExtraError where a scorer needs the extra `pretrained`.
     """
-    path = POOLED if str(folder) == "pooled" and not Path(folder).exists() else Path(folder)
-    if is_ranker(path):
-        return load_ranker(path)
+    if is_ranker(Path(folder)):
+        return load_ranker(Path(folder))
     with importing("reranking", "pretrained"):
         from linker.pairs.sts.scorer_folder import load
     return load(Path(folder))

@@ -1,11 +1,13 @@
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
 from linker.config import load
 from linker.errors import ConfigError
+from linker.training.config import TrainingConfig
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ def test_values_tables_and_overrides(tmp_path: Path) -> None:
         ('data = "x"\n[encoder]\nkind = "cnn"\n', [], "encoder.kind = 'cnn': choose one of 'star', 'bag'"),
         ('data = "x"\nseed = "1"\n', [], "seed = '1' is str, expected int"),
         ('data = "x"\nseed = true\n', [], "seed = True is bool, expected int"),
+        ('data = "x"\n[encoder]\nlr = true\n', [], "encoder.lr = True is bool, expected float"),
         ('data = "x"\nencoder = 3\n', [], "encoder = 3 is int, expected Inner"),
         ('data = "x"\n[encoder]\nlr = -1.0\n', [], "lr must be positive"),
         ("data = \n", [], "cannot read"),
@@ -73,3 +76,24 @@ def test_a_number_beyond_all_floats_names_its_key(tmp_path: Path) -> None:
     path = write(tmp_path, f'data = "a"\n[encoder]\nlr = 1{"0" * 400}\n')
     with pytest.raises(ConfigError, match=r"encoder\.lr has too many digits"):
         load(path, Outer)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"lr": 0.0}, "training.lr must be above 0"),
+        ({"batch_size": 0}, "training.batch_size must be above 0"),
+        ({"temperature": math.inf}, "training.temperature must be above 0"),
+        ({"cloze": -1}, "training.cloze must be at least 0"),
+        ({"margin": math.nan}, "training.margin must be at least 0"),
+        ({"warmup": 1.0}, "at least 0 and below 1"),
+        ({"word_dropout": -0.1}, "at least 0 and below 1"),
+    ],
+)
+def test_a_trainings_numbers_have_bounds(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TrainingConfig(**values)
+
+
+def test_a_trainings_bounds_are_allowed() -> None:
+    TrainingConfig(margin=0.0, cloze=0, warmup=0.0, word_dropout=0.0, batch_size=1)

@@ -24,7 +24,7 @@ def test_the_demo_runs_end_to_end_and_again(
     first = capsys.readouterr()
     assert "training a star encoder on 34 stories" in first.err
     assert first.out.count("ms per query") == 8
-    assert first.out.count("  tuned: ") == 2 and first.out.count("Why the last row") == 1
+    assert first.out.count("  tuned: ") == 3 and first.out.count("Why the last row") == 1
     demo.run(tmp_path / "out")
     second = capsys.readouterr()
     assert "training" not in second.err

@@ -26,6 +26,7 @@ from indexes.interface import (
 from indexes.rows import Rows
 from indexes.text.bm25 import Bm25Index
 from indexes.vectors.exact import ExactIndex
+from indexes.writer import Writer
 from linker import building
 from linker.corpora import Query
 from linker.engine import Engine
@@ -191,6 +192,15 @@ def test_vectors_that_are_no_numbers_are_refused_and_nothing_is_written(engine: 
     with pytest.raises(BadVectorError, match="'n1'"):
         Engine(engine.directory, encoder=Nan()).add([Document("n1", "x")])
     assert len(Engine(engine.directory)) == 4
+
+
+def test_vectors_come_with_an_encoder_and_only_then(engine: Engine, tmp_path: Path) -> None:
+    with Writer.open(engine.directory) as writer, pytest.raises(BadVectorError, match="pass vectors if"):
+        writer.add([Document("n1", "x")], None)
+    building.build([write_corpus(tmp_path / "c.jsonl", 2)], tmp_path / "bm25", building.BuildOptions())
+    with Writer.open(tmp_path / "bm25") as writer, pytest.raises(BadVectorError, match="none if it has not"):
+        writer.add([Document("n1", "x")], np.ones((1, 4), np.float32))
+    assert (len(Engine(engine.directory)), len(Engine(tmp_path / "bm25"))) == (4, 2)
 
 
 def test_metadata_filters_as_it_is_read_back_and_what_cannot_be_stored_is_named(engine: Engine) -> None:

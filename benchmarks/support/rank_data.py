@@ -16,18 +16,12 @@ from indexes.dtypes import BoolArray, Float64Array
 from indexes.interface import Document
 from linker.building import BuildOptions, build, create
 from linker.corpora import Query, read_corpus, read_queries
-from linker.encoders.configs import BagConfig
-from linker.encoders.folder import save
 from linker.engine import Engine
 from linker.ranking.candidates import Gatherer, Pool, PoolSettings
 from linker.ranking.learning import gathered, relevant_rows
-from linker.tokens import load_word_vectors
-from linker.training.config import EncoderConfig
-from linker.training.run import build_encoder
 
 SPLITS = ("train", "dev", "test")
 ASIDE = 4  # one in so many training links is held aside for the encoder
-STATIC = "word-vectors-en"  # vectors that learned from none of these links
 
 
 @dataclass(frozen=True)
@@ -107,14 +101,6 @@ def make_index(name: str, directory: Path, encoder: str = "none", positions: boo
     return {"cpu_seconds": round(time.process_time() - start, 1), "mib": round(size / 2**20, 1)}
 
 
-def static_encoder(folder: Path) -> str:
-    """Save the mean of the static vectors as an encoder, unless it is there; return its path."""
-    if not folder.exists():
-        words = load_word_vectors(shared_data() / STATIC)
-        save(build_encoder(EncoderConfig(BagConfig(), 2048), words.tokenizer, words.matrix, 0), folder)
-    return str(folder)
-
-
 def gather(directory: Path, judged: Judged, settings: PoolSettings, *, encoder: bool) -> Gathered:
     """Return the candidates of judged queries."""
     engine = Engine(directory)
@@ -145,12 +131,4 @@ def joined(parts: Sequence[Gathered]) -> Gathered:
     )
     return Gathered(
         pool, np.concatenate([wide(p.relevant, 0) for p in parts]), np.concatenate([p.hybrid for p in parts])
-    )
-
-
-def with_columns(part: Gathered, names: Sequence[str]) -> Gathered:
-    """Return the queries with these features alone."""
-    columns = [part.pool.names.index(name) for name in names]
-    return Gathered(
-        Pool(part.pool.rows, part.pool.features[:, :, columns], tuple(names)), part.relevant, part.hybrid
     )

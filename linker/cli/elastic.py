@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -86,6 +87,7 @@ def rebuild(
         print(f"{directory}: {manifest.documents} documents on {', '.join(manifest.elastic['urls'])}")
 
 
+@functools.cache  # a command that connects twice asks once
 def confirm_host(hosts: str) -> bool:
     """Ask on the terminal whether credentials may be sent to a host that only the index names; without one, refuse."""
     question = f"the index names {hosts}: send the credentials there?"

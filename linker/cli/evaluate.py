@@ -85,9 +85,10 @@ def evaluate(
     """
     from linker.evaluation.evaluator import Resampling
     from linker.evaluation.evaluator import evaluate as run_evaluation
+    from linker.evaluation.reading.trec import read_qrels
 
     result = run_evaluation(
-        qrels,
+        read_qrels(qrels, warn=_warn),
         run,
         measure or ["official"],
         complete=complete,
@@ -143,9 +144,10 @@ def compare(
         raise typer.BadParameter("choose one of --markdown, --latex and --json")
     from linker.evaluation.comparison import compare as run_comparison
     from linker.evaluation.evaluator import Resampling
+    from linker.evaluation.reading.trec import read_qrels
 
     result = run_comparison(
-        qrels,
+        read_qrels(qrels, warn=_warn),
         runs,
         measure or ["map", "recip_rank", "success.1,5"],
         baseline=baseline,
@@ -161,6 +163,10 @@ def compare(
 
         plot_differences(result, plot)
         note(f"{plot}: differences per topic")
+
+
+def _warn(message: str) -> None:
+    note(f"warning: {message}")
 
 
 def _print_comparison(result: Comparison, *, markdown: bool, latex: bool, as_json: bool) -> None:

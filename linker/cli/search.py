@@ -60,7 +60,7 @@ def search(
         Path | None,
         typer.Option(
             metavar="MODEL",
-            help="Rerank with this model by `linker rank train` or `linker sts train`, or with `pooled`.",
+            help="Rerank with this model by `linker rank train` or `linker sts train`.",
             show_default=False,
         ),
     ] = None,

@@ -68,7 +68,7 @@ def _argsort(topic: Int64Array, score: FloatArray) -> Int64Array:
     """Return the order by topic, then descending score; a float32 and the topic fit into one integer key."""
     if score.dtype != np.float32:
         return np.lexsort((-score, topic))
-    bits = (score + np.float32(0)).view(np.uint32)  # adding zero makes −0 a plain 0
+    bits = score.view(np.uint32)  # −0 comes after 0, and before everything else: ties are found by value
     falling = np.where(bits >> np.uint32(31), bits, ~(bits | np.uint32(1 << 31)))
     return np.argsort(topic.astype(np.uint64) << np.uint64(32) | falling)
 
@@ -85,7 +85,7 @@ def judged_rows(qrels: Entries[int], run: Entries[float], ordered: Ordered) -> t
     positions, answer = positions[answer >= 0], answer[answer >= 0]
     documents = run.documents[positions if isinstance(ordered.rows, slice) else ordered.rows[positions]]
     same = documents.equal(qrels.documents[answer]) & (ordered.topic[positions] == qrels.topic[answer])
-    if same.all() and not len(table.repeated):
+    if same.all():
         return positions, answer
     return _judged_slowly(qrels, run, ordered)
 

@@ -30,7 +30,6 @@ from linker.ranking.ranker import Ranker
 
 FORMATS = {"linker-ranker-1": "ranker"}
 TREES = "model.txt"
-POOLED = Path(__file__).parent / "pooled"  # the ranker that comes with the package
 MOST = 1e9  # of a number of the calibration
 
 

@@ -325,6 +325,13 @@ def test_a_csv_record_beyond_the_limit(write: Write) -> None:
     assert [d.id for d in good(path)] == ["1", "2"]
 
 
+def test_lines_after_a_stray_quote_come_in_their_order(write: Write) -> None:
+    path = write("c.csv", b'id,text\n1,a\n2,"never closed\n3,c\n4,d\n5,e\n')
+    found = [r.id if isinstance(r, Document) else r.reason for r in read_corpus(path)]
+    assert (found[0], found[2:]) == ("1", ["3", "4", "5"])
+    assert found[1] == "unexpected end of data"
+
+
 def test_stray_quotes_in_every_csv_line_are_read_through(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:

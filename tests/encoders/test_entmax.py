@@ -64,6 +64,15 @@ def test_equals_bisection_in_double_precision(alpha: float, n: int) -> None:
     assert (entmax(scores, alpha) - bisected(scores, exact)).abs().max() <= 1e-12
 
 
+@pytest.mark.parametrize("n", range(2, 9))
+def test_few_positions_need_few_steps(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)  # a fixed number of steps
+    scores = torch.randn(2000, n, generator=torch.Generator().manual_seed(n))
+    scores *= torch.logspace(-2, 2, 2000)[:, None]
+    for alpha in ALPHAS:
+        assert (entmax(scores, alpha) - bisected(scores, torch.tensor(alpha))).abs().max() <= 1e-6
+
+
 def test_compiled_in_one_graph_it_is_the_same() -> None:
     scores = hard_rows(40).requires_grad_()
     alpha = torch.tensor(1.3, requires_grad=True)

@@ -11,6 +11,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from linker.cli.evaluate import compare, evaluate, evaluate_pairs
+from linker.errors import InputError
 
 app = typer.Typer(rich_markup_mode=None)
 for command in (evaluate, compare, evaluate_pairs):
@@ -71,6 +72,25 @@ def test_switches(files: tuple[Path, Path, Path]) -> None:
     ]  # fmt: skip
     near = invoke("evaluate", *files[:2], "--compat", "trec_eval-10", "-m", "map", "--json")
     assert json.loads(near.stdout)["measures"]["map"] == 0.5
+
+
+def test_an_identical_judgement_is_dropped_with_a_warning_and_a_contradiction_refused(
+    files: tuple[Path, Path, Path],
+) -> None:
+    qrels, run, other = files
+    once = invoke("evaluate", qrels, run).stdout
+    first = qrels.read_text().splitlines()[0]
+    with qrels.open("a") as file:
+        file.write(f"{first}\n")
+    for command in (("evaluate", qrels, run), ("compare", qrels, run, other)):
+        warning = invoke(*command).stderr
+        assert "warning: " in warning and f"{qrels}:1" in warning
+    assert invoke("evaluate", qrels, run).stdout == once
+    *rest, relevance = first.split()
+    with qrels.open("a") as file:
+        file.write(" ".join([*rest, str(int(relevance) + 1)]) + "\n")
+    with pytest.raises(InputError, match="delete the line that is wrong"):
+        invoke("evaluate", qrels, run)
 
 
 def test_compare(files: tuple[Path, Path, Path], tmp_path: Path) -> None:

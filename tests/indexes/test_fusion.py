@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from indexes.fusion import BadFusionError, Fusion, Method, Ranking, fuse, fuse_hits
+from indexes.fusion import BadFusionError, Fusion, Method, Ranking, _best, fuse, fuse_hits
 from indexes.interface import Hits, IndexesError
 
 METHODS: tuple[Method, ...] = ("rrf", "minmax", "max", "cosine", "zscore")
@@ -200,6 +200,20 @@ def test_equal_scores_come_by_ascending_row() -> None:
     near = [ranking([[(6, 1.0), (2, 0.5)]]), ranking([[(2, 1.0), (6, 0.5)]])]
     rows, scores = fuse(near, Fusion("minmax", (0.5 + 1e-12, 0.5)), 2)
     assert rows.tolist() == [[2, 6]] and scores[0, 0] == scores[0, 1]
+
+
+def test_minus_zero_is_zero() -> None:
+    rows, scores = _best(np.array([[3, 5]]), np.array([[-0.0, 0.0]]), 2)
+    assert rows.tolist() == [[3, 5]]
+    assert not np.signbit(scores).any()
+
+
+@pytest.mark.parametrize("k", [1, 2, 30, 299, 300])
+def test_the_best_are_those_of_a_sort(k: int) -> None:
+    totals = np.random.default_rng(k).standard_normal((4, 300)).astype(np.float32).astype(np.float64)
+    rows, scores = _best(np.tile(np.arange(300), (4, 1)), totals, k)
+    assert_array_equal(rows, np.argsort(-totals, axis=1)[:, :k])
+    assert_array_equal(scores, -np.sort(-totals, axis=1)[:, :k])
 
 
 def test_a_side_of_weight_zero_takes_no_part() -> None:

@@ -142,6 +142,17 @@ def test_a_mask_is_forgotten_when_rows_change() -> None:
     assert mask.tolist() == [True, True]
 
 
+def test_no_mask_allows_what_was_removed() -> None:
+    rows = Rows()
+    rows.append(["a", "b"], [{"f": "x"}, {"f": "x"}])
+    assert rows.mask() is None
+    assert rows.mask(where("f=x")) is not None  # kept until rows change
+    rows.remove(["a"])
+    for mask in (rows.mask(), rows.mask(where("f=x"))):
+        assert mask is not None
+        assert mask.tolist() == [False, True]
+
+
 def test_metadata_are_read_at_the_first_filter_only() -> None:
     reads = []
 

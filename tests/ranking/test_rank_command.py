@@ -3,48 +3,23 @@
 from __future__ import annotations
 
 import json
-import random
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from indexes.interface import DamagedError, Document
+from indexes.interface import DamagedError
 from indexes.store.records import BuildRecord, EncoderRecord, Manifest
 from indexes.writer import Writer
-from linker.corpora import Query
 from linker.engine import Engine
 from linker.errors import InputError
 from linker.ranking import folder
 from linker.ranking.candidates import PoolSettings
-from tests.helpers import WORDS, HashEncoder, linker
+from tests.helpers import HashEncoder, linker
+from tests.ranking.synthetic import COUNT, documents, judged_queries
 
 pytest.importorskip("lightgbm")
-COUNT = 160
-
-
-def documents() -> list[Document]:
-    """Return texts in which the words of a query are everywhere, but in one sentence only in the right one."""
-    rng = random.Random(0)
-    made = []
-    for number in range(COUNT):
-        sentences = [" ".join(rng.choices(WORDS, k=7)).capitalize() for _ in range(8)]
-        made.append(
-            Document(f"d{number}", ". ".join(sentences) + ".", "", {"date": f"2020-01-{1 + number % 28:02d}"})
-        )
-    return made
-
-
-def queries() -> tuple[list[Query], dict[str, dict[str, float]]]:
-    rng = random.Random(1)
-    asked, judged = [], {}
-    for document in documents():
-        words = rng.choice(document.text.rstrip(".").split(". ")).lower().split()
-        rng.shuffle(words)
-        asked.append(Query(f"q{document.id}", " ".join(words[:5]) + f" {document.metadata['date']}"))
-        judged[asked[-1].id] = {document.id: 1.0}
-    return asked, judged
 
 
 def make(directory: Path, encoder: HashEncoder | None = None, positions: bool = True) -> Path:
@@ -64,7 +39,7 @@ def make(directory: Path, encoder: HashEncoder | None = None, positions: bool = 
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("rank")
     make(root / "index")
-    asked, judged = queries()
+    asked, judged = judged_queries()
     (root / "queries.jsonl").write_text(
         "".join(json.dumps({"_id": q.id, "text": q.text}) + "\n" for q in asked)
     )
@@ -107,7 +82,7 @@ def test_training_reports_what_it_gained(made: Path) -> None:
 
 
 def test_search_ranks_and_says_so(made: Path, model: Path) -> None:
-    asked, judged = queries()
+    asked, judged = judged_queries()
     engine, ranker = Engine(made / "index"), folder.load(model)
     answer = engine.search([q.text for q in asked], 30, reranker=ranker)
     assert answer.reranked and answer.ranker == ranker.fingerprint and len(answer.no_match) == COUNT
@@ -162,7 +137,7 @@ def test_stored_in_the_index_it_is_the_default(made: Path, model: Path, tmp_path
 
 def test_positions_change_nothing(made: Path, model: Path, tmp_path: Path) -> None:
     make(tmp_path / "index", positions=False)
-    asked, _ = queries()
+    asked, _ = judged_queries()
     texts, ranker = [q.text for q in asked[:20]], folder.load(model)
     stored, computed = (Engine(d / "index").search(texts, 5, reranker=ranker) for d in (made, tmp_path))
     for a, b in zip(stored.hits, computed.hits, strict=True):
@@ -171,7 +146,7 @@ def test_positions_change_nothing(made: Path, model: Path, tmp_path: Path) -> No
 
 
 def test_explain_shows_what_moved_a_candidate(made: Path, model: Path) -> None:
-    asked, judged = queries()
+    asked, judged = judged_queries()
     text = asked[0].text
     shown = json.loads(
         linker("rank", "explain", made / "index", "--model", model, "--query", text, "--json").stdout
@@ -191,7 +166,7 @@ def test_vectors_and_dates_are_features(tmp_path: Path) -> None:
     encoder = HashEncoder()
     make(tmp_path / "index", encoder)
     engine = Engine(tmp_path / "index", encoder=encoder)
-    asked, judged = queries()
+    asked, judged = judged_queries()
     settings = PoolSettings(date_field="date", direction="near")
     trained = engine.train_ranker(asked, judged, settings)
     assert {"cosine", "days_apart"} <= set(trained.ranker.names)

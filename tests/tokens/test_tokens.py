@@ -81,6 +81,11 @@ def test_a_vocabulary_is_ordered_by_count_then_token() -> None:
     assert (len(vocabulary), list(vocabulary)[:2]) == (9, ["<pad>", "<unk>"])
 
 
+def test_what_looks_like_padding_is_an_unknown_word() -> None:
+    vocabulary = Vocabulary.build(TEXTS)
+    assert vocabulary.encode(["<pad>", "<unk>", "cat"]) == [UNK, UNK, 3]
+
+
 def test_words_to_ids_and_back_from_a_file(tmp_path: Path) -> None:
     tokenizer = WordTokenizer(Vocabulary.build(TEXTS))
     assert isinstance(tokenizer, Tokenizer)

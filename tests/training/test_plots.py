@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import importlib.util
 import json
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
@@ -154,19 +155,21 @@ def test_alike_documents_are_near() -> None:
 
 
 def test_a_map_of_too_few(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="needs 5 documents"):
+    with pytest.raises(InputError, match="needs at least 5 documents; there are 4"):
         draw_documents(HashEncoder(), documents(4), tmp_path / "map.svg")
 
 
 def test_missing_libraries_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = builtins.__import__
+    found, spec = builtins.__import__, importlib.util.find_spec
+    missing = ("matplotlib", "sklearn")
 
     def without(name: str, *rest: Any) -> Any:
-        if name.partition(".")[0] in ("matplotlib", "sklearn"):
+        if name.partition(".")[0] in missing:
             raise ModuleNotFoundError(name=name)
         return found(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in missing else spec(name))
     with pytest.raises(MissingExtraError, match=r"starlinker\[plot\]"):
         plot_metrics(write(tmp_path, [{RING: [1.5]}]))
     with pytest.raises(MissingExtraError, match=r"starlinker\[plot\]"):

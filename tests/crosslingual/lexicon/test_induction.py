@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from linker.crosslingual.lexicon.induction import WordPairs, compete, g_squared, induce, threshold
+from linker.crosslingual.lexicon.induction import (
+    WordPairs,
+    _associated,
+    compete,
+    g_squared,
+    induce,
+    threshold,
+)
 from tests.crosslingual.synthetic import twin, word
 
 
@@ -44,6 +51,16 @@ def test_it_finds_the_dictionary_and_nothing_in_shuffled_links() -> None:
     assert sum(name in true for name in names) / len(names) > 0.8
     mixed = np.random.default_rng(0).permutation(corpus.links[:, 1])
     assert induce(x.present[corpus.links[:, 0]], y.present[mixed]).nnz < len(names) / 10
+
+
+def test_words_that_avoid_each_other_are_no_pair() -> None:
+    # Each word is in half of 100 pages: together in 4 instead of 25 is as significant as together in 46.
+    x = np.zeros((100, 1), np.float32)
+    apart, together = x.copy(), x.copy()
+    x[:50], apart[46:96], together[4:54] = 1, 1, 1
+    assert g_squared(np.array([4.0]), np.array([50.0]), np.array([50.0]), 100)[0] > 8
+    assert len(_associated(sp.csr_array(x), sp.csr_array(apart)).strength) == 0
+    assert len(_associated(sp.csr_array(x), sp.csr_array(together)).strength) == 1
 
 
 def test_few_links_teach_nothing() -> None:

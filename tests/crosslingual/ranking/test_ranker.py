@@ -75,10 +75,18 @@ def test_platt_mends_probabilities_and_keeps_the_order() -> None:
     assert (np.diff(platt(np.linspace(0, 1, 50))) >= 0).all()
 
 
+def test_without_evidence_platt_changes_nothing() -> None:
+    platt = fit_platt(np.array([0.5, 0.5]), np.array([True, False]))  # says nothing about the slope
+    assert (platt.slope, platt.offset) == pytest.approx((1, 0), abs=1e-4)
+
+
 def test_calibration_error_of_a_worked_example() -> None:
     p, right = np.array([0.95, 0.95, 0.15, 0.15]), np.array([True, False, False, False])
     assert calibration_error(p, right) == pytest.approx((2 * abs(0.95 - 0.5) + 2 * 0.15) / 4)
     assert calibration_error(np.array([1.0]), np.array([True])) == 0
+    # the last bin and the one before it are two, whose errors do not cancel
+    neighbours = calibration_error(np.array([0.95, 0.85]), np.array([False, True]))
+    assert neighbours == pytest.approx((0.95 + 0.15) / 2)
 
 
 def test_a_pooled_ranker_survives_json() -> None:

@@ -74,6 +74,11 @@ def test_an_all_equal_matrix_is_chance_whatever_the_order_of_the_links() -> None
     assert (r.auc_micro, r.auc_macro) == (0.5, 0.5)
 
 
+def test_a_link_given_twice_counts_once() -> None:
+    twice = np.concatenate((LINKS, LINKS[:1]))
+    assert evaluate_scores(S, twice) == evaluate_scores(S, LINKS)
+
+
 def test_threshold_study() -> None:
     scores = np.r_[np.full(36, 0.7), np.full(10, 0.9), np.full(20, 0.69), np.full(34, 0.1)].astype(
         np.float32

@@ -286,6 +286,9 @@ def test_hash_collisions_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(Fields, "hashes", lambda self: np.zeros(len(self), np.uint64))
     collided = evaluate(qrels, run, "map bpref ndcg")
     assert dict(collided) == dict(expected)
+    # an unjudged document whose hash is that of a judged one, which alone is no sign of a collision
+    monkeypatch.setattr(Fields, "hashes", lambda self: np.full(len(self), 7, np.uint64))
+    assert evaluate({"q": {"a": 1}}, {"q": {"x": 2.0, "a": 1.0}}, "map")["map"] == 0.5
 
 
 def test_gzip_data_altered_in_the_middle_name_the_file(tmp_path: Path) -> None:

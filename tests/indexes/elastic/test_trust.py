@@ -144,7 +144,10 @@ def test_a_terminal_is_asked_once(
         while b"[y/N]" not in seen:
             seen += os.read(ours, 1000)
         os.write(ours, f"{answer}\n".encode())
-        process.wait(60)
+        try:
+            process.wait(60)
+        finally:
+            process.kill()  # if it asks again, nobody answers
     os.close(ours)
     assert f"the index names {url}: send the credentials there?" in seen.decode()
     assert set(handler.shown) == ({EXPECTED} if sent else set())

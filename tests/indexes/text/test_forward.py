@@ -111,6 +111,7 @@ def damaged(tmp_path: Path, **changes: list[int]) -> Path:
     [
         {"tokens": [0, 1, 2, 0, 1, 3]},  # no such term
         {"offsets": [0, 5, 4]},
+        {"offsets": [0, 7, 6], "sentence_offsets": [0, 4, 4], "sentences": [0, 1, 2, 3]},  # past the end
         {"offsets": [1, 4, 6]},
         {"sentence_offsets": [0, 4, 4]},
         {"sentences": [0, 4, 0, 1]},  # begins after its row

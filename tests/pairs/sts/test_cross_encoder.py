@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from linker.pairs.backbone import load_backbone, tiny_bert
 from linker.pairs.sts import recipe as sts
 from linker.pairs.sts.cross_config import PRESETS, CrossConfig, StsConfig
 from linker.pairs.sts.cross_encoder import CrossBertGru, CrossEncoder, Tokens, masked_pool
-from linker.pairs.sts.cross_training import loss_of, split_dev, train
+from linker.pairs.sts.cross_training import _merit, loss_of, split_dev, train
 from linker.pairs.sts.frozen import FrozenScorer
 from linker.pairs.sts.scorer import PairScorer, argmax_value, expected_value, hard_labels, soft_labels
 from linker.pairs.sts.scorer_folder import load, save
@@ -299,3 +300,11 @@ def test_going_on_from_a_model_of_other_settings_is_refused(tiny: Path, tmp_path
     config = dataclasses.replace(SMALL, hidden=8, siamese=False, max_length=128)
     assert (sts.new_scorer(sts.Recipe(config, init=tmp_path / "m")).probabilities(TEXTS) ==
             load(tmp_path / "m").probabilities(TEXTS)).all()  # fmt: skip
+
+
+@pytest.mark.parametrize(("measure", "better", "worse"), [("pearson", 0.9, 0.1), ("mse", 0.1, 0.9)])
+def test_the_kept_epoch_is_the_best_by_the_measure(measure: Any, better: float, worse: float) -> None:
+    config = StsConfig(measure=measure)
+    merits = [_merit({measure: value}, config) for value in (better, worse, math.nan)]
+    assert merits == sorted(merits, reverse=True)
+    assert len(set(merits)) == 3

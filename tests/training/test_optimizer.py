@@ -1,0 +1,61 @@
+"""Learning rates and decay by kind of parameter, and what a training hands to its optimizer at each step."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from linker.training import loop
+from linker.training.config import TrainingConfig
+from linker.training.optimizer import Optimizer
+from linker.training.schedule import learning_rate_scale
+from tests.training import tiny
+
+
+def model() -> nn.Module:
+    """One parameter of each kind."""
+    module = nn.Module()
+    module.embedding = nn.Embedding(3, 2)
+    module.linear = nn.Linear(2, 2)
+    module.raw_alpha = nn.Parameter(torch.zeros(2))
+    return module
+
+
+def test_rates_and_decay_by_kind_of_parameter() -> None:
+    module = model()
+    config = TrainingConfig(lr=0.1, alpha_lr=3.0, embedding_lr=0.5, weight_decay=0.2)
+    (part,) = Optimizer(module, config).parts
+    found = {
+        id(parameter): (group["lr"], group["weight_decay"])
+        for group in part.param_groups
+        for parameter in group["params"]
+    }
+    named = {name: found[id(parameter)] for name, parameter in module.named_parameters()}
+    assert named == {
+        "raw_alpha": pytest.approx((0.3, 0)),
+        "embedding.weight": pytest.approx((0.05, 0)),  # words that a batch lacks keep their vectors
+        "linear.weight": pytest.approx((0.1, 0.2)),
+        "linear.bias": pytest.approx((0.1, 0)),
+    }
+
+
+def test_every_step_trains_at_its_rate_and_clips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder, steps = tiny.encoder(), []
+
+    class Recorder(Optimizer):
+        def step(self, clip: float) -> None:
+            rates = [group["lr"] / group["base_lr"] for part in self.parts for group in part.param_groups]
+            steps.append((clip, encoder.module.training, rates))
+            super().step(clip)
+
+    monkeypatch.setattr(loop, "Optimizer", Recorder)
+    config = dataclasses.replace(tiny.CONFIG, epochs=2, clip=0.5, warmup=0.2)
+    loop.train(encoder, tiny.pairs(1), None, config, tmp_path / "model")
+    assert len(steps) == 10
+    for number, (clip, training, rates) in enumerate(steps):
+        assert (clip, training) == (0.5, True)
+        assert rates == pytest.approx([learning_rate_scale(number, 10, 0.2)] * len(rates))
