@@ -198,10 +198,7 @@ class Bm25Index:
             raise IndexesError(f"the BM25 index cannot be changed: {self._refusal}")
 
     def commit(self) -> None:
-        """Make changes searchable, which a search does by itself, and write them to the folder, if there is one.
-
-        Raises IndexesError where the index is closed, OSError.
-        """
+        """Make changes searchable, and durable in the folder, if any. Raises IndexesError if it is closed, OSError."""
         self.scorer()
 
     def scorer(self) -> Bm25Scorer:
