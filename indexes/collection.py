@@ -17,6 +17,7 @@ from indexes.interface import (
     BackendUnavailableError,
     DamagedError,
     Document,
+    IndexesError,
     Matrix,
     MissingExtraError,
     RowSearch,
@@ -27,7 +28,9 @@ from indexes.store import manifest as manifests
 from indexes.store.documents import DocumentStore, read_rows
 from indexes.store.records import WITH_POSTINGS, Manifest
 from indexes.text.bm25 import Bm25Index
+from indexes.text.fields import FieldsIndex
 from indexes.text.forward_index import ForwardIndex
+from indexes.text.phrases import PhraseSearch
 from indexes.text.search import TextSearch
 from indexes.vectors.certified import ExactScan
 from indexes.vectors.faiss_index import FaissIndex
@@ -58,7 +61,7 @@ def check_unit(directory: Path, blocks: Sequence[Matrix]) -> None:
 def text_folder(directory: Path, manifest: Manifest) -> Path | None:
     """Return the folder of the generation's BM25 postings; None before the first document."""
     name = manifest.only_file(storage.TEXT)
-    return (directory / name).parent if name else None
+    return directory.joinpath(*Path(name).parts[:2]) if name else None
 
 
 def open_vectors(
@@ -120,6 +123,10 @@ class Collection:
     def _open_text(self) -> TextSearch:
         folder = text_folder(self.directory, self.manifest)
         analysis, bm25 = self.manifest.analysis, self.manifest.bm25
+        if bm25.fields:
+            if folder is None:
+                return FieldsIndex.empty(analysis, bm25)
+            return FieldsIndex.open(folder, self.rows, analysis, bm25)
         if self.manifest.format < WITH_POSTINGS:
             return Bm25Index.rebuilt(self.documents.texts(), self.rows, analysis, parameters=bm25)
         if folder is None:
@@ -159,6 +166,18 @@ class Collection:
         Raises DamagedError.
         """
         return self._stored_forward or ForwardIndex.of(self.documents.texts(), self.manifest.analysis)
+
+    @functools.cached_property
+    def phrases(self) -> PhraseSearch:
+        """The search for phrases. Raises IndexesError where BM25 is on a server."""
+        if not isinstance(self.text, Bm25Index | FieldsIndex):
+            raise IndexesError(
+                f"{self.directory} cannot search for phrases, since its BM25 is on Elasticsearch: build an index "
+                "without --backend elastic, or search without --phrases"
+            )
+        return PhraseSearch(
+            self.text, self.rows, self._stored_forward, lambda row: self.documents[row].full_text
+        )
 
     def _settings(self, on_failure: OnFailure) -> SearchSettings:
         """Return what `index tune` stored; by default hybrid search, or BM25 where there are no vectors."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -57,6 +57,26 @@ class Answer:
     reranked: bool = False
     ranker: str = ""
     no_match: tuple[float, ...] = ()
+
+
+def by_filter(
+    find: Callable[[Sequence[str], Filter | None], Answer],
+    texts: Sequence[str],
+    filters: Sequence[Filter | None],
+) -> Answer:
+    """Return the answer to texts each of which has its own filter; those of one filter are asked together by `find`."""
+    groups: dict[Filter | None, list[int]] = {}
+    for number, where in enumerate(filters):
+        groups.setdefault(where, []).append(number)
+    answers = [find([texts[n] for n in numbers], where) for where, numbers in groups.items()]
+    order = np.argsort([n for numbers in groups.values() for n in numbers]).tolist()
+    hits = [found for answer in answers for found in answer.hits]
+    no_match = [value for answer in answers for value in answer.no_match]
+    # Where one group could not ask a retriever, that group's answer says what all of it is.
+    whole = next((answer for answer in answers if answer.degraded), answers[0])
+    return replace(
+        whole, hits=[hits[n] for n in order], no_match=tuple(no_match[n] for n in order if no_match)
+    )
 
 
 @dataclass(frozen=True, slots=True)

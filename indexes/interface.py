@@ -49,6 +49,7 @@ __all__ = [
     "Metadata",
     "MissingExtraError",
     "RowArray",
+    "RowFilter",
     "RowSearch",
     "ScoreArray",
     "TextIndex",
@@ -111,6 +112,12 @@ class Document:
         """Title and text, joined by a newline if there is a title."""
         return f"{self.title}\n{self.text}" if self.title else self.text
 
+    def field(self, name: str) -> str:
+        """Return the title, the text, or the values of a metadata field, one per line; empty where it has none."""
+        if name in ("title", "text"):
+            return self.title if name == "title" else self.text
+        return "\n".join(filter_values(self.metadata.get(name)))
+
 
 @dataclass(frozen=True, slots=True)
 class Hits:
@@ -159,6 +166,19 @@ class Filter:
         return all(
             not set(filter_values(metadata.get(name))).isdisjoint(values) for name, values in self.conditions
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowFilter(Filter):
+    """A filter that also demands that a row is among `rows` (bool [rows]); equal to itself alone."""
+
+    rows: Mask
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
 
 
 @runtime_checkable

@@ -15,6 +15,7 @@ from indexes.interface import (
     Mask,
     Metadata,
     RowArray,
+    RowFilter,
     ScoreArray,
     UnknownIdError,
     check_id,
@@ -149,6 +150,9 @@ class Rows:
         """
         if where is None and not self._dead:
             return None
+        if isinstance(where, RowFilter):  # made for one query, so that it is not kept
+            conditions = self.mask(Filter(where.conditions) if where.conditions else None)
+            return where.rows if conditions is None else conditions & where.rows
         with self._lock:
             if where not in self._masks:
                 if len(self._masks) >= MASKS_KEPT:

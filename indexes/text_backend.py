@@ -10,13 +10,14 @@ from typing import Any, Protocol, Self
 from indexes.collection import text_folder
 from indexes.disk import faults, writing
 from indexes.disk.writing import FileRecord
-from indexes.interface import Matrix, Metadata
+from indexes.interface import Document, Matrix
 from indexes.rows import Rows
 from indexes.store import files as storage
 from indexes.store import ownership
 from indexes.store.documents import DocumentStore
 from indexes.store.records import WITH_POSTINGS, Manifest
 from indexes.text.bm25 import Bm25Index
+from indexes.text.fields import FieldsIndex
 from indexes.text.forward import NAME as FORWARD
 from indexes.text.forward_index import ForwardIndex
 from indexes.text.parameters import AnalysisSettings
@@ -31,13 +32,7 @@ class TextBackend(Protocol):
         """Settings of the server, as the manifest stores them; empty if there is none."""
         ...
 
-    def add(
-        self,
-        ids: Sequence[str],
-        texts: Sequence[str],
-        metadata: Sequence[Metadata] | None = None,
-        vectors: Matrix | None = None,
-    ) -> None:
+    def add_documents(self, documents: Sequence[Document], vectors: Matrix | None = None) -> None:
         """Add a batch, all or nothing; `vectors` is float32 [n, dim]. Raises DuplicateIdError, BadIdError."""
         ...
 
@@ -67,31 +62,34 @@ class EmbeddedText:
 
     elastic: Mapping[str, Any] = {}
 
-    def __init__(self, directory: Path, analysis: AnalysisSettings, index: Bm25Index) -> None:
-        self._directory, self._analysis, self._index = directory, analysis, index
+    def __init__(self, directory: Path, manifest: Manifest, index: Bm25Index | FieldsIndex) -> None:
+        self._directory, self._manifest, self._index = directory, manifest, index
 
     @classmethod
     def resume(cls, directory: Path, manifest: Manifest, rows: Rows) -> Self:
         """Return the backend that continues from a commit. Raises DamagedError."""
-        scratch, analysis = directory / storage.SCRATCH, manifest.analysis
         if manifest.format < WITH_POSTINGS:
             texts = DocumentStore(directory, manifest.segments).texts()
-            return cls(directory, analysis, Bm25Index.rebuilt(texts, rows, analysis, scratch))
-        folder = text_folder(directory, manifest)
-        return cls(directory, analysis, Bm25Index.resume(folder, scratch, rows, analysis))
+            scratch = directory / storage.SCRATCH
+            return cls(directory, manifest, Bm25Index.rebuilt(texts, rows, manifest.analysis, scratch))
+        return cls._continued(directory, manifest, text_folder(directory, manifest), rows)
 
-    def add(
-        self,
-        ids: Sequence[str],
-        texts: Sequence[str],
-        metadata: Sequence[Metadata] | None = None,
-        vectors: Matrix | None = None,
-    ) -> None:
+    @classmethod
+    def _continued(cls, directory: Path, manifest: Manifest, folder: Path | None, rows: Rows) -> Self:
+        scratch, analysis, bm25 = directory / storage.SCRATCH, manifest.analysis, manifest.bm25
+        if bm25.fields:
+            return cls(directory, manifest, FieldsIndex.resume(folder, scratch, rows, analysis, bm25))
+        return cls(directory, manifest, Bm25Index.resume(folder, scratch, rows, analysis))
+
+    def add_documents(self, documents: Sequence[Document], vectors: Matrix | None = None) -> None:
         """Add a batch, all or nothing; metadata and vectors ([n, dim]) are stored with the documents, not here.
 
         Raises DuplicateIdError, BadIdError.
         """
-        self._index.add(ids, texts)
+        if isinstance(self._index, FieldsIndex):
+            self._index.add(documents)
+        else:
+            self._index.add([d.id for d in documents], [d.full_text for d in documents])
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove a batch, all or nothing. Raises UnknownIdError."""
@@ -101,7 +99,12 @@ class EmbeddedText:
         """Link the postings into `text/name`; a file's name is its checksum, so no file is read again."""
         self._index.commit()
         faults.point("text.committed")
-        return _linked(self._directory, name, self._index.snapshot, NAME)
+        if isinstance(self._index, Bm25Index):
+            return _linked(self._directory, name, self._index.snapshot, NAME)
+        files: dict[str, FileRecord] = {}
+        for folder, index in self._index.folders.items():
+            files |= _linked(self._directory, f"{name}/{folder}", index.snapshot, NAME)
+        return files
 
     def settle(self) -> None:
         """Do nothing: a commit leaves no work behind."""
@@ -109,10 +112,8 @@ class EmbeddedText:
     def renumbered(self, rows: Rows) -> Self:
         """Return an empty backend in an emptied scratch folder."""
         self.close()
-        scratch = self._directory / storage.SCRATCH
         ownership.sweep(self._directory, (), [storage.SCRATCH])
-        index = Bm25Index.resume(None, scratch, rows, self._analysis)
-        return type(self)(self._directory, self._analysis, index)
+        return self._continued(self._directory, self._manifest, None, rows)
 
     def close(self) -> None:
         """Discard uncommitted changes."""
@@ -139,16 +140,10 @@ class WithForward:
         """Settings of the server, as the manifest stores them; empty if there is none."""
         return self._text.elastic
 
-    def add(
-        self,
-        ids: Sequence[str],
-        texts: Sequence[str],
-        metadata: Sequence[Metadata] | None = None,
-        vectors: Matrix | None = None,
-    ) -> None:
+    def add_documents(self, documents: Sequence[Document], vectors: Matrix | None = None) -> None:
         """Add a batch, all or nothing. Raises DuplicateIdError, BadIdError."""
-        self._text.add(ids, texts, metadata, vectors)
-        self._index.add(texts)
+        self._text.add_documents(documents, vectors)
+        self._index.add([d.full_text for d in documents])
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove a batch, all or nothing; its terms stay until the index is compacted. Raises UnknownIdError."""
@@ -188,8 +183,8 @@ def _linked(
     for path in sorted(p for p in target.iterdir() if ours.fullmatch(p.name)):
         records[f"{storage.TEXT}/{name}/{path.name}"] = FileRecord(path.stat().st_size, path.stem)
         writing.sync(path)
-    writing.sync(target)
-    writing.sync(target.parent)
+    for folder in (target, *target.parents[: len(Path(name).parts)]):
+        writing.sync(folder)
     return records
 
 

@@ -126,14 +126,10 @@ class Writer:
         if vectors is not None and encoder is not None:
             vectors = check_vectors(vectors, encoder.dim, ids)
             vectors = normalised(vectors)
-        self._add_text(documents, vectors)
+        self._text.add_documents(documents, vectors)
         self._documents.extend(documents)
         if vectors is not None:
             self._vectors.append(vectors)
-
-    def _add_text(self, documents: Sequence[Document], vectors: Matrix | None) -> None:
-        ids, texts = [d.id for d in documents], [d.full_text for d in documents]
-        self._text.add(ids, texts, [d.metadata for d in documents], vectors)
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove the documents with these ids, all or nothing. Raises UnknownIdError."""
@@ -170,14 +166,18 @@ class Writer:
     ) -> Manifest:
         """Make all changes since the last commit durable in one step; return the new manifest.
 
-        `build`, `search` and `bm25` replace the manifest's records of the same names. Raises IndexesError, also where
-        `bm25` changes what an index on Elasticsearch cannot.
+        `build`, `search` and `bm25` replace the manifest's records of the same names; a `bm25` without fields leaves
+        those of the index as they are. Raises IndexesError, also where `bm25` changes what only a build can.
         """
         old = self.manifest
         if bm25 and old.elastic and (bm25.k1, bm25.b) != (old.bm25.k1, old.bm25.b):
             raise IndexesError(
                 "k1 and b of an index on Elasticsearch are set by its build: give --k1 and --b there"
             )
+        if bm25 and [f.name for f in bm25.fields] != [f.name for f in old.bm25.fields]:
+            if bm25.fields:
+                raise IndexesError("the fields of an index are set by its build: give --fields there")
+            bm25 = dataclasses.replace(bm25, fields=old.bm25.fields)
         name = f"{old.generation + 1:06d}"
         completes = build is not None and build.complete > old.build.complete
         untouched, merged = ((), old.segments) if completes else _split(old.segments, self.pending)
@@ -263,7 +263,7 @@ class Writer:
         for start in range(0, documents.rows, BATCH):
             faults.point("compact.text")
             batch = [documents[row] for row in range(start, min(start + BATCH, documents.rows))]
-            self._add_text(batch, blocks[0][start : start + BATCH] if blocks else None)
+            self._text.add_documents(batch, blocks[0][start : start + BATCH] if blocks else None)
 
     def _replace_manifest(self, manifest: Manifest, files: Mapping[str, FileRecord]) -> Manifest:
         """Commit a manifest whose files are written, and delete the files that it does not list."""

@@ -13,7 +13,7 @@ __version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from indexes.interface import Document, Filter, Hits
-    from indexes.text.parameters import Bm25Parameters
+    from indexes.text.parameters import Bm25Parameters, Field
     from linker.building import BuildOptions, build, create
     from linker.encoders.loading import load_encoder
     from linker.engine import Engine
@@ -24,6 +24,7 @@ __all__ = [
     "BuildOptions",
     "Document",
     "Engine",
+    "Field",
     "Filter",
     "Hits",
     "build",
@@ -38,6 +39,7 @@ __getattr__ = lazy(
         "BuildOptions": "linker.building",
         "Document": "indexes.interface",
         "Engine": "linker.engine",
+        "Field": "indexes.text.parameters",
         "Filter": "indexes.interface",
         "Hits": "indexes.interface",
         "build": "linker.building",

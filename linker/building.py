@@ -30,6 +30,7 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
     """
     if options.engine == "ray" and options.encoder == "none":
         raise InputError("--engine ray distributes the encoding: name an --encoder, or leave out --engine")
+    _check_fields(options)
     sources = tuple((path_text(path), identity(path, options.columns, out)) for path in corpora)
     encoder = _encoder(options)
     requested = _manifest(options, encoder, BuildRecord(complete=False, position=0, sources=sources))
@@ -71,6 +72,7 @@ def create(
         positions=positions,
         elastic=elastic,
     )
+    _check_fields(options)
     _reach(elastic)
     model = _encoder(options)
     manifest = _manifest(options, model, BuildRecord())
@@ -93,6 +95,13 @@ def _manifest(options: BuildOptions, encoder: Encoder | None, build: BuildRecord
         build=build,
         elastic=elastic,
     )
+
+
+def _check_fields(options: BuildOptions) -> None:
+    if options.elastic and options.bm25 and options.bm25.fields:
+        raise InputError(
+            "Elasticsearch ranks one text for each document: leave out --fields, or --backend elastic"
+        )
 
 
 def _reach(settings: ElasticSettings | None) -> None:
@@ -165,7 +174,7 @@ def _check_same_build(existing: Manifest, requested: Manifest, out: Path) -> Non
         ("--language", existing.analysis.language == requested.analysis.language),
         ("--tokenizer, --stop-words or --min-token", existing.analysis == requested.analysis),
         ("--positions", existing.positions == requested.positions),
-        ("--k1, --b or --k3", existing.bm25 == requested.bm25),
+        ("--k1, --b, --k3 or --fields", existing.bm25 == requested.bm25),
         ("--backend", bool(existing.elastic) == bool(requested.elastic)),
     ):
         if not equal:

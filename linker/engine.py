@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from indexes.arrays import check_k
 from indexes.collection import Collection
-from indexes.hybrid import Answer, Mode, OnFailure
+from indexes.hybrid import Answer, Mode, OnFailure, by_filter
 from indexes.interface import (
     BackendUnavailableError,
     Document,
@@ -114,18 +115,27 @@ class Engine:
         depth: int = DEPTH,
         weight: float = 1.0,
         stored_ranker: bool = True,
+        phrases: bool = False,
     ) -> Answer:
         """Return the top k documents for each text: `Answer.hits` holds one Hits per text, best first.
 
         `mode` defaults to the one `index tune` chose; `where` is a Filter or texts like "field=value"; `bm25` replaces
         the index's parameters of BM25. A `reranker` reorders the top `depth` (at least k); a `weight` below 1 mixes its
         scores with the retrieval scores. A learned ranker finds its own candidates; the one stored in the index is used
-        unless `mode`, `bm25` or `reranker` is given or `stored_ranker` is False. Raises BackendUnavailableError where
-        no retriever can answer, IndexesError for an argument that cannot be used, InputError where the ranker does not
-        fit the index.
+        unless `mode`, `bm25` or `reranker` is given or `stored_ranker` is False. With `phrases`, documents must have
+        the words that a text puts in quotes one after the other; a quote without its partner is plain text. Raises
+        BackendUnavailableError where no retriever can answer, IndexesError for an argument that cannot be used,
+        InputError where the ranker does not fit the index.
         """
         texts = [texts] if isinstance(texts, str) else texts
         where = where if isinstance(where, Filter) or where is None else Filter.parse(where)
+        if phrases and texts:
+            filters = [self.collection.phrases.filter(text, where) for text in texts]
+            find = functools.partial(
+                self.search, mode=mode, bm25=bm25, reranker=reranker, depth=depth, weight=weight,
+                stored_ranker=stored_ranker,
+            )  # fmt: skip
+            return by_filter(lambda part, allowed: find(part, k, where=allowed), texts, filters)
         if reranker is None and mode is None and bm25 is None and stored_ranker:
             reranker = self.ranker
         if isinstance(reranker, Ranker):

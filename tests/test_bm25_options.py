@@ -102,7 +102,8 @@ def test_a_build_resumes_only_with_the_same_options(index: Path, tmp_path: Path)
     corpus, out = index.parent / "corpus.jsonl", tmp_path / "new"
     linker("index", "build", corpus, "--out", out)
     for options, named in (
-        (("--k1", "2"), "--k1, --b or --k3"),
+        (("--k1", "2"), "--k1, --b, --k3 or --fields"),
+        (("--fields", "text"), "--k1, --b, --k3 or --fields"),
         (("--tokenizer", "posts"), "--tokenizer, --stop-words or --min-token"),
     ):
         done = linker("index", "build", corpus, "--out", out, "--resume", *options, check=1)

@@ -243,6 +243,8 @@ class ElasticText(_Retriever):
     def _checked(self, parameters: Bm25Parameters) -> Bm25Parameters:
         """Return the parameters if the server can answer by them. Raises IndexesError."""
         own = self._parameters
+        if parameters.fields:
+            raise IndexesError("an index on Elasticsearch has no fields: build one without --backend elastic")
         if (parameters.k1, parameters.b) != (own.k1, own.b):
             raise IndexesError(
                 f"the index on Elasticsearch has k1 = {own.k1:g} and b = {own.b:g}, which a query cannot change: "

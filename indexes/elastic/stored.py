@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from indexes.elastic.client import ElasticSettings, remember
 from indexes.elastic.mapping import FORMAT, meta_terms, stored_vectors
 from indexes.elastic.retrievers import ElasticText, ElasticVectors
 from indexes.elastic.server_index import ElasticStore
-from indexes.interface import BackendUnavailableError, IndexesError, RowSearch
+from indexes.interface import BackendUnavailableError, Document, IndexesError, Matrix, RowSearch
 from indexes.kinds import KINDS, on_server
 from indexes.rows import Rows
 from indexes.store import files as storage
@@ -99,6 +99,11 @@ class ServerText(ElasticText):
     def elastic(self) -> Mapping[str, Any]:
         """The settings of the server's index, as JSON values for the manifest."""
         return self.store.settings.to_json()
+
+    def add_documents(self, documents: Sequence[Document], vectors: Matrix | None = None) -> None:
+        """Add a batch, all or nothing; `vectors` is float32 [n, dim]. Raises DuplicateIdError, BadIdError."""
+        ids, texts = [d.id for d in documents], [d.full_text for d in documents]
+        self.add(ids, texts, [d.metadata for d in documents], vectors)
 
     def write(self, name: str) -> dict[str, FileRecord]:
         """Wait until the server has every addition; return no files. Raises BackendUnavailableError."""

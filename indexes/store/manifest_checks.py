@@ -24,7 +24,7 @@ from indexes.store.schema import (
     text,
     whole,
 )
-from indexes.text.parameters import LANGUAGES, AnalysisSettings, Bm25Parameters
+from indexes.text.parameters import LANGUAGES, MOST_FIELDS, AnalysisSettings, Bm25Parameters
 
 if TYPE_CHECKING:
     from indexes.store.records import Manifest
@@ -40,7 +40,7 @@ FILE = "|".join(
         rf"deleted/{COMMIT}\.i64",
         rf"graph/{COMMIT}\.faiss",
         rf"quarantine/{COMMIT}\.jsonl",
-        rf"text/{COMMIT}/[0-9a-z][0-9a-z.]{{0,99}}",
+        rf"text/{COMMIT}/(?:f[0-9]{{1,2}}/)?[0-9a-z][0-9a-z.]{{0,99}}",
         f"encoder/{PART}/{PART}",
         r"ranker/[0-9a-f]{16}/(?:config\.json|model\.txt|README\.md)",
     )
@@ -79,7 +79,11 @@ def _analysis(value: Any, where: str) -> None:
 def _bm25(value: Any, where: str) -> None:
     """Check the parameters of BM25; an infinite k3 is null."""
     finite = number(0, float(schema.MOST))
-    record({"k1": finite, "b": finite, "k3": optional(finite)})(value, where)
+    field = record({"name": text(255), "weight": finite, "b": optional(finite)})
+    fields = several(field, most=MOST_FIELDS, least=1)
+    record({"k1": finite, "b": finite, "k3": optional(finite), "fields": fields}, absent=("fields",))(
+        value, where
+    )
     _refused_by(Bm25Parameters.from_json, value, where)
 
 
@@ -216,11 +220,16 @@ def _check_deleted(manifest: Manifest) -> None:
 
 def _check_text(manifest: Manifest) -> None:
     names = [name for name in manifest.files if name.startswith("text/")]
-    folders = {name.rpartition("/")[0] for name in names}
+    folders = {"/".join(name.split("/")[:2]) for name in names}
     _require(len(folders) < 2, "it lists two generations of postings")
     postings = [name for name in names if name.endswith(".postings")]
     forward = [name for name in names if name.endswith(".forward")]
     _require(not postings or not manifest.elastic, "it has postings both in the directory and on a server")
+    fields = manifest.bm25.fields
+    _require(not fields or not manifest.elastic, "it has fields, but its BM25 is on a server")
+    inner = {f"f{n}" for n in range(len(fields))} if fields else {""}
+    found = {"/".join(name.split("/")[2:-1]) for name in postings}
+    _require(not postings or found == inner, "its postings are not those of its fields")
     _require(
         bool(forward) == (manifest.positions and manifest.rows > 0), "its forward index is not what it says"
     )

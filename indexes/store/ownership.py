@@ -28,13 +28,16 @@ _TANTIVY = (
 )
 _FILES = re.compile(
     rf"segments/{_NUMBER}/(?:documents\.jsonl|offsets\.i64|ids\.txt|vectors\.f32)"
+    rf"|(?:text/{_NUMBER}|scratch)/f[0-9]{{1,2}}/(?:{_HASH}\.postings|postings\.tmp)"
     rf"|text/{_NUMBER}/(?:{_HASH}\.(?:postings|forward)|{_TANTIVY})"
     rf"|scratch/(?:{_HASH}\.(?:postings|forward)|(?:postings|forward)\.tmp|{_TANTIVY})"
     rf"|deleted/{_NUMBER}\.i64|graph/{_NUMBER}\.faiss|quarantine/{_NUMBER}\.jsonl"
     r"|ranker/[0-9a-f]{16}/(?:config\.json|model\.txt|README\.md)"
     rf"|generations/(?:{_NUMBER}\.json|keep)(?:\.tmp)?"
 )
-_FOLDERS = re.compile(rf"(?:segments|text)/{_NUMBER}|encoder/[^/]{{1,16}}|ranker/[0-9a-f]{{16}}")
+_FOLDERS = re.compile(
+    rf"(?:segments|text)/{_NUMBER}|(?:text/{_NUMBER}|scratch)/f[0-9]{{1,2}}|encoder/[^/]{{1,16}}|ranker/[0-9a-f]{{16}}"
+)
 _ENCODER = re.compile(r"encoder/[^./][^/]{0,15}/[^/]+")
 
 

@@ -59,13 +59,13 @@ class Bm25Index:
         rows: Rows | None,
         parameters: Bm25Parameters | None,
     ) -> None:
-        self._analysis = Analysis(analysis)
+        self.analysis = Analysis(analysis)
         self._parameters = parameters or Bm25Parameters()
         self._directory = self._source = directory
         self._rows = Rows() if rows is None else rows
         self._segments = segments
         self._scorer: Bm25Scorer | None = None
-        self._vocabulary, self._query_terms = Vocabulary(self._analysis), QueryTerms(self._analysis)
+        self._vocabulary, self._query_terms = Vocabulary(self.analysis), QueryTerms(self.analysis)
         self._tokens: list[Int32Array] = []
         self._lengths: list[Int64Array] = []
         self._pending = 0  # tokens
@@ -145,19 +145,18 @@ class Bm25Index:
         index._start(analysis, directory, [], rows, parameters)
         remaining = iter(texts)
         while batch := list(itertools.islice(remaining, BATCH)):
-            index._make_room()
-            index._take_in(*index._vocabulary.numbers(batch))
+            index.extend(*index.numbers(batch))
         index._flush()
         index._check_rows()
         if directory is None:
             index._refusal = "it was indexed again, for reading only"
-            index._vocabulary = Vocabulary(index._analysis)
+            index._vocabulary = Vocabulary(index.analysis)
         return index
 
     @property
     def _exact(self) -> bool:
         """Whether lengths are exact: not in the first version of the analysis."""
-        return self._analysis.settings.version > 1
+        return self.analysis.settings.version > 1
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -172,16 +171,18 @@ class Bm25Index:
                 f"{len(ids)} ids, but {len(texts)} texts or a different number of metadata records"
             )
         # Steps that can fail come first, and `append` refuses bad ids: half a batch must never be added.
-        self._make_room()
-        tokens, lengths = self._vocabulary.numbers(texts)
+        tokens, lengths = self.numbers(texts)
         self._rows.append(ids, metadata)
-        self._take_in(tokens, lengths)
+        self.extend(tokens, lengths)
 
-    def _make_room(self) -> None:
+    def numbers(self, texts: Sequence[str]) -> tuple[Int32Array, Int64Array]:
+        """Return the terms' numbers and each text's length, as `extend` takes them before any other call."""
         if self._pending >= PENDING or self._vocabulary.full():
             self._flush()
+        return self._vocabulary.numbers(texts)
 
-    def _take_in(self, tokens: Int32Array, lengths: Int64Array) -> None:
+    def extend(self, tokens: Int32Array, lengths: Int64Array) -> None:
+        """Add the texts of rows that are numbered elsewhere: the indexes of several fields share their rows."""
         if len(lengths):
             self._tokens.append(tokens)
             self._lengths.append(lengths)
@@ -197,13 +198,11 @@ class Bm25Index:
             raise IndexesError(f"the BM25 index cannot be changed: {self._refusal}")
 
     def commit(self) -> None:
-        """Make changes searchable, which a search does by itself, and write them to the folder, if there is one.
+        """Make changes searchable, and durable in the folder, if any. Raises IndexesError if it is closed, OSError."""
+        self.scorer()
 
-        Raises IndexesError where the index is closed, OSError.
-        """
-        self._committed()
-
-    def _committed(self) -> Bm25Scorer:
+    def scorer(self) -> Bm25Scorer:
+        """Return what ranks the rows, additions included. Raises as `commit` does."""
         with self._lock:
             if self._closed:
                 raise IndexesError("the BM25 index is closed")
@@ -234,7 +233,7 @@ class Bm25Index:
                 # A process that has mapped it keeps it, and a snapshot has its own link.
                 old.path.unlink(missing_ok=True)
         if self._vocabulary.full():
-            self._vocabulary = Vocabulary(self._analysis)
+            self._vocabulary = Vocabulary(self.analysis)
 
     def close(self) -> None:
         """Close the index; changes since the last commit may be lost."""
@@ -255,6 +254,13 @@ class Bm25Index:
         for segment in self._segments:
             _link(segment, target)
             faults.point("text.linked")
+
+    def holding(self, terms: Sequence[int]) -> RowArray:
+        """Return the rows that have all of `terms` (hashes), int64 [n], ascending, removed ones included.
+
+        Raises IndexesError where the index is closed, DamagedError where a file has become shorter.
+        """
+        return self.scorer().holding(terms)
 
     def search(
         self,
@@ -280,7 +286,9 @@ class Bm25Index:
     ) -> tuple[RowArray, ScoreArray]:
         """Return rows and scores, both [n, k], best first, padded with −1 and −inf. Raises as `search` does."""
         check_k(k)
-        scorer = self._committed()
+        if bm25 and bm25.fields:
+            raise IndexesError("the index has no fields, which a query could weigh: build it with --fields")
+        scorer = self.scorer()
         terms = [self._query_terms.of(query) for query in queries]
         return scorer.best(terms, k, self._rows.mask(where), bm25 or self._parameters)
 

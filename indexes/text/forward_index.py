@@ -14,7 +14,7 @@ from indexes import native
 from indexes.disk import faults
 from indexes.disk.writing import link_or_copy
 from indexes.dtypes import AnyArray, Float32Array, Int64Array
-from indexes.interface import DamagedError
+from indexes.interface import DamagedError, RowArray
 from indexes.text import features, forward, plain_features
 from indexes.text.analysis import Analysis
 from indexes.text.features import NAMES, QueryWords, Weights
@@ -24,6 +24,7 @@ from indexes.text.vocabulary import Vocabulary
 
 PENDING = 1 << 23  # tokens held before they become a segment
 BATCH = 1024  # texts numbered at a time
+ROWS = 256  # in which a phrase is looked for at a time
 MERGED = 1 << 27  # tokens; larger segments are not merged
 
 
@@ -154,6 +155,39 @@ class ForwardIndex:
                 found[number][0], weights,
             )  # fmt: skip
         return out
+
+    def having(self, phrase: AnyArray, rows: RowArray) -> RowArray:
+        """Return those of `rows` (int64 [n], ascending) that have the terms of a phrase one after the other.
+
+        `phrase`: the terms' hashes, uint64 [1 or more]. Raises DamagedError where a file has become shorter.
+        """
+        forward.check_lengths(self._segments)
+        edges = np.searchsorted(rows, [s.first for s in self._segments] + [self.rows])
+        found = []
+        for segment, low, high in zip(self._segments, edges, edges[1:], strict=False):
+            terms, _ = _find(segment, phrase)
+            if (terms != features.ABSENT).all():
+                found.append(_following(segment, terms, rows[low:high] - segment.first) + segment.first)
+        return np.concatenate(found) if found else rows[:0]
+
+
+def _following(segment: ForwardSegment, terms: AnyArray, rows: RowArray) -> RowArray:
+    """Return those of a segment's `rows` in which the terms (ranks) come one after the other."""
+    rarest = int(np.argmin(segment.frequencies[terms]))
+    found = [rows[:0]]
+    for low in range(0, len(rows), ROWS):
+        part = rows[low : low + ROWS]
+        lengths = segment.offsets[part + 1] - segment.offsets[part]
+        edges = np.concatenate(([0], np.cumsum(lengths)))
+        tokens = segment.tokens[np.repeat(segment.offsets[part] - edges[:-1], lengths) + np.arange(edges[-1])]
+        places = np.flatnonzero(tokens == terms[rarest])
+        place_row = np.searchsorted(edges, places, side="right") - 1
+        begins = places - rarest
+        inside = (begins >= edges[place_row]) & (begins + len(terms) <= edges[place_row + 1])
+        begins, place_row = begins[inside], place_row[inside]
+        same = (tokens[begins[:, None] + np.arange(len(terms))] == terms).all(axis=1)
+        found.append(part[np.unique(place_row[same])])
+    return np.concatenate(found)
 
 
 def _describe(

@@ -28,6 +28,41 @@ VERSION = 2
 VERSIONS = (1, VERSION)
 MOST_K1 = 1000.0
 LONG_QUERY = 32  # terms
+WEIGHTS = (0.001, 1000.0)  # of a field
+MOST_FIELDS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of BM25F: "title", "text", or the name of a metadata field.
+
+    Its counts are multiplied by `weight` (0 leaves it out); `b` discounts its length, None by the common b. Raises
+    IndexesError where a value is out of range.
+    """
+
+    name: str
+    weight: float = 1.0
+    b: float | None = None
+
+    def __post_init__(self) -> None:
+        name = self.name
+        if (
+            not name
+            or name != name.strip()
+            or len(name) > 255
+            or not name.isprintable()
+            or set(name) & set(",=")
+        ):
+            raise IndexesError(
+                f"{name!r} cannot be a field: give the name of a metadata field without , and ="
+            )
+        low, high = WEIGHTS
+        if not (self.weight == 0 or low <= self.weight <= high):
+            raise IndexesError(
+                f"the weight of {name} is {self.weight}: it must be 0, or from {low:g} to {high:g}"
+            )
+        if self.b is not None and not 0 <= self.b <= 1:
+            raise IndexesError(f"b of {name} is {self.b}: it must be a number from 0 to 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +73,14 @@ class Bm25Parameters:
     long documents are discounted, and `k3` ≥ 0 the same as `k1` for repetitions in a query: a term that occurs c times
     weighs (k3 + 1) · c / (k3 + c), so 0 counts each term once, and infinity each repetition. For a query of more than
     LONG_QUERY terms k3 grows in proportion to its length: words that a post repeats are emphasis, but in a whole
-    article that is the query, counts say what it is about. Raises IndexesError where a value is out of range.
+    article that is the query, counts say what it is about. `fields`: those of an index that was built with fields;
+    empty in any other. Raises IndexesError where a value is out of range or a field is repeated.
     """
 
     k1: float = 1.2
     b: float = 0.75
     k3: float = 1.0
+    fields: tuple[Field, ...] = ()
 
     def __post_init__(self) -> None:
         for name, value, valid, expected in (
@@ -53,21 +90,41 @@ class Bm25Parameters:
         ):
             if not valid:  # NaN compares false
                 raise IndexesError(f"BM25's {name} is {value}: it must be {expected}")
+        names = [field.name for field in self.fields]
+        if len(set(names)) < len(names) or len(names) > MOST_FIELDS:
+            raise IndexesError(f"an index has up to {MOST_FIELDS} different fields, not {', '.join(names)}")
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
         """Return the parameters that `to_json` wrote. Raises IndexesError."""
         k3 = values["k3"]
-        return cls(values["k1"], values["b"], math.inf if k3 is None else k3)
+        fields = tuple(Field(**field) for field in values.get("fields", ()))
+        return cls(values["k1"], values["b"], math.inf if k3 is None else k3, fields)
 
-    def to_json(self) -> dict[str, float | None]:
-        """Return the parameters as JSON values; an infinite k3 is null."""
-        return {"k1": self.k1, "b": self.b, "k3": None if math.isinf(self.k3) else self.k3}
+    def to_json(self) -> dict[str, Any]:
+        """Return the parameters as JSON values; an infinite k3 is null, and without fields there is no such key."""
+        common = {"k1": self.k1, "b": self.b, "k3": None if math.isinf(self.k3) else self.k3}
+        return common | ({"fields": [dataclasses.asdict(f) for f in self.fields]} if self.fields else {})
 
     def changed(self, k1: float | None = None, b: float | None = None, k3: float | None = None) -> Self:
         """Return the parameters with those replaced that are not None. Raises IndexesError."""
-        given = {name: value for name, value in (("k1", k1), ("b", b), ("k3", k3)) if value is not None}
-        return dataclasses.replace(self, **given)
+        k1, b, k3 = (own if new is None else new for new, own in ((k1, self.k1), (b, self.b), (k3, self.k3)))
+        return dataclasses.replace(self, k1=k1, b=b, k3=k3)
+
+    def weighted(
+        self, weights: Mapping[str, float] | None = None, b: Mapping[str, float] | None = None
+    ) -> Self:
+        """Return the parameters with new weights and b of fields, by name; the other fields keep theirs.
+
+        Raises IndexesError where there is no such field.
+        """
+        weights, b = weights or {}, b or {}
+        names = [field.name for field in self.fields]
+        if unknown := sorted((weights.keys() | b.keys()) - set(names)):
+            has = f"its fields are {', '.join(names)}" if names else "build it with --fields"
+            raise IndexesError(f"the index has no field {unknown[0]!r}: {has}")
+        fields = [Field(f.name, weights.get(f.name, f.weight), b.get(f.name, f.b)) for f in self.fields]
+        return dataclasses.replace(self, fields=tuple(fields))
 
     def query_weights(self, counts: Float64Array, lengths: Float64Array) -> Float64Array:
         """Return the weights [n] of terms that occur `counts` [n] times, at least 1, in queries of `lengths` [n] terms.

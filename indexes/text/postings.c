@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define VERSION 4    /* of the functions' arguments, which native.py checks */
+#define VERSION 5    /* of the functions' arguments, which native.py checks */
 #define BLOCK 4096   /* rows whose sums are held at a time: they fit the L1 cache */
 #define TABLED 8     /* the factors of smaller counts are in the table */
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -95,6 +95,77 @@ void search(const uint32_t *rows, const uint16_t *counts, const uint16_t *length
             }
             collect(sums, documents - base < BLOCK ? documents - base : BLOCK, first + base,
                     allowed ? allowed + base : 0, k, heap);
+        }
+    }
+}
+
+/* Return the first place from `begin` to `end` whose row is not below `row`, or `end`. */
+static int64_t place_of(const uint32_t *rows, int64_t begin, int64_t end, int64_t row) {
+    while (begin < end) {
+        const int64_t middle = begin + (end - begin) / 2;
+        if (rows[middle] < row)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
+/* The same for BM25F (indexes/text/field_scoring.py), over consecutive rows that lie in one segment of each field.
+
+   rows, counts, lengths, factor: of each field's segment, the factor of a count by the code of the row's length; shift:
+   the number of the first row within each segment; documents: how many rows; first: the number of the first one;
+   places [fields][3][width], the rest as above. Rows outside the range, which only a damaged file has there, are
+   skipped. */
+void search_fields(int64_t fields, const uint32_t *const *rows, const uint16_t *const *counts,
+                   const uint16_t *const *lengths, const float *const *factor, const int64_t *shift, const float *k1,
+                   int64_t documents, int64_t first, const uint8_t *allowed, int64_t queries, const int64_t *first_term,
+                   int64_t *places, int64_t width, const float *weight, int64_t k, uint64_t *heap) {
+    int64_t sums[BLOCK];
+    float frequency[BLOCK]; /* of a term, over the fields */
+    memset(frequency, 0, sizeof frequency);
+    for (int64_t q = 0; q < queries; q++, heap += k) {
+        for (int64_t t = first_term[q]; t < first_term[q + 1]; t++)
+            for (int64_t f = 0; f < fields; f++) {
+                int64_t *place = places + 3 * f * width + t;
+                place[2 * width] = place_of(rows[f], place[0], place[width], shift[f]);
+            }
+        for (;;) {
+            int64_t next = documents;
+            for (int64_t t = first_term[q]; t < first_term[q + 1]; t++)
+                for (int64_t f = 0; f < fields; f++) {
+                    const int64_t *place = places + 3 * f * width + t;
+                    if (place[2 * width] >= place[width]) continue;
+                    const int64_t row = (int64_t)rows[f][place[2 * width]] - shift[f];
+                    if (row < next) next = row;
+                }
+            if (next >= documents) break;
+            const int64_t base = next < 0 ? 0 : next / BLOCK * BLOCK;
+            const int64_t span = documents - base < BLOCK ? documents - base : BLOCK;
+            memset(sums, 0, sizeof sums);
+            for (int64_t t = first_term[q]; t < first_term[q + 1]; t++) {
+                const float w = weight[t];
+                for (int64_t f = 0; f < fields; f++) {
+                    const int64_t *place = places + 3 * f * width + t, start = shift[f] + base;
+                    const uint16_t *length = lengths[f] + start;
+                    for (int64_t p = place[2 * width]; p < place[width] && rows[f][p] < start + BLOCK; p++) {
+                        const uint64_t row = (uint64_t)((int64_t)rows[f][p] - start);
+                        if (row < (uint64_t)span) frequency[row] += counts[f][p] * factor[f][length[row]];
+                    }
+                }
+                for (int64_t f = 0; f < fields; f++) {
+                    int64_t *place = places + 3 * f * width + t, p = place[2 * width];
+                    const int64_t start = shift[f] + base;
+                    for (; p < place[width] && rows[f][p] < start + BLOCK; p++) {
+                        const uint64_t row = (uint64_t)((int64_t)rows[f][p] - start);
+                        if (row >= (uint64_t)span || frequency[row] == 0) continue;
+                        sums[row] += (int64_t)(w * (frequency[row] / (*k1 + frequency[row]))) + 1;
+                        frequency[row] = 0; /* the other fields' postings of this row have been counted */
+                    }
+                    place[2 * width] = p;
+                }
+            }
+            collect(sums, span, first + base, allowed ? allowed + base : 0, k, heap);
         }
     }
 }

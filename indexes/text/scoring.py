@@ -8,6 +8,7 @@ ties stay ties.
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -41,47 +42,11 @@ class _Tables(NamedTuple):
     pointers: list[list[Any]]  # the arguments of the compiled loop, by segment
 
 
-class Bm25Scorer:
-    """Ranks the rows of segments by BM25. Several threads may search at once.
+class Scorer(abc.ABC):
+    """Ranks rows for many queries, some at a time."""
 
-    Raises IndexesError where the segments have too many rows.
-    """
-
-    def __init__(self, segments: Sequence[PostingsSegment]) -> None:
-        self._segments = segments
-        self._documents = sum(s.documents for s in segments)
-        if self._documents > MOST_ROWS:
-            raise IndexesError(
-                f"{self._documents} rows are more than BM25 can number ({MOST_ROWS}): compact the index"
-            )
-        # A copy, so that no change of a mapped file can lead beyond the tables.
-        self._codes = [np.array(s.lengths, dtype=np.uint16) for s in segments]
-        exact = any(s.exact for s in segments)
-        most = max((int(codes.max()) for codes in self._codes if len(codes)), default=0)
-        self._lengths = (EXACT if exact else ROUNDED)[: most + 1]
-        self._average = sum(s.tokens for s in segments) / max(1, self._documents) or 1.0
-        self._tables: dict[tuple[float, float], _Tables] = {}
-        self._library = native.load_postings()
-
-    def _tables_of(self, k1: float, b: float) -> _Tables:
-        """Return the tables for k1 and b; the last ones made are kept."""
-        tables = self._tables.get((k1, b))
-        if tables is None:
-            tables = self._made(k1, b)
-            # A new dictionary, since other threads may be reading the old one.
-            self._tables = dict([*self._tables.items(), ((k1, b), tables)][-MOST_TABLES:])
-        return tables
-
-    def _made(self, k1: float, b: float) -> _Tables:
-        norms = (k1 * (1 - b + b * self._lengths / self._average)).astype(np.float32)
-        counts = np.arange(TABLED, dtype=np.float32)[:, None]
-        factors = np.zeros((TABLED, len(norms)), dtype=np.float32)
-        np.divide(counts, counts + norms, out=factors, where=counts > 0)
-        pointers = [
-            native.pointers(s.rows, s.counts, codes, s.documents, s.first, norms, factors, len(norms))
-            for s, codes in zip(self._segments, self._codes, strict=True)
-        ]
-        return _Tables(norms, factors, pointers)
+    _segments: Sequence[PostingsSegment]
+    _documents: int
 
     def best(
         self,
@@ -108,30 +73,96 @@ class Bm25Scorer:
             rows[part, :most], scores[part, :most] = self._best(queries[part], most, allowed, parameters)
         return rows, scores
 
+    @abc.abstractmethod
     def _best(
         self, queries: Sequence[Query], k: int, allowed: Mask | None, parameters: Bm25Parameters
     ) -> tuple[RowArray, ScoreArray]:
-        sizes = np.array([len(q) for q in queries])
-        first = np.zeros(len(queries) + 1, dtype=np.int64)
-        np.cumsum(sizes, out=first[1:])
-        hashes = np.array([h for q in queries for h in q], dtype=np.uint64)
-        counts = np.array([n for q in queries for n in q.values()], dtype=np.float64)
-        places = [_find(segment, hashes) for segment in self._segments]
-        frequency = sum(stop - start for start, stop, _ in places)
-        idf = np.log1p((self._documents - frequency + 0.5) / (frequency + 0.5))
-        query_of = np.repeat(np.arange(len(queries)), sizes)
-        lengths = np.bincount(query_of, counts, minlength=len(queries)).astype(np.float64)[query_of]
-        weights = parameters.query_weights(counts, lengths) * (parameters.k1 + 1) * idf * (frequency > 0)
-        totals = np.bincount(query_of, weights, minlength=len(queries))
-        # Powers of two, by which floats are divided exactly.
-        scales = np.exp2(np.floor(np.log2(ONE / np.maximum(totals, 1e-30))))
-        weights = (weights * scales[query_of]).astype(np.float32)
+        """Do the same for as many queries as fit, with a k of at most the number of rows."""
+
+
+class Bm25Scorer(Scorer):
+    """Ranks the rows of segments by BM25. Several threads may search at once.
+
+    Raises IndexesError where the segments have too many rows.
+    """
+
+    def __init__(self, segments: Sequence[PostingsSegment]) -> None:
+        self._segments = segments
+        self._documents = sum(s.documents for s in segments)
+        if self._documents > MOST_ROWS:
+            raise IndexesError(
+                f"{self._documents} rows are more than BM25 can number ({MOST_ROWS}): compact the index"
+            )
+        # A copy, so that no change of a mapped file can lead beyond the tables.
+        self._codes = [np.array(s.lengths, dtype=np.uint16) for s in segments]
+        exact = any(s.exact for s in segments)
+        most = max((int(codes.max()) for codes in self._codes if len(codes)), default=0)
+        self._lengths = (EXACT if exact else ROUNDED)[: most + 1]
+        self._average = sum(s.tokens for s in segments) / max(1, self._documents) or 1.0
+        self._tables: dict[tuple[float, float], _Tables] = {}
+        self._library = native.load_postings()
+
+    @property
+    def segments(self) -> Sequence[PostingsSegment]:
+        """The segments in row order."""
+        return self._segments
+
+    @property
+    def documents(self) -> int:
+        """Number of rows."""
+        return self._documents
+
+    @property
+    def codes(self) -> Sequence[AnyArray]:
+        """The codes of the lengths of each segment's rows, uint16."""
+        return self._codes
+
+    def factors(self, weight: float, b: float) -> AnyArray:
+        """Return, by the code of a length, what a count is multiplied by before it saturates, float32 [codes]."""
+        lengths = 1 - b + b * self._lengths / self._average
+        # With b = 1, a length of 0 has no postings.
+        return (weight / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+
+    def _tables_of(self, k1: float, b: float) -> _Tables:
+        """Return the tables for k1 and b; the last ones made are kept."""
+        tables = self._tables.get((k1, b))
+        if tables is None:
+            tables = self._made(k1, b)
+            # A new dictionary, since other threads may be reading the old one.
+            self._tables = dict([*self._tables.items(), ((k1, b), tables)][-MOST_TABLES:])
+        return tables
+
+    def _made(self, k1: float, b: float) -> _Tables:
+        norms = (k1 * (1 - b + b * self._lengths / self._average)).astype(np.float32)
+        counts = np.arange(TABLED, dtype=np.float32)[:, None]
+        factors = np.zeros((TABLED, len(norms)), dtype=np.float32)
+        np.divide(counts, counts + norms, out=factors, where=counts > 0)
+        pointers = [
+            native.pointers(s.rows, s.counts, codes, s.documents, s.first, norms, factors, len(norms))
+            for s, codes in zip(self._segments, self._codes, strict=True)
+        ]
+        return _Tables(norms, factors, pointers)
+
+    def holding(self, terms: Sequence[int]) -> RowArray:
+        """Return the rows that have all of `terms` (hashes), int64 [n], ascending. Raises DamagedError."""
+        check_lengths(self._segments)
+        hashes = np.array(terms, dtype=np.uint64)
+        found = [_holding(s, hashes) + s.first for s in self._segments]
+        return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+
+    def _best(
+        self, queries: Sequence[Query], k: int, allowed: Mask | None, parameters: Bm25Parameters
+    ) -> tuple[RowArray, ScoreArray]:
+        first, hashes = joined(queries)
+        places = [find(segment, hashes) for segment in self._segments]
+        frequency = np.sum([stop - start for start, stop, _ in places], axis=0)
+        weights, scales = weigh(queries, frequency, self._documents, parameters)
         keys = np.zeros((len(queries), k), dtype=np.uint64)
         tables = self._tables_of(parameters.k1, parameters.b)
         for number, segment in enumerate(self._segments):
             here = None if allowed is None else allowed[segment.first : segment.first + segment.documents]
             self._offer(number, tables, first, places[number], weights, here, keys)
-        return _decoded(keys, scales)
+        return decoded(keys, scales)
 
     def _offer(
         self,
@@ -171,15 +202,35 @@ class Bm25Scorer:
                 rows, counts = segment.rows[here], segment.counts[here].astype(np.float32)
                 factors = counts / (counts + tables.norms[self._codes[number][rows]])
                 sums[rows] += (weights[term] * factors).astype(np.int64) + 1
-            if allowed is not None:
-                sums[~allowed] = 0
-            hits = np.flatnonzero(sums)
-            new = sums[hits].astype(np.float32).view(np.uint32).astype(np.uint64) << HIGH
-            new |= LOW - (hits + segment.first).astype(np.uint64)
-            heap[:] = np.partition(np.concatenate((heap, new)), len(new))[len(new) :]
+            offer_sums(heap, sums, segment.first, allowed)
 
 
-def _find(segment: PostingsSegment, hashes: AnyArray) -> AnyArray:
+def joined(queries: Sequence[Query]) -> tuple[AnyArray, AnyArray]:
+    """Return where each query's terms begin and the last one's end (int64 [n + 1]), and all hashes (uint64 [terms])."""
+    first = np.zeros(len(queries) + 1, dtype=np.int64)
+    np.cumsum([len(q) for q in queries], out=first[1:])
+    return first, np.array([h for q in queries for h in q], dtype=np.uint64)
+
+
+def weigh(
+    queries: Sequence[Query], frequency: AnyArray, documents: int, parameters: Bm25Parameters
+) -> tuple[AnyArray, AnyArray]:
+    """Return the weight of each term (float32 [terms]), scaled to make whole numbers, and each query's scale [n].
+
+    `frequency` (int64 [terms]): how many of `documents` have the term.
+    """
+    counts = np.array([n for q in queries for n in q.values()], dtype=np.float64)
+    idf = np.log1p((documents - frequency + 0.5) / (frequency + 0.5))
+    query_of = np.repeat(np.arange(len(queries)), [len(q) for q in queries])
+    lengths = np.bincount(query_of, counts, minlength=len(queries)).astype(np.float64)[query_of]
+    weights = parameters.query_weights(counts, lengths) * (parameters.k1 + 1) * idf * (frequency > 0)
+    totals = np.bincount(query_of, weights, minlength=len(queries))
+    # Powers of two, by which floats are divided exactly.
+    scales = np.exp2(np.floor(np.log2(ONE / np.maximum(totals, 1e-30))))
+    return (weights * scales[query_of]).astype(np.float32), scales
+
+
+def find(segment: PostingsSegment, hashes: AnyArray) -> AnyArray:
     """Return int64 [3, terms]: where each term's postings begin and end (equal if it has none), and working space."""
     places = np.zeros((3, len(hashes)), dtype=np.int64)
     if len(segment.terms):
@@ -190,7 +241,28 @@ def _find(segment: PostingsSegment, hashes: AnyArray) -> AnyArray:
     return places
 
 
-def _decoded(keys: AnyArray, scales: AnyArray) -> tuple[RowArray, ScoreArray]:
+def offer_sums(heap: AnyArray, sums: AnyArray, first: int, allowed: Mask | None) -> None:
+    """Offer rows from `first` on, which have these `sums` (int64 [rows]; 0: no hit), to a heap, as postings.c does."""
+    if allowed is not None:
+        sums[~allowed] = 0
+    hits = np.flatnonzero(sums)
+    new = sums[hits].astype(np.float32).view(np.uint32).astype(np.uint64) << HIGH
+    new |= LOW - (hits + first).astype(np.uint64)
+    heap[:] = np.partition(np.concatenate((heap, new)), len(new))[len(new) :]
+
+
+def _holding(segment: PostingsSegment, hashes: AnyArray) -> RowArray:
+    """Return the rows of a segment, counted from its first, that have all of the terms (at least one)."""
+    begins, ends, _ = find(segment, hashes)
+    rarest, *others = np.argsort(ends - begins).tolist()
+    rows = segment.rows[begins[rarest] : ends[rarest]]
+    for term in others if len(rows) else ():
+        more = segment.rows[begins[term] : ends[term]]
+        rows = rows[more[np.minimum(np.searchsorted(more, rows), len(more) - 1)] == rows]
+    return rows.astype(np.int64)
+
+
+def decoded(keys: AnyArray, scales: AnyArray) -> tuple[RowArray, ScoreArray]:
     """Return the rows and scores, both [n, k], that `keys` (uint64 [n, k]) encode, best first."""
     keys = np.sort(keys, axis=1)[:, ::-1]
     rows = (LOW - (keys & LOW)).astype(np.int64)

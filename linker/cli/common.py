@@ -54,6 +54,21 @@ K3 = Annotated[
     ),
 ]
 
+FieldWeight = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FIELD=NUMBER",
+        help="Weight of a field in BM25; 0 leaves it out. Repeatable.",
+        show_default=False,
+    ),
+]
+FieldB = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--field-b", metavar="FIELD=NUMBER", help="BM25's b of a field. Repeatable.", show_default=False
+    ),
+]
+
 PrecisionOption = Annotated[
     Literal["float32", "bfloat16"],
     typer.Option(
@@ -67,6 +82,20 @@ CompileOption = Annotated[
         help="Compile the encoder first (needs a C++ compiler and a minute); pays off for long texts.",
     ),
 ]
+
+
+def numbers_of(option: str, values: list[str] | None) -> dict[str, float]:
+    """Return the numbers by name of a repeated option FIELD=NUMBER. Raises typer.BadParameter."""
+    numbers = {}
+    for value in values or ():
+        name, _, number = value.rpartition("=")
+        try:
+            numbers[name] = float(number)
+        except ValueError:
+            name = ""
+        if not name:
+            raise typer.BadParameter(f"{option} {value}: write {option} FIELD=NUMBER")
+    return numbers
 
 
 def print_json(value: Any) -> None:

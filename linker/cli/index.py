@@ -19,9 +19,12 @@ from linker.cli.common import (
     B,
     CompileOption,
     EncoderOption,
+    FieldB,
+    FieldWeight,
     Index,
     PrecisionOption,
     note,
+    numbers_of,
     print_json,
 )
 from linker.cli.elastic import Backend, IndexName, Replicas, Shards, Urls
@@ -77,6 +80,16 @@ def build(
     k1: K1 = None,
     b: B = None,
     k3: K3 = None,
+    fields: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME,NAME…",
+            help="Rank by these fields, each with a weight: title, text, names in the metadata.",
+            show_default=False,
+        ),
+    ] = "",
+    field_weight: FieldWeight = None,
+    field_b: FieldB = None,
     positions: Annotated[
         bool, typer.Option("--positions", help="Store terms in order too, for a learned ranker.")
     ] = False,
@@ -105,10 +118,12 @@ def build(
     as_json: AsJson = False,
 ) -> None:
     """Build an index from one or more corpora."""
-    from indexes.text.parameters import Bm25Parameters
+    from indexes.text.parameters import Bm25Parameters, Field
     from linker import building
     from linker.corpora import Columns
 
+    named = tuple(Field(name.strip()) for name in fields.split(",")) if fields else ()
+    bm25 = Bm25Parameters(fields=named).changed(k1, b, k3)
     options = building.BuildOptions(
         encoder,
         vectors,
@@ -116,7 +131,7 @@ def build(
         tokenizer=tokenizer,
         stop_words=stop_words,
         min_token=min_token,
-        bm25=Bm25Parameters().changed(k1, b, k3),
+        bm25=bm25.weighted(numbers_of("--field-weight", field_weight), numbers_of("--field-b", field_b)),
         positions=positions,
         batch_size=batch_size,
         commit_every=commit_every,

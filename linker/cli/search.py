@@ -14,10 +14,13 @@ from linker.cli.common import (
     AsJson,
     B,
     EncoderOption,
+    FieldB,
+    FieldWeight,
     Index,
     ModeOption,
     Where,
     note,
+    numbers_of,
     one_line,
     print_json,
 )
@@ -38,6 +41,10 @@ def search(
     k: Annotated[int, typer.Option("-k", min=1, help="Documents per query.")] = 10,
     mode: ModeOption = None,
     where: Where = None,
+    phrases: Annotated[
+        bool,
+        typer.Option("--phrases", help='Only documents that have the words in "quotes" one after the other.'),
+    ] = False,
     run_name: Annotated[str, typer.Option(help="Name of the run, in its sixth column.")] = "linker",
     out: Annotated[
         Path | None,
@@ -47,6 +54,8 @@ def search(
     k1: K1 = None,
     b: B = None,
     k3: K3 = None,
+    field_weight: FieldWeight = None,
+    field_b: FieldB = None,
     rerank: Annotated[
         Path | None,
         typer.Option(
@@ -88,16 +97,20 @@ def search(
 
     engine = Engine.open(directory, encoder=encoder, on_failure=on_failure)
     stored = engine.collection.manifest.bm25
+    bm25 = stored.changed(k1, b, k3).weighted(
+        numbers_of("--field-weight", field_weight), numbers_of("--field-b", field_b)
+    )
     find = functools.partial(
         engine.search,
         k=k,
         mode=mode,
         where=where or (),
-        bm25=None if (k1, b, k3) == (None, None, None) else stored.changed(k1, b, k3),
+        bm25=bm25 if any(option is not None for option in (k1, b, k3, field_weight, field_b)) else None,
         reranker=load_reranker(rerank) if rerank else None,
         depth=depth,
         weight=rerank_weight,
         stored_ranker=not no_rerank,
+        phrases=phrases,
     )
     if text is not None:
         text = text.encode("utf-8", "replace").decode()  # a terminal may send bytes that are not UTF-8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from collections import Counter
@@ -20,17 +21,21 @@ from indexes.elastic.retrievers import ElasticText
 from indexes.elastic.server_index import ElasticStore, new_name
 from indexes.interface import (
     BadIdError,
+    Document,
     DuplicateIdError,
     Filter,
     Hits,
     IndexesError,
     Metadata,
+    RowArray,
+    ScoreArray,
     TextIndex,
     UnknownIdError,
 )
 from indexes.rows import Rows
 from indexes.text.bm25 import Bm25Index
-from indexes.text.parameters import Bm25Parameters
+from indexes.text.fields import FieldsIndex
+from indexes.text.parameters import AnalysisSettings, Bm25Parameters, Field
 
 DEFAULT, OTHER = Bm25Parameters(), Bm25Parameters(0.6, 0.3, 4)
 
@@ -86,6 +91,60 @@ def on_disk(folder: Path) -> Backend:
     return Backend(lambda p: Bm25Index("none", next(names), parameters=p), reopen)
 
 
+class InFields:
+    """A TextIndex by BM25F: the texts are one of two fields, and the other one is empty."""
+
+    def __init__(self, index: FieldsIndex) -> None:
+        self.index = index
+
+    def add(
+        self, ids: Sequence[str], texts: Sequence[str], metadata: Sequence[Metadata] | None = None
+    ) -> None:
+        if len(ids) != len(texts) or len(ids) != len(metadata if metadata is not None else ids):
+            raise IndexesError(
+                "of different lengths"
+            )  # documents, which an index with fields takes, have both
+        self.index.add([Document(i, t) for i, t in zip(ids, texts, strict=True)], metadata)
+
+    def remove(self, ids: Sequence[str]) -> None:
+        self.index.remove(ids)
+
+    def search(
+        self, texts: Sequence[str], k: int, where: Filter | None = None, bm25: Bm25Parameters | None = None
+    ) -> list[Hits]:
+        return self.index._rows.hits(*self.index.search_rows(texts, min(k, len(self) or 1), where, bm25))
+
+    def search_rows(
+        self, queries: Sequence[str], k: int, where: Filter | None = None, bm25: Bm25Parameters | None = None
+    ) -> tuple[RowArray, ScoreArray]:
+        return self.index.search_rows(queries, k, where, bm25)
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+
+def in_fields(folder: Path) -> Backend:
+    names = (folder / str(n) for n in range(1_000_000))
+    analysis, fields = AnalysisSettings("none"), (Field("title"), Field("text"))
+
+    def make(parameters: Bm25Parameters) -> TextIndex:
+        parameters = dataclasses.replace(parameters, fields=fields)
+        return InFields(FieldsIndex.resume(None, next(names), Rows(), analysis, parameters))
+
+    def reopen(index: TextIndex) -> TextIndex:
+        assert isinstance(index, InFields)
+        rows, old = Rows(), index.index
+        rows.restore(list(old._rows.ids), old._rows.dead, [METADATA.get(i, {}) for i in old._rows.ids])
+        old.commit()
+        snapshot = next(names)
+        snapshot.mkdir()
+        for name, field in old.folders.items():
+            field.snapshot(snapshot / name)
+        return InFields(FieldsIndex.resume(snapshot, next(names), rows, analysis, old._parameters))
+
+    return Backend(make, reopen)
+
+
 def on_a_server(url: str, shards: int) -> Backend:
     def make(parameters: Bm25Parameters) -> TextIndex:
         store = ElasticStore(ElasticSettings((url,), new_name("contract"), shards), timeout=60)
@@ -101,7 +160,7 @@ def on_a_server(url: str, shards: int) -> Backend:
     return Backend(make, reopen, on_server=True)
 
 
-BACKENDS: dict[str, Callable[[Path], Backend]] = {"memory": in_memory, "disk": on_disk}
+BACKENDS: dict[str, Callable[[Path], Backend]] = {"memory": in_memory, "disk": on_disk, "fields": in_fields}
 SERVERS = {"elastic": 1, "elastic in shards": 3}
 
 

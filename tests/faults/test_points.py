@@ -12,7 +12,8 @@ from indexes.store import manifest as manifests
 from tests.faults.support import KILLED, Worker, assert_tidy, content
 from tests.helpers import ROOT, write_corpus
 
-CHANGES = ("build", "add", "delete", "compact")
+BUILDS = ("build", "build fields")
+CHANGES = (*BUILDS, "add", "delete", "compact", "store a ranker")
 POINTS = {
     name
     for package in ("indexes", "linker")
@@ -41,20 +42,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory, worker: Worker) -> Path:
         file.write('{"id": "d7", "text": "another text for it"}\nnot json\n')
     (folder / "first").write_text("d1 d2", encoding="utf-8")
     (folder / "ids").write_text("d5 d6 d199", encoding="utf-8")
+    (folder / "ranker").mkdir()
+    for name in ("config.json", "model.txt"):  # a search would refuse them, a copy does not read them
+        (folder / "ranker" / name).write_text(name, encoding="utf-8")
     worker.make("build", folder / "c.jsonl", folder / "base")
     worker.make("delete", folder / "first", folder / "base")
     return folder
 
 
 def arguments(change: str, folder: Path) -> list[Path]:
-    named = {"build": "c.jsonl", "add": "more.jsonl", "delete": "ids"}
+    named = {
+        "build": "c.jsonl", "build fields": "c.jsonl", "add": "more.jsonl", "delete": "ids",
+        "store a ranker": "ranker",
+    }  # fmt: skip
     return [folder / named[change]] if change in named else []
 
 
 def begin(change: str, folder: Path, out: Path) -> dict[str, Any] | None:
     """Lay out what the change starts from; return its content."""
     shutil.rmtree(out, ignore_errors=True)
-    if change == "build":
+    if change in BUILDS:
         return None
     shutil.copytree(folder / "base", out)
     return content(out)
@@ -82,7 +89,7 @@ def test_killed_at_each_point(change: str, folder: Path, worker: Worker, tmp_pat
             begin(change, folder, out)
             assert worker.ask(change, *given, out, fault=f"{point}:{passing}")["status"] == KILLED
             committed = content(out) if (out / manifests.NAME).exists() else None
-            if change == "build":
+            if change in BUILDS:
                 assert is_beginning(committed, after), point
             else:
                 assert committed in (before, after), point

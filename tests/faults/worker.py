@@ -1,6 +1,7 @@
 """Makes one change of an index in a fork per request, and dies where the request says; see support.Worker."""
 
 import collections
+import dataclasses
 import functools
 import importlib
 import json
@@ -17,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from indexes import collection
 from indexes.disk import faults
+from indexes.text.parameters import Bm25Parameters, Field
 from indexes.vectors.faiss_index import FaissIndex
 from indexes.writer import Writer
 from linker import building
@@ -30,6 +32,17 @@ OPTIONS = building.BuildOptions("hash", "hnsw", batch_size=32, commit_every=64)
 
 def build(corpus: Path, out: Path) -> None:
     building.build([corpus], out, OPTIONS, resume=True)
+
+
+def build_fields(corpus: Path, out: Path) -> None:
+    fields = Bm25Parameters(fields=(Field("title", 2.0), Field("text"), Field("lang")))
+    options = dataclasses.replace(OPTIONS, bm25=fields, positions=True)
+    building.build([corpus], out, options, resume=True)
+
+
+def store_ranker(folder: Path, out: Path) -> None:
+    with Writer.open(out) as writer:
+        writer.store_ranker("0" * 16, folder)
 
 
 def add(corpus: Path, out: Path) -> None:
@@ -47,7 +60,10 @@ def compact(out: Path) -> None:
         writer.compact()
 
 
-CHANGES: dict[str, Callable[..., None]] = {"build": build, "add": add, "delete": delete, "compact": compact}
+CHANGES: dict[str, Callable[..., None]] = {
+    "build": build, "build fields": build_fields, "add": add, "delete": delete, "compact": compact,
+    "store a ranker": store_ranker,
+}  # fmt: skip
 
 
 def child(request: dict[str, Any], report: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ from indexes.arrays import normalised
 from indexes.text import forward, postings
 from indexes.text.analysis import Analysis
 from indexes.text.features import MOST_TERMS, QueryWords
+from indexes.text.field_scoring import FieldScorer
 from indexes.text.forward_index import ForwardIndex
-from indexes.text.parameters import AnalysisSettings, Bm25Parameters
+from indexes.text.parameters import AnalysisSettings, Bm25Parameters, Field
 from indexes.text.scoring import Bm25Scorer
 from indexes.text.vocabulary import Vocabulary
 from indexes.vectors.certified import ByteScan
@@ -42,10 +44,14 @@ def search_postings(work: Path) -> tuple[Sequence[bytes], Run]:
             dict.fromkeys(terms, 9),
         ]
         allowed = np.arange(sum(s.documents for s in segments)) % 3 > 0
-        fast, slow = Bm25Scorer(segments), Bm25Scorer(segments)
-        slow._library = None
-        for mask in (None, allowed):
-            for parameters in (Bm25Parameters(), Bm25Parameters(0, 1, 0)):
+        pairs: list[list[Bm25Scorer] | list[FieldScorer]] = [
+            [Bm25Scorer(segments) for _ in range(2)],
+            [FieldScorer({"a": Bm25Scorer(segments), "b": Bm25Scorer(segments)}) for _ in range(2)],
+        ]
+        fields = (Field("a", 2.5, 0.3), Field("b"))
+        for (fast, slow), mask in itertools.product(pairs, (None, allowed)):
+            slow._library = None
+            for parameters in (Bm25Parameters(fields=fields), Bm25Parameters(0, 1, 0, fields)):
                 found, expected = (scorer.best(queries, K, mask, parameters) for scorer in (fast, slow))
                 assert np.array_equal(found[0], expected[0]), "other rows than by numpy"
                 assert np.array_equal(found[1], expected[1]), "other scores than by numpy"

@@ -20,6 +20,7 @@ ROOT = HERE.parents[1]
 PARTS = ("scan", "postings", "features")
 FLAGS = (
     "-O1",
+    "-ffp-contract=off",
     "-g",
     "-shared",
     "-fPIC",

@@ -142,7 +142,7 @@ def test_settings_that_cannot_be_are_refused(settings: dict[str, object], messag
 )
 def test_parameters_out_of_range_are_refused(name: str, value: float) -> None:
     with pytest.raises(IndexesError, match=f"BM25's {name} is"):
-        Bm25Parameters(**{name: value})
+        Bm25Parameters(**{name: value})  # type: ignore[arg-type]
 
 
 @given(st.floats(0, 1000), st.floats(0, 1), st.floats(0) | st.just(math.inf))

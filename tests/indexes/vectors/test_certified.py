@@ -271,7 +271,7 @@ def build(tmp_path: Path, compiler: str) -> subprocess.CompletedProcess[str]:
     pytest.importorskip("setuptools")
     shutil.copy(ROOT / "setup.py", tmp_path)
     for name, room in native.ROOMS.items():
-        (tmp_path / "indexes" / room).mkdir(parents=True)
+        (tmp_path / "indexes" / room).mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "indexes" / room / f"{name}.c", tmp_path / "indexes" / room)
     command = [sys.executable, "setup.py", "build_ext", "--inplace"]
     environment = {**os.environ, "CC": compiler}

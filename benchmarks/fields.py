@@ -1,0 +1,112 @@
+"""Do fields pay? Tweets → claims with titles: BM25 over title and text as one, and BM25F with weights chosen on dev.
+
+`python -m benchmarks.fields` → benchmarks/results/fields.json: MRR on dev and test with 95 % bootstrap intervals, the
+paired difference to one text at the defaults, dev MRR by the title's weight, and queries per CPU-second.
+"""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import orjson
+
+from benchmarks.support.common import record, shared_data
+from benchmarks.support.links import LinkSet, link_set, reciprocal_ranks
+from indexes.dtypes import Float64Array
+from indexes.interface import Document
+from indexes.text.bm25 import Bm25Index
+from indexes.text.fields import FieldsIndex
+from indexes.text.parameters import AnalysisSettings, Bm25Parameters, Field
+
+NAME, K, SAMPLES = "tweets2claims", 100, 2000
+WEIGHTS = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+K1, B = (0.9, 1.2, 1.6, 2.0, 2.5), (0.3, 0.6, 0.75, 0.85)
+DEFAULT = Bm25Parameters()
+PLAIN = [Bm25Parameters(k1, b) for k1, b in itertools.product(K1, B)]
+
+
+def parameters(weight: float, title_b: float = 0.75, text_b: float = 0.75, k1: float = 1.2) -> Bm25Parameters:
+    return Bm25Parameters(k1, fields=(Field("title", weight, title_b), Field("text", 1.0, text_b)))
+
+
+def documents() -> list[Document]:
+    with gzip.open(shared_data() / NAME / "corpus.jsonl.gz") as file:
+        records = [orjson.loads(line) for line in file]
+    return [Document(r["_id"], r["text"], r["title"]) for r in records]
+
+
+class Ranking:
+    """One of the two indexes, with its reciprocal ranks on a split."""
+
+    def __init__(self, index: Bm25Index | FieldsIndex, links: LinkSet) -> None:
+        self.index, self._links = index, links
+
+    def values(self, split: str, p: Bm25Parameters) -> Float64Array:
+        queries, relevant = self._links.splits[split]
+        return reciprocal_ranks(self.index.search_rows(queries, K, bm25=p)[0], relevant)
+
+    def mrr(self, p: Bm25Parameters) -> float:
+        return round(float(self.values("dev", p).mean()), 4)
+
+    def best(self, candidates: Sequence[Bm25Parameters]) -> Bm25Parameters:
+        return max(candidates, key=self.mrr)
+
+    def speed(self, p: Bm25Parameters) -> float:
+        """Return queries per CPU-second, the best of five rounds over train."""
+        queries, times = self._links.splits["train"][0], []
+        for _ in range(6):  # the first one fills the caches
+            start = time.process_time()
+            self.index.search_rows(queries, K, bm25=p)
+            times.append(time.process_time() - start)
+        return round(len(queries) / min(times[1:]))
+
+
+def measured(ranking: Ranking, p: Bm25Parameters, base: Float64Array) -> dict[str, Any]:
+    values = ranking.values("test", p)
+    draws = np.random.default_rng(0).integers(0, len(values), (SAMPLES, len(values)))
+    intervals = [
+        [round(float(q), 4) for q in np.quantile(v[draws].mean(axis=1), (0.025, 0.975))]
+        for v in (values, values - base)
+    ]
+    return {
+        "dev_mrr": ranking.mrr(p),
+        "mrr": round(float(values.mean()), 4),
+        "interval": intervals[0],
+        "gain": round(float((values - base).mean()), 4),
+        "gain_interval": intervals[1],
+        "queries_per_second": ranking.speed(p),
+        "bm25": p.to_json(),
+    }
+
+
+def main() -> None:
+    corpus, links = documents(), link_set(NAME)
+    whole, divided = Bm25Index(), FieldsIndex.empty(AnalysisSettings(), parameters(1.0))
+    whole.add([d.id for d in corpus], [d.full_text for d in corpus])
+    divided.add(corpus)
+    plain, fields = Ranking(whole, links), Ranking(divided, links)
+    base = plain.values("test", DEFAULT)
+    by_weight = [parameters(weight) for weight in WEIGHTS]
+    everything = [parameters(*values) for values in itertools.product(WEIGHTS, B, B, K1)]
+    rows = {
+        "one text, the defaults": (plain, DEFAULT),
+        "one text, k1 and b chosen": (plain, plain.best(PLAIN)),
+        "two fields of weight 1": (fields, parameters(1.0)),
+        "two fields, the title's weight chosen": (fields, fields.best(by_weight)),
+        "two fields, weight, k1 and both b chosen": (fields, fields.best(everything)),
+    }
+    results = {
+        "rows": {name: measured(ranking, p, base) for name, (ranking, p) in rows.items()},
+        "dev_mrr_by_weight": {f"{w:g}": fields.mrr(p) for w, p in zip(WEIGHTS, by_weight, strict=True)},
+    }
+    print(orjson.dumps(results, option=orjson.OPT_INDENT_2).decode())
+    record("fields", results, seed=0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+"""BM25F: a term's counts in several fields are weighed and added up before they saturate (postings.c, or numpy).
+
+score(q, d) = Σ idf(t) · (k3 + 1) · c / (k3 + c) · (k1 + 1) · f / (k1 + f), where the sum over the fields
+f = Σ weight · count / (1 − b + b · length / average) takes the place of BM25's normalised count; a row counts once in
+idf, whichever fields have the term (Robertson, Zaragoza and Taylor, 2004; Zaragoza et al., TREC 2004, for b by field).
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from indexes import native
+from indexes.dtypes import AnyArray
+from indexes.interface import Mask, RowArray, ScoreArray
+from indexes.text.parameters import Bm25Parameters, Field
+from indexes.text.postings import PostingsSegment
+from indexes.text.scoring import Bm25Scorer, Query, Scorer, decoded, find, joined, offer_sums, weigh
+
+MOST_FREQUENCIES = 1 << 20  # kept
+
+
+class _Terms(NamedTuple):
+    """The terms of queries: where each query's begin, and their weights; each field's factors by length; k1, [1]."""
+
+    first: AnyArray
+    weights: AnyArray
+    factors: Sequence[AnyArray]
+    k1: AnyArray
+
+
+class _Range(NamedTuple):
+    """Consecutive rows; of each field the one segment that has them, its lengths' codes and its terms' places."""
+
+    first: int
+    documents: int
+    segments: Sequence[PostingsSegment]
+    codes: Sequence[AnyArray]
+    places: Sequence[AnyArray]
+
+
+class FieldScorer(Scorer):
+    """Ranks rows by BM25F. Several threads may search at once.
+
+    `fields` holds the scorer of each field by name; all have the same rows. Fields of weight 0 are left out, and if a
+    single one of weight 1 is left, the answers are those of its scorer.
+    """
+
+    def __init__(self, fields: Mapping[str, Bm25Scorer]) -> None:
+        self._fields = fields
+        self._segments = [segment for scorer in fields.values() for segment in scorer.segments]
+        self._documents = next(iter(fields.values())).documents
+        self._library = native.load_postings()
+        self._frequencies: dict[tuple[str, ...], dict[int, int]] = {}
+
+    def is_over(self, fields: Mapping[str, Bm25Scorer]) -> bool:
+        """Return whether these scorers are its own."""
+        return all(self._fields[name] is scorer for name, scorer in fields.items())
+
+    def _best(
+        self, queries: Sequence[Query], k: int, allowed: Mask | None, parameters: Bm25Parameters
+    ) -> tuple[RowArray, ScoreArray]:
+        active = [field for field in parameters.fields if field.weight]
+        scorers = [self._fields[field.name] for field in active]
+        if len(active) == 1 and active[0].weight == 1:
+            return scorers[0]._best(queries, k, allowed, _common(parameters, active[0]))
+        first, hashes = joined(queries)
+        places = [[find(segment, hashes) for segment in scorer.segments] for scorer in scorers]
+        frequency = self._frequency(tuple(field.name for field in active), hashes, scorers, places)
+        weights, scales = weigh(queries, frequency, self._documents, parameters)
+        factors = [
+            scorer.factors(f.weight, _b(parameters, f)) for scorer, f in zip(scorers, active, strict=True)
+        ]
+        terms = _Terms(first, weights, factors, np.array([parameters.k1], dtype=np.float32))
+        keys = np.zeros((len(queries), k), dtype=np.uint64)
+        for part in _ranges(scorers, places, self._documents):
+            mask = None if allowed is None else allowed[part.first : part.first + part.documents]
+            if self._library is None:
+                offer_by_numpy(part, terms, mask, keys)
+            else:
+                _offer(self._library, part, terms, mask, keys)
+        return decoded(keys, scales)
+
+    def holding(self, terms: Sequence[int]) -> RowArray:
+        """Return the rows (int64 [n], ascending) with each of `terms` (hashes) in some field. Raises DamagedError."""
+        by_term = [
+            functools.reduce(np.union1d, [scorer.holding([term]) for scorer in self._fields.values()])
+            for term in terms
+        ]
+        return functools.reduce(np.intersect1d, by_term)
+
+    def _frequency(
+        self,
+        names: tuple[str, ...],
+        hashes: AnyArray,
+        scorers: Sequence[Bm25Scorer],
+        places: Sequence[Sequence[AnyArray]],
+    ) -> AnyArray:
+        """Return how many rows have each term in any of the fields, int64 [terms]; counts are kept."""
+        known = self._frequencies.setdefault(names, {})
+        if len(known) > MOST_FREQUENCIES:
+            known.clear()
+        seen = np.zeros(self._documents + 1, dtype=bool)
+        out = np.zeros(len(hashes), dtype=np.int64)
+        for number, term in enumerate(hashes.tolist()):
+            count = known.get(term)
+            if count is None:
+                lists = [
+                    segment.rows[place[0, number] : place[1, number]].astype(np.int64) + segment.first
+                    for scorer, of_field in zip(scorers, places, strict=True)
+                    for segment, place in zip(scorer.segments, of_field, strict=True)
+                ]
+                count = known[term] = _different(lists, seen)
+            out[number] = count
+        return out
+
+
+def _offer(library: Any, part: _Range, terms: _Terms, allowed: Mask | None, keys: AnyArray) -> None:
+    """Offer the rows of a range to `keys` (uint64 [n, k]), in which each query keeps its best so far as a heap."""
+    segments, places = part.segments, np.stack(part.places)
+    shift = np.array([part.first - s.first for s in segments], dtype=np.int64)
+    native.call(
+        library.search_fields, len(segments), _addresses([s.rows for s in segments]),
+        _addresses([s.counts for s in segments]), _addresses(part.codes), _addresses(terms.factors), shift, terms.k1,
+        part.documents, part.first, allowed, len(keys), terms.first, places, places.shape[2], terms.weights,
+        keys.shape[1], keys,
+    )  # fmt: skip
+
+
+def offer_by_numpy(part: _Range, terms: _Terms, allowed: Mask | None, keys: AnyArray) -> None:
+    """Do the same as the compiled loop, with identical results."""
+    fields = list(zip(part.segments, part.codes, part.places, terms.factors, strict=True))
+    for q, heap in enumerate(keys):
+        sums = np.zeros(part.documents, dtype=np.int64)
+        for term in range(terms.first[q], terms.first[q + 1]):
+            frequency = np.zeros(part.documents, dtype=np.float32)
+            for segment, codes, places, factor in fields:
+                postings = slice(*places[:2, term])
+                rows, counts = (
+                    segment.rows[postings].astype(np.int64),
+                    segment.counts[postings].astype(np.float32),
+                )
+                here = rows + (segment.first - part.first)
+                inside = (here >= 0) & (here < part.documents)
+                frequency[here[inside]] += counts[inside] * factor[codes[rows[inside]]]
+            hits = np.flatnonzero(frequency)
+            saturated = frequency[hits] / (terms.k1 + frequency[hits])
+            sums[hits] += (terms.weights[term] * saturated).astype(np.int64) + 1
+        offer_sums(heap, sums, part.first, allowed)
+
+
+def _b(parameters: Bm25Parameters, field: Field) -> float:
+    return parameters.b if field.b is None else field.b
+
+
+def _common(parameters: Bm25Parameters, field: Field) -> Bm25Parameters:
+    """Return the parameters of BM25 over one field."""
+    return Bm25Parameters(parameters.k1, _b(parameters, field), parameters.k3)
+
+
+def _ranges(
+    scorers: Sequence[Bm25Scorer], places: Sequence[Sequence[AnyArray]], documents: int
+) -> Iterator[_Range]:
+    """Yield the longest ranges of rows that no segment's edge divides."""
+    firsts = [np.array([s.first for s in scorer.segments], dtype=np.int64) for scorer in scorers]
+    edges = [*np.unique(np.concatenate(firsts)).tolist(), documents]
+    for low, high in itertools.pairwise(edges):
+        numbers = [int(np.searchsorted(f, low, side="right")) - 1 for f in firsts]
+        yield _Range(
+            low,
+            high - low,
+            [scorer.segments[n] for scorer, n in zip(scorers, numbers, strict=True)],
+            [scorer.codes[n] for scorer, n in zip(scorers, numbers, strict=True)],
+            [of_field[n] for of_field, n in zip(places, numbers, strict=True)],
+        )
+
+
+def _different(lists: Sequence[AnyArray], seen: AnyArray) -> int:
+    """Return how many different rows `lists` have, each without repetitions; `seen` (bool [rows + 1]) is all false."""
+    count, last = 0, len(seen) - 1
+    lists = [
+        np.minimum(rows, last) for rows in lists
+    ]  # what a damaged file holds must not lead beyond the end
+    for rows in lists:
+        count += len(rows) - int(np.count_nonzero(seen[rows]))
+        seen[rows] = True
+    for rows in lists:
+        seen[rows] = False
+    return min(count, last)
+
+
+def _addresses(arrays: Sequence[AnyArray]) -> AnyArray:
+    return np.array([a.__array_interface__["data"][0] for a in arrays], dtype=np.uint64)

@@ -1,0 +1,148 @@
+"""An index of documents by fields, ranked by BM25F: postings for each field, whose rows are numbered alike."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from indexes.arrays import check_k
+from indexes.interface import Document, Filter, IndexesError, Metadata, RowArray, ScoreArray
+from indexes.rows import Rows
+from indexes.text.analysis import Analysis
+from indexes.text.bm25 import Bm25Index
+from indexes.text.field_scoring import FieldScorer
+from indexes.text.parameters import AnalysisSettings, Bm25Parameters
+from indexes.text.vocabulary import QueryTerms
+
+
+def folder_of(number: int) -> str:
+    """Return the name of the folder of a field's postings, by the field's number in the parameters."""
+    return f"f{number}"
+
+
+class FieldsIndex:
+    """A TextSearch by BM25F over the fields that `parameters` name; those apply where a search names no others.
+
+    Searches may run in several threads at once, but not during a change.
+    """
+
+    def __init__(
+        self, indexes: Sequence[Bm25Index], rows: Rows, analysis: AnalysisSettings, parameters: Bm25Parameters
+    ) -> None:
+        """`indexes` has one index for each of the fields, in their order, over `rows`."""
+        self._names = [field.name for field in parameters.fields]
+        self._indexes, self._rows, self._parameters = indexes, rows, parameters
+        self.analysis, self._query_terms = Analysis(analysis), QueryTerms(Analysis(analysis))
+        self._scorer: FieldScorer | None = None
+
+    @classmethod
+    def empty(cls, analysis: AnalysisSettings, parameters: Bm25Parameters, rows: Rows | None = None) -> Self:
+        """Return an index in memory that has no documents yet."""
+        rows = Rows() if rows is None else rows
+        return cls([Bm25Index(analysis, None, rows) for _ in parameters.fields], rows, analysis, parameters)
+
+    @classmethod
+    def open(cls, snapshot: Path, rows: Rows, analysis: AnalysisSettings, parameters: Bm25Parameters) -> Self:
+        """Open a snapshot for reading. Raises DamagedError, and FileNotFoundError where a folder does not exist."""
+        numbers = range(len(parameters.fields))
+        indexes = [Bm25Index.open(snapshot / folder_of(n), rows, analysis) for n in numbers]
+        return cls(indexes, rows, analysis, parameters)
+
+    @classmethod
+    def resume(
+        cls,
+        snapshot: Path | None,
+        scratch: Path,
+        rows: Rows,
+        analysis: AnalysisSettings,
+        parameters: Bm25Parameters,
+    ) -> Self:
+        """Return an index that continues from a snapshot (None: from scratch) in folders in `scratch`.
+
+        Raises IndexesError where they are not empty, DamagedError.
+        """
+        names = [folder_of(n) for n in range(len(parameters.fields))]
+        indexes = [
+            Bm25Index.resume(snapshot / name if snapshot else None, scratch / name, rows, analysis)
+            for name in names
+        ]
+        return cls(indexes, rows, analysis, parameters)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def folders(self) -> dict[str, Bm25Index]:
+        """The index of each field, by the name of its folder in a snapshot."""
+        return {folder_of(number): index for number, index in enumerate(self._indexes)}
+
+    def add(self, documents: Sequence[Document], metadata: Sequence[Metadata] | None = None) -> None:
+        """Add a batch, all or nothing; filters need its `metadata`. Raises DuplicateIdError, BadIdError."""
+        # Steps that can fail come first: half a batch must never be added.
+        parts = [
+            index.numbers([document.field(name) for document in documents])
+            for name, index in zip(self._names, self._indexes, strict=True)
+        ]
+        self._rows.append([document.id for document in documents], metadata)
+        for index, part in zip(self._indexes, parts, strict=True):
+            index.extend(*part)
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove a batch, all or nothing. Raises UnknownIdError."""
+        self._rows.remove(ids)
+
+    def commit(self) -> None:
+        """Make changes searchable and durable in the folders, if there are any. Raises IndexesError, OSError."""
+        self._committed()
+
+    def _committed(self) -> FieldScorer:
+        scorers = dict(zip(self._names, [index.scorer() for index in self._indexes], strict=True))
+        if self._scorer is None or not self._scorer.is_over(scorers):
+            self._scorer = FieldScorer(scorers)
+        return self._scorer
+
+    def close(self) -> None:
+        """Close the index; changes since the last commit may be lost."""
+        for index in self._indexes:
+            index.close()
+
+    def holding(self, terms: Sequence[int]) -> RowArray:
+        """Return the rows whose title and text may have all of `terms` (hashes), int64 [n], ascending.
+
+        Raises as `search_rows` does.
+        """
+        if not {"title", "text"} <= set(self._names):
+            return np.arange(len(self._rows.ids))
+        return self._committed().holding(terms)
+
+    def search_rows(
+        self,
+        queries: Sequence[str],
+        k: int,
+        where: Filter | None = None,
+        bm25: Bm25Parameters | None = None,
+    ) -> tuple[RowArray, ScoreArray]:
+        """Return rows and scores, both [n, k], best first, padded with −1 and −inf.
+
+        `bm25` replaces the index's own parameters; fields that it does not name are left out, unless it names none.
+        Raises IndexesError where k is below 1, there is no such field or the index is closed, DamagedError where a file
+        has become shorter.
+        """
+        check_k(k)
+        parameters = self._known(bm25 or self._parameters)
+        terms = [self._query_terms.of(query) for query in queries]
+        return self._committed().best(terms, k, self._rows.mask(where), parameters)
+
+    def _known(self, parameters: Bm25Parameters) -> Bm25Parameters:
+        self._parameters.weighted({field.name: field.weight for field in parameters.fields})
+        if not any(field.weight for field in parameters.fields or self._parameters.fields):
+            raise IndexesError("every field has the weight 0: give one of them another")
+        return (
+            parameters
+            if parameters.fields
+            else dataclasses.replace(parameters, fields=self._parameters.fields)
+        )

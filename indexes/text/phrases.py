@@ -1,0 +1,78 @@
+"""Phrases in quotes: which documents have the quoted words one after the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from indexes.interface import Filter, RowArray, RowFilter
+from indexes.rows import Rows
+from indexes.text.bm25 import Bm25Index
+from indexes.text.fields import FieldsIndex
+from indexes.text.forward_index import ForwardIndex
+from indexes.text.vocabulary import term_hash
+
+QUOTED = re.compile(r"“([^“”]*)”|„([^„“”]*)[“”]|«([^«»]*)»")
+STRAIGHT = re.compile(r'"([^"]*)"|' + QUOTED.pattern)
+
+
+def quoted(text: str) -> list[str]:
+    """Return what is quoted in a text by "…", “…”, „…“ or «…», in order.
+
+    A mark without its partner is plain text; so are all marks " where their number is odd, since nobody can tell which
+    of them belong together.
+    """
+    pattern = QUOTED if text.count('"') % 2 else STRAIGHT
+    return [next(part for part in match.groups() if part is not None) for match in pattern.finditer(text)]
+
+
+class PhraseSearch:
+    """Finds the rows that have phrases: candidates from the postings, each of which is then checked."""
+
+    def __init__(
+        self,
+        index: Bm25Index | FieldsIndex,
+        rows: Rows,
+        forward: ForwardIndex | None,
+        text_of: Callable[[int], str],
+    ) -> None:
+        """`forward` has the terms of the rows in order; without it, candidates' texts (`text_of`) are analysed."""
+        self._index, self._rows, self._forward, self._text_of = index, rows, forward, text_of
+        self._analysis = index.analysis
+
+    def filter(self, text: str, where: Filter | None = None) -> Filter | None:
+        """Return a filter for documents with every phrase that is quoted in `text`; `where` if there is none.
+
+        A phrase is analysed as documents are: inflections match, and stop words do unless the index drops them. Quotes
+        without a term are none. Raises DamagedError, and IndexesError where the index is closed.
+        """
+        found = [self._having(terms) for part in quoted(text) if (terms := self._terms(part))]
+        if not found:
+            return where
+        mask = np.ones(len(self._rows.ids), dtype=bool)
+        for rows in found:
+            here = np.zeros_like(mask)
+            here[rows] = True
+            mask &= here
+        return RowFilter(where.conditions if where else (), mask)
+
+    def _terms(self, text: str) -> list[str]:
+        return self._analysis.terms(self._analysis.prepare(text))
+
+    def _having(self, terms: Sequence[str]) -> RowArray:
+        """Return the rows (int64 [n]) that have the terms one after the other."""
+        hashes = [term_hash(term) for term in terms]
+        rows = self._index.holding(list(dict.fromkeys(hashes)))
+        if self._forward is not None:
+            return self._forward.having(np.array(hashes, dtype=np.uint64), rows)
+        alive = self._rows.mask()
+        live = rows if alive is None else rows[alive[rows]]
+        return np.array([r for r in live.tolist() if _follow(self._terms(self._text_of(r)), terms)], np.int64)
+
+
+def _follow(terms: Sequence[str], phrase: Sequence[str]) -> bool:
+    """Return whether the terms of a phrase follow one another in a document's terms: the slow, obvious definition."""
+    size = len(phrase)
+    return any(list(terms[i : i + size]) == list(phrase) for i in range(len(terms) - size + 1))
