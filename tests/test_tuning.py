@@ -325,7 +325,7 @@ def test_parameters_that_bring_nothing_stay() -> None:
     found = searcher({"k1": 9.0}, [])
     result = tune(found.search(found.current), None, WANTED, parameters=found)
     assert result.chosen == result.default and result.chosen.bm25 is None
-    assert result.reason == "bm25 is the only retriever of the index"
+    assert result.reason.endswith("only retriever of the index, and no other k1, b and k3 lead out of fold")
 
 
 def test_a_hybrid_takes_the_chosen_parameters() -> None:

@@ -108,6 +108,11 @@ def note(message: str) -> None:
     print(message, file=sys.stderr)
 
 
+def warn(message: str) -> None:
+    """Print a warning on stderr."""
+    note(f"warning: {message}")
+
+
 def one_line(text: str, width: int = 100) -> str:
     """Return a text on one line, cut to `width` characters."""
     flat = " ".join(text.split())

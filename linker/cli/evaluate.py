@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from linker.cli.common import AsJson, note, print_json
+from linker.cli.common import AsJson, note, print_json, warn
 from linker.printable import print_for_programs
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def evaluate(
     from linker.evaluation.reading.trec import read_qrels
 
     result = run_evaluation(
-        read_qrels(qrels, warn=_warn),
+        read_qrels(qrels, warn=warn),
         run,
         measure or ["official"],
         complete=complete,
@@ -147,7 +147,7 @@ def compare(
     from linker.evaluation.reading.trec import read_qrels
 
     result = run_comparison(
-        read_qrels(qrels, warn=_warn),
+        read_qrels(qrels, warn=warn),
         runs,
         measure or ["map", "recip_rank", "success.1,5"],
         baseline=baseline,
@@ -163,10 +163,6 @@ def compare(
 
         plot_differences(result, plot)
         note(f"{plot}: differences per topic")
-
-
-def _warn(message: str) -> None:
-    note(f"warning: {message}")
 
 
 def _print_comparison(result: Comparison, *, markdown: bool, latex: bool, as_json: bool) -> None:

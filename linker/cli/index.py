@@ -303,9 +303,18 @@ def info(directory: Index, as_json: AsJson = False) -> None:
         print_json(values)
         return
     for name, value in values.items():
-        print(f"{name:12} {'-' if value is None else on_one_line(str(value))}")
+        print(f"{name:12} {_plain(value)}")
     if not manifest.build.complete:
         note("the build is not finished: continue it with `linker index build … --resume`")
+
+
+def _plain(value: Any) -> str:
+    """Return a value of `info` as people read it: "k1 1.2, b 0.75"."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_plain(part)}" for name, part in value.items())
+    if isinstance(value, (list, tuple)):
+        return "; ".join(map(_plain, value))
+    return "-" if value is None else on_one_line(str(value))
 
 
 def verify(directory: Index, as_json: AsJson = False) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from linker.cli.common import AsJson, EncoderOption, Index, note, one_line, print_json
+from linker.cli.common import AsJson, EncoderOption, Index, note, one_line, print_json, warn
 
 if TYPE_CHECKING:
     from linker.engine import Engine
@@ -76,7 +76,7 @@ def train(
     )
     use = with_encoder and engine.collection.manifest.encoder is not None
     trained = engine.train_ranker(
-        read_queries(queries), read_qrels(qrels, warn=note), settings, encoder=use, seed=seed, advance=note
+        read_queries(queries), read_qrels(qrels, warn=warn), settings, encoder=use, seed=seed, advance=note
     )
     with tempfile.TemporaryDirectory() as temporary:
         ranker = folder.save(trained.ranker, trained.text, out or Path(temporary) / "ranker")
@@ -89,7 +89,7 @@ def train(
     }
     if dev_queries is not None and dev_qrels is not None:
         embed = engine.embed if use else None
-        judged = read_qrels(dev_qrels, warn=note)
+        judged = read_qrels(dev_qrels, warn=warn)
         figures["dev"] = learning.measured(
             engine.collection, ranker, embed, read_queries(dev_queries), judged
         )
@@ -102,6 +102,8 @@ def train(
     _print_figures("cross-validated", figures)
     if "dev" in figures:
         _print_figures("dev", figures["dev"])
+        if figures["dev"]["mrr"] <= figures["dev"]["mrr_before"]:
+            warn("on dev the ranker is not ahead: train it on more links, or search with --no-rerank")
 
 
 def _print_figures(name: str, figures: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from linker.cli.common import AsJson, EncoderOption, Index, note, print_json
+from linker.cli.common import AsJson, EncoderOption, Index, note, print_json, warn
 
 if TYPE_CHECKING:
     from linker.corpora import Query
@@ -123,7 +123,7 @@ def _tune_mode(
     from linker.engine import Engine
     from linker.evaluation.reading.judgements import merged_qrels
 
-    judged = merged_qrels(qrels, lambda message: note(f"warning: {message}"))
+    judged = merged_qrels(qrels, warn)
     tuning = Engine.open(directory, encoder=encoder).tune(
         _read_all(queries), judged, measure.lower(), seed=seed
     )
@@ -132,7 +132,7 @@ def _tune_mode(
     else:
         _report(tuning)
     for warning in tuning.warnings:
-        note(f"warning: {warning}")
+        warn(warning)
     note(tuning.reason)
 
 

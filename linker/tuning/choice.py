@@ -91,9 +91,11 @@ def tune(
     """
     _check(bm25, dense, relevant, measure)
     settings = candidates(bm25=bm25 is not None, dense=dense is not None)
-    trials = Trials(bm25, dense, relevant, measure, parameters.search if parameters else None)
+    tried_parameters = parameters if bm25 is not None else None
+    search = tried_parameters.search if tried_parameters else None
+    trials = Trials(bm25, dense, relevant, measure, search)
     folds = fold_numbers(len(relevant), seed)
-    chosen_on = choice_of_parameters(trials, parameters if bm25 is not None else None, folds)
+    chosen_on = choice_of_parameters(trials, tried_parameters, folds)
     hybrids, singles = [s for s in settings if s.fusion], [s for s in settings if not s.fusion]
     choice = choose(trials, hybrids or singles, singles if hybrids else [], folds, chosen_on)
     tried = with_parameters(settings, chosen_on(np.ones(len(relevant), dtype=bool)))
@@ -151,9 +153,10 @@ def choose(
     default, everything = hybrids[0], np.ones(len(folds), dtype=bool)
     values = trials.values(default)
     if len(with_parameters(hybrids, parameters(everything))) == 1:
-        return Choice(
-            default, f"{default.mode} is the only retriever of the index", Lead.of(values, values), {}
-        )
+        reason = f"{default.mode} is the only retriever of the index"
+        if trials.tries_parameters:
+            reason += ", and no other k1, b and k3 lead out of fold"
+        return Choice(default, reason, Lead.of(values, values), {})
     tuned, best = _out_of_fold(trials, hybrids, folds, parameters)
     chosen, lead, out_of_fold = default, Lead.of(tuned, values), values
     if best != default and lead.exceeds(HYBRID_CERTAINTY):

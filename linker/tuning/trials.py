@@ -27,6 +27,7 @@ class Trials:
     ) -> None:
         """Take the rankings with the index's parameters; `search` returns BM25's with others."""
         self._search = search
+        self.tries_parameters = search is not None
         self._searched: dict[Bm25Parameters, Ranking] = {}
         self._rankings = {"bm25": bm25, "dense": dense}
         self._relevant, self._measure = relevant, measure
