@@ -22,7 +22,7 @@ from indexes.arrays import normalised
 from indexes.interface import Filter, Mask, Matrix, RowArray, ScoreArray
 from indexes.vectors import certified, flat
 from indexes.vectors import faiss_index as vectors
-from indexes.vectors.certified import ByteScan
+from indexes.vectors.certified import ByteScan, _Queries
 from indexes.vectors.faiss_files import load_faiss
 from indexes.vectors.faiss_index import FaissIndex
 from indexes.vectors.scores import scores
@@ -347,3 +347,12 @@ def test_pages_of_a_large_file_are_given_back(monkeypatch: pytest.MonkeyPatch, l
     assert found == scan.search(rows, rows[:40], 5, None)[0][:, None].tolist()
     assert (len(calls) > 2) == (large == 0)
     assert len(calls) >= 1
+
+
+def test_the_bound_leaves_room_for_rounding_where_the_codes_hold_a_query_exactly() -> None:
+    exact = np.array([[1, 0, 0, 0], [0.5, -0.5, 0.5, 0.5]], np.float32)
+    queries = _Queries.code(exact, longest=3.0)
+    room = queries.shared * queries.scale
+    assert (
+        room >= 16 * 2.0**-24 * 2 * 3.0 * 0.999
+    ).all()  # sixteen roundings of |q| + |q̂|, times the longest row
