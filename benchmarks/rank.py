@@ -118,8 +118,10 @@ def cost(work: Path) -> dict[str, Any]:
     links = rank_data.links(STATEMENTS)
     texts = [q.text for q in links["test"].queries[:300]]
     learned = rank_data.gather(work / f"{STATEMENTS}-bag", links["dev"], PoolSettings(), encoder=True)
-    ranker = _trained(learned, PoolSettings(), 0)
     engine = Engine(work / f"{STATEMENTS}-bag")
+    encoder = engine.collection.manifest.encoder
+    assert encoder is not None
+    ranker = dataclasses.replace(_trained(learned, PoolSettings(), 0), encoder=encoder.fingerprint)
     search = RankedSearch(engine.collection, ranker, engine.embed)
     forward, rows = engine.collection.forward, np.arange(0, 19_000, 950)
     words = [forward.words(text) for text in texts]
