@@ -6,8 +6,8 @@ each of ten folds the best setting of the other nine answers the fold's queries,
 it helped to choose. Then
 
 - the best hybrid replaces the default where its lead out of fold exceeds one standard error (`HYBRID_CERTAINTY`). On
-  30 judged queries, the setting that is best on all of them loses .003 to .010 of mean reciprocal rank on others, and
-  this rule .001 to .002; from 200 on it gains (benchmarks/results/tuning.json);
+  30 judged queries, the setting that is best on all of them loses .004 to .010 of mean reciprocal rank on others, and
+  this rule .001 to .002; from 400 on it gains (benchmarks/results/tuning.json);
 - k1, b and k3 of BM25 are chosen first, one after the other, by its own ranking, where that leads by one standard error
   out of fold; the hybrids are then those with these parameters, and each fold chooses its own;
 - one retriever alone replaces it only where its lead exceeds two (`SINGLE_CERTAINTY`) and no hybrid is ahead of it: a

@@ -204,7 +204,7 @@ def test_tune_find_info_verify_and_compact(make: Make, tmp_path: Path) -> None:
     tuning = engine.tune(queries, {f"q{i}": {d.id: 1} for i, d in enumerate(texts[:20])})
     assert tuning.chosen.means["mrr"] == 1
     engine.delete([texts[0].id, texts[5].id])
-    assert "'shards': 2" in linker("index", "info", engine.directory).stdout
+    assert "shards 2" in linker("index", "info", engine.directory).stdout
     index = manifests.load(engine.directory).elastic["index"]
     degrading = Engine(engine.directory, encoder=HashEncoder())
     linker("index", "compact", engine.directory)
