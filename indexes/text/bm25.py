@@ -12,11 +12,10 @@ import numpy as np
 
 from indexes.arrays import check_k
 from indexes.disk import faults
-from indexes.disk.writing import link_or_copy
 from indexes.dtypes import Int32Array, Int64Array
 from indexes.interface import DamagedError, Filter, Hits, IndexesError, Metadata, RowArray, ScoreArray
 from indexes.rows import Rows
-from indexes.text import postings
+from indexes.text import postings, segment_files
 from indexes.text.analysis import Analysis
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 from indexes.text.postings import PostingsSegment
@@ -122,7 +121,7 @@ class Bm25Index:
         if any(scratch.iterdir()):
             raise IndexesError(f"{scratch} is not empty: delete what is in it, or choose another folder")
         for segment in postings.read_folder(snapshot) if snapshot else ():
-            _link(segment, scratch)
+            segment_files.link(segment, scratch)
             faults.point("scratch.linked")
         return cls(analysis, scratch, rows, parameters)
 
@@ -217,21 +216,14 @@ class Bm25Index:
         first = sum(s.documents for s in self._segments)
         tokens, lengths = np.concatenate(self._tokens), np.concatenate(self._lengths)
         new = postings.from_tokens(first, tokens, lengths, self._vocabulary.hashes, exact=self._exact)
-        # `count` segments are left alone, `total` postings are merged.
-        count, total = len(self._segments), new.size
-        while count and self._segments[count - 1].size <= min(total, MERGED - total):
-            count -= 1
-            total += self._segments[count].size
+        count = segment_files.unmerged(self._segments, new, MERGED)
         part = [*self._segments[count:], new]
         segment = postings.merged(part) if len(part) > 1 else new
         if self._directory is not None:
             segment = postings.write(segment, self._directory)
         self._segments, self._scorer = [*self._segments[:count], segment], None
         self._tokens, self._lengths, self._pending = [], [], 0
-        for old in part[:-1]:
-            if old.path is not None and old.path != segment.path:
-                # A process that has mapped it keeps it, and a snapshot has its own link.
-                old.path.unlink(missing_ok=True)
+        segment_files.unlink(part[:-1], segment)
         if self._vocabulary.full():
             self._vocabulary = Vocabulary(self.analysis)
 
@@ -252,7 +244,7 @@ class Bm25Index:
             raise IndexesError("only an index that lives in a folder has snapshots: give it a directory")
         target.mkdir(exist_ok=True)
         for segment in self._segments:
-            _link(segment, target)
+            segment_files.link(segment, target)
             faults.point("text.linked")
 
     def holding(self, terms: Sequence[int]) -> RowArray:
@@ -291,8 +283,3 @@ class Bm25Index:
         scorer = self.scorer()
         terms = [self._query_terms.of(query) for query in queries]
         return scorer.best(terms, k, self._rows.mask(where), bm25 or self._parameters)
-
-
-def _link(segment: PostingsSegment, folder: Path) -> None:
-    assert segment.path is not None
-    link_or_copy(segment.path, folder / segment.path.name)

@@ -36,7 +36,8 @@ class FieldsIndex:
         """`indexes` has one index for each of the fields, in their order, over `rows`."""
         self._names = [field.name for field in parameters.fields]
         self._indexes, self._rows, self._parameters = indexes, rows, parameters
-        self.analysis, self._query_terms = Analysis(analysis), QueryTerms(Analysis(analysis))
+        self.analysis = Analysis(analysis)
+        self._query_terms = QueryTerms(self.analysis)
         self._scorer: FieldScorer | None = None
 
     @classmethod

@@ -13,17 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import xxhash
 
-from indexes.disk.reading import check_length, give_back, map_file, mapping_of
+from indexes.disk.reading import check_length, mapping_of
 from indexes.dtypes import AnyArray, Int32Array, Int64Array
-from indexes.interface import DamagedError, IndexesError
+from indexes.text import segment_files
+from indexes.text.segment_files import Layout
 from indexes.text.vocabulary import Vocabulary
 
 SUFFIX = ".forward"
 NAME = re.compile(rf"[0-9a-f]{{32}}\{SUFFIX}")
 MAGIC = b"forward1"
-HEAD = 64  # bytes
 CHUNK = 1 << 22  # tokens checked at a time
 ROWS = 1 << 12  # counted at a time
 PARTS = {
@@ -34,6 +33,7 @@ PARTS = {
     "sentences": "<u4",
     "tokens": "<u4",
 }
+LAYOUT = Layout(MAGIC, PARTS)
 # A sentence ends after a full stop and a space, or at a line's end; languages without spaces need none.
 END = re.compile(r"[.!?…]['\"”’)\]]*\s+|[。！？]|\n+")
 
@@ -163,45 +163,28 @@ def write(segment: ForwardSegment, folder: Path) -> ForwardSegment:
         len(segment.sentences),
         len(segment.tokens),
     )
-    head = MAGIC + np.array(numbers, dtype="<u8").tobytes()
-    digest, temporary = xxhash.xxh3_128(), folder / "forward.tmp"
-    parts: list[bytes | memoryview] = [head.ljust(HEAD, b"\0"), *(_little(segment, name) for name in PARTS)]
-    with temporary.open("wb", buffering=1 << 20) as file:
-        for part in parts:
-            file.write(part)
-            digest.update(part)
-    path = folder / f"{digest.hexdigest()}{SUFFIX}"
-    temporary.replace(path)
-    return read(path)
-
-
-def _little(segment: ForwardSegment, name: str) -> memoryview:
-    return np.ascontiguousarray(getattr(segment, name), dtype=PARTS[name]).data
+    return read(segment_files.write(segment, numbers, folder, SUFFIX, LAYOUT))
 
 
 def read(path: Path) -> ForwardSegment:
     """Return the segment in a file, mapped and checked, content included. Raises OSError, DamagedError."""
-    data = map_file(path)
-    size = len(data)
-    if size < HEAD or data[: len(MAGIC)] != MAGIC:
-        raise _damaged(path)
-    first, documents, terms, sentences, tokens = np.frombuffer(data, "<u8", 5, len(MAGIC)).tolist()
-    counts = (terms, documents + 1, documents + 1, terms, sentences, tokens)
-    kinds = [np.dtype(kind) for kind in PARTS.values()]
-    sizes = [n * kind.itemsize for n, kind in zip(counts, kinds, strict=True)]
-    if size != HEAD + sum(sizes):
-        raise _damaged(path)
-    arrays = {
-        name: np.frombuffer(data, kind, n, offset)
-        for name, kind, n, offset in zip(
-            PARTS, kinds, counts, itertools.accumulate(sizes, initial=HEAD), strict=False
-        )
-    }
-    segment = ForwardSegment(first, documents, **arrays, path=path)
-    if not _consistent(segment):
-        raise _damaged(path)
-    give_back(data)
-    return segment
+
+    def sizes(numbers: Sequence[int]) -> Sequence[int]:
+        _, documents, terms, sentences, tokens = numbers
+        return terms, documents + 1, documents + 1, terms, sentences, tokens
+
+    return segment_files.read(
+        path,
+        (LAYOUT,),
+        sizes,
+        lambda n, arrays: ForwardSegment(n[0], n[1], **arrays, path=path),
+        _consistent,
+    )
+
+
+def read_folder(folder: Path) -> list[ForwardSegment]:
+    """Return a folder's segments in row order. Raises DamagedError, OSError."""
+    return segment_files.read_folder(folder, NAME, read, "the terms of row {row} in order")
 
 
 def _consistent(segment: ForwardSegment) -> bool:
@@ -231,7 +214,3 @@ def check_lengths(segments: Sequence[ForwardSegment]) -> None:
     """Raise DamagedError if the file of a segment has become shorter since it was mapped."""
     for segment in segments:
         check_length(mapping_of(segment.tokens), segment.path)
-
-
-def _damaged(path: Path) -> IndexesError:
-    return DamagedError(f"{path} is damaged or incomplete: restore it, or rebuild the index")

@@ -12,13 +12,12 @@ import numpy as np
 
 from indexes import native
 from indexes.disk import faults
-from indexes.disk.writing import link_or_copy
 from indexes.dtypes import AnyArray, Float32Array, Int64Array
 from indexes.interface import DamagedError, RowArray
-from indexes.text import features, forward, plain_features
+from indexes.text import features, forward, plain_features, segment_files
 from indexes.text.analysis import Analysis
 from indexes.text.features import NAMES, QueryWords, Weights
-from indexes.text.forward import NAME, ForwardSegment
+from indexes.text.forward import ForwardSegment
 from indexes.text.parameters import AnalysisSettings
 from indexes.text.vocabulary import Vocabulary
 
@@ -50,7 +49,7 @@ class ForwardIndex:
     @classmethod
     def open(cls, folder: Path, rows: int, analysis: str | AnalysisSettings = "english") -> Self:
         """Open a snapshot of so many rows for reading. Raises DamagedError, OSError."""
-        index = cls(analysis, None, read_folder(folder))
+        index = cls(analysis, None, forward.read_folder(folder))
         if index.rows != rows:
             raise DamagedError(
                 f"{folder} holds the terms of {index.rows} documents in order, but there are {rows}: rebuild the index"
@@ -63,9 +62,9 @@ class ForwardIndex:
     ) -> Self:
         """Return an index that continues from a snapshot (None: from scratch) in the folder `scratch`."""
         scratch.mkdir(parents=True, exist_ok=True)
-        for segment in read_folder(snapshot) if snapshot else ():
-            _link(segment, scratch)
-        return cls(analysis, scratch, read_folder(scratch))
+        for segment in forward.read_folder(snapshot) if snapshot else ():
+            segment_files.link(segment, scratch)
+        return cls(analysis, scratch, forward.read_folder(scratch))
 
     @classmethod
     def of(cls, texts: Iterable[str], analysis: str | AnalysisSettings = "english") -> Self:
@@ -97,10 +96,7 @@ class ForwardIndex:
         tokens, lengths, of_sentences, counts = (np.concatenate(p) for p in zip(*self._parts, strict=True))
         hashes = self._vocabulary.hashes
         new = forward.from_tokens(self.rows, tokens, lengths, of_sentences, counts, hashes)
-        count, total = len(self._segments), new.size
-        while count and self._segments[count - 1].size <= min(total, MERGED - total):
-            count -= 1
-            total += self._segments[count].size
+        count = segment_files.unmerged(self._segments, new, MERGED)
         part = [*self._segments[count:], new]
         segment = forward.merged(part) if len(part) > 1 else new
         if self._directory is not None:
@@ -108,16 +104,14 @@ class ForwardIndex:
         self._segments = [*self._segments[:count], segment]
         self._parts, self._pending = [], 0
         self.__dict__.pop("_statistics", None)
-        for old in part[:-1]:
-            if old.path is not None and old.path != segment.path:
-                old.path.unlink(missing_ok=True)
+        segment_files.unlink(part[:-1], segment)
         if self._vocabulary.full():
             self._vocabulary = Vocabulary(self._analysis)
 
     def snapshot(self, target: Path) -> None:
         """Link or copy the files of the last commit into the folder `target`."""
         for segment in self._segments:
-            _link(segment, target)
+            segment_files.link(segment, target)
             faults.point("forward.linked")
 
     @functools.cached_property
@@ -216,20 +210,6 @@ def _describe(
     return out
 
 
-def read_folder(folder: Path) -> list[ForwardSegment]:
-    """Return a folder's segments in row order. Raises DamagedError, OSError."""
-    paths = [p for p in folder.iterdir() if NAME.fullmatch(p.name)]
-    segments = sorted((forward.read(p) for p in paths), key=lambda s: s.first)
-    row = 0
-    for segment in segments:
-        if segment.first != row:
-            raise DamagedError(
-                f"{folder} lacks the terms of row {row} in order: restore them, or rebuild the index"
-            )
-        row += segment.documents
-    return segments
-
-
 def _find(segment: ForwardSegment, hashes: AnyArray) -> tuple[AnyArray, AnyArray]:
     """Return the ranks of terms in a segment (uint32, ABSENT where it lacks them), and in how many rows they are."""
     if not len(segment.hashes):
@@ -240,8 +220,3 @@ def _find(segment: ForwardSegment, hashes: AnyArray) -> tuple[AnyArray, AnyArray
         np.where(matches, rank, features.ABSENT).astype(np.uint32),
         np.where(matches, segment.frequencies[rank], 0).astype(np.int64),
     )
-
-
-def _link(segment: ForwardSegment, folder: Path) -> None:
-    assert segment.path is not None
-    link_or_copy(segment.path, folder / segment.path.name)

@@ -8,25 +8,23 @@ thousandth. In files of index formats 1 and 2 it is a byte, as in Lucene: exact 
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import xxhash
 
-from indexes.disk.reading import check_length, give_back, map_file, mapping_of
+from indexes.disk.reading import check_length, mapping_of
 from indexes.dtypes import AnyArray
-from indexes.interface import DamagedError, IndexesError
+from indexes.text import segment_files
+from indexes.text.segment_files import Layout
 
 SUFFIX = ".postings"
 NAME = re.compile(rf"[0-9a-f]{{32}}\{SUFFIX}")
 BLOCK = 4096  # rows; as in postings.c, which reads lengths in whole blocks
 MAGIC = b"postngs2"
 OLD_MAGIC = b"postings"  # lengths in bytes
-HEAD = 64  # bytes
 MOST_COUNT = 65_535
 MOST_TOKENS = 1 << 48  # in a segment whose counts were capped
 CHUNK = 1 << 22  # postings copied at a time by a merge
@@ -176,52 +174,29 @@ def write(segment: PostingsSegment, folder: Path) -> PostingsSegment:
     Raises OSError, DamagedError.
     """
     numbers = (segment.first, segment.documents, segment.tokens, len(segment.terms), segment.size)
-    head = (MAGIC if segment.exact else OLD_MAGIC) + np.array(numbers, dtype="<u8").tobytes()
-    parts: list[bytes | memoryview] = [head.ljust(HEAD, b"\0"), *(_little(segment, name) for name in PARTS)]
-    digest = xxhash.xxh3_128()
-    temporary = folder / "postings.tmp"
-    with temporary.open("wb", buffering=1 << 20) as file:
-        for part in parts:
-            file.write(part)
-            digest.update(part)
-    path = folder / f"{digest.hexdigest()}{SUFFIX}"
-    temporary.replace(path)
-    return read(path)
+    layout = LAYOUT if segment.exact else OLD_LAYOUT
+    return read(segment_files.write(segment, numbers, folder, SUFFIX, layout))
 
 
 PARTS = {"terms": "<u8", "starts": "<i8", "rows": "<u4", "counts": "<u2", "lengths": "<u2"}
-OLD_PARTS = PARTS | {"lengths": "|u1"}
-
-
-def _little(segment: PostingsSegment, name: str) -> memoryview:
-    parts = PARTS if segment.exact else OLD_PARTS
-    return np.ascontiguousarray(getattr(segment, name), dtype=parts[name]).data
+LAYOUT = Layout(MAGIC, PARTS)
+OLD_LAYOUT = Layout(OLD_MAGIC, PARTS | {"lengths": "|u1"})
 
 
 def read(path: Path) -> PostingsSegment:
     """Return the segment in a file, mapped and checked, content included. Raises OSError, DamagedError."""
-    data = map_file(path)
-    size = len(data)
-    parts = {MAGIC: PARTS, OLD_MAGIC: OLD_PARTS}.get(bytes(data[: len(MAGIC)]))
-    if size < HEAD or parts is None:
-        raise _damaged(path)
-    first, documents, tokens, terms, postings = np.frombuffer(data, "<u8", 5, len(MAGIC)).tolist()
-    counts = (terms, terms + 1, postings, postings, documents + -documents % BLOCK)
-    kinds = [np.dtype(kind) for kind in parts.values()]
-    if size != HEAD + sum(n * kind.itemsize for n, kind in zip(counts, kinds, strict=True)):
-        raise _damaged(path)
-    offsets = itertools.accumulate(
-        (n * kind.itemsize for n, kind in zip(counts, kinds, strict=True)), initial=HEAD
+
+    def sizes(numbers: Sequence[int]) -> Sequence[int]:
+        _, documents, _, terms, postings = numbers
+        return terms, terms + 1, postings, postings, documents + -documents % BLOCK
+
+    return segment_files.read(
+        path,
+        (LAYOUT, OLD_LAYOUT),
+        sizes,
+        lambda n, arrays: PostingsSegment(n[0], n[1], n[2], **arrays, path=path),
+        lambda segment: _ordered(segment) and _counted(segment),
     )
-    arrays = {
-        name: np.frombuffer(data, kind, n, offset)
-        for name, kind, n, offset in zip(parts, kinds, counts, offsets, strict=False)
-    }
-    segment = PostingsSegment(first, documents, tokens, **arrays, path=path)
-    if not (_ordered(segment) and _counted(segment)):
-        raise _damaged(path)
-    give_back(data)
-    return segment
 
 
 def _ordered(segment: PostingsSegment) -> bool:
@@ -256,23 +231,10 @@ def read_folder(folder: Path) -> list[PostingsSegment]:
 
     Raises DamagedError, and FileNotFoundError where the folder does not exist.
     """
-    names = [p for p in folder.iterdir() if NAME.fullmatch(p.name)]
-    segments = sorted((read(p) for p in names), key=lambda s: s.first)
-    row = 0
-    for segment in segments:
-        if segment.first != row:
-            raise DamagedError(
-                f"{folder} lacks the postings of row {row}: restore them, or rebuild the index"
-            )
-        row += segment.documents
-    return segments
+    return segment_files.read_folder(folder, NAME, read, "the postings of row {row}")
 
 
 def check_lengths(segments: Sequence[PostingsSegment]) -> None:
     """Raise DamagedError if the file of a segment has become shorter since it was mapped."""
     for segment in segments:
         check_length(mapping_of(segment.lengths), segment.path)
-
-
-def _damaged(path: Path) -> IndexesError:
-    return DamagedError(f"{path} is damaged or incomplete: restore it, or rebuild the index")

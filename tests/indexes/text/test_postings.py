@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from indexes import native
 from indexes.interface import DamagedError, Filter
-from indexes.text import postings, scoring
+from indexes.text import postings, scoring, segment_files
 from indexes.text.analysis import Analysis
 from indexes.text.bm25 import Bm25Index
 from indexes.text.parameters import (
@@ -125,7 +125,7 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
     path = postings.write(segment_of([[1, 1, 2], [], [2]]), tmp_path).path
     assert path
     whole = path.read_bytes()
-    starts = postings.HEAD + 2 * 8  # after two terms
+    starts = segment_files.HEAD + 2 * 8  # after two terms
     for wrong in (
         b"",
         whole[:-1],

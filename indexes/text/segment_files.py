@@ -1,0 +1,147 @@
+"""Segments of consecutive rows in files: a header and arrays, named by their checksum, never changed, only merged."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import xxhash
+
+from indexes.disk.reading import give_back, map_file
+from indexes.disk.writing import link_or_copy
+from indexes.interface import DamagedError
+
+HEAD = 64  # bytes
+NUMBERS = 5  # unsigned, after the magic
+
+
+class Segment(Protocol):
+    """What every segment has."""
+
+    @property
+    def first(self) -> int:
+        """Its first row."""
+
+    @property
+    def documents(self) -> int:
+        """How many rows it has."""
+
+    @property
+    def size(self) -> int:
+        """How large it is: segments are merged by it."""
+
+    @property
+    def path(self) -> Path | None:
+        """Its file, if it has one."""
+
+
+S = TypeVar("S", bound=Segment)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A kind of file: its first eight bytes, and the arrays that follow the header, by name and dtype."""
+
+    magic: bytes
+    parts: Mapping[str, str]
+
+
+def write(segment: Segment, numbers: Sequence[int], folder: Path, suffix: str, layout: Layout) -> Path:
+    """Write a segment's `numbers` [NUMBERS] and arrays to a file named by its content's checksum, and return its path.
+
+    Raises OSError.
+    """
+    head = layout.magic + np.array(numbers, dtype="<u8").tobytes()
+    arrays = [
+        np.ascontiguousarray(getattr(segment, name), dtype=kind).data for name, kind in layout.parts.items()
+    ]
+    digest, temporary = xxhash.xxh3_128(), folder / f"{suffix.removeprefix('.')}.tmp"
+    with temporary.open("wb", buffering=1 << 20) as file:
+        parts: list[bytes | memoryview] = [head.ljust(HEAD, b"\0"), *arrays]
+        for part in parts:
+            file.write(part)
+            digest.update(part)
+    path = folder / f"{digest.hexdigest()}{suffix}"
+    temporary.replace(path)
+    return path
+
+
+def read(
+    path: Path,
+    layouts: Sequence[Layout],
+    sizes: Callable[[Sequence[int]], Sequence[int]],
+    make: Callable[[Sequence[int], Mapping[str, Any]], S],
+    sound: Callable[[S], bool],
+) -> S:
+    """Return the segment in a file, mapped and checked.
+
+    `sizes` returns the length of each array from the header's numbers, `make` the segment from these and its arrays,
+    and `sound` whether its content is consistent. Raises OSError, DamagedError.
+    """
+    data = map_file(path)
+    damaged = DamagedError(f"{path} is damaged or incomplete: restore it, or rebuild the index")
+    layout = next((layout for layout in layouts if data[: len(layout.magic)] == layout.magic), None)
+    if len(data) < HEAD or layout is None:
+        raise damaged
+    numbers = np.frombuffer(data, "<u8", NUMBERS, len(layout.magic)).tolist()
+    kinds = [np.dtype(kind) for kind in layout.parts.values()]
+    counts = sizes(numbers)
+    edges = list(
+        itertools.accumulate((n * kind.itemsize for n, kind in zip(counts, kinds, strict=True)), initial=HEAD)
+    )
+    if len(data) != edges[-1]:
+        raise damaged
+    arrays = {
+        name: np.frombuffer(data, kind, n, edge)
+        for name, kind, n, edge in zip(layout.parts, kinds, counts, edges, strict=False)
+    }
+    segment = make(numbers, arrays)
+    if not sound(segment):
+        raise damaged
+    give_back(data)
+    return segment
+
+
+def read_folder(folder: Path, ours: re.Pattern[str], load: Callable[[Path], S], what: str) -> list[S]:
+    """Return a folder's segments in row order; `what` they hold is named where a row is missing, as "{row}".
+
+    Raises DamagedError, and FileNotFoundError where the folder does not exist.
+    """
+    paths = [path for path in folder.iterdir() if ours.fullmatch(path.name)]
+    segments = sorted((load(path) for path in paths), key=lambda segment: segment.first)
+    row = 0
+    for segment in segments:
+        if segment.first != row:
+            raise DamagedError(f"{folder} lacks {what.format(row=row)}: restore them, or rebuild the index")
+        row += segment.documents
+    return segments
+
+
+def unmerged(segments: Sequence[Segment], new: Segment, most: int) -> int:
+    """Return how many `segments` are left alone when `new` takes in those before it, as a binary counter carries.
+
+    It takes in segments that are no larger than what it has become, while that has at most `most` in all.
+    """
+    count, total = len(segments), new.size
+    while count and segments[count - 1].size <= min(total, most - total):
+        count -= 1
+        total += segments[count].size
+    return count
+
+
+def unlink(merged: Sequence[Segment], into: Segment) -> None:
+    """Delete the files of segments that were merged; a process that has mapped one keeps it."""
+    for old in merged:
+        if old.path is not None and old.path != into.path:
+            old.path.unlink(missing_ok=True)
+
+
+def link(segment: Segment, folder: Path) -> None:
+    """Link or copy a segment's file into a folder. Raises OSError."""
+    assert segment.path is not None
+    link_or_copy(segment.path, folder / segment.path.name)
