@@ -1,0 +1,116 @@
+"""What the parts of a review agree on: verdicts, judgements, candidates, orders, stopping rules, progress."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+Verdict = Literal["relevant", "not", "maybe", "skip"]
+VERDICTS: tuple[Verdict, ...] = ("relevant", "not", "maybe", "skip")
+# Why a document was shown: it was next in the order, drawn at random from the unread for the audit, found by a search
+# beside the queue, or a random control of a rule that needs some.
+Phase = Literal["queue", "audit", "search", "control"]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A document that may be relevant to a seed.
+
+    `rank` is its rank for that seed from 1, `score` what it was ordered by, `probability` P(link) where the index has
+    a calibration.
+    """
+
+    seed: str
+    id: str
+    score: float
+    rank: int = 0
+    probability: float | None = None
+    phase: Phase = "queue"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a reviewer said of document `id` beside `seed`, and what was known then; `time` is UTC in ISO 8601."""
+
+    seed: str
+    id: str
+    verdict: Verdict
+    reviewer: str = ""
+    note: str = ""
+    tags: tuple[str, ...] = ()
+    score: float | None = None
+    probability: float | None = None
+    model: str = ""  # the version of what ordered the document: a fingerprint
+    phase: Phase = "queue"
+    time: str = ""
+
+    @property
+    def relevant(self) -> bool:
+        """Whether it counts as found; "maybe" does not, and "skip" is not even read."""
+        return self.verdict == "relevant"
+
+
+class Order(Protocol):
+    """Which document to read next. What is told to it may change everything that it has not handed out yet."""
+
+    def next(self) -> Candidate | None:
+        """Return the best candidate that was neither handed out nor told of, or None at the end."""
+        ...
+
+    def tell(self, judgement: Judgement) -> None:
+        """Learn from a judgement, also one of a document that this order never handed out."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a stopping rule sees of a judgement, in the order of reading; of an audit, one random unread document."""
+
+    relevant: bool
+    phase: Phase = "queue"
+
+
+@dataclass(frozen=True, slots=True)
+class StopState:
+    """What a stopping rule knows.
+
+    `estimated`: the target recall is reached by the rule's estimate, so the audit may begin. `certified`: a recall
+    that was reached at the rule's confidence whatever the order was, 0 to 1, or None where nothing is certified.
+    `reason` is one sentence for the reviewer, with its numbers.
+    """
+
+    estimated: bool
+    certified: float | None
+    reason: str
+
+
+class StopRule(Protocol):
+    """Decides from the judgements so far, one by one, whether enough was found. Looks at any time are paid for."""
+
+    def update(self, read: Read) -> StopState:
+        """Take in one more judgement and return what is known now."""
+        ...
+
+    @property
+    def state(self) -> StopState:
+        """What is known now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a review is: documents read and found, of so many; what the stopping rule says, and its price.
+
+    `curve` holds the number found after each read document. `price` says in a sentence what certainty would cost.
+    """
+
+    read: int
+    found: int
+    maybe: int
+    skipped: int
+    population: int
+    curve: Sequence[int]
+    stop: StopState
+    phase: Phase
+    price: str
