@@ -64,10 +64,21 @@ class _Layer(nn.Module):
         self, ring: Tensor, relay: Tensor, words: Tensor | None, mask: Tensor
     ) -> tuple[Tensor, Tensor]:
         words = words if self.config.token_key else None
-        ring = self.ring_norm(self._join(ring, self.ring(ring, relay, words, mask)))
+        if self._ring_is_needed():
+            ring = self._join(ring, self.ring(ring, relay, words, mask))
+        ring = self.ring_norm(ring)
         seen = self.relay(ring, relay, mask)
         relay = self.relay_norm(self._join(relay, seen) if self.config.contrast is None else seen)
         return ring, relay
+
+    def _ring_is_needed(self) -> bool:
+        """Return False where the ring would add zeros to its input, as it does until it has been trained.
+
+        Its weights then matter to nobody: no gradient, and no hook that looks at them. Half of the encoding is saved.
+        """
+        if not self.config.residual or self.ring.hook is not None or torch.is_grad_enabled():
+            return True
+        return torch.compiler.is_compiling() or any(bool(p.any()) for p in self.ring.out.parameters())
 
     def _join(self, old: Tensor, new: Tensor) -> Tensor:
         new = functional.leaky_relu(new) if self.config.leaky_relu else new
