@@ -91,6 +91,9 @@ ATTEMPTS = {
     "lists, labels": Attempt(
         "b", "the same candidates without the ranker's scores", lists="links", soft=0.0, recipe=LISTS
     ),
+    "lists, four epochs": Attempt(
+        "b", "the ranker's scores and the links, longer", lists="links", recipe={**LISTS, "epochs": 4}
+    ),
     "sentences": Attempt(
         "b", "everything, from the ranker's scores of sentences' candidates, no links", lists="sentences",
         recipe=LISTS,
