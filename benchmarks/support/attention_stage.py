@@ -71,7 +71,7 @@ def stage(model: CompactStar, data: Data, work: Path, part: str) -> dict[str, An
     trees = {}
     for name, columns in {
         "ranker": ["cosine"],
-        "ranker + MaxSim, relays": ["cosine", "MaxSim", "relays"],
+        "ranker + maxsim, relays": ["cosine", "maxsim", "relays"],
     }.items():
         trees[name] = _trees(splits, columns)
         results[name] = _figures(trees[name], trees.get("ranker") if name != "ranker" else None)
@@ -86,14 +86,14 @@ def _splits(model: CompactStar, data: Data, work: Path, part: str) -> dict[str, 
     rank_data.make_index(name, work / name / "index")
     collection = Engine(work / name / "index").collection
     documents, table = encode(model, data.documents), unit_table(model)
-    kept = {"MaxSim": [np.unique(ids).astype(np.int64) for ids in data.documents]}
-    whole = sum(map(len, kept["MaxSim"]))
+    kept = {"maxsim": [np.unique(ids).astype(np.int64) for ids in data.documents]}
+    whole = sum(map(len, kept["maxsim"]))
     for alpha in (1.5, 2.0):
-        label = f"MaxSim, tokens kept by α = {alpha:g}"
+        label = f"maxsim, tokens kept by α = {alpha:g}"
         kept[label] = kept_types(model, data.documents, alpha)
         SHARES[label] = round(sum(map(len, kept[label])) / whole, 3)
-        both = zip(kept["MaxSim"], kept[label], strict=True)
-        rival = f"MaxSim, as many of the highest idf ({alpha:g})"
+        both = zip(kept["maxsim"], kept[label], strict=True)
+        rival = f"maxsim, as many of the highest idf ({alpha:g})"
         kept[rival] = [ids[np.argsort(-data.idf[ids])[: len(few)]] for ids, few in both]
         SHARES[rival] = SHARES[label]
     splits = {}
@@ -114,7 +114,7 @@ def _splits(model: CompactStar, data: Data, work: Path, part: str) -> dict[str, 
         scores = {"bm25": words[:, :, 0], "cosine": np.where(rows >= 0, cosines, 0)}
         weighed = query_weights(model, ids)
         for label, types in kept.items():
-            if label == "MaxSim" or split != "train":
+            if label == "maxsim" or split != "train":
                 scores[label] = max_sim(weighed, rows, types, table)
         scores["relays"] = relay_sim(model, vectors, rows, data.documents)
         splits[split] = Split(texts, rows, linked & (rows >= 0), scores, words)
