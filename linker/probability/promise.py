@@ -7,6 +7,8 @@ fall along fixed sequences, and each sequence ends where a test fails first, so 
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,7 +17,7 @@ import numpy as np
 from indexes.dtypes import BoolArray, Float64Array
 
 DELTA = 0.05
-FEWEST = 40  # links of the first sequence's first test
+FEWEST = 40  # links at which the first sequence starts
 SHARES = (0.10, 0.25, 0.50)  # of all links, at which the other sequences start
 STEP = 0.02  # of all links, by which a sequence goes on
 
@@ -66,15 +68,27 @@ def promise(
     order = np.argsort(-probabilities, kind="stable")
     scores, found = probabilities[order], np.cumsum(right[order])
     count = len(scores)
+    part = delta / (1 + len(SHARES))  # of the error, spent by each sequence
+    least = fewest(precision, part)
     best: Promise | None = None
     for start in (FEWEST, *(round(share * count) for share in SHARES)):
-        for size in _sizes(scores, start):
+        for size in _sizes(scores, max(start, least)):
             hits = int(found[size - 1])
-            if tail(size, hits, precision) > delta / (1 + len(SHARES)):
+            if tail(size, hits, precision) > part:
                 break
             if best is None or size > best.links:
                 best = Promise(precision, float(scores[size - 1]), size, hits, count, delta)
     return best
+
+
+def fewest(precision: float, delta: float) -> int:
+    """Return how many links, all of them right, a test at level `delta` needs; where none suffice, more than any has.
+
+    A sequence that starts with less would end at once: 40 links never show a precision of .9 at .05 / 4.
+    """
+    if precision >= 1:
+        return sys.maxsize
+    return math.ceil(math.log(delta) / math.log(precision)) if precision > 0 else 1
 
 
 def _sizes(scores: Float64Array, start: int) -> Iterator[int]:
