@@ -35,7 +35,8 @@ from linker.probability.fitting import Hitlist, fitted
 from linker.probability.measures import auc, brier_gain, calibration_error, noise_floor
 from linker.probability.promise import promise
 
-SPLITS, PRECISION, MOST = 300, 0.9, 1000  # queries that a model, and a threshold, learn from at most
+SPLITS, PRECISION = 300, 0.9
+SIZE = 1000  # queries that a model, and a threshold, learn from; where a set has more, also a third of all
 BATCH, BATCHES = 100, 1000
 DRAWS = 1000
 NO_SOURCE = Source("", "0" * 16, "0" * 16, 0, 0)
@@ -55,10 +56,9 @@ def most_links(said: Float64Array, right: BoolArray) -> float:
     return float(said[order[good[-1]]]) if len(good) else np.inf
 
 
-def split(hits: Hitlist, vectors: bool, seed: int) -> dict[str, float]:
+def split(hits: Hitlist, vectors: bool, size: int, seed: int) -> dict[str, float]:
     """Return the precision and coverage of one random split's thresholds."""
     order = np.random.default_rng(seed).permutation(len(hits.rows))
-    size = min(MOST, len(order) // 3)
     marks = [
         np.isin(np.arange(len(order)), part)
         for part in (order[:size], order[size : 2 * size], order[2 * size :])
@@ -79,9 +79,9 @@ def split(hits: Hitlist, vectors: bool, seed: int) -> dict[str, float]:
     return out
 
 
-def splits(hits: Hitlist, vectors: bool) -> dict[str, Any]:
+def splits(hits: Hitlist, vectors: bool, size: int) -> dict[str, Any]:
     """Return means over the random splits; of shares, 95 % intervals (Wilson)."""
-    rows = [split(hits, vectors, seed) for seed in range(SPLITS)]
+    rows = [split(hits, vectors, size, seed) for seed in range(SPLITS)]
     means: dict[str, Any] = {key: round(float(np.mean([row[key] for row in rows])), 4) for key in rows[0]}
     for name in ("promise", "plain"):
         means[f"{name}_held_interval"] = wilson(means[f"{name}_held"], SPLITS)
@@ -89,7 +89,6 @@ def splits(hits: Hitlist, vectors: bool) -> dict[str, Any]:
         means[f"{name}_coverage_middle_90"] = [
             round(float(q), 4) for q in np.quantile(coverage, (0.05, 0.95))
         ]
-    size = min(MOST, len(hits.rows) // 3)
     return {"queries": len(hits.rows), "learn": size, "test": len(hits.rows) - 2 * size, **means}
 
 
@@ -213,7 +212,11 @@ def main() -> None:
     for kind, vectors in (("BM25", False), ("word vectors", True)):
         parts = {name: hits_of(name, work, vectors=vectors) for name in SETS}
         whole = {name: joined(list(p.values())) for name, p in parts.items()}
-        results["splits"][kind] = {name: splits(hits, vectors) for name, hits in whole.items()}
+        results["splits"][kind] = {
+            f"{name}, {size:,}": splits(hits, vectors, size)
+            for name, hits in whole.items()
+            for size in sorted({min(SIZE, len(hits.rows) // 3), len(hits.rows) // 3})
+        }
         results["measures"][kind] = {name: measures(p, vectors) for name, p in parts.items()}
         results["shift"][kind] = shift(parts["tweets2claims"], vectors)
         results["drift"][kind] = alarms(whole, vectors)
