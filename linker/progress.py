@@ -5,17 +5,24 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from typing import Never
+from typing import TYPE_CHECKING, Never
 
 from tqdm import tqdm
 
 from linker.printable import on_one_line, unguarded
 
-Listener = Callable[[str, int, int | None], object]  # what is done, how much of it, of how much (None: unknown)
+if TYPE_CHECKING:
+    _Tqdm = tqdm[Never]
+else:
+    _Tqdm = tqdm  # takes no parameter at run time
+
+Listener = Callable[
+    [str, int, int | None], object
+]  # what is done, how much of it, of how much (None: unknown)
 _listeners: list[Listener] = []
 
 
-class _Bar(tqdm[Never]):
+class _Bar(_Tqdm):
     """A bar that also tells the listeners; tqdm itself counts nothing where it shows nothing."""
 
     what: str

@@ -46,10 +46,12 @@ class Job:
     def __init__(self, task: str, spec: Mapping[str, Any], unfinished: Sequence[Path] = ()) -> None:
         """Start `task` of linker.review.jobs.worker; the paths `unfinished` are deleted unless it succeeds."""
         self.task, self._unfinished = task, tuple(unfinished)
-        self._step, self._begun, self._state = Step(""), time.monotonic(), "running"
-        self.error, self.result = "", {}  # type: tuple[str, dict[str, Any]]
+        self._step, self._begun = Step(""), time.monotonic()
+        self._state: State = "running"
+        self.error = ""
+        self.result: dict[str, Any] = {}
         self._cancelled = threading.Event()
-        self._log = tempfile.TemporaryFile()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - it is open for as long as the child runs
         self._child = subprocess.Popen(
             [sys.executable, "-P", "-m", "linker.review.jobs.worker", task],
             stdin=subprocess.PIPE,
@@ -62,6 +64,11 @@ class Job:
             self._child.stdin.flush()
         self._reader = threading.Thread(target=self._read, name=f"job {task}", daemon=True)
         self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        """The child's number among the processes."""
+        return self._child.pid
 
     @property
     def state(self) -> State:
@@ -90,15 +97,13 @@ class Job:
         return self._state
 
     def _read(self) -> None:
-        assert self._child.stdout is not None
         finished = False
-        for line in self._child.stdout:
-            with contextlib.suppress(orjson.JSONDecodeError):
-                finished = self._take(orjson.loads(line)) or finished
-        status = self._child.wait()
-        with contextlib.suppress(OSError):
-            self._child.stdin.close()  # type: ignore[union-attr]  # it was opened as a pipe
-        self._end(finished, status)
+        with self._log, self._child as child:  # closes the pipes
+            assert child.stdout is not None
+            for line in child.stdout:
+                with contextlib.suppress(orjson.JSONDecodeError):
+                    finished = self._take(orjson.loads(line)) or finished
+            self._end(finished, child.wait())
 
     def _take(self, told: Mapping[str, Any]) -> bool:
         """Take in one line of the child; return whether it was the last one of a success."""

@@ -69,7 +69,9 @@ def features(engine: Engine, rows: RowArray) -> Matrix:
         return np.asarray(PCA(components, random_state=0).fit_transform(vectors[rows]), np.float32)
     texts = [documents[int(row)].full_text for row in rows]
     try:
-        terms = TfidfVectorizer(sublinear_tf=True, min_df=2, max_df=0.5, dtype=np.float32).fit_transform(texts)
+        terms = TfidfVectorizer(sublinear_tf=True, min_df=2, max_df=0.5, dtype=np.float32).fit_transform(
+            texts
+        )
     except ValueError as e:  # no two texts share a word
         raise InputError("the documents share no words, so that no map can be drawn of them") from e
     components = min(COMPONENTS, len(rows) - 1, terms.shape[1] - 1)
@@ -92,7 +94,8 @@ def layout(rows: Matrix, seed: int, tell: Tell) -> Points:
         places = tsne.fit_transform(rows)
     low, high = places.min(axis=0), places.max(axis=0)
     span = max(float((high - low).max()), 1e-9)  # one scale for both axes
-    return np.round((places - low) / span * EDGE).astype(np.uint16)
+    scaled: Points = np.round((places - low) / span * EDGE).astype(np.uint16)
+    return scaled
 
 
 def _start(rows: Matrix) -> Matrix:
@@ -132,3 +135,8 @@ def load(path: Path) -> tuple[list[str], bytes, int]:
     if len(points) != 4 * len(ids):
         raise InputError(f"{path} is cut off: delete it, and draw the map again")
     return ids, points, generation
+
+
+def places(coordinates: bytes) -> Points:
+    """Return the coordinates of a map as an array [n, 2]."""
+    return np.frombuffer(coordinates, "<u2").reshape(-1, 2)

@@ -16,7 +16,6 @@ import orjson
 
 from indexes.interface import IndexesError
 from linker.errors import LinkerError
-from linker.progress import listening
 
 EVERY = 0.1  # seconds between two lines of the same step
 
@@ -38,10 +37,8 @@ def main(name: str) -> int:
     os.dup2(2, 1)  # what a library prints must not come between the lines
     spec = orjson.loads(sys.stdin.buffer.readline())
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    tell = _Teller(told.write)
     try:
-        with listening(tell):
-            result = task(name)(spec, tell)
+        result = task(name)(spec, _Teller(told.write))
     except (LinkerError, IndexesError) as e:
         told.write(orjson.dumps({"error": str(e)}) + b"\n")
         return 1
