@@ -23,6 +23,7 @@ from linker.cli import (
     models,
     rank,
     search,
+    serve,
     similarity,
     sts,
     tune,
@@ -71,6 +72,7 @@ app.add_typer(rank_app, name="rank")
 COMMANDS: tuple[Callable[..., None], ...] = (
     search.search,
     find.find,
+    serve.serve,
     link.link,
     models.train,
     models.plot,
