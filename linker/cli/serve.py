@@ -18,9 +18,14 @@ def serve(
         ),
     ],
     host: Annotated[
-        str, typer.Option(help="Address to listen on; one that others reach needs --token-file or --proxy-header.")
+        str,
+        typer.Option(
+            help="Address to listen on; one that others reach needs --token-file or --proxy-header."
+        ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any that is free.")] = 8000,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any that is free.")
+    ] = 8000,
     token_file: Annotated[
         Path | None,
         typer.Option(

@@ -29,7 +29,12 @@ def sign_in(request: Request, token: Text = "") -> Response:
     """Sign in where the token is right, with a new session, so that nobody can have chosen it before."""
     config = request.app.state.config
     if not config.token or not sessions.is_same(token.strip(), config.token):
-        return page(request, "login.html", error=translate(request).text(message("This is not the token.")), status=403)
+        return page(
+            request,
+            "login.html",
+            error=translate(request).text(message("This is not the token.")),
+            status=403,
+        )
     response = RedirectResponse("/", 303)
     cookie = sessions.signed(secrets.token_urlsafe(24), "in", config)
     response.headers.append("set-cookie", sessions.header(sessions.cookie_name(request), cookie, request))
@@ -40,7 +45,9 @@ def sign_in(request: Request, token: Text = "") -> Response:
 def sign_out(request: Request) -> Response:
     """Sign this browser out."""
     response = RedirectResponse("/login", 303)
-    response.headers.append("set-cookie", sessions.header(sessions.cookie_name(request), "", request, lifetime=0))
+    response.headers.append(
+        "set-cookie", sessions.header(sessions.cookie_name(request), "", request, lifetime=0)
+    )
     return response
 
 

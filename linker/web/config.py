@@ -19,9 +19,9 @@ SHORTEST_TOKEN = 16  # characters
 class ServeConfig:
     """A folder and who may use the page that shows it.
 
-    `hosts`: names in addresses that are answered, beside those of this machine. `token`: who signs in with it is let in;
-    empty: everybody who reaches the port. `proxy_header`: the header in which a proxy, which has signed people in, names
-    them. `any_address`: also answer requests to IP addresses, which need no name and so cannot be rebound (DNS).
+    `hosts`: names in addresses that are answered, beside those of this machine. `token`: who signs in with it is let
+    in; empty: everybody who reaches the port. `proxy_header`: the header in which a proxy, which has signed people in,
+    names them. `any_address`: also answer requests to IP addresses, which need no name and so cannot be rebound (DNS).
     """
 
     directory: Path
@@ -89,7 +89,7 @@ def read_token(path: Path) -> str:
     """
     try:
         if not path.exists():
-            with open(path, "x", opener=_private, encoding="ascii") as file:  # noqa: PTH123 - Path.open takes no opener
+            with open(path, "x", opener=_private, encoding="ascii") as file:
                 file.write(secrets.token_urlsafe(24) + "\n")
         token = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as e:

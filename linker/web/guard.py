@@ -42,14 +42,19 @@ class Guard:
         request = Request(scope)
         session = sessions.read(request, self._config)
         scope.setdefault("state", {})["session"] = session
+        is_static = request.url.path.startswith("/static/")
         refused = self._refused(request, session)
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                protect(headers, is_static=request.url.path.startswith("/static/"))
+                protect(headers, is_static=is_static)
                 name = f"{sessions.cookie_name(request)}="
-                if session.cookie and not any(v.startswith(name) for v in headers.getlist("set-cookie")):
+                if (
+                    session.cookie
+                    and not is_static
+                    and not any(v.startswith(name) for v in headers.getlist("set-cookie"))
+                ):
                     headers.append("set-cookie", sessions.header(name[:-1], session.cookie, request))
             await send(message)
 

@@ -7,6 +7,7 @@ import io
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 from babel import Locale, negotiate_locale
 from babel.dates import format_datetime
@@ -48,15 +49,13 @@ class Language:
         pattern = self.locale.percent_formats[None].pattern
         return format_percent(share, format=pattern.replace("0", f"0{zeros}", 1), locale=self.locale)
 
-    def time(self, value: str | datetime, form: str = "medium") -> str:
-        """Return a moment (ISO 8601 or datetime) in UTC as the locale writes it; what is no moment stays as it is."""
-        if isinstance(value, str):
-            try:
-                value = datetime.fromisoformat(value)
-            except ValueError:
-                return value
-        moment = value.astimezone(UTC) if value.tzinfo else value
-        return format_datetime(moment, format=form, locale=self.locale)  # type: ignore[arg-type]  # "short", "medium", …
+    def time(self, value: str, form: Literal["short", "medium", "long"] = "medium") -> str:
+        """Return a moment in ISO 8601 as the locale writes it, in UTC; what is no moment stays as it is."""
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            return value
+        return format_datetime(moment.astimezone(UTC) if moment.tzinfo else moment, form, locale=self.locale)
 
 
 def catalogue(code: str) -> Catalog:

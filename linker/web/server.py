@@ -59,7 +59,11 @@ def _listen(host: str, port: int) -> socket.socket:
         listener.listen(128)
     except OSError as e:
         listener.close()
-        remedy = "give another --port, or 0 for any that is free" if e.errno == errno.EADDRINUSE else "check --host"
+        remedy = (
+            "give another --port, or 0 for any that is free"
+            if e.errno == errno.EADDRINUSE
+            else "check --host"
+        )
         raise InputError(f"cannot listen on {host}:{port}: {e.strerror}: {remedy}") from e
     return listener
 
