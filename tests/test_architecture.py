@@ -14,8 +14,8 @@ HEAVY = ("torch", "faiss", "transformers", "sentence_transformers", "gensim", "p
 
 # The rooms (folders, and modules beside them) from the ground up: each may import those above it in this list only.
 ROOMS = (
-    "indexes/lazy", "indexes/errors", "indexes/dtypes", "indexes/interface", "indexes/arrays", "indexes/native",
-    "indexes/kinds", "indexes/rows",
+    "indexes/lazy", "indexes/errors", "indexes/dtypes", "indexes/comparing", "indexes/filters",
+    "indexes/interface", "indexes/arrays", "indexes/native", "indexes/kinds", "indexes/rows",
     "indexes/fusion", "indexes/disk", "indexes/text", "indexes/hybrid", "indexes/vectors", "indexes/store",
     "indexes/elastic", "indexes/collection",
     "indexes/text_backend", "indexes/writer", "indexes/dropping",

@@ -92,6 +92,14 @@ def address(request: Request, route: str, **values: Any) -> str:
     return str(request.app.url_path_for(route, **values))
 
 
+def address_if(request: Request, route: str, **values: Any) -> str:
+    """Return the path of a route as `address` does, or an empty text where there is no such page."""
+    try:
+        return address(request, route, **values)
+    except NoMatchFound:
+        return ""
+
+
 @functools.cache
 def _environment(code: str) -> Environment:
     chosen = language(code)
@@ -110,7 +118,7 @@ def _environment(code: str) -> Environment:
         "floor_percent": chosen.floor_percent,
         "time": chosen.time,
     }
-    environment.globals |= {"static": static, "address": address}
+    environment.globals |= {"static": static, "address": address, "address_if": address_if}
     return environment
 
 

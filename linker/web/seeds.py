@@ -76,7 +76,9 @@ async def upload(request: Request, opened: InReview) -> Response:
         return _page(request, opened, errors={"upload": problem})
     await run_in_threadpool(_put, opened, seeds)
     if left_out:
-        text = translate(request).plural("%(num)s record was left out.", "%(num)s records were left out.", left_out)
+        text = translate(request).plural(
+            "%(num)s record was left out.", "%(num)s records were left out.", left_out
+        )
         return await run_in_threadpool(_page, request, opened, notice=text)
     return _back(request, opened)
 
