@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -85,7 +86,8 @@ def _ticks(largest: int) -> tuple[list[int], int]:
 
 def paces(entries: Iterable[Entry]) -> list[Pace]:
     """Return the pace of every reviewer: the time between judgements counts, except for breaks of five minutes."""
-    undone = {entry.undoes for entry in (entries := list(entries)) if entry.undoes is not None}
+    entries = list(entries)
+    undone = {entry.undoes for entry in entries if entry.undoes is not None}
     times: dict[str, list[float]] = {}
     standing: dict[str, dict[tuple[str, str], bool]] = {}
     for entry in entries:
@@ -103,6 +105,6 @@ def paces(entries: Iterable[Entry]) -> list[Pace]:
 def per_hour(times: Sequence[float]) -> float | None:
     """Return judgements per hour from their times in seconds; None where too little time says nothing."""
     ordered = sorted(times)
-    gaps = [b - a for a, b in zip(ordered, ordered[1:], strict=False) if b - a < BREAK]
+    gaps = [b - a for a, b in itertools.pairwise(ordered) if b - a < BREAK]
     seconds = sum(gaps)
     return len(gaps) / seconds * 3600 if len(gaps) >= TICKS and seconds > 0 else None
