@@ -21,14 +21,16 @@ from indexes.text.vocabulary import term_hash
 if TYPE_CHECKING:
     from indexes.collection import Collection
 
-WORD = re.compile(r"[@#]?\w[\w\u0300-\u036f]*")
+WORD = re.compile(r"[@#]?\w[\w\u0300-\u036f]*(?:['’]\w+)*")
+MARKED = 12  # terms, at most, that are marked and named: with all of them, the weightiest would drown
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """`words`: shared words as the document writes them, each with its share of the weight of all, the largest first.
+    """`words`: the weightiest shared words as the document writes them, each with its share of the weight of all.
 
-    `pieces`: the document's text, cut into pieces, each with whether it is a shared word; joined, they are the text.
+    `pieces`: the document's text, cut into pieces, each with whether it is one of these words; joined, they are the
+    text.
     """
 
     words: tuple[tuple[str, float], ...]
@@ -53,9 +55,11 @@ def evidence(collection: Collection, seed: str, text: str) -> Evidence:
     for start, end, terms in marked:
         for term in terms:
             written.setdefault(term, text[start:end])
-    ranked = sorted(weights, key=lambda term: (-weights[term], term))
+    ranked = sorted(weights, key=lambda term: (-weights[term], term))[:MARKED]
     words = tuple((written[term], weights[term] / total) for term in ranked)
-    return Evidence(words, tuple(_pieces(text, [(start, end) for start, end, _ in marked])))
+    heavy = frozenset(ranked)
+    spans = [(start, end) for start, end, terms in marked if terms & heavy]
+    return Evidence(words, tuple(_pieces(text, spans)))
 
 
 def _words(analysis: Analysis, text: str) -> Iterator[tuple[int, int, frozenset[str]]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
+from indexes.interface import filter_values
 from linker.errors import InputError
 from linker.review.evidence import Evidence, evidence
 from linker.review.folding import copies
@@ -17,6 +18,7 @@ LONGEST = 40_000  # characters of a text that are shown at first
 LEAD = 280  # characters of a seed that stand for all of it
 COPY_OF = "copy of "  # the tag of a judgement that was made together with another document's
 WORDS = 6  # shared words that are named
+WRAPPED = re.compile(r"(?<=[^\n]{40}[^\n.!?:;])(?<!\n)\n(?=\w)")  # the line's end
 KNOWN = 256  # documents whose copies are remembered
 
 
@@ -31,7 +33,7 @@ class Shown:
     title: Evidence
     text: Evidence
     words: tuple[tuple[str, float], ...]
-    metadata: Mapping[str, Any]
+    metadata: Mapping[str, str]
     rest: int
     seed: Seed | None
     seed_number: int
@@ -40,7 +42,7 @@ class Shown:
     @property
     def seed_text(self) -> str:
         """The seed's text, whole."""
-        return self.seed.text if self.seed else ""
+        return unwrapped(self.seed.text) if self.seed else ""
 
     @property
     def lead(self) -> str:
@@ -55,7 +57,7 @@ def shown(opened: Opened, candidate: Candidate, *, whole: bool = False) -> Shown
         raise InputError(f"the document {candidate.id!r} is not in this review: it may have been deleted")
     document = opened.engine.document(candidate.id)
     number, seed = seed_of(opened, candidate.seed)
-    text = document.text if whole else document.text[:LONGEST]
+    text = unwrapped(document.text if whole else document.text[:LONGEST])
     beside = full_text(seed) if seed else ""
     collection = opened.engine.collection
     both = evidence(collection, beside, f"{document.title}\n{text}")
@@ -65,12 +67,30 @@ def shown(opened: Opened, candidate: Candidate, *, whole: bool = False) -> Shown
         title,
         body,
         both.words[:WORDS],
-        {name: value for name, value in document.metadata.items() if value not in ("", None, [])},
+        {
+            name: text
+            for name, value in document.metadata.items()
+            if (text := ", ".join(filter_values(value)))
+        },
         len(document.text) - len(text),
         seed,
         number,
         0 if candidate.phase == "search" else len(group(opened, candidate.id)),
     )
+
+
+def unwrapped(text: str) -> str:
+    """Return a text without the line ends of a wrapped file (newswire, e-mail), a character for a character.
+
+    A line of 40 to 80 characters without a full stop, before one that goes on, was wrapped; two of them may be chance.
+    """
+    found = [match.start() for match in WRAPPED.finditer(text)]
+    if len(found) < 3:
+        return text
+    characters = list(text)
+    for place in found:
+        characters[place] = " "
+    return "".join(characters)
 
 
 def seed_of(opened: Opened, id_: str) -> tuple[int, Seed | None]:
