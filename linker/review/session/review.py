@@ -159,6 +159,13 @@ class Review:
         """Return a document that no order proposed, in a topic beside the seed that it resembles most."""
         return Candidate(seed or self._nearest.of(self.engine.document(id_).full_text), id_, 0.0, phase=phase)
 
+    def beside(self, id_: str) -> Candidate:
+        """Return a document that a search found as a candidate beside the seed that it resembles most.
+
+        Raises UnknownIdError where it is not in the index.
+        """
+        return self._shown("", id_, phase="search")
+
     def _key(self, candidate: Candidate | Judgement) -> Key:
         return (candidate.seed if self.settings.unit == "pairs" else "", candidate.id)
 
