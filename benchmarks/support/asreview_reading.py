@@ -17,12 +17,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-import asreview  # type: ignore[import-not-found]  # it has an environment of its own
+import asreview
 import numpy as np
 import pandas as pd
-from asreview.learner import ActiveLearningCycle  # type: ignore[import-not-found]  # likewise
-from asreview.models.models import get_ai_config  # type: ignore[import-not-found]  # likewise
-from asreview.simulation.simulate import Simulate  # type: ignore[import-not-found]  # likewise
+from asreview.learner import ActiveLearningCycle
+from asreview.models.models import get_ai_config
+from asreview.simulation.simulate import Simulate
 
 
 class Enough:
