@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -53,11 +54,16 @@ class Ranker:
                 f"the ranker's trees use {unknown[0]!r}, a feature of another version: train it again"
             )
 
+    @cached_property
+    def _used(self) -> Int64Array:
+        """The places of the trees' features among those of a group."""
+        places = {name: place for place, name in enumerate(names_of(self.names))}
+        return np.array([places[name] for name in self.forest.names], dtype=np.int64)
+
     def inputs(self, pool: Pool) -> AnyArray:
         """Return the trees' features of all candidates of a pool, float32 [candidates, features]."""
         grouped = with_group(self._known(pool), pool.valid, self.names)
-        all_names = names_of(self.names)
-        return np.asarray(grouped[pool.valid][:, [all_names.index(name) for name in self.forest.names]])
+        return np.asarray(grouped[pool.valid][:, self._used])
 
     def rank(self, pool: Pool) -> Ranked:
         """Return the candidates of a pool in the ranker's order; equal scores keep the order of the pool.
@@ -74,6 +80,8 @@ class Ranker:
 
     def _known(self, pool: Pool) -> AnyArray:
         """Return the features `names` of a pool, float32 [n, c, names]."""
+        if pool.names == self.names:
+            return pool.features
         if missing := [name for name in self.names if name not in pool.names]:
             raise InputError(
                 f"the ranker needs the feature {missing[0]!r}, which this index cannot give: "
