@@ -9,6 +9,7 @@ EXTRA_OF = {
     "gensim": "vectors",
     "lightgbm": "rank",
     "matplotlib": "plot",
+    "openpyxl": "review",
     "pytorch_metric_learning": "train",
     "ray": "ray",
     "safetensors": "train",

@@ -26,8 +26,8 @@ ROOMS = (
     "linker/crosslingual/ranking", "linker/crosslingual", "linker/crosslingual/bucc",
     "linker/pairs", "linker/pairs/sts", "linker/pairs/news", "linker/ranking", "linker/reranking",
     "linker/torch_scan", "linker/recall", "linker/tuning", "linker/engine", "linker/scaleout", "linker/intake",
-    "linker/building", "linker/review", "linker/doctor", "linker/demo_training", "linker/demo", "linker/cli",
-    "linker/__main__",
+    "linker/building", "linker/review", "linker/review/exporting", "linker/review/importing", "linker/doctor",
+    "linker/demo_training", "linker/demo", "linker/cli", "linker/__main__",
 )  # fmt: skip
 
 
