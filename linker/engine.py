@@ -19,6 +19,7 @@ from indexes.interface import (
     Filter,
     IndexesError,
     Matrix,
+    Where,
 )
 from indexes.store import manifest as manifests
 from indexes.store.files import ENCODER
@@ -113,7 +114,7 @@ class Engine:
         k: int = 10,
         *,
         mode: Mode | None = None,
-        where: Filter | Sequence[str] | None = None,
+        where: Filter | Where | None = None,
         bm25: Bm25Parameters | None = None,
         reranker: Reranker | Ranker | None = None,
         depth: int = DEPTH,
@@ -124,7 +125,8 @@ class Engine:
     ) -> Answer:
         """Return the top k documents for each text: `Answer.hits` holds one Hits per text, best first.
 
-        `mode` defaults to the one `index tune` chose; `where` is a Filter or texts like "field=value"; `bm25` replaces
+        `mode` defaults to the one `index tune` chose; `where` is a Filter or what `Filter.parse` reads, such as
+        "lang=en|de", ["date>=2021-01-31", "likes>100"] or {"lang": ["en", "de"]}; `bm25` replaces
         the index's parameters of BM25. A `reranker` reorders the top `depth` (at least k); a `weight` below 1 mixes its
         scores with the retrieval scores. A learned ranker finds its own candidates; the one stored in the index is used
         unless `mode`, `bm25` or `reranker` is given or `stored_ranker` is False. With `phrases`, documents must have
@@ -134,7 +136,7 @@ class Engine:
         InputError where the ranker does not fit the index.
         """
         texts = [texts] if isinstance(texts, str) else texts
-        where = where if isinstance(where, Filter) or where is None else Filter.parse(where)
+        where = self.filter(where)
         if phrases and texts:
             filters = [self.collection.phrases.filter(text, where) for text in texts]
             find = functools.partial(
@@ -231,6 +233,21 @@ class Engine:
         with Writer.open(self.directory) as writer:
             writer.store_calibration(name_of((folder / FILE).read_bytes()), folder)
         self._open()
+
+    def filter(self, where: Filter | Where | None) -> Filter | None:
+        """Return the filter that `where` describes; None if it has no conditions.
+
+        Raises BadFilterError where it cannot be read, or names a field that no document has (with the near miss).
+        """
+        parsed = Filter.parse(where)
+        if parsed is not None:
+            self.collection.check_fields(parsed)
+        return parsed
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The metadata fields of the documents, sorted: what a filter can name. Reads all metadata once."""
+        return self.collection.rows.fields
 
     @property
     def ranker(self) -> Ranker | None:

@@ -14,8 +14,8 @@ HEAVY = ("torch", "faiss", "transformers", "sentence_transformers", "gensim", "p
 
 # The rooms (folders, and modules beside them) from the ground up: each may import those above it in this list only.
 ROOMS = (
-    "indexes/lazy", "indexes/errors", "indexes/dtypes", "indexes/interface", "indexes/arrays", "indexes/native",
-    "indexes/kinds", "indexes/rows",
+    "indexes/lazy", "indexes/errors", "indexes/dtypes", "indexes/comparing", "indexes/filters",
+    "indexes/interface", "indexes/arrays", "indexes/native", "indexes/kinds", "indexes/rows",
     "indexes/fusion", "indexes/disk", "indexes/text", "indexes/hybrid", "indexes/vectors", "indexes/store",
     "indexes/elastic", "indexes/collection",
     "indexes/text_backend", "indexes/writer", "indexes/dropping",
@@ -24,11 +24,13 @@ ROOMS = (
     "linker/corpora", "linker/tokens", "linker/encoders", "linker/training",
     "linker/crosslingual/pages", "linker/crosslingual/scoring", "linker/crosslingual/lexicon",
     "linker/crosslingual/ranking", "linker/crosslingual", "linker/crosslingual/bucc",
+<<<<<<< HEAD
     "linker/pairs", "linker/pairs/sts", "linker/pairs/news", "linker/probability", "linker/ranking",
-    "linker/reranking",
-    "linker/torch_scan", "linker/recall", "linker/tuning", "linker/engine", "linker/scaleout", "linker/intake",
-    "linker/building", "linker/review", "linker/doctor", "linker/demo_training", "linker/demo", "linker/cli",
-    "linker/__main__",
+    "linker/reranking", "linker/torch_scan", "linker/recall", "linker/tuning", "linker/engine", "linker/scaleout",
+    "linker/intake", "linker/building",
+    "linker/review/stopping", "linker/review", "linker/review/learning", "linker/review/exporting",
+    "linker/review/session", "linker/review/jobs",
+    "linker/web", "linker/doctor", "linker/demo_training", "linker/demo", "linker/cli", "linker/__main__",
 )  # fmt: skip
 
 

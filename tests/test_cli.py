@@ -84,7 +84,12 @@ def test_where_filters_and_says_what_it_cannot_read(index: Path) -> None:
     assert ids("lang=de") == {"a3"}
     assert ids("lang=en", "year=2024") == {"a1", "a4"}
     assert ids("lang=de", "lang=en", "year=2025") == {"a2"}
-    assert ids("nothing=1") == set()
+    assert ids("lang=fr") == set()
+    assert ids("lang=de|en", "year>=2025") == {"a2"}
+    assert ids("lang!=de", "year<2025") == {"a1", "a4"}
+    unknown = linker("search", index, "--text", "x", "--where", "land=de", check=1).stderr
+    assert unknown == "error: no document has the field 'land': did you mean 'lang'?\n"
+    assert "ISO 8601" in linker("search", index, "--text", "x", "--where", "year>new", check=1).stderr
     assert "write field=value" in linker("search", index, "--text", "x", "--where", "lang", check=1).stderr
 
 

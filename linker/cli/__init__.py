@@ -24,6 +24,7 @@ from linker.cli import (
     probability,
     rank,
     search,
+    serve,
     similarity,
     sts,
     tune,
@@ -72,6 +73,7 @@ app.add_typer(rank_app, name="rank")
 COMMANDS: tuple[Callable[..., None], ...] = (
     search.search,
     find.find,
+    serve.serve,
     link.link,
     models.train,
     models.plot,
