@@ -20,7 +20,7 @@ from linker.review.folding import fold
 from linker.review.interface import Candidate, Verdict
 from linker.review.ledger import Seed
 from linker.review.marking import excerpt, marked
-from linker.web.rendering import address, message, page, translate
+from linker.web.rendering import address, message, page
 from linker.web.reviews import InReview, Opened
 
 router = APIRouter()
