@@ -95,7 +95,9 @@ def copies(
     """
     k = COPIES
     while True:
-        (hits,) = engine.search(document.full_text, k, mode="bm25", where=where, stored_ranker=False).hits
+        (hits,) = engine.search(
+            document.full_text, k, mode="bm25", where=where, stored_ranker=False, probabilities=False
+        ).hits
         others = [id_ for id_ in hits.ids if id_ != document.id]
         found = fold([document.full_text, *(engine.document(id_).full_text for id_ in others)], threshold)[0]
         last = max(found.copies, default=0)
