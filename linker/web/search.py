@@ -57,7 +57,8 @@ def show(request: Request, opened: InReview) -> Response:
     text = query.get("q", "").strip()
     offered = _fields(opened.engine, opened.engine.collection.manifest.generation)
     values: dict[str, Any] = {"query": query, "text": text, "fields": offered, "lines": [], "more": "", "found": 0}
-    values |= {"degraded": "", "verdict_names": VERDICTS}
+    filtered = any(value for name, value in query.items() if name.startswith(("is.", "from.", "to.")))
+    values |= {"filtered": filtered, "degraded": "", "verdict_names": VERDICTS}
     error = ""
     if text:
         try:
