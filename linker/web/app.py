@@ -12,14 +12,14 @@ from starlette.staticfiles import StaticFiles
 
 from linker import __version__
 from linker.review.project import Workspace
-from linker.web import account, errors, projects, search, setup
+from linker.web import account, errors, map, projects, search, setup
 from linker.web.config import ServeConfig
 from linker.web.guard import Guard, check_form
 from linker.web.rendering import FOLDER
 from linker.web.reviews import Reviews
 
 # One module per page; each has a `router`. A path `/p/{project}/…` takes InProject or InReview of linker.web.reviews.
-PAGES: tuple[ModuleType, ...] = (account, projects, setup, search)
+PAGES: tuple[ModuleType, ...] = (account, projects, setup, search, map)
 
 
 def create_app(config: ServeConfig) -> FastAPI:

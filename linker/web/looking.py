@@ -1,4 +1,4 @@
-"""What an uploaded file holds, for the form that asks which column is which: a stand-in until linker.corpora previews."""
+"""What an uploaded file holds, for the form that asks which column is which; until linker.corpora previews."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ def look(path: Path) -> Look:
     name = path.name.removesuffix(".gz")
     with opened(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:  # type: ignore[operator]
         if name.endswith((".csv", ".tsv")):
-            table = list(itertools.islice(csv.reader(file, delimiter="\t" if name.endswith(".tsv") else ","), ROWS + 1))
+            table = list(
+                itertools.islice(csv.reader(file, delimiter="\t" if name.endswith(".tsv") else ","), ROWS + 1)
+            )
             if not table:
                 raise InputError(f"{path.name} is empty")
             columns, rows = table[0], table[1:]

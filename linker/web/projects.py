@@ -46,7 +46,9 @@ def show(request: Request) -> Response:
     return _home(request, workspace)
 
 
-def _home(request: Request, workspace: Workspace, error: str = "", field: str = "", name: str = "") -> Response:
+def _home(
+    request: Request, workspace: Workspace, error: str = "", field: str = "", name: str = ""
+) -> Response:
     rows = [_row(project) for project in workspace.projects]
     values = {"rows": rows, "field": field, "name": name, "directory": workspace.directory.resolve()}
     return page(request, "projects.html", values, error=error)
@@ -156,4 +158,6 @@ def seeds_quarantine(request: Request, project: InProject) -> Response:
     path = project.own_folder / SEEDS_QUARANTINE
     if not path.is_file():
         raise InputError("every seed could be used")
-    return FileResponse(path, media_type="application/jsonl", filename=f"{project.key}-seeds-quarantine.jsonl")
+    return FileResponse(
+        path, media_type="application/jsonl", filename=f"{project.key}-seeds-quarantine.jsonl"
+    )

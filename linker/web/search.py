@@ -20,7 +20,7 @@ from linker.review.folding import fold
 from linker.review.interface import Candidate, Verdict
 from linker.review.ledger import Seed
 from linker.review.marking import excerpt, marked
-from linker.web.rendering import address, message, page, translate
+from linker.web.rendering import address, message, page
 from linker.web.reviews import InReview, Opened
 
 router = APIRouter()
@@ -56,7 +56,14 @@ def show(request: Request, opened: InReview) -> Response:
     query = dict(request.query_params)
     text = query.get("q", "").strip()
     offered = _fields(opened.engine, opened.engine.collection.manifest.generation)
-    values: dict[str, Any] = {"query": query, "text": text, "fields": offered, "lines": [], "more": "", "found": 0}
+    values: dict[str, Any] = {
+        "query": query,
+        "text": text,
+        "fields": offered,
+        "lines": [],
+        "more": "",
+        "found": 0,
+    }
     filtered = any(value for name, value in query.items() if name.startswith(("is.", "from.", "to.")))
     values |= {"filtered": filtered, "degraded": "", "verdict_names": VERDICTS}
     error = ""
@@ -101,7 +108,7 @@ def _answer(
     folds = fold([document.full_text for document in documents])
     analysis = Analysis(opened.engine.collection.manifest.analysis)
     terms = analysis.query_terms(text).keys()
-    verdicts = _verdicts(opened)
+    known = verdicts(opened)
     seeds = {seed.document for seed in opened.ledger.seeds}
     lines = []
     for group in folds:
@@ -113,7 +120,7 @@ def _answer(
                 marked(analysis, document.title, terms),
                 excerpt(marked(analysis, document.text, terms), EXCERPT),
                 tuple(documents[i] for i in group.copies),
-                verdicts.get(document.id, ""),
+                known.get(document.id, ""),
                 document.id in seeds,
             )
         )
@@ -122,7 +129,7 @@ def _answer(
     return {"lines": lines, "found": len(hits), "more": address_of_more, "degraded": answer.degraded}
 
 
-def _verdicts(opened: Opened) -> dict[str, str]:
+def verdicts(opened: Opened) -> dict[str, str]:
     """Return the last verdict on each document, "mixed" where reviewers disagree."""
     by_document: dict[str, Counter[str]] = {}
     for judgement in opened.ledger.judgements():
@@ -150,7 +157,9 @@ def judge(
 def _seed_of(opened: Opened, id_: str) -> str:
     """Return the seed beside which a document is judged: the one that it resembles most."""
     if not opened.review.seeds:
-        raise InputError("there is no seed yet beside which this could be judged: take a document as a seed first")
+        raise InputError(
+            "there is no seed yet beside which this could be judged: take a document as a seed first"
+        )
     return opened.review.beside(id_).seed
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.datastructures import FormData
@@ -86,7 +85,12 @@ def show(request: Request, project: InProject) -> Response:
 
 
 def _form(
-    request: Request, project: Project, uploads: list[Upload], error: str = "", field: str = "", encoder: str = ""
+    request: Request,
+    project: Project,
+    uploads: list[Upload],
+    error: str = "",
+    field: str = "",
+    encoder: str = "",
 ) -> Response:
     values = {"uploads": uploads, "roles": ROLES, "field": field, "encoder": encoder}
     values |= {"index_languages": LANGUAGES, "chosen_language": _index_language(translate(request))}
@@ -130,9 +134,7 @@ def _sources(uploads: list[Upload], role: str) -> list[Source]:
     ]
 
 
-def _problem(
-    project: Project, uploads: list[Upload], posts: list[Source], encoder: str
-) -> tuple[str, str]:
+def _problem(project: Project, uploads: list[Upload], posts: list[Source], encoder: str) -> tuple[str, str]:
     """Return what is missing in the form, and the field where it is missing; empty where nothing is."""
     for upload in uploads:
         columns = upload.look.columns if upload.look else ()
@@ -169,11 +171,23 @@ def told(job: Job, language: Language) -> str:
     step, text = job.step, language.text
     parts = [text(STEPS.get(step.what, step.what))]
     if step.total:
-        parts.append(text(message("%(done)s of %(total)s"), done=language.number(step.done), total=language.number(step.total)))
+        parts.append(
+            text(
+                message("%(done)s of %(total)s"),
+                done=language.number(step.done),
+                total=language.number(step.total),
+            )
+        )
     elif step.done:
         parts.append(language.number(step.done))
     if step.remaining is not None and step.seconds > 2:
-        parts.append(language.plural(message("about %(num)s second left"), message("about %(num)s seconds left"), max(1, round(step.remaining))))
+        parts.append(
+            language.plural(
+                message("about %(num)s second left"),
+                message("about %(num)s seconds left"),
+                max(1, round(step.remaining)),
+            )
+        )
     return " · ".join(parts)
 
 
