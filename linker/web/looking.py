@@ -1,4 +1,4 @@
-"""What an uploaded file holds, for the form that asks which column is which: a stand-in until linker.corpora previews."""
+"""What an uploaded file holds, for the form that asks which column is which; until linker.corpora previews."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from linker.review.folding import fold
 from linker.review.interface import Candidate, Verdict
 from linker.review.ledger import Seed
 from linker.review.marking import excerpt, marked
-from linker.web.rendering import address, message, page, translate
+from linker.web.rendering import address, message, page
 from linker.web.reviews import InReview, Opened
 
 router = APIRouter()
@@ -64,7 +64,8 @@ def show(request: Request, opened: InReview) -> Response:
         "more": "",
         "found": 0,
     }
-    values |= {"degraded": "", "verdict_names": VERDICTS}
+    filtered = any(value for name, value in query.items() if name.startswith(("is.", "from.", "to.")))
+    values |= {"filtered": filtered, "degraded": "", "verdict_names": VERDICTS}
     error = ""
     if text:
         try:
@@ -107,7 +108,7 @@ def _answer(
     folds = fold([document.full_text for document in documents])
     analysis = Analysis(opened.engine.collection.manifest.analysis)
     terms = analysis.query_terms(text).keys()
-    verdicts = _verdicts(opened)
+    known = verdicts(opened)
     seeds = {seed.document for seed in opened.ledger.seeds}
     lines = []
     for group in folds:
@@ -119,7 +120,7 @@ def _answer(
                 marked(analysis, document.title, terms),
                 excerpt(marked(analysis, document.text, terms), EXCERPT),
                 tuple(documents[i] for i in group.copies),
-                verdicts.get(document.id, ""),
+                known.get(document.id, ""),
                 document.id in seeds,
             )
         )
@@ -128,7 +129,7 @@ def _answer(
     return {"lines": lines, "found": len(hits), "more": address_of_more, "degraded": answer.degraded}
 
 
-def _verdicts(opened: Opened) -> dict[str, str]:
+def verdicts(opened: Opened) -> dict[str, str]:
     """Return the last verdict on each document, "mixed" where reviewers disagree."""
     by_document: dict[str, Counter[str]] = {}
     for judgement in opened.ledger.judgements():

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from linker.engine import Engine
-from linker.review.jobs import landscape
+from linker.review.jobs import points as map_file
 from linker.review.jobs.indexing import SEEDS_QUARANTINE, Source, specification, unfinished
 from linker.review.jobs.job import Job, Step
 from linker.review.ledger import Ledger
@@ -141,9 +141,9 @@ def test_a_map_places_alike_texts_near_each_other(tmp_path: Path) -> None:
     out = made.own_folder / "map.bin"
     job = Job("map", {"index": str(made.index), "out": str(out), "seed": 1})
     assert job.wait(DEADLINE) == "done", job.error
-    ids, coordinates, generation = landscape.load(out)
+    ids, coordinates, generation = map_file.load(out)
     assert (len(ids), generation) == (60, 1)
-    places = landscape.places(coordinates).astype(float)
+    places = map_file.places(coordinates).astype(float)
     floods = [int(id_[1:]) < 30 for id_ in ids]
     for i, place in enumerate(places):
         distances = ((places - place) ** 2).sum(axis=1)
@@ -156,7 +156,7 @@ def test_a_map_places_alike_texts_near_each_other(tmp_path: Path) -> None:
 def test_a_damaged_map_is_named(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "map.bin").write_bytes(content)
     with pytest.raises(Exception, match=r"map\.bin"):
-        landscape.load(tmp_path / "map.bin")
+        map_file.load(tmp_path / "map.bin")
 
 
 def test_a_step_says_how_long_it_will_take() -> None:
