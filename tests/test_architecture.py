@@ -24,7 +24,6 @@ ROOMS = (
     "linker/corpora", "linker/tokens", "linker/encoders", "linker/training",
     "linker/crosslingual/pages", "linker/crosslingual/scoring", "linker/crosslingual/lexicon",
     "linker/crosslingual/ranking", "linker/crosslingual", "linker/crosslingual/bucc",
-<<<<<<< HEAD
     "linker/pairs", "linker/pairs/sts", "linker/pairs/news", "linker/probability", "linker/ranking",
     "linker/reranking", "linker/torch_scan", "linker/recall", "linker/tuning", "linker/engine", "linker/scaleout",
     "linker/intake", "linker/building",

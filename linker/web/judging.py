@@ -68,9 +68,9 @@ def shown(opened: Opened, candidate: Candidate, *, whole: bool = False) -> Shown
         body,
         both.words[:WORDS],
         {
-            name: text
+            name: line
             for name, value in document.metadata.items()
-            if (text := ", ".join(filter_values(value)))
+            if (line := ", ".join(filter_values(value)))
         },
         len(document.text) - len(text),
         seed,
