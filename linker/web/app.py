@@ -12,14 +12,24 @@ from starlette.staticfiles import StaticFiles
 
 from linker import __version__
 from linker.review.project import Workspace
-from linker.web import account, errors, map, projects, search, setup
+from linker.web import account, errors, export, judge, map, progress, projects, search, seeds, setup
 from linker.web.config import ServeConfig
 from linker.web.guard import Guard, check_form
 from linker.web.rendering import FOLDER
 from linker.web.reviews import Reviews
 
 # One module per page; each has a `router`. A path `/p/{project}/…` takes InProject or InReview of linker.web.reviews.
-PAGES: tuple[ModuleType, ...] = (account, projects, setup, search, map)
+PAGES: tuple[ModuleType, ...] = (
+    account,
+    projects,
+    setup,
+    search,
+    map,
+    seeds,
+    judge,
+    progress,
+    export,
+)
 
 
 def create_app(config: ServeConfig) -> FastAPI:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,6 +49,10 @@ class Language:
         zeros = f".{'0' * digits}" if digits else ""
         pattern = self.locale.percent_formats[None].pattern
         return format_percent(share, format=pattern.replace("0", f"0{zeros}", 1), locale=self.locale)
+
+    def floor_percent(self, share: float) -> str:
+        """Return a share in whole per cent that does not exceed it: what is certified is never rounded up."""
+        return self.percent(math.floor(share * 100 + 1e-9) / 100)
 
     def time(self, value: str, form: Literal["short", "medium", "long"] = "medium") -> str:
         """Return a moment in ISO 8601 as the locale writes it, in UTC; what is no moment stays as it is."""

@@ -112,7 +112,12 @@ def _environment(code: str) -> Environment:
         extensions=["jinja2.ext.i18n"],
     )
     environment.install_gettext_translations(chosen.translations, newstyle=True)  # type: ignore[attr-defined]
-    environment.filters |= {"number": chosen.number, "percent": chosen.percent, "time": chosen.time}
+    environment.filters |= {
+        "number": chosen.number,
+        "percent": chosen.percent,
+        "floor_percent": chosen.floor_percent,
+        "time": chosen.time,
+    }
     environment.globals |= {"static": static, "address": address, "address_if": address_if}
     return environment
 

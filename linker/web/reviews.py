@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
-from typing import Annotated, Any
+from dataclasses import dataclass, field
+from typing import Annotated
 
 from fastapi import Depends, Request
 from starlette.exceptions import HTTPException
@@ -13,16 +13,18 @@ from linker.engine import Engine
 from linker.errors import InputError
 from linker.review.ledger import Ledger
 from linker.review.project import Project, Workspace
+from linker.review.session import Review
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Opened:
-    """One review, ready: several threads may use all of it."""
+    """One review, ready: several threads may use all of it. `copies` remembers the near duplicates of documents."""
 
     project: Project
     engine: Engine
     ledger: Ledger
-    review: Any
+    review: Review
+    copies: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class Reviews:
@@ -40,8 +42,6 @@ class Reviews:
             lock = self._locks.setdefault(key, threading.Lock())
         with lock:  # opening takes seconds: others need not wait for it
             if key not in self._opened:
-                from linker.review.session import Review  # type: ignore[import-not-found]  # until core is merged
-
                 project = self.workspace.project(key)
                 engine, ledger = Engine.open(project.index), Ledger(project.ledger)
                 self._opened[key] = Opened(project, engine, ledger, Review(engine, ledger))

@@ -2,12 +2,12 @@
 const SWAP = { "x-linker-swap": "1" };
 
 /** Say a sentence to screen readers. */
-export function announce(text) {
+function announce(text) {
   document.getElementById("announce").textContent = text;
 }
 
 /** Fetch a page, put its <main> here, and tell whoever listens ("linker:swapped" on document). Network errors are shown. */
-export async function swap(url, options = {}) {
+async function swap(url, options = {}) {
   const main = document.getElementById("main");
   main.setAttribute("aria-busy", "true");
   try {
@@ -15,10 +15,12 @@ export async function swap(url, options = {}) {
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const next = page.getElementById("main");
     if (!next) throw new Error(String(answer.status));
+    const focused = document.activeElement?.id;
     document.title = page.title;
     main.replaceChildren(...next.childNodes);
-    for (const { name, value } of next.attributes) main.setAttribute(name, value);
-    main.dataset.ok = answer.ok ? "yes" : "no";
+    if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
+    const path = main.querySelector("[data-path]")?.dataset.path;
+    if (path) history.replaceState(null, "", path);
     const said = main.querySelector("[data-announce]");
     announce(said ? said.dataset.announce : page.title);
     document.dispatchEvent(new CustomEvent("linker:swapped", { detail: { url, ok: answer.ok } }));
@@ -33,15 +35,16 @@ export async function swap(url, options = {}) {
   }
 }
 
-document.addEventListener("submit", (event) => {
+document.addEventListener("submit", async (event) => {
   const form = event.target;
   if (!form.matches("form[data-swap]")) return;
   event.preventDefault();
   const main = document.getElementById("main");
   if (main.getAttribute("aria-busy")) return; // one answer at a time: a second press would judge the next document
-  const fields = new FormData(form, event.submitter);
-  if (form.method === "post") swap(form.action, { method: "POST", body: new URLSearchParams(fields) });
-  else swap(`${form.action}?${new URLSearchParams(fields)}`);
+  const fields = new URLSearchParams(new FormData(form, event.submitter));
+  const isPost = form.method === "post";
+  const done = await (isPost ? swap(form.action, { method: "POST", body: fields }) : swap(`${form.action}?${fields}`));
+  if (done && form.dataset.swap === "top") window.scrollTo(0, 0);
 });
 
 // A menu closes by Escape, or when one goes on elsewhere.
