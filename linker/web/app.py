@@ -24,6 +24,7 @@ PAGES: tuple[ModuleType, ...] = (
     projects,
     setup,
     search,
+    map,
     seeds,
     judge,
     progress,
