@@ -24,7 +24,6 @@ PAGES: tuple[ModuleType, ...] = (
     projects,
     setup,
     search,
-    map,
     seeds,
     judge,
     progress,
