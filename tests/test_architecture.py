@@ -24,11 +24,10 @@ ROOMS = (
     "linker/corpora", "linker/tokens", "linker/encoders", "linker/training",
     "linker/crosslingual/pages", "linker/crosslingual/scoring", "linker/crosslingual/lexicon",
     "linker/crosslingual/ranking", "linker/crosslingual", "linker/crosslingual/bucc",
-<<<<<<< HEAD
     "linker/pairs", "linker/pairs/sts", "linker/pairs/news", "linker/probability", "linker/ranking",
     "linker/reranking", "linker/torch_scan", "linker/recall", "linker/tuning", "linker/engine", "linker/scaleout",
     "linker/intake", "linker/building",
-    "linker/review/stopping", "linker/review", "linker/review/learning", "linker/review/exporting",
+    "linker/review", "linker/review/stopping",
     "linker/review/session", "linker/review/jobs",
     "linker/web", "linker/doctor", "linker/demo_training", "linker/demo", "linker/cli", "linker/__main__",
 )  # fmt: skip

@@ -28,6 +28,7 @@ PAGES: tuple[ModuleType, ...] = (
     seeds,
     judge,
     progress,
+    map,
     export,
 )
 

@@ -1,4 +1,4 @@
-"""What an uploaded file holds, for the form that asks which column is which; until linker.corpora previews."""
+"""What an uploaded file holds, for the form that asks which column is which."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def look(path: Path) -> Look:
     """Return what the file holds. Raises InputError where it cannot be read."""
     opened = gzip.open if path.suffix == ".gz" else open
     name = path.name.removesuffix(".gz")
-    with opened(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:  # type: ignore[operator]
+    with opened(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
         if name.endswith((".csv", ".tsv")):
             table = list(
                 itertools.islice(csv.reader(file, delimiter="\t" if name.endswith(".tsv") else ","), ROWS + 1)
@@ -49,7 +49,9 @@ def look(path: Path) -> Look:
     return Look(
         tuple(columns),
         tuple(tuple(row) for row in rows),
-        *(_first(columns, names) for names in (IDS, TEXTS, TITLES)),
+        _first(columns, IDS),
+        _first(columns, TEXTS),
+        _first(columns, TITLES),
         "UTF-8",
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from linker.review.interface import Read, StopRule, StopState
+from linker.review.learning import FeedbackOrder
 from linker.review.orders import MergedOrder, Queue
 from linker.review.population import Population
 from linker.review.seeds import Seed
@@ -27,6 +28,8 @@ class NoRule:
 
 def make_order(engine: Engine, seeds: Sequence[Seed], settings: Settings, population: Population) -> Queue:
     """Return the order of a review. Raises InputError where the index cannot have it."""
+    if settings.learns:
+        return FeedbackOrder(engine, seeds, population, seed=settings.seed)
     return MergedOrder(engine, seeds, settings, population)
 
 

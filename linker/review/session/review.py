@@ -78,6 +78,7 @@ class Review:
             collection = self.engine.collection
             self.population = Population(collection.rows, self.seeds, self.settings)
             self._nearest = Nearest(self.seeds, collection.manifest.analysis)
+            self._order = make_order(self.engine, self.seeds, self.settings, self.population)
             self._open: dict[str, Candidate] = {}  # what each reviewer has before them
             self._undone: dict[str, deque[Candidate]] = {}  # what each reviewer has to judge again first
             self._returned: deque[Candidate] = deque()  # what was handed out and taken back unread
@@ -88,12 +89,12 @@ class Review:
             )
 
     def _restart(self) -> None:
-        """Make order and stopping rule from the judgements that stand."""
+        """Tell the order, and a new stopping rule, of the judgements that stand."""
         names = {"", *(seed.id for seed in self.seeds)}
         standing = [j for j in self.ledger.judgements() if j.seed in names]
         rule = make_rule(self.settings, self.population.size)
         self._tally = Tally(rule, standing, pairs=self.settings.unit == "pairs")
-        self._order = make_order(self.engine, self.seeds, self.settings, self.population)
+        self._order.restart()
         for judgement in standing:
             self._order.tell(judgement)
 
