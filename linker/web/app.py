@@ -12,7 +12,20 @@ from starlette.staticfiles import StaticFiles
 
 from linker import __version__
 from linker.review.project import Workspace
-from linker.web import account, errors, export, judge, map, progress, projects, search, seeds, setup
+from linker.web import (
+    account,
+    compare,
+    errors,
+    export,
+    judge,
+    links,
+    map,
+    progress,
+    projects,
+    search,
+    seeds,
+    setup,
+)
 from linker.web.config import ServeConfig
 from linker.web.guard import Guard, check_form
 from linker.web.rendering import FOLDER
@@ -25,10 +38,14 @@ PAGES: tuple[ModuleType, ...] = (
     setup,
     search,
     map,
+    compare,
+    links,
     seeds,
     judge,
     progress,
     map,
+    compare,
+    links,
     export,
 )
 
