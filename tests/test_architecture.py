@@ -27,7 +27,8 @@ ROOMS = (
     "linker/pairs", "linker/pairs/sts", "linker/pairs/news", "linker/probability", "linker/ranking",
     "linker/reranking", "linker/torch_scan", "linker/recall", "linker/tuning", "linker/engine", "linker/scaleout",
     "linker/intake", "linker/building",
-    "linker/review", "linker/review/stopping", "linker/review/learning",
+    "linker/review", "linker/review/stopping", "linker/review/exporting", "linker/review/importing",
+    "linker/review/learning",
     "linker/review/session", "linker/review/jobs",
     "linker/web", "linker/doctor", "linker/demo_training", "linker/demo", "linker/cli", "linker/__main__",
 )  # fmt: skip

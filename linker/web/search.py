@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
+import numpy as np
 from fastapi import APIRouter, Form, Request
 from starlette.responses import RedirectResponse, Response
 
@@ -20,19 +21,13 @@ from linker.review.folding import fold
 from linker.review.interface import Candidate, Verdict
 from linker.review.ledger import Seed
 from linker.review.marking import excerpt, marked
-from linker.web.rendering import address, message, page
+from linker.web.rendering import address, page
 from linker.web.reviews import InReview, Opened
+from linker.web.verdicts import NAMES
 
 router = APIRouter()
 SHOWN, MOST = 50, 1000  # hits of a first answer, and of the longest one
 EXCERPT = 420  # characters of a hit's text
-VERDICTS = {
-    "relevant": message("relevant"),
-    "not": message("not relevant"),
-    "maybe": message("maybe"),
-    "skip": message("skipped"),
-    "mixed": message("reviewers disagree"),
-}
 Text = Annotated[str, Form(max_length=100_000)]
 Pieces = list[tuple[str, bool]]
 
@@ -48,6 +43,7 @@ class Line:
     copies: tuple[Document, ...]
     verdict: str
     is_seed: bool
+    probability: float | None = None
 
 
 @router.get("/p/{project}/search", name="search")
@@ -65,7 +61,7 @@ def show(request: Request, opened: InReview) -> Response:
         "found": 0,
     }
     filtered = any(value for name, value in query.items() if name.startswith(("is.", "from.", "to.")))
-    values |= {"filtered": filtered, "degraded": "", "verdict_names": VERDICTS}
+    values |= {"filtered": filtered, "degraded": "", "verdict_names": NAMES}
     error = ""
     if text:
         try:
@@ -105,6 +101,7 @@ def _answer(
     answer = opened.engine.search(text, count, where=where, phrases='"' in text)
     hits = answer.hits[0]
     documents = [opened.engine.document(id_) for id_ in hits.ids]
+    chances = answer.probabilities[0] if answer.probabilities is not None else None
     folds = fold([document.full_text for document in documents])
     analysis = Analysis(opened.engine.collection.manifest.analysis)
     terms = analysis.query_terms(text).keys()
@@ -122,6 +119,7 @@ def _answer(
                 tuple(documents[i] for i in group.copies),
                 known.get(document.id, ""),
                 document.id in seeds,
+                None if chances is None or np.isnan(chances[group.leader]) else float(chances[group.leader]),
             )
         )
     more = min(4 * count, MOST) if len(hits) == count and count < MOST else 0

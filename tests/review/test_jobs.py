@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from linker.corpora import Columns
 from linker.engine import Engine
 from linker.review.jobs import points as map_file
 from linker.review.jobs.indexing import SEEDS_QUARANTINE, Source, specification, unfinished
@@ -35,7 +36,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def start(made: Project, path: Path, articles: list[Source] | None = None) -> Job:
-    source = Source(path, "tweet", "content")
+    source = Source(path, Columns("tweet", "content"))
     return Job("index", specification(made, [source], articles or []), unfinished(made))
 
 
@@ -43,7 +44,7 @@ def test_files_become_an_index_and_seeds(tmp_path: Path) -> None:
     made = project(tmp_path)
     articles = tmp_path / "articles.csv"
     articles.write_text("id,title,text\na1,Floods,Heavy rain floods Valencia\na2,,\n")
-    job = start(made, posts(tmp_path / "posts.csv", 50), [Source(articles, title="title")])
+    job = start(made, posts(tmp_path / "posts.csv", 50), [Source(articles, Columns(title="title"))])
     assert job.wait(DEADLINE) == "done", job.error
     assert job.result == {"documents": 50, "quarantined": 0, "seeds": 1, "bad_seeds": 1}
     assert len(Engine(made.index)) == 50
@@ -93,11 +94,12 @@ def test_cancelling_leaves_nothing(tmp_path: Path) -> None:
 PARENT = """
 import sys, time
 from pathlib import Path
+from linker.corpora import Columns
 from linker.review.jobs.indexing import Source, specification, unfinished
 from linker.review.jobs.job import Job
 from linker.review.project import Workspace
 made = Workspace(Path(sys.argv[1])).project("floods")
-job = Job("index", specification(made, [Source(Path(sys.argv[2]), "tweet", "content")]), unfinished(made))
+job = Job("index", specification(made, [Source(Path(sys.argv[2]), Columns("tweet", "content"))]), unfinished(made))
 while job.step.what != "indexing": time.sleep(.01)
 print(job.pid, flush=True)
 time.sleep(600)

@@ -174,7 +174,9 @@ def test_an_audit_draws_at_random_and_a_find_ends_it(folder: Path, browser: Test
     page = judge(browser, "relevant", copies="")
     assert "Random document" not in page
     assert [j.phase for j in ledger(folder).judgements()] == ["queue", "audit", "audit"]
-    stale = browser.post(JUDGE, data=audited | {"verdict": "not", "copies": ""})  # sent twice, after the audit
+    stale = browser.post(
+        JUDGE, data=audited | {"verdict": "not", "copies": ""}
+    )  # sent twice, after the audit
     assert stale.status_code == 200
     assert [j.phase for j in ledger(folder).judgements()][-1] == "queue"
 

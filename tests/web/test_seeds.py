@@ -58,7 +58,9 @@ def test_seeds_are_uploaded(folder: Path, browser: TestClient) -> None:
     assert len(ledger(folder).seeds) == 4
 
 
-@pytest.mark.parametrize(("name", "data"), [("", b""), ("x.pdf", b"%PDF-1.7 \x00\xff"), ("x.csv", b""), ("x.xlsx", b"PK")])
+@pytest.mark.parametrize(
+    ("name", "data"), [("", b""), ("x.pdf", b"%PDF-1.7 \x00\xff"), ("x.csv", b""), ("x.xlsx", b"PK")]
+)
 def test_a_file_that_holds_no_seeds_is_told_so_beside_its_field(
     folder: Path, browser: TestClient, name: str, data: bytes
 ) -> None:
@@ -73,11 +75,20 @@ def test_a_file_that_holds_no_seeds_is_told_so_beside_its_field(
 
 def test_settings_are_stored_all_or_none(folder: Path, browser: TestClient) -> None:
     values = form(browser.get(SEEDS).text, "/settings") | {"unit": "topic"}
-    answer = browser.post(f"{SEEDS}/settings", data=values | {"target": "95,5", "until": "10", "double": "true"})
+    answer = browser.post(
+        f"{SEEDS}/settings", data=values | {"target": "95,5", "until": "10", "double": "true"}
+    )
     assert answer.status_code == 200
     stored = ledger(folder).settings
     assert (stored["target"], stored["until"], stored["double"]) == (pytest.approx(0.955), 10, True)
-    for wrong in ({"target": "much"}, {"target": "900"}, {"audit": "0"}, {"until": "-1"}, {"audit": "inf"}, {"unit": "x"}):
+    for wrong in (
+        {"target": "much"},
+        {"target": "900"},
+        {"audit": "0"},
+        {"until": "-1"},
+        {"audit": "inf"},
+        {"unit": "x"},
+    ):
         answer = browser.post(f"{SEEDS}/settings", data=values | wrong)
         assert answer.status_code == 400, wrong
         assert 'class="error"' in answer.text
@@ -107,7 +118,9 @@ def test_export_sends_a_file_of_its_name(folder: Path, browser: TestClient) -> N
         answer = browser.get("/p/floods/export/file", params={"format": suffix})
         assert answer.status_code == 200, answer.text
         assert f'filename="floods.{suffix}"' in answer.headers["content-disposition"]
-    lines = browser.get("/p/floods/export/file", params={"format": "jsonl", "verdict": "relevant"}).text.splitlines()
+    lines = browser.get(
+        "/p/floods/export/file", params={"format": "jsonl", "verdict": "relevant"}
+    ).text.splitlines()
     assert [json.loads(line)["id"] for line in lines] == ["f1"]
     assert FLOODS in lines[0]
     for wrong in ({"format": "exe"}, {"verdict": "yes"}):
