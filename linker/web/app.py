@@ -37,15 +37,12 @@ PAGES: tuple[ModuleType, ...] = (
     projects,
     setup,
     search,
-    map,
-    compare,
-    links,
     seeds,
     judge,
     progress,
-    map,
-    compare,
     links,
+    compare,
+    map,
     export,
 )
 
