@@ -13,10 +13,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from linker.web import sessions
 from linker.web.config import ServeConfig
+from linker.web.rendering import message
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 OPEN = ("/login", "/static/")  # paths that need no sign-in
 UPLOAD = "/upload"  # the end of the paths that take files
+FOREIGN = message("This request came from another site, so nothing was done.")
+LARGE = message("This is more than the server takes at once.")
 HEADERS: Mapping[str, str] = {
     "content-security-policy": "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; "
     "frame-ancestors 'none'",
@@ -69,19 +72,19 @@ class Guard:
         """Return the answer to a request that must not reach a page, or None."""
         text, host = session.language.text, request.headers.get("host", "")
         if not self._config.answers_to(_name(host)):
-            message = "This server does not answer to the name %(host)s. Start it with --allow-host."
-            return PlainTextResponse(text(message, host=_name(host)[:100]), 421)
+            unknown = message("This server does not answer to the name %(host)s. Start it with --allow-host.")
+            return PlainTextResponse(text(unknown, host=_name(host)[:100]), 421)
         origin = request.headers.get("origin")
         if request.method not in SAFE and origin is not None and not self._is_own(origin, host):
-            return PlainTextResponse(text("This request came from another site, so nothing was done."), 403)
+            return PlainTextResponse(text(FOREIGN), 403)
         length = request.headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > self._limit(request):
-            return PlainTextResponse(text("This is more than the server takes at once."), 413)
+            return PlainTextResponse(text(LARGE), 413)
         if session.signed_in or request.url.path.startswith(OPEN):
             return None
         if self._config.proxy_header:
-            message = "The proxy did not say who you are: it must set the header %(name)s."
-            return PlainTextResponse(text(message, name=self._config.proxy_header), 401)
+            nobody = message("The proxy did not say who you are: it must set the header %(name)s.")
+            return PlainTextResponse(text(nobody, name=self._config.proxy_header), 401)
         return RedirectResponse("/login", 303)
 
     def _is_own(self, origin: str, host: str) -> bool:

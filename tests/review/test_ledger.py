@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linker.errors import InputError
@@ -135,6 +135,7 @@ MOVE = st.tuples(
 )
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.lists(MOVE, max_size=25))
 def test_a_reopened_ledger_is_the_one_that_was_written(
     tmp_path_factory: pytest.TempPathFactory, moves: list[tuple[str, str, str]]
