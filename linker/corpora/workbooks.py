@@ -28,7 +28,6 @@ from linker.lines import MAX_LINE
 
 Value = str | int | float | bool | None
 MAX_PART = 1 << 30  # bytes of one unpacked part of a workbook: the shared texts are held in memory
-DAMAGED = (zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError, SyntaxError, EOFError)
 
 
 def read_xlsx(path: Path, columns: Columns, limit: int = MAX_LINE) -> Records:
@@ -91,7 +90,6 @@ def sheet_names(path: Path) -> list[str]:
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     from openpyxl import load_workbook
-    from openpyxl.utils.exceptions import InvalidFileException
 
     try:
         with open_input(path) as file, warnings.catch_warnings():
@@ -104,7 +102,11 @@ def _opened(path: Path) -> Iterator[Any]:
                 book.close()
     except OSError as e:
         raise InputError(f"cannot read {path}: {e.strerror}") from e
-    except (*DAMAGED, InvalidFileException) as e:
+    except InputError:
+        raise
+    except (
+        Exception
+    ) as e:  # what a damaged file makes of the packages that unpack and parse it has no end of names
         raise InputError(
             f"{path} is no XLSX workbook that can be read ({e}): save it again as .xlsx, or as .csv"
         ) from e

@@ -21,7 +21,7 @@ from linker.web.reviews import InReview, Opened
 from linker.web.verdicts import NAMES
 
 router = APIRouter()
-MEASURES = "map,recip_rank,success.1,5"
+MEASURES = "map recip_rank success.1,5"  # as in linker.evaluation.comparison.DEFAULT
 SHOWN = 60  # conflicts on a page
 Text = Annotated[str, Form(max_length=2000)]
 Upload = Annotated[Sequence[UploadFile], File()]
@@ -88,10 +88,10 @@ def decide(
     request: Request,
     opened: InReview,
     id: Text,
-    seed: Text,
-    first: Text,
-    second: Text,
     verdict: Annotated[Verdict, Form()],
+    seed: Text = "",  # an empty field counts as missing
+    first: Text = "",
+    second: Text = "",
 ) -> Response:
     """Record what was decided of a conflict; both judgements stay as they are."""
     found = _agreement(opened, first, second)

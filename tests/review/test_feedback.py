@@ -81,7 +81,7 @@ def test_the_same_judgements_lead_to_the_same_order_live_or_told_later(engine: E
 
 
 def test_a_review_with_feedback_resumes_exactly(engine: Engine) -> None:
-    whole, halves = MemoryLedger([SEED], rule="none"), MemoryLedger([SEED], rule="none")
+    whole, halves = MemoryLedger([SEED]), MemoryLedger([SEED])
     shown = read(Review(engine, whole), 40)
     first = read(Review(engine, halves), 26)
     assert first + read(Review(engine, halves), 14) == shown

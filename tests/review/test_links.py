@@ -34,7 +34,7 @@ def test_best_pairs_come_first_and_a_page_is_linked_once(tmp_path: Path, project
         found = links.next("ana")
         assert found is not None
         asked.append((found[1].source, found[1].target))
-        links.judge(found[1], verdict, "ana")  # type: ignore[arg-type]  # they are verdicts
+        links.judge(found[1], verdict, "ana")
     assert asked == [("a", "x"), ("b", "y"), ("a", "y"), ("a", "y")]
     assert links.next("ana") is None
     assert links.counts() == {"not": 1, "relevant": 2}
