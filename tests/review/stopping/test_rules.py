@@ -156,6 +156,16 @@ def test_a_straggler_of_the_queue_does_not_end_the_audit() -> None:
     assert rule.audit.count == 1
 
 
+def test_an_audit_that_begins_by_mistake_does_not_take_the_end_back() -> None:
+    """A second reviewer may still judge what was drawn before the first one's find, or one document too many."""
+    rule = make("urn", 11_000, 0.8)
+    tell(rule, [HIT] * 100 + [MISS] * 100 + [AUDIT_HIT, AUDIT_MISS])
+    tell(rule, [MISS] * 100)
+    assert not rule.state.stop
+    assert tell(rule, [AUDIT_MISS] * 300).stop
+    assert rule.audit.left == 299
+
+
 def test_bounds_may_be_looked_at_at_any_time_if_asked_for() -> None:
     rule = make("urn", 11_000, 0.8, {"looks": "any"})
     tell(rule, [HIT] * 100 + [MISS] * 100)
