@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, Response
 
 from linker.review.interface import VERDICTS, Verdict
+from linker.review.stopping import method_note
 from linker.web.rendering import message, page
 from linker.web.reviews import InReview
 
@@ -31,13 +32,16 @@ FORMATS = {
 def show(request: Request, opened: InReview) -> Response:
     """Offer the formats, and show the sentence."""
     standing = opened.ledger.judgements()
+    progress, settings = opened.review.progress(), opened.review.settings
+    audited = sum(judgement.phase == "audit" for judgement in standing)
+    alpha = settings.rule_options.get("alpha", 0.05)
     counts = {verdict: sum(j.verdict == verdict for j in standing) for verdict in VERDICTS}
     values = {
         "formats": FORMATS,
         "counts": counts,
         "count": len(standing),
         "reviewers": opened.ledger.reviewers,
-        "sentence": "",
+        "note": method_note(progress, settings.target, audited, alpha=alpha) if progress.read else None,
     }
     return page(request, "export.html", values, project=opened.project)
 
