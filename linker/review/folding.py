@@ -104,7 +104,9 @@ def copies(
     words = normalised_words(document.full_text)
     own, k = shingles(words), COPIES
     while True:
-        (hits,) = engine.search(text, k, mode="bm25", where=where, stored_ranker=False).hits
+        (hits,) = engine.search(
+            text, k, mode="bm25", where=where, stored_ranker=False, probabilities=False
+        ).hits
         others = [id_ for id_ in hits.ids if id_ != document.id]
         alike = [
             i

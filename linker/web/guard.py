@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from urllib.parse import urlsplit
 
 from starlette.datastructures import MutableHeaders
@@ -102,16 +102,23 @@ def protect(headers: MutableHeaders, *, is_static: bool = False) -> None:
     headers["cache-control"] = "private, max-age=31536000, immutable" if is_static else "no-store"
 
 
-async def check_form(request: Request) -> None:
-    """Refuse what changes something and does not hold the session's token, in a field of the form or a header."""
-    if request.method in SAFE:
-        return
-    given = request.headers.get(sessions.CSRF_HEADER, "")
-    if not given:
-        field = (await request.form()).get(sessions.CSRF_FIELD, "")
-        given = field if isinstance(field, str) else ""
-    if not sessions.is_same(given, request.state.session.csrf):
-        raise HTTPException(403, "csrf")
+async def check_form(request: Request) -> AsyncIterator[None]:
+    """Refuse what changes something and does not hold the session's token, in a field of the form or a header.
+
+    The files of a form are closed when the request is answered.
+    """
+    if request.method not in SAFE:
+        given = request.headers.get(sessions.CSRF_HEADER, "")
+        if not given:
+            field = (await request.form()).get(sessions.CSRF_FIELD, "")
+            given = field if isinstance(field, str) else ""
+        if not sessions.is_same(given, request.state.session.csrf):
+            await request.close()
+            raise HTTPException(403, "csrf")
+    try:
+        yield
+    finally:
+        await request.close()
 
 
 def _limited(receive: Receive, limit: int) -> Receive:

@@ -76,7 +76,9 @@ class _Forms(HTMLParser):
             return
         fields = self.forms[-1]["values"]
         if tag == "input" and not (values.get("type") in ("checkbox", "radio") and "checked" not in values):
-            fields[values["name"]] = values.get("value", "on")
+            fields[values["name"]] = values.get(
+                "value", "on" if values.get("type") in ("checkbox", "radio") else ""
+            )
         if tag == "textarea":
             fields[values["name"]] = ""
             self._text = values["name"]

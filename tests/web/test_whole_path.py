@@ -3,6 +3,7 @@
 LINKER_POSTS=10000 and LINKER_JUDGE=60 take the size that a newsroom has; without them, it is small.
 """
 
+import contextlib
 import csv
 import io
 import os
@@ -11,11 +12,12 @@ import re
 from pathlib import Path
 
 import openpyxl
-from playwright.sync_api import Page, expect
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
 
 from linker.review.ledger import Ledger
 from linker.review.project import Project, Workspace
-from tests.web.chromium import axe, browsing, needs_chromium, reviewer, serving
+from tests.web.chromium import Server, chromium, served
 
 POSTS, JUDGED = int(os.environ.get("LINKER_POSTS", "400")), int(os.environ.get("LINKER_JUDGE", "12"))
 PLACES = ("plaza", "bridge", "station", "market", "school", "harbour", "old town")
@@ -44,6 +46,22 @@ def write_files(folder: Path) -> tuple[Path, Path]:
     return posts, articles
 
 
+def window(browser: Browser, server: Server, name: str, faults: list[str]) -> Page:
+    """Return a browser window of its own, signed as `name`; what the console complains of goes to `faults`."""
+    context = browser.new_context(viewport={"width": 1100, "height": 800}, locale="en-GB")
+    context.add_cookies([{"name": "linker-reviewer", "value": name, "url": server.address}])
+    page = context.new_page()
+    page.on("console", lambda m: faults.append(m.text) if m.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    return page
+
+
+def axe(page: Page) -> list[str]:
+    """Return what axe-core finds wrong in a page."""
+    violations = Axe().run(page).response["violations"]
+    return [f"{page.url}: {v['id']}: {v['nodes'][0]['html'][:200]}" for v in violations]
+
+
 def judge(page: Page, times: int) -> int:
     """Judge by keys as a person would, and return how many were judged; the page shows the next one after each."""
     for _ in range(times):
@@ -59,12 +77,12 @@ def judgements(project: Project) -> int:
         return len(ledger.judgements())
 
 
-@needs_chromium
 def test_from_files_to_an_export_with_two_reviewers_and_a_power_cut(tmp_path: Path) -> None:
     posts, articles = write_files(tmp_path)
     folder, faults = tmp_path / "reviews", []  # type: tuple[Path, list[str]]
-    with serving(folder) as server, browsing() as browser:
-        ana, page = reviewer(browser, server, "ana", faults)
+    with chromium() as browser, contextlib.ExitStack() as stack:
+        server = stack.enter_context(served(folder))
+        page = window(browser, server, "ana", faults)
         found = []
         page.goto(server.address)
         found += axe(page)
@@ -78,9 +96,9 @@ def test_from_files_to_an_export_with_two_reviewers_and_a_power_cut(tmp_path: Pa
         page.wait_for_url(re.compile(r"/p/floods-2026$"), timeout=120_000)
         found += axe(page)
         (project,) = Workspace(folder).projects
-        other, second = reviewer(browser, server, "bo", faults)
-        for window in (page, second):
-            window.goto(f"{server.address}/p/floods-2026/judge")
+        second = window(browser, server, "bo", faults)
+        for each in (page, second):
+            each.goto(f"{server.address}/p/floods-2026/judge")
         shown = {w.locator("#verdict").get_attribute("data-document") for w in (page, second)}
         assert len(shown) == 2  # nobody reads what another has open
         done = 0
@@ -92,9 +110,10 @@ def test_from_files_to_an_export_with_two_reviewers_and_a_power_cut(tmp_path: Pa
         page.keyboard.press("y")  # into the void
         expect(page.locator("#offline")).to_be_visible()
         faults.clear()
-        server.start()
-        for window in (page, second):
-            window.goto(f"{server.address}/p/floods-2026/judge")
+        server = Server(folder, server.port)
+        stack.callback(server.end)
+        for each in (page, second):
+            each.goto(f"{server.address}/p/floods-2026/judge")
         for _ in range(JUDGED // 4):
             done += judge(page, 1) + judge(second, 1)
         assert judgements(project) == done
@@ -119,5 +138,3 @@ def test_from_files_to_an_export_with_two_reviewers_and_a_power_cut(tmp_path: Pa
         assert len(list(sheet.rows)) - 1 == done
         assert found == []
         assert faults == []
-        ana.close()
-        other.close()
