@@ -11,12 +11,14 @@ from typing import Self
 import numpy as np
 
 from indexes.disk.reading import REMEDY, give_back, mapping_of
+from indexes.filters import unknown_field
 from indexes.fusion import Fusion
 from indexes.hybrid import HybridIndex, OnFailure, SearchSettings, Unavailable
 from indexes.interface import (
     BackendUnavailableError,
     DamagedError,
     Document,
+    Filter,
     IndexesError,
     Matrix,
     MissingExtraError,
@@ -30,6 +32,7 @@ from indexes.store.records import WITH_POSTINGS, Manifest
 from indexes.text.bm25 import Bm25Index
 from indexes.text.fields import FieldsIndex
 from indexes.text.forward_index import ForwardIndex
+from indexes.text.linear import FULL_TEXT, LinearText
 from indexes.text.phrases import PhraseSearch
 from indexes.text.search import TextSearch
 from indexes.vectors.certified import ExactScan
@@ -100,6 +103,7 @@ class Collection:
         self.text, vectors = self._open_on_server() if manifest.elastic else (self._open_text(), None)
         vectors = vectors or self._open_vectors(scan)
         self._stored_forward = self._open_forward()
+        self._fields: set[str] = set()  # those of which it is known that documents have them
         self.hybrid = HybridIndex(self.rows, vectors, self.text, self._settings(on_failure))
 
     @classmethod
@@ -168,6 +172,19 @@ class Collection:
         return self._stored_forward or ForwardIndex.of(self.documents.texts(), self.manifest.analysis)
 
     @functools.cached_property
+    def linear(self) -> LinearText:
+        """The rows as vectors, for linear models over all of them, from the postings where they lie.
+
+        Where BM25 is on a server, they come from postings made of the stored texts, in memory. Raises DamagedError.
+        """
+        analysis, bm25 = self.manifest.analysis, self.manifest.bm25
+        if isinstance(self.text, FieldsIndex):
+            return LinearText(self.text.scorers(), analysis, bm25)
+        local = self.text if isinstance(self.text, Bm25Index) else None
+        index = local or Bm25Index.rebuilt(self.documents.texts(), self.rows, analysis)
+        return LinearText({FULL_TEXT: index.scorer()}, analysis, bm25)
+
+    @functools.cached_property
     def phrases(self) -> PhraseSearch:
         """The search for phrases. Raises IndexesError where BM25 is on a server."""
         if not isinstance(self.text, Bm25Index | FieldsIndex):
@@ -186,6 +203,27 @@ class Collection:
             return SearchSettings("hybrid" if self.manifest.encoder else "bm25", on_failure=on_failure)
         fusion = Fusion.from_json(search["fusion"]) if search["fusion"] else Fusion()
         return SearchSettings(search["mode"], fusion, on_failure=on_failure)
+
+    def check_fields(self, where: Filter) -> None:
+        """Raise BadFilterError, which names the near miss, where no document has a field of the filter.
+
+        A server is asked for each field once; only an error costs a reading of all metadata.
+        """
+        for name in set(where.fields) - self._fields if self.rows.ids else ():
+            if not self._on_server(name) and name not in self.rows.fields:
+                raise unknown_field(name, self.rows.fields)
+            self._fields.add(name)
+
+    def _on_server(self, field: str) -> bool:
+        """Return whether a server has documents with a metadata field, or cannot tell now."""
+        if not self.manifest.elastic:
+            return False
+        from indexes.elastic.stored import has_field
+
+        try:
+            return has_field(self.text, field)
+        except BackendUnavailableError:
+            return True  # the search will say so
 
     def document(self, id_: str) -> Document:
         """Return a live document. Raises UnknownIdError where there is none of this id, DamagedError."""

@@ -5,8 +5,7 @@ A higher score is better, everywhere. Ids are strings without white space (they 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -28,6 +27,7 @@ from indexes.errors import (
     MissingExtraError,
     UnknownIdError,
 )
+from indexes.filters import Condition, Filter, Mask, Metadata, RowFilter, Where, filter_values
 
 __all__ = [
     "BackendUnavailableError",
@@ -35,6 +35,7 @@ __all__ = [
     "BadFilterError",
     "BadIdError",
     "BadVectorError",
+    "Condition",
     "DamagedError",
     "Document",
     "DuplicateIdError",
@@ -55,6 +56,7 @@ __all__ = [
     "TextIndex",
     "UnknownIdError",
     "VectorIndex",
+    "Where",
     "check_id",
     "check_vectors",
     "filter_values",
@@ -63,8 +65,6 @@ __all__ = [
 Matrix = npt.NDArray[np.float32]  # [n, d], one vector per row
 RowArray = npt.NDArray[np.int64]  # row numbers in one index; −1 pads short answers
 ScoreArray = npt.NDArray[np.float32]
-Mask = npt.NDArray[np.bool_]  # one flag per row
-Metadata = Mapping[str, Any]
 
 
 def check_id(value: object) -> str:
@@ -128,57 +128,6 @@ class Hits:
 
     def __len__(self) -> int:
         return len(self.ids)
-
-
-def filter_values(value: Any) -> tuple[str, ...]:
-    """Return the strings by which a metadata value can be filtered: one, or those of each element of a list."""
-    if value is None or isinstance(value, Mapping):
-        return ()
-    if isinstance(value, str):
-        return (value,)
-    if isinstance(value, Iterable):
-        return tuple(s for v in value for s in filter_values(v))
-    return (json.dumps(value, default=str),)
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """A conjunction of conditions: each field must hold one of its accepted values, compared as strings."""
-
-    conditions: tuple[tuple[str, tuple[str, ...]], ...]
-
-    @classmethod
-    def parse(cls, conditions: Sequence[str]) -> Filter | None:
-        """Return the filter that `field=value` texts describe, or None if there are no texts.
-
-        A repeated field accepts any of its values. Raises BadFilterError where a text cannot be parsed.
-        """
-        fields: dict[str, list[str]] = {}
-        for text in conditions:
-            name, equals, value = text.partition("=")
-            if not equals or not name.strip():
-                raise BadFilterError(f"cannot read the filter {text!r}: write field=value")
-            fields.setdefault(name.strip(), []).append(value.strip())
-        return cls(tuple((name, tuple(values)) for name, values in fields.items())) if fields else None
-
-    def accepts(self, metadata: Metadata) -> bool:
-        """Return whether a document with this metadata passes: the slow, obvious definition."""
-        return all(
-            not set(filter_values(metadata.get(name))).isdisjoint(values) for name, values in self.conditions
-        )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RowFilter(Filter):
-    """A filter that also demands that a row is among `rows` (bool [rows]); equal to itself alone."""
-
-    rows: Mask
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __hash__(self) -> int:
-        return id(self)
 
 
 @runtime_checkable

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from indexes.comparing import Axis
 from indexes.interface import (
+    Condition,
     DuplicateIdError,
     Filter,
     Hits,
@@ -39,6 +41,7 @@ class Rows:
         self._row_of: dict[str, int] | None = {}
         self._dead: set[int] = set()
         self._columns: dict[str, dict[str, list[int]]] = {}
+        self._axes: dict[str, Axis] = {}
         self._unread: Iterable[Metadata] | None = None
         self._restored = 0
         self._masks: dict[Filter | None, Mask] = {}
@@ -85,6 +88,7 @@ class Rows:
         self.ids.extend(ids)
         self._add_columns(columns, first)
         self._masks.clear()
+        self._axes.clear()
         return first
 
     def _add_columns(self, columns: Iterable[Sequence[tuple[str, str]]], first: int) -> int:
@@ -164,15 +168,33 @@ class Rows:
         allowed = np.ones(len(self.ids), dtype=bool)
         if where is not None:
             self._read_metadata()
-            for name, values in where.conditions:
-                column = self._columns.get(name, {})
-                hit = np.zeros(len(self.ids), dtype=bool)
-                for value in values:
-                    hit[column.get(value, [])] = True
-                allowed &= hit
+            for condition in where.all:
+                allowed &= self._satisfying(condition)
         allowed[list(self._dead)] = False
         allowed.flags.writeable = False
         return allowed
+
+    def _satisfying(self, condition: Condition) -> Mask:
+        column = self._columns.get(condition.field, {})
+        hit = np.zeros(len(self.ids), dtype=bool)
+        if condition.is_range:
+            if condition.field not in self._axes:
+                self._axes[condition.field] = Axis(column.items())
+            hit[self._axes[condition.field].rows(condition.sign, condition.values[0])] = True
+            return hit
+        for value in condition.values:
+            hit[column.get(value, [])] = True
+        return hit if condition.sign == "=" else ~hit
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The metadata fields by which documents can be filtered, sorted; those of removed documents remain.
+
+        Raises IndexesError where the stored metadata is incomplete.
+        """
+        with self._lock:
+            self._read_metadata()
+        return tuple(sorted(self._columns))
 
     def hits(self, rows: RowArray, scores: ScoreArray) -> list[Hits]:
         """Return one Hits per query, from rows and scores [n, k] that are padded with row −1."""

@@ -19,6 +19,7 @@ from indexes.interface import (
     Filter,
     IndexesError,
     Matrix,
+    Where,
 )
 from indexes.store import manifest as manifests
 from indexes.store.files import ENCODER
@@ -28,13 +29,16 @@ from indexes.vectors.faiss_index import FaissIndex
 from indexes.writer import Writer
 from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder, load_own
-from linker.errors import LinkerError
+from linker.errors import InputError, LinkerError
 from linker.ranking.ranker import Ranker
 from linker.reranking import DEPTH, Reranker, rerank
 from linker.torch_scan import gpu_scan
 
 if TYPE_CHECKING:
+    from indexes.dtypes import Float64Array
     from linker.corpora import Query
+    from linker.probability.answering import Probabilities
+    from linker.probability.calibration import Calibration
     from linker.ranking.candidates import PoolSettings
     from linker.ranking.searching import RankedSearch
     from linker.ranking.training import Training
@@ -92,6 +96,7 @@ class Engine:
         self.collection = Collection.open(self.directory, on_failure=self._on_failure, scan=gpu_scan())
         self._ranker: Ranker | None = None
         self._search: RankedSearch | None = None
+        self._probabilities: Probabilities | None = None
 
     def __len__(self) -> int:
         return len(self.collection.rows)
@@ -109,40 +114,140 @@ class Engine:
         k: int = 10,
         *,
         mode: Mode | None = None,
-        where: Filter | Sequence[str] | None = None,
+        where: Filter | Where | None = None,
         bm25: Bm25Parameters | None = None,
         reranker: Reranker | Ranker | None = None,
         depth: int = DEPTH,
         weight: float = 1.0,
         stored_ranker: bool = True,
         phrases: bool = False,
+        probabilities: bool = True,
     ) -> Answer:
         """Return the top k documents for each text: `Answer.hits` holds one Hits per text, best first.
 
-        `mode` defaults to the one `index tune` chose; `where` is a Filter or texts like "field=value"; `bm25` replaces
+        `mode` defaults to the one `index tune` chose; `where` is a Filter or what `Filter.parse` reads, such as
+        "lang=en|de", ["date>=2021-01-31", "likes>100"] or {"lang": ["en", "de"]}; `bm25` replaces
         the index's parameters of BM25. A `reranker` reorders the top `depth` (at least k); a `weight` below 1 mixes its
         scores with the retrieval scores. A learned ranker finds its own candidates; the one stored in the index is used
         unless `mode`, `bm25` or `reranker` is given or `stored_ranker` is False. With `phrases`, documents must have
-        the words that a text puts in quotes one after the other; a quote without its partner is plain text. Raises
+        the words that a text puts in quotes one after the other; a quote without its partner is plain text. With
+        `probabilities`, the answer has P(link) of each hit where the index has a calibration or a ranker. Raises
         BackendUnavailableError where no retriever can answer, IndexesError for an argument that cannot be used,
         InputError where the ranker does not fit the index.
         """
         texts = [texts] if isinstance(texts, str) else texts
-        where = where if isinstance(where, Filter) or where is None else Filter.parse(where)
+        where = self.filter(where)
         if phrases and texts:
             filters = [self.collection.phrases.filter(text, where) for text in texts]
             find = functools.partial(
                 self.search, mode=mode, bm25=bm25, reranker=reranker, depth=depth, weight=weight,
-                stored_ranker=stored_ranker,
+                stored_ranker=stored_ranker, probabilities=probabilities,
             )  # fmt: skip
             return by_filter(lambda part, allowed: find(part, k, where=allowed), texts, filters)
         if reranker is None and mode is None and bm25 is None and stored_ranker:
             reranker = self.ranker
         if isinstance(reranker, Ranker):
-            return self._ranked(texts, k, where, reranker)
-        first = max(k, depth) if reranker and k > 0 else k
-        answer = self._ask(texts, first, mode, where, bm25)
-        return rerank(answer, texts, reranker, self.document, k, weight) if reranker else answer
+            answer = self._ranked(texts, k, where, reranker)
+        else:
+            first = max(k, depth) if reranker and k > 0 else k
+            answer = self._ask(texts, first, mode, where, bm25)
+            if reranker:
+                answer = rerank(answer, texts, reranker, self.document, k, weight)
+        return self._told(answer, texts, where) if probabilities else answer
+
+    def _told(self, answer: Answer, texts: Sequence[str], where: Filter | None) -> Answer:
+        """Return an answer with P(link) of each hit; if there are none to have, with the reason among its notes."""
+        from linker.probability.answering import of_ranker, refused
+
+        if answer.ranker:
+            return of_ranker(answer)
+        if not self.collection.manifest.search.get("calibration"):
+            return answer
+        try:
+            return self._calibrated().told(answer, texts, where)
+        except InputError as e:
+            return refused(answer, e)
+
+    def probabilities(
+        self, texts: Sequence[str], answer: Answer, where: Filter | None = None
+    ) -> list[Float64Array]:
+        """Return P(link) of each hit of an answer to `texts`, one array per text; NaN where it is not known.
+
+        Raises InputError where the index has no calibration, or one that was fitted with another encoder or other
+        settings, and BackendUnavailableError where a retriever cannot answer.
+        """
+        if answer.probabilities is None:
+            answer = self._calibrated().told(answer, texts, where)
+        if answer.probabilities is None:
+            raise BackendUnavailableError(answer.notes[-1])
+        return list(answer.probabilities)
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """The calibration stored in the index. Raises InputError where it is damaged or was fitted on another index."""
+        stored = self.collection.manifest.search.get("calibration")
+        return self._calibrated().calibration if stored else None
+
+    def _calibrated(self) -> Probabilities:
+        name = self.collection.manifest.search.get("calibration")
+        if not name:
+            raise InputError(f"{self.directory} has no calibration: fit one with `linker calibrate`")
+        if self._probabilities is None:
+            from linker.probability.answering import Probabilities
+            from linker.probability.folder import load
+
+            self._probabilities = Probabilities(self.collection, load(self.directory / name), self.embed)
+        return self._probabilities
+
+    def calibrate(
+        self,
+        queries: Sequence[Query],
+        qrels: Mapping[str, Mapping[str, float]],
+        *,
+        complete: bool = True,
+        held_share: float = 0.5,
+        seed: int = 0,
+    ) -> Calibration:
+        """Fit P(link) on judged queries, and hold a share of them out for measures and promises; store nothing.
+
+        `complete`: documents that a query's judgements do not name count as not relevant; otherwise they are left out.
+        Raises InputError where too few hits are relevant, or too few are not.
+        """
+        from linker.probability.fitting import calibrate
+
+        find = functools.partial(self.search, stored_ranker=False, probabilities=False)
+        embed = self.embed if self._record else None
+        return calibrate(
+            self.collection, embed, find, queries, qrels,
+            complete=complete, held_share=held_share, seed=seed,
+        )  # fmt: skip
+
+    def store_calibration(self, folder: Path) -> None:
+        """Store the calibration in `folder` in the index, in one commit; answers have P(link) from now on.
+
+        Raises InputError where it was fitted on another index.
+        """
+        from linker.probability.folder import FILE, load, name_of
+
+        load(folder).check(self.collection.manifest)
+        with Writer.open(self.directory) as writer:
+            writer.store_calibration(name_of((folder / FILE).read_bytes()), folder)
+        self._open()
+
+    def filter(self, where: Filter | Where | None) -> Filter | None:
+        """Return the filter that `where` describes; None if it has no conditions.
+
+        Raises BadFilterError where it cannot be read, or names a field that no document has (with the near miss).
+        """
+        parsed = Filter.parse(where)
+        if parsed is not None:
+            self.collection.check_fields(parsed)
+        return parsed
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The metadata fields of the documents, sorted: what a filter can name. Reads all metadata once."""
+        return self.collection.rows.fields
 
     @property
     def ranker(self) -> Ranker | None:

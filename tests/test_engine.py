@@ -14,6 +14,7 @@ from indexes.hybrid import HybridIndex, Mode, SearchSettings, Unavailable
 from indexes.interface import (
     BackendUnavailableError,
     BadDocumentError,
+    BadFilterError,
     BadVectorError,
     Document,
     DuplicateIdError,
@@ -92,6 +93,27 @@ def test_filters_hold_on_both_sides(engine: Engine) -> None:
         assert set(answer.hits[0].ids) == {"c", "d"}
     assert set(found(engine, "rain", where=["lang=de", "lang=en"], mode="bm25")) == {"a", "d"}
     assert found(engine, "rain", where=["lang=fr"], mode="hybrid") == []
+
+
+def test_a_filter_may_be_a_string_a_list_or_a_mapping(engine: Engine) -> None:
+    engine.add([Document("dated", "rain", metadata={"day": "2020-01-02", "n": 3})])
+    assert engine.fields == ("day", "lang", "n")
+    for where in ("day>=2020", ["n<4", "day<=2020-01"], {"day": {">": "2020-01-01"}, "n": [2, 3]}, "n=1|3"):
+        assert found(engine, "rain", where=where, mode="hybrid") == ["dated"]
+    assert "dated" not in found(engine, "rain", where="n!=3", mode="dense")
+    assert engine.filter(None) is None
+    for unknown in ("dai=2020-01-02", {"dai": {"!=": 1}}, ["lang=de", "dai>2020"]):
+        with pytest.raises(BadFilterError, match="no document has the field 'dai': did you mean 'day'"):
+            engine.search("rain", where=unknown)
+
+
+def test_a_filter_of_an_empty_index_names_no_field(tmp_path: Path) -> None:
+    building.create(tmp_path / "index")
+    engine = Engine(tmp_path / "index")
+    assert found(engine, "rain", where="lang=de") == []
+    engine.add([Document("a", "rain")])
+    with pytest.raises(BadFilterError, match="have no metadata"):
+        engine.search("rain", where="lang=de")
 
 
 def test_hybrid_is_the_fusion_of_its_sides(engine: Engine) -> None:

@@ -11,7 +11,16 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from benchmarks.report import ast_pages, attention_tables, bm25_table, rank_tables, tables, vector_tables
+from benchmarks.report import (
+    ast_pages,
+    attention_tables,
+    bm25_table,
+    precision_tables,
+    rank_tables,
+    stopping_tables,
+    tables,
+    vector_tables,
+)
 from benchmarks.report.published_table import published
 from benchmarks.report.similarity_table import news_similarity
 from benchmarks.support.common import RESULTS, ROOT
@@ -113,7 +122,9 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     **ast_pages.TABLES,
     **attention_tables.TABLES,
     **bm25_table.TABLES,
+    **precision_tables.TABLES,
     **rank_tables.TABLES,
+    **stopping_tables.TABLES,
     **tables.TABLES,
     **vector_tables.TABLES,
 }

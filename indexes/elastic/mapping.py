@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import struct
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import xxhash
 
-from indexes.interface import Matrix, Metadata, filter_values
+from indexes.comparing import date_limit, number_of, period_of
+from indexes.filters import has_order
+from indexes.interface import Condition, Matrix, Metadata, filter_values
 from indexes.text.analysis import encodable
 
-FORMAT = 2
+FORMAT = 3
+WITH_NOISE = 2  # the first format whose graphs tell equal vectors apart
+WITH_ORDER = 3  # the first format whose numbers and dates can be compared
 LONGEST_VALUE = 200  # characters of a metadata term; longer terms are replaced by their checksum
 # Twice the server's defaults, whose recall fell to .86 where many vectors are similar.
 LINKS = {"m": 32, "ef_construction": 200}
@@ -59,11 +65,15 @@ def stored_vectors(vectors: Matrix, kind: str, first: int) -> dict[str, Matrix]:
     return {"vector": vectors, "near": vectors + APART * noise / np.linalg.norm(noise, axis=1, keepdims=True)}
 
 
-def meta_terms(metadata: Metadata) -> list[str]:
-    """Return the terms by which a document's metadata can be filtered."""
-    return [
-        encodable(meta_term(name, one)) for name, value in metadata.items() for one in filter_values(value)
-    ]
+def meta_terms(metadata: Metadata, order: bool = True) -> list[str]:
+    """Return the terms by which a document's metadata can be filtered; with `order`, also by ranges."""
+    terms = []
+    for name, value in metadata.items():
+        for one in filter_values(value):
+            terms.append(encodable(meta_term(name, one)))
+            if order and has_order(name):
+                terms.extend(f"{name}\x1f{code}" for code in _codes(one))
+    return terms
 
 
 def meta_term(name: str, value: str) -> str:
@@ -72,3 +82,48 @@ def meta_term(name: str, value: str) -> str:
     if len(term) <= LONGEST_VALUE and term.count("\x1f") == 1:
         return term
     return xxhash.xxh3_128_hexdigest(json.dumps([name, value]).encode())
+
+
+def _codes(value: str) -> Iterator[str]:
+    """Yield the codes of a number and of a date, whose order as strings is theirs.
+
+    A date's code tells whether it is a number too, because two numbers are never compared as dates.
+    """
+    number, period = number_of(value), period_of(value)
+    if number is not None:
+        yield _number_code(number)
+    if period is not None:
+        yield _date_code(period.begin, number is not None)
+
+
+def _number_code(number: float) -> str:
+    (bits,) = struct.unpack(">Q", struct.pack(">d", number))
+    # A negative float has its first bit set, and the others grow with its distance from 0.
+    return f"n\x1f{bits ^ (2**64 - 1) if bits >> 63 else bits | 1 << 63:016x}"
+
+
+def _date_code(instant: int, numeric: bool) -> str:
+    return f"{'y' if numeric else 'd'}\x1f{instant + (1 << 62):016x}"
+
+
+def range_clause(condition: Condition) -> dict[str, Any]:
+    """Return the clause for a range, which matches the documents that `Condition.accepts` does."""
+    bound, name = condition.values[0], condition.field
+    number, period = number_of(bound), period_of(bound)
+    clauses = []
+    if number is not None:
+        clauses.append(_beyond(name, condition.sign, _number_code(number)))
+    if period is not None:
+        sign = ">=" if condition.sign in (">", ">=") else "<"
+        limit = date_limit(condition.sign, period)
+        # Where both are numbers, they have been compared as such.
+        kinds = (False,) if number is not None else (False, True)
+        clauses.extend(_beyond(name, sign, _date_code(limit, numeric)) for numeric in kinds)
+    return {"bool": {"should": clauses, "minimum_should_match": 1}}
+
+
+def _beyond(name: str, sign: str, code: str) -> dict[str, Any]:
+    """Return the clause for the terms of a field on one side of a code, within the codes of its kind."""
+    kind, signs = code[0], {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
+    other = {"gt": f"{name}\x1f{kind}\x1f"} if sign in ("<", "<=") else {"lt": f"{name}\x1f{kind}\x1fg"}
+    return {"range": {"meta": {signs[sign]: f"{name}\x1f{code}", **other}}}

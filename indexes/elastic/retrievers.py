@@ -14,9 +14,10 @@ from typing import Any, Self
 import numpy as np
 
 from indexes.arrays import check_k, normalised, padding
-from indexes.elastic.mapping import meta_term, stored_vectors
+from indexes.elastic.mapping import meta_term, range_clause, stored_vectors
 from indexes.elastic.server_index import ElasticStore, as_rows
 from indexes.interface import (
+    Condition,
     Filter,
     Hits,
     IndexesError,
@@ -99,6 +100,16 @@ class _Retriever:
             known[known] &= mask[rows[known]]
         return known
 
+    def _clauses(self, where: Filter | None) -> list[dict[str, Any]]:
+        """Return a filter as clauses, all of which must match. Raises IndexesError for a range on an old index."""
+        conditions = where.all if where else ()
+        if any(condition.is_range for condition in conditions) and not self.store.ordered(again=True):
+            raise IndexesError(
+                f"{self.store.settings.index} was made by an earlier version, which cannot compare numbers and dates: "
+                "fill it again with `linker index rebuild`"
+            )
+        return [_clause(condition) for condition in conditions]
+
     def _top(self, queries: Sequence[Query], k: int) -> tuple[RowArray, ScoreArray]:
         """Return the k best rows and scores of each query, both [n, k].
 
@@ -137,11 +148,12 @@ def _page(query: Query, size: int, after: list[float] | None) -> dict[str, Any]:
     return body | {"search_after": after} if after else body
 
 
-def conditions(where: Filter | None) -> list[dict[str, Any]]:
-    """Return a filter as clauses, all of which must match."""
-    if where is None:
-        return []
-    return [{"terms": {"meta": [meta_term(n, v) for v in values]}} for n, values in where.conditions]
+def _clause(condition: Condition) -> dict[str, Any]:
+    """Return a condition of a filter as a clause."""
+    if condition.is_range:
+        return range_clause(condition)
+    clause = {"terms": {"meta": [meta_term(condition.field, value) for value in condition.values]}}
+    return {"bool": {"must_not": [clause]}} if condition.sign == "!=" else clause
 
 
 class ElasticText(_Retriever):
@@ -235,7 +247,7 @@ class ElasticText(_Retriever):
         counts = [self._analysis.query_terms(text) for text in queries]
         answerable = [q for q, terms in enumerate(counts) if terms and len(self)]
         if answerable:
-            clauses, width = conditions(where), min(k, len(self))
+            clauses, width = self._clauses(where), min(k, len(self))
             top = self._top([_text_query(counts[q], parameters, clauses) for q in answerable], width)
             rows[answerable, :width], scores[answerable, :width] = top
         return rows, scores
@@ -331,7 +343,7 @@ class ElasticVectors(_Retriever):
         n = min(k, len(self))
         if not len(self) or not len(queries):
             return rows, scores
-        clauses = conditions(where)
+        clauses = self._clauses(where)
         if self.kind == "flat" or len(self) <= self._exact_below or n > WINDOW // 2:
             top = self._exact(queries, n, clauses)
         else:

@@ -26,9 +26,10 @@ from indexes.elastic.client import (
     elastic_errors,
     reason_of,
 )
-from indexes.elastic.mapping import mapping, meta_terms
+from indexes.elastic.mapping import WITH_ORDER, mapping, meta_terms
 from indexes.interface import BackendUnavailableError, IndexesError, Matrix, Metadata, RowArray
 from indexes.kinds import SERVER_TYPES
+from indexes.text.analysis import encodable
 from indexes.text.parameters import Bm25Parameters
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class ElasticStore:
         self._preference = secrets.token_hex(8)  # the same shard copies always answer this process
         self._target = settings.index
         self._bulk_settings = bulk
+        self._ordered: bool | None = None  # whether the index has the terms of ranges, once it is known
         self.bulk = Bulk(self._send, bulk)
 
     def errors(self) -> Any:
@@ -138,7 +140,7 @@ class ElasticStore:
             if terms is not None:
                 source["terms"] = terms[i]
             source |= {name: np.asarray(block[i]) for name, block in (vectors or {}).items()}
-            if metadata is not None and (meta := meta_terms(metadata[i])):
+            if metadata is not None and (meta := self._meta_terms(metadata[i])):
                 source["meta"] = meta
             self.bulk.put(
                 Operation(
@@ -146,6 +148,9 @@ class ElasticStore:
                     orjson.dumps(source, option=orjson.OPT_SERIALIZE_NUMPY),
                 )
             )
+
+    def _meta_terms(self, metadata: Metadata) -> list[str]:
+        return meta_terms(metadata, self.ordered()) if metadata else []
 
     def delete(self, rows: RowArray) -> None:
         """Queue the deletion of `rows`, int64 [n]; a missing row is no error."""
@@ -216,6 +221,15 @@ class ElasticStore:
         if response.get("timed_out") or response.get("_shards", {}).get("failed"):
             raise BackendUnavailableError(f"{self.settings.index} answered a search only in part")
         return [hit["sort"] for hit in response.get("hits", {}).get("hits", ())]
+
+    def has_field(self, field: str) -> bool:
+        """Return whether a visible document has terms of this metadata field. Raises BackendUnavailableError."""
+        query = {"prefix": {"meta": f"{encodable(field)}\x1f"}}
+        with self.errors():
+            answer = self.client.search(
+                index=self._target, query=query, size=0, terminate_after=1, track_total_hits=True
+            )
+        return int(answer["hits"]["total"]["value"]) > 0
 
     def ping(self) -> None:
         """Return if the index would answer a search. Raises BackendUnavailableError or IndexesError if not."""
@@ -288,6 +302,15 @@ class ElasticStore:
         with self.errors():
             (index,) = self.client.indices.get_mapping(index=self._target).body.values()
         return int(index["mappings"].get("_meta", {}).get("linker", {}).get("format", 1))
+
+    def ordered(self, again: bool = False) -> bool:
+        """Return whether numbers and dates can be compared, for which an earlier version's index has no terms.
+
+        The server is asked once; with `again`, once more where the answer was no, since a rebuild may have come.
+        """
+        if self._ordered is None or (again and not self._ordered):
+            self._ordered = self.format() >= WITH_ORDER
+        return self._ordered
 
     def exists(self) -> bool:
         """Return whether there is an index behind the alias. Raises BackendUnavailableError."""

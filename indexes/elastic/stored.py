@@ -20,7 +20,7 @@ from indexes.disk import faults
 from indexes.disk.writing import FileRecord
 from indexes.elastic.breaker import Breaker
 from indexes.elastic.client import ElasticSettings, remember
-from indexes.elastic.mapping import FORMAT, meta_terms, stored_vectors
+from indexes.elastic.mapping import WITH_NOISE, meta_terms, stored_vectors
 from indexes.elastic.retrievers import ElasticText, ElasticVectors
 from indexes.elastic.server_index import ElasticStore
 from indexes.interface import BackendUnavailableError, Document, IndexesError, Matrix, RowSearch
@@ -43,7 +43,7 @@ def vector_kind(manifest: Manifest) -> tuple[int, str]:
 
 def outdated(store: ElasticStore, manifest: Manifest) -> str:
     """Return a message if an earlier version made the index, without the vectors that graphs need now; else ''."""
-    if vector_kind(manifest)[1] == "flat" or store.format() >= FORMAT:
+    if vector_kind(manifest)[1] == "flat" or store.format() >= WITH_NOISE:
         return ""
     return f"{store.settings.index} was made by an earlier version: fill it again with `linker index rebuild`"
 
@@ -54,6 +54,16 @@ def open_retrievers(manifest: Manifest, rows: Rows) -> tuple[Breaker, RowSearch 
     dim, kind = vector_kind(manifest)
     vectors = Breaker(ElasticVectors(store, dim, kind, rows)) if dim else None
     return Breaker(ElasticText(store, rows, manifest.analysis, parameters=manifest.bm25)), vectors
+
+
+def has_field(text: object, field: str) -> bool:
+    """Return whether a document on the server of a text retriever has short values in this metadata field.
+
+    Raises BackendUnavailableError where the server does not answer or is known not to.
+    """
+    if not isinstance(text, Breaker) or not isinstance(text.side, ElasticText) or text.is_open:
+        raise BackendUnavailableError("the server is not asked for its fields")
+    return text.side.store.has_field(field)
 
 
 class ServerText(ElasticText):
@@ -226,7 +236,7 @@ def _differences(
         for row in part:
             document = documents[row]
             expected = {"row": row, "id": document.id, "terms": text.terms(document.full_text)}
-            if document.metadata and (meta := meta_terms(document.metadata)):
+            if document.metadata and (meta := meta_terms(document.metadata, text.store.ordered())):
                 expected["meta"] = meta
             if row not in stored:
                 yield f"{name}: document {document.id!r} is missing"

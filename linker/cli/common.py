@@ -19,9 +19,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 Where = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="FIELD=VALUE",
-        help="Only documents whose metadata field has this value. A repeated field matches any of its values; "
-        "different fields must all match.",
+        metavar="CONDITION",
+        help="Only documents whose metadata fit: lang=en, lang=en|de, lang!=en, likes>100, date>=2021-01-31. "
+        "Repeatable: all must fit, but of one field= any value.",
         show_default=False,
     ),
 ]

@@ -307,6 +307,8 @@ def test_a_batch_answers_as_its_queries_alone(backend: Backend) -> None:
         ["lang=en"], ["lang=en", "lang=de"], ["lang=en", "year=2021"], ["year=2020"], ["tags=pets"],
         ["tags=home", "tags=pets"], ["ok=true"], ["ok=false"], ["ok=True"], ["weight=0.5"], ["unknown=1"],
         ["nothing=None"], ["lang=" + "x" * 70_000], ["lang=en\x1fyear"], ["deep=a"], ["lang="],
+        ["lang=en|de"], ["lang!=en"], ["lang!=en|de", "year=2020"], ["unknown!=1"], ["tags!=home"], ["year>2020"],
+        ["year>=2020", "year<2021"], ["weight<1"], ["weight>2021-01"], ["unknown<1"], ["year>=2020-06"], ["ok<2"],
     ],
 )  # fmt: skip
 def test_filters(backend: Backend, conditions: list[str]) -> None:
@@ -315,6 +317,39 @@ def test_filters(backend: Backend, conditions: list[str]) -> None:
     for query in ("cat dog", "the mat"):
         check(index.search([query], 10, where)[0], backend.oracle(NEWS, query, 10, where, METADATA))
         check(index.search([query], 1, where)[0], backend.oracle(NEWS, query, 1, where, METADATA))
+
+
+COMPARED: list[Any] = [
+    5, -5, 0, -0.0, 1e300, -1e-300, 2020, "2021", "2021.0", "2021-03", "2021-03-31", "2021-03-31T23:59:59.999Z",
+    "2021-04-01T01:00+02:00", "2021-04-01", "0001-01-01", "9999-12-31", "soon", "", True, None, ["2020", "7"],
+    ["x", "2021-03-01"], [3, "2022-01-01"], 2**60, "0" * 63 + "7", "0" * 64 + "7",
+]  # fmt: skip
+BOUNDS = [
+    "0",
+    "5",
+    "-5",
+    "2020",
+    "2021",
+    "2021-03",
+    "2021-03-31",
+    "2021-03-31T22:00-01:00",
+    "1e300",
+    "0001",
+    "9999-12",
+]
+
+
+def test_ranges_are_those_of_the_definition(backend: Backend) -> None:
+    index = backend.make(DEFAULT)
+    ids = [f"d{number:02}" for number in range(len(COMPARED))]
+    documents = [{"v": value, "vv": "2021-03"} for value in COMPARED]
+    index.add(ids, ["cat"] * len(ids), documents)
+    for bound in BOUNDS:
+        for sign in (">=", ">", "<=", "<"):
+            where = Filter.parse(f"v{sign}{bound}")
+            assert where is not None
+            expected = {i for i, metadata in zip(ids, documents, strict=True) if where.accepts(metadata)}
+            assert set(index.search(["cat"], 100, where)[0].ids) == expected, where
 
 
 def test_a_filter_without_conditions_lets_all_pass_and_one_without_values_none(backend: Backend) -> None:

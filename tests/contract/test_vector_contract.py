@@ -289,7 +289,8 @@ def test_filters(index: VectorIndex) -> None:
     assert ids_of(index, unit(0), 5, ["lang=fr"]) == [()]
 
 
-WHERE = {"everything": [], "broad": ["lang=en", "lang=de"], "narrow": ["day=7"], "none": ["day=x"]}
+WHERE = {"everything": [], "broad": ["lang=en", "lang=de"], "narrow": ["day=7"], "none": ["day=x"],
+         "between": ["day>=100", "day<140"], "not": ["lang!=en", "day!=3|4"]}  # fmt: skip
 
 
 @pytest.mark.parametrize("where", WHERE.values(), ids=WHERE)

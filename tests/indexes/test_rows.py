@@ -16,11 +16,28 @@ from indexes.interface import BadIdError, DuplicateIdError, Filter, IndexesError
 from indexes.rows import Rows, name_some
 
 ID = st.sampled_from("abcdef")
-VALUE = st.sampled_from([None, "x", "y", 1, 1.5, True, ["x", "y"], ["y", 1], [], {"deep": "x"}])
+VALUE = st.sampled_from(
+    [None, "x", "y", 1, 1.5, True, ["x", "y"], ["y", 1], [], {"deep": "x"}, "2021-03", ["1.5", "2021"]]
+)
 METADATA = st.dictionaries(st.sampled_from(["f", "g"]), VALUE, max_size=2)
 FILTERS = [
     Filter.parse(conditions)
-    for conditions in (["f=x"], ["f=x", "f=1"], ["f=y", "g=y"], ["g=true"], ["g=1.5"], ["h=x"], ["f=z"])
+    for conditions in (
+        ["f=x"],
+        ["f=x", "f=1"],
+        ["f=y", "g=y"],
+        ["g=true"],
+        ["g=1.5"],
+        ["h=x"],
+        ["f=z"],
+        ["f!=x"],
+        ["f!=x|1", "g!=y"],
+        ["f>1"],
+        ["f<=1.5", "f>=1"],
+        ["g<2021-04"],
+        ["g>2021"],
+        ["h<1"],
+    )
 ]
 
 

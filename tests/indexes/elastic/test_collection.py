@@ -14,11 +14,18 @@ import numpy as np
 import pytest
 
 from indexes.elastic.client import ElasticSettings
-from indexes.elastic.mapping import mapping
+from indexes.elastic.mapping import mapping, meta_terms
 from indexes.elastic.server_index import ElasticStore, new_name
-from indexes.elastic.stored import check
+from indexes.elastic.stored import check, rebuild
 from indexes.hybrid import Answer, Mode
-from indexes.interface import BackendUnavailableError, Document, Filter, IndexesError, UnknownIdError
+from indexes.interface import (
+    BackendUnavailableError,
+    BadFilterError,
+    Document,
+    Filter,
+    IndexesError,
+    UnknownIdError,
+)
 from indexes.store import files as storage
 from indexes.store import manifest as manifests
 from indexes.store import records
@@ -99,11 +106,40 @@ def test_moving_to_the_server_changes_no_answer(make: Make, tmp_path: Path, vect
             None,
             Filter.parse(["lang=en"]),
             Filter.parse(["lang=en", "group=3"]),
-            Filter.parse(["a=b"]),
+            Filter.parse(["lang!=en", "group>=2"]),
+            Filter.parse(["group<3"]),
+            Filter.parse(["lang=b"]),
         ):
             for k in (1, 10, 1000):
                 assert_same(*(e.search(QUERIES, k, mode=mode, where=where) for e in (mine, theirs)))
     assert differences(mine) == []
+
+
+def test_an_unknown_field_is_an_error_as_in_a_directory(make: Make, tmp_path: Path) -> None:
+    for engine in (make(), embedded(tmp_path)):
+        engine.add([*documents(5, folder=tmp_path), Document("long", "x", metadata={"essay": "x" * 999})])
+        assert len(engine.search(QUERIES[0], where="lang!=en|de|fr|es|essay").hits) == 1
+        assert engine.search("x", where={"essay": "x" * 999}).hits[0].ids == ("long",)
+        with pytest.raises(BadFilterError, match="no document has the field 'groop': did you mean 'group'"):
+            engine.search("x", where="groop>3")
+
+
+def test_a_range_on_an_index_of_an_earlier_version_names_the_remedy(make: Make, tmp_path: Path) -> None:
+    engine = make()
+    engine.add(documents(20, folder=tmp_path))
+    store = ElasticStore(ElasticSettings.from_json(engine.collection.manifest.elastic))
+    (index,) = store.client.indices.get_mapping(index=store.settings.index).body.values()
+    meta = index["mappings"]["_meta"]
+    meta["linker"]["format"] = 2
+    store.client.indices.put_mapping(index=store.settings.index, meta=meta)
+    with pytest.raises(IndexesError, match="linker index rebuild"):
+        engine.search("x", where="group>3")
+    assert engine.search("x", where="group!=3").degraded == ""
+    engine.add([Document("later", "x", metadata={"group": 4})])
+    assert meta_terms({"group": 4}, order=False) in [fields.get("meta") for _, fields in store.rows()]
+    rebuild(engine.directory, {})
+    assert "later" in engine.search("x", where="group>3", mode="bm25").hits[0].ids
+    store.close()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,142 @@
+"""How ranges of a filter compare metadata values: as numbers or as dates, the same on every backend.
+
+A value is a number if it reads as a finite decimal number, and a date if it reads as an ISO 8601 year, month, day or
+time of day (2021, 2021-03, 2021-03-14, 2021-03-14T15:09Z); without a zone it is UTC. A year is both. Two numbers are
+compared as 64-bit floats, otherwise two dates in time; anything else does not compare. A date as a bound is the whole
+period that it names, so that `date<=2021-03` includes all of March; the date of a document is where its period begins.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+LONGEST = 64  # characters of a number or date
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_DATE = re.compile(
+    r"(?P<year>[0-9]{4})(?:-(?P<month>[0-9]{2})(?:-(?P<day>[0-9]{2})"
+    r"(?:[T ](?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})"
+    r"(?::(?P<second>[0-9]{2})(?:[.,](?P<fraction>[0-9]{1,9}))?)?"
+    r"(?P<zone>Z|[+-][0-9]{2}(?::?[0-9]{2})?)?)?)?)?"
+)
+_SECOND = 1_000_000  # in microseconds
+_LENGTHS = {"fraction": 1, "second": _SECOND, "minute": 60 * _SECOND, "day": 86_400 * _SECOND}
+_EPOCH = datetime.datetime(1970, 1, 1)
+COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
+    ">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt
+}  # fmt: skip
+
+
+class Period(NamedTuple):
+    """The microseconds since 1970 (UTC) at which a date begins and at which it is over."""
+
+    begin: int
+    end: int
+
+
+def number_of(text: str) -> float | None:
+    """Return the finite number that a text states; None if it states none."""
+    text = text.strip()
+    if len(text) > LONGEST or not _NUMBER.fullmatch(text):
+        return None
+    value = float(text) + 0.0  # without the sign of -0.0
+    return value if math.isfinite(value) else None
+
+
+def period_of(text: str) -> Period | None:
+    """Return the period of the ISO 8601 date or time that a text states; None if it states none."""
+    match = _DATE.fullmatch(text.strip()) if len(text) <= LONGEST else None
+    if match is None:
+        return None
+    parts = match.groupdict()
+    year, month, day = (int(parts[name] or 1) for name in ("year", "month", "day"))
+    hour, minute, second = (int(parts[name] or 0) for name in ("hour", "minute", "second"))
+    micros = int((parts["fraction"] or "").ljust(6, "0")[:6])
+    try:
+        moment = datetime.datetime(year, month, day, hour, minute, second, micros)
+        offset = _offset(parts["zone"] or "Z")
+    except ValueError:
+        return None
+    begin = _micros(moment) - offset
+    for name, length in _LENGTHS.items():
+        if parts[name]:
+            return Period(begin, begin + length)
+    following = (year + 1, 1) if parts["month"] is None or month == 12 else (year, month + 1)
+    if following[0] > datetime.MAXYEAR:
+        return Period(begin, _micros(datetime.datetime.max) + 1)
+    return Period(begin, _micros(datetime.datetime(*following, 1)))
+
+
+def _offset(zone: str) -> int:
+    """Return a zone's distance from UTC in microseconds. Raises ValueError where there is no such zone."""
+    if zone == "Z":
+        return 0
+    hours, minutes = int(zone[1:3]), int(zone[-2:] if len(zone) > 3 else 0)
+    if hours > 23 or minutes > 59:
+        raise ValueError(zone)
+    return (-1 if zone[0] == "-" else 1) * (hours * 60 + minutes) * 60 * _SECOND
+
+
+def _micros(moment: datetime.datetime) -> int:
+    return (moment - _EPOCH) // datetime.timedelta(microseconds=1)
+
+
+def comparable(text: str) -> bool:
+    """Return whether a text can be the bound of a range."""
+    return number_of(text) is not None or period_of(text) is not None
+
+
+def compares(value: str, sign: str, bound: str) -> bool:
+    """Return whether `value sign bound` holds, for a sign of COMPARE: the slow, obvious definition."""
+    number, limit = number_of(value), number_of(bound)
+    if number is not None and limit is not None:
+        return bool(COMPARE[sign](number, limit))
+    period, limits = period_of(value), period_of(bound)
+    if period is None or limits is None:
+        return False
+    return bool(date_sign(sign)(period.begin, date_limit(sign, limits)))
+
+
+def date_limit(sign: str, period: Period) -> int:
+    """Return the instant with which a date is compared: the end of the bound's period for > and <=."""
+    return period.end if sign in (">", "<=") else period.begin
+
+
+def date_sign(sign: str) -> Callable[[Any, Any], Any]:
+    """Return the comparison with `date_limit`, which is the first instant after the period for > and <=."""
+    return COMPARE[">=" if sign in (">", ">=") else "<"]
+
+
+class Axis:
+    """The values of one metadata field, ready to be compared: made once, asked for many ranges."""
+
+    def __init__(self, values: Iterable[tuple[str, Sequence[int]]]) -> None:
+        """`values`: the field's different values, each with its rows."""
+        column = list(values)
+        numbers = [number_of(text) for text, _ in column]
+        periods = [period_of(text) for text, _ in column]
+        self._numbers = np.array([math.nan if n is None else n for n in numbers], dtype=np.float64)
+        self._begins = np.array([p.begin if p else 0 for p in periods], dtype=np.int64)
+        self._dated = np.array([p is not None for p in periods], dtype=bool)
+        counts = [len(rows) for _, rows in column]
+        self._rows = np.fromiter((row for _, rows in column for row in rows), np.int64, sum(counts))
+        self._value = np.repeat(np.arange(len(column)), counts)  # of each of `_rows`
+
+    def rows(self, sign: str, bound: str) -> npt.NDArray[np.int64]:
+        """Return the rows (int64 [n]) with a value that compares with `bound` as the sign says."""
+        number, period = number_of(bound), period_of(bound)
+        holds = np.zeros(len(self._numbers), dtype=bool)
+        dated = self._dated
+        if number is not None:
+            holds |= COMPARE[sign](self._numbers, number)  # false for NaN
+            dated = dated & np.isnan(self._numbers)  # two numbers are not compared as dates
+        if period is not None:
+            holds |= dated & date_sign(sign)(self._begins, date_limit(sign, period))
+        return self._rows[holds[self._value]]

@@ -1,0 +1,210 @@
+"""The order that does not learn: the candidates of many seeds, merged as they are asked for, to any depth."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from indexes.dtypes import Float64Array
+from indexes.hybrid import Answer
+from indexes.interface import Hits
+from linker.errors import InputError
+from linker.review.interface import Candidate, Judgement, Order
+from linker.review.population import Population
+from linker.review.seeds import Seed, full_text
+from linker.review.settings import Settings
+
+if TYPE_CHECKING:
+    from linker.engine import Engine
+
+FIRST = 32  # candidates held per seed at first
+DEEPER = 4  # times as many are fetched when they are used up
+BATCH = 256  # seeds searched at a time
+MOMENTS = 100  # candidates of which a seed's mean and deviation are taken
+
+
+class Queue(Order, Protocol):
+    """An order that says what it is."""
+
+    @property
+    def version(self) -> str:
+        """The fingerprint of what orders the documents, for `Judgement.model`."""
+        ...
+
+    @property
+    def degraded(self) -> str:
+        """What was unavailable, or an empty text (see `Answer.degraded`)."""
+        ...
+
+    def restart(self) -> None:
+        """Forget what was told. What was handed out may come again."""
+        ...
+
+    def total(self, seed: str) -> int | None:
+        """Return how many candidates a seed has; None where every document is one."""
+        ...
+
+
+Held = tuple[int, str, float, float | None]  # rank, document, score, probability
+
+
+class _Stream:
+    """The candidates of one seed, best first; those that were not handed out yet are held up to a depth."""
+
+    def __init__(self, number: int, seed: Seed) -> None:
+        self.number, self.seed = number, seed
+        self.depth = 0  # of the last search
+        self.ended = False
+        self.mean, self.deviation = 0.0, 1.0
+        self.waiting: deque[Held] = deque()
+        self.taken: set[str] = set()
+
+    def take(self, hits: Hits, probabilities: Float64Array | None, depth: int, *, sort: bool) -> None:
+        """Hold the candidates of a search of this depth that were not handed out, of the first one the first few.
+
+        With `sort`, the most probable come first.
+        """
+        if not self.depth and len(hits):
+            scores = hits.scores[:MOMENTS]
+            self.mean, self.deviation = float(scores.mean()), float(scores.std()) or 1.0
+        keep = len(hits) if self.depth else min(FIRST, len(hits))
+        known = [None] * keep if probabilities is None else np.nan_to_num(probabilities[:keep]).tolist()
+        ranked = zip(range(1, keep + 1), hits.ids[:keep], hits.scores[:keep].tolist(), known, strict=True)
+        held = [candidate for candidate in ranked if candidate[1] not in self.taken]
+        self.waiting = deque(sorted(held, key=lambda c: -(c[3] or 0)) if sort else held)
+        self.ended = keep == len(hits) < depth
+        self.depth = depth if keep == len(hits) else keep
+
+
+class MergedOrder:
+    """The best candidate of each seed, merged by a value that can be compared over seeds.
+
+    Settings.order "probability": P(link) of the index's calibration, or ranker. "z": how many standard deviations a
+    score is above the mean of the seed's first MOMENTS. "rank": every seed's first candidate, then every seed's second.
+    In a topic a document comes once. With `per_seed`, a seed is done when `until` relevant documents were found for it.
+    Memory is in proportion to the number of seeds and of documents handed out. Raises InputError where the order
+    needs probabilities and the index knows none.
+    """
+
+    def __init__(
+        self, engine: Engine, seeds: Sequence[Seed], settings: Settings, population: Population
+    ) -> None:
+        self._engine, self._settings, self._population = engine, settings, population
+        self._where = engine.filter(settings.where)
+        self._most = max(1, len(engine))
+        search = engine.collection.manifest.search
+        self._calibrated = bool(search.get("calibration") or search.get("ranker"))
+        self._by = settings.order or ("probability" if self._calibrated else "z")
+        if not self._calibrated and (self._by == "probability" or settings.threshold is not None):
+            raise InputError(
+                f"{engine.directory} has no calibration, so that no probability is known: fit one with "
+                "`linker calibrate`, or order by z or rank and give a score instead of a probability"
+            )
+        self._streams = [_Stream(number, seed) for number, seed in enumerate(seeds)]
+        self._own = set(population.documents.values())
+        self._done: set[tuple[str, str]] = set()
+        self._found: dict[str, set[str]] = {}  # relevant documents by seed
+        self._heap: list[tuple[float, int, int]] = []  # −value, rank, number of the stream
+        self._started = False
+        self._last: _Stream | None = None  # whose candidate was handed out, and that is not on the heap
+        self.degraded = ""
+        self.version = f"merged by {self._by}, generation {engine.collection.manifest.generation}"
+
+    def next(self) -> Candidate | None:
+        """Return the best candidate left, or None at the end. Raises as a search does."""
+        if not self._started:
+            self._start()
+        while True:
+            if self._last is not None:
+                self._push(self._last)
+            if not self._heap:
+                self._last = None
+                return None
+            self._last = stream = self._streams[heapq.heappop(self._heap)[2]]
+            rank, id_, score, probability = stream.waiting.popleft()
+            stream.taken.add(id_)
+            if self._is_wanted(stream.seed.id, id_):
+                self._done.add(self._key(stream.seed.id, id_))
+                return Candidate(stream.seed.id, id_, score, rank, probability)
+
+    def tell(self, judgement: Judgement) -> None:
+        """Leave the document out from now on; where `until` counts per seed, count it."""
+        key = self._key(judgement.seed, judgement.id)
+        self._done.add(key)
+        if judgement.relevant:
+            self._found.setdefault(judgement.seed, set()).add(judgement.id)
+
+    def restart(self) -> None:
+        """Forget what was told. A seed's candidates that were handed out do not come again."""
+        self._done.clear()
+        self._found.clear()
+        if self._started:
+            self._heap, self._last = [], None
+            for stream in self._streams:
+                self._push(stream)
+
+    def total(self, seed: str) -> int:
+        """Return how many candidates a seed has at all; KeyError where there is no such seed."""
+        number = {stream.seed.id: stream.number for stream in self._streams}[seed]
+        (hits,) = self._search([self._streams[number]], self._most).hits
+        return sum(id_ not in self._left_out(seed) for id_ in hits.ids)
+
+    def _left_out(self, seed: str) -> set[str]:
+        """Return the documents that are no candidates of a seed, being seeds themselves."""
+        documents = self._population.documents
+        return {documents.get(seed, "")} if self._settings.unit == "pairs" else self._own
+
+    def _key(self, seed: str, id_: str) -> tuple[str, str]:
+        return (seed if self._settings.unit == "pairs" else "", id_)
+
+    def _is_wanted(self, seed: str, id_: str) -> bool:
+        return self._key(seed, id_) not in self._done and id_ not in self._left_out(seed)
+
+    def _start(self) -> None:
+        self._started = True
+        for start in range(0, len(self._streams), BATCH):
+            part = self._streams[start : start + BATCH]
+            self._fetch(part, min(max(FIRST, MOMENTS), self._most))
+            for stream in part:
+                self._push(stream)
+
+    def _fetch(self, streams: Sequence[_Stream], depth: int) -> None:
+        """Let streams hold the candidates of a search of this depth."""
+        answer = self._search(streams, depth, probabilities=self._calibrated)
+        known = answer.probabilities or [None] * len(streams)
+        for stream, hits, probabilities in zip(streams, answer.hits, known, strict=True):
+            stream.take(hits, probabilities, depth, sort=self._by == "probability")
+
+    def _search(self, streams: Sequence[_Stream], depth: int, *, probabilities: bool = False) -> Answer:
+        texts = [full_text(stream.seed) for stream in streams]
+        answer = self._engine.search(
+            texts, depth, mode=self._settings.mode, where=self._where, probabilities=probabilities
+        )
+        self.degraded = self.degraded or answer.degraded
+        return answer
+
+    def _push(self, stream: _Stream) -> None:
+        """Put the stream's next candidate on the heap, after a deeper search where it holds none."""
+        settings = self._settings
+        until = settings.until if settings.per_seed else None
+        if until is not None and len(self._found.get(stream.seed.id, ())) >= until:
+            return
+        while not stream.waiting and not stream.ended:
+            stream.ended = stream.depth >= self._most
+            if not stream.ended:
+                self._fetch([stream], min(stream.depth * DEEPER, self._most))
+        if not stream.waiting:
+            return
+        rank, _, score, probability = stream.waiting[0]
+        if (settings.score is not None and score < settings.score) or (
+            settings.threshold is not None and (probability or 0) < settings.threshold
+        ):
+            return
+        value = {"rank": -float(rank), "probability": probability or 0.0}.get(
+            self._by, (score - stream.mean) / stream.deviation
+        )
+        heapq.heappush(self._heap, (-value, rank, stream.number))
