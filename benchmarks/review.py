@@ -186,7 +186,7 @@ def asreview(python: Path, work: Path, engine: Engine, chosen: Sequence[Topic]) 
     }  # fmt: skip
     (work / "task.json").write_text(json.dumps(task), encoding="utf-8")
     out = work / "asreview.jsonl"
-    subprocess.run([str(python), str(SCRIPT), str(work / "task.json"), str(out)], check=True)
+    subprocess.run([str(python), str(SCRIPT), str(work.resolve() / "task.json"), str(out.resolve())], check=True, cwd=work)
     return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
 
 
