@@ -12,7 +12,9 @@ from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, Response
 
+from linker.review.exporting import export
 from linker.review.interface import VERDICTS, Verdict
+from linker.review.stopping import method_note
 from linker.web.rendering import message, page
 from linker.web.reviews import InReview
 
@@ -31,13 +33,16 @@ FORMATS = {
 def show(request: Request, opened: InReview) -> Response:
     """Offer the formats, and show the sentence."""
     standing = opened.ledger.judgements()
+    progress, settings = opened.review.progress(), opened.review.settings
+    alpha = settings.rule_options.get("alpha", 0.05)
     counts = {verdict: sum(j.verdict == verdict for j in standing) for verdict in VERDICTS}
+    audited = sum(j.phase == "audit" and j.verdict != "skip" for j in standing)
     values = {
         "formats": FORMATS,
         "counts": counts,
         "count": len(standing),
         "reviewers": opened.ledger.reviewers,
-        "sentence": "",
+        "note": method_note(progress, settings.target, audited, alpha=alpha) if progress.read else None,
     }
     return page(request, "export.html", values, project=opened.project)
 
@@ -55,8 +60,6 @@ def download(
     chosen: Collection[Verdict] | None = [v for v in VERDICTS if v == verdict] or None
     with tempfile.NamedTemporaryFile(suffix=f".{format}", delete=False) as file:
         path = Path(file.name)
-    from linker.review.exporting import export
-
     try:
         export(opened.ledger, opened.engine, path, reviewer=reviewer or None, verdicts=chosen)
     except BaseException:
