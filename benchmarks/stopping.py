@@ -104,6 +104,7 @@ def summary(records: Records) -> dict[str, Any]:
         "rules_all_large": by_rule([r for r in large if r["relevant"] > LARGE]),
         "fewer_than_15": silence([r for r in records if r["relevant"] < SMALLEST]),
         "audit": {kind: audits(part) for kind, part in kinds(large).items()},
+        "hidden": hidden(records),
         "any_time": any_time([r for r in large if r["rule"] == "looks at any time"]),
         "noise": {
             kind: by_rule(part)
@@ -160,6 +161,24 @@ def audits(records: Records) -> dict[str, Any]:
     return rows
 
 
+def hidden(records: Records) -> dict[str, Any]:
+    """Return, over all targets, what the audit does for hidden topics, by how many documents only they have."""
+    own = {r["topic"]: r["relevant"] for r in records if r["kind"] == "plain"}
+    rows: dict[str, Any] = {}
+    for name, low, high in (("all", 0, 10**9), ("fewer than 50", 0, 50), ("50 or more", 50, 10**9)):
+        part = [
+            r
+            for r in records
+            if r["kind"] == "hidden topic" and low <= r["relevant"] - own[r["topic"]] < high
+        ]
+        if part:
+            topics = [r["topic"] for r in part]
+            shares = {"before": "share", "after": "final_share"}
+            reached = {k: [float(r[v] >= r["target"] - 1e-9) for r in part] for k, v in shares.items()}
+            rows[name] = {"reviews": len(part), **{k: clustered(v, topics) for k, v in reached.items()}}
+    return rows
+
+
 def any_time(records: Records) -> dict[str, Any]:
     """Return how often a bound that is looked at after every document was never wrong."""
     certified = [r["certified"] for r in records if r["certified"] is not None]
@@ -197,7 +216,7 @@ def main() -> None:
     options = parser.parse_args()
     spent = None if options.summarise else simulate(options.partial, options.cpu_minutes * 60)
     records = [json.loads(line) for line in options.partial.read_text(encoding="utf-8").splitlines()]
-    about = {"cpu_seconds": spent and round(spent), "learner": "linear SVM over BM25 rows (the text half)"}
+    about = {"cpu_seconds": spent and round(spent), "learner": "linear SVM over BM25 rows, trained at 15 %"}
     print(record("stopping", {**about, **summary(records)}, seed=0), file=sys.stderr)
 
 

@@ -256,3 +256,13 @@ def test_processes_lose_nothing_though_all_of_them_create_it(tmp_path: Path) -> 
         process.join()
     assert [p.exitcode for p in processes] == [0] * 6
     assert len(Ledger(path).judgements()) == 150
+
+
+def test_an_acknowledged_judgement_is_flushed(ledger: Ledger, tmp_path: Path) -> None:
+    """What a power cut keeps cannot be tried here; that SQLite is told to flush each commit can."""
+    with ledger._database.reading() as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    hasty = Ledger(tmp_path / "hasty", durable=False)
+    with hasty._database.reading() as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (0,)

@@ -109,6 +109,15 @@ def test_progress_counts_and_draws(folder: Path, browser: TestClient) -> None:
     assert 'class="band"' not in page
 
 
+def test_export_shows_what_may_be_published(folder: Path, browser: TestClient) -> None:
+    with ledger(folder) as store:
+        store.add(Judgement("s1", "f1", "relevant", "ana"))
+        store.add(Judgement("s1", "v1", "not", "ben", phase="audit"))
+    page = browser.get("/p/floods/export").text
+    assert "we read 2, 1 of them drawn at random from what was still unread, and found 1 relevant." in page
+    assert "Give no share at all" in page
+
+
 def test_export_sends_a_file_of_its_name(folder: Path, browser: TestClient) -> None:
     assert "nothing to export" in browser.get("/p/floods/export").text
     with ledger(folder) as store:
