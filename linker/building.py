@@ -125,15 +125,16 @@ def add(
     options: BuildOptions,
     *,
     replace: bool = False,
+    wait: float = 0,
 ) -> BuildReport:
-    """Add corpora to a finished index in one commit.
+    """Add corpora to a finished index in one commit; `wait` so many seconds for another writer to end.
 
     A document whose id is already in the index replaces it with `replace` and is quarantined without. Raises InputError
     where a corpus cannot be read, IndexesError where the index cannot be changed.
     """
     for path in corpora:
         identity(path, options.columns, out)
-    with interruptible() as interrupted, Writer.open(out, options.keep) as writer:
+    with interruptible() as interrupted, Writer.open(out, options.keep, wait=wait) as writer:
         return Intake(writer, encoder, options, _loader(options), replace=replace).run(corpora, interrupted)
 
 

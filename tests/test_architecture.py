@@ -25,9 +25,9 @@ ROOMS = (
     "linker/crosslingual/pages", "linker/crosslingual/scoring", "linker/crosslingual/lexicon",
     "linker/crosslingual/ranking", "linker/crosslingual", "linker/crosslingual/bucc",
     "linker/pairs", "linker/pairs/sts", "linker/pairs/news", "linker/ranking", "linker/reranking",
-    "linker/torch_scan", "linker/recall", "linker/tuning", "linker/engine", "linker/scaleout", "linker/intake",
-    "linker/building", "linker/review", "linker/doctor", "linker/demo_training", "linker/demo", "linker/cli",
-    "linker/__main__",
+    "linker/torch_scan", "linker/recall", "linker/tuning", "linker/snapshot", "linker/engine", "linker/scaleout",
+    "linker/intake", "linker/building", "linker/review", "linker/doctor", "linker/demo_training", "linker/demo",
+    "linker/cli", "linker/__main__",
 )  # fmt: skip
 
 

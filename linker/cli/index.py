@@ -49,6 +49,10 @@ TitleColumn = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Name of the title column, if there is one.", show_default=False),
 ]
+Wait = Annotated[
+    float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for another writer to end.")
+]
+WAIT = 30.0  # as Engine's
 BatchSize = Annotated[int, typer.Option(min=1, help="Documents encoded and added per batch.")]
 
 
@@ -161,6 +165,7 @@ def add(
     text_column: TextColumn = "text",
     title_column: TitleColumn = None,
     keep: Keep = None,
+    wait: Wait = WAIT,
     as_json: AsJson = False,
 ) -> None:
     """Add corpora to an index in one commit.
@@ -171,7 +176,7 @@ def add(
     from linker import building
     from linker.corpora import Columns
     from linker.encoders.loading import load_encoder
-    from linker.engine import open_encoder
+    from linker.encoders.opened import open_encoder
 
     record = manifests.load(directory).encoder
     override = load_encoder(encoder) if encoder else None
@@ -179,7 +184,7 @@ def add(
         batch_size=batch_size, columns=Columns(id_column, text_column, title_column), keep=keep
     )
     model = open_encoder(directory, record, override) if record else None
-    report = building.add(corpus, directory, model, options, replace=replace)
+    report = building.add(corpus, directory, model, options, replace=replace, wait=wait)
     _report(report, directory, as_json)
     if report.interrupted:
         note("interrupted: nothing was added")
@@ -205,6 +210,7 @@ def delete(
         typer.Option("--ids", metavar="FILE", help="A file with one id per line.", show_default=False),
     ] = None,
     keep: Keep = None,
+    wait: Wait = WAIT,
     as_json: AsJson = False,
 ) -> None:
     """Delete documents in one commit.
@@ -217,7 +223,7 @@ def delete(
     unique = list(dict.fromkeys([*(ids or []), *(nonempty_lines(ids_file) if ids_file else [])]))
     if not unique:
         raise typer.BadParameter("name the ids to delete, or a file of them with --ids")
-    with Writer.open(directory, keep) as writer:
+    with Writer.open(directory, keep, wait=wait) as writer:
         writer.remove(unique)
         manifest = writer.commit()
     if as_json:

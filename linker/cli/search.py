@@ -28,7 +28,6 @@ from linker.printable import print_for_programs
 
 if TYPE_CHECKING:
     from indexes.hybrid import Answer
-    from linker.engine import Engine
 
 
 def search(
@@ -116,7 +115,7 @@ def search(
         text = text.encode("utf-8", "replace").decode()  # a terminal may send bytes that are not UTF-8
         answer = find(text)
         _warn(answer)
-        _print_hits(engine, text, answer, as_json)
+        _print_hits(text, answer, as_json)
     elif queries is not None:
         from linker.corpora import read_queries
 
@@ -140,11 +139,9 @@ def _no_match(answer: Answer, number: int) -> dict[str, float]:
     return {"no_match": answer.no_match[number]} if answer.no_match else {}
 
 
-def _print_hits(engine: Engine, text: str, answer: Answer, as_json: bool) -> None:
+def _print_hits(text: str, answer: Answer, as_json: bool) -> None:
     (hits,) = answer.hits
-    results = [
-        (engine.document(id_), score) for id_, score in zip(hits.ids, hits.scores.tolist(), strict=True)
-    ]
+    results = [(hit.document, hit.score) for hit in hits if hit.document]
     if as_json:
         listed = [
             {"id": d.id, "score": score, "title": d.title, "text": d.text, "metadata": d.metadata}
