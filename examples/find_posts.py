@@ -7,7 +7,7 @@ import linker
 from linker import Document, Engine
 from linker.corpora import Query
 from linker.review.finding import Candidate, StopRule, candidates, find
-from linker.review.ledger import Ledger
+from linker.review.jsonl_ledger import Ledger
 
 POSTS = [
     Document("p1", "The streets of Valencia are under water after the rain."),

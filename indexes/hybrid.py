@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from indexes.dtypes import Float64Array
 from indexes.fusion import Fusion, Ranking, fuse
 from indexes.interface import (
     BackendUnavailableError,
@@ -20,6 +21,7 @@ from indexes.interface import (
     ScoreArray,
 )
 from indexes.rows import Rows
+from indexes.showing import SHOWN, brief, table
 from indexes.text.parameters import Bm25Parameters
 from indexes.text.search import TextSearch
 
@@ -48,7 +50,9 @@ class Answer:
     """One Hits per query, the mode that produced them, what was unavailable (empty if nothing was), and if reranked.
 
     `ranker` names the learned ranker that ordered them, if one did; `no_match` is then, for each query, the probability
-    that none of its documents is relevant.
+    that none of its documents is relevant. `probabilities` holds P(link) of each hit, one array per query, NaN where it
+    is not known; None without a calibration. `calibration` names where they come from, and each of `notes` says what
+    speaks against trusting them.
     """
 
     hits: list[Hits]
@@ -57,6 +61,24 @@ class Answer:
     reranked: bool = False
     ranker: str = ""
     no_match: tuple[float, ...] = ()
+    probabilities: tuple[Float64Array, ...] | None = None
+    calibration: str = ""
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Answer by {self._how()}: {brief([repr(hits) for hits in self.hits], 3)}>"
+
+    def _repr_html_(self) -> str:
+        """Return the hits of the first queries as tables."""
+        said = [f"degraded: {self.degraded}"] if self.degraded else []
+        if len(self.hits) > SHOWN:
+            said.append(f"{SHOWN} of {len(self.hits)} queries")
+        head = table([], caption="; ".join([self._how(), *said, *self.notes]))
+        return head + "".join(hits._repr_html_() for hits in self.hits[:SHOWN])
+
+    def _how(self) -> str:
+        ranker = f", {self.ranker}" if self.ranker else ", reranked" if self.reranked else ""
+        return f"{self.mode}{ranker}"
 
 
 def by_filter(
@@ -74,8 +96,13 @@ def by_filter(
     no_match = [value for answer in answers for value in answer.no_match]
     # Where one group could not ask a retriever, that group's answer says what all of it is.
     whole = next((answer for answer in answers if answer.degraded), answers[0])
+    told = [values for answer in answers for values in answer.probabilities or ()]
     return replace(
-        whole, hits=[hits[n] for n in order], no_match=tuple(no_match[n] for n in order if no_match)
+        whole,
+        hits=[hits[n] for n in order],
+        no_match=tuple(no_match[n] for n in order if no_match),
+        probabilities=tuple(told[n] for n in order) if len(told) == len(hits) else None,
+        notes=tuple(dict.fromkeys(note for answer in answers for note in answer.notes)),
     )
 
 

@@ -28,6 +28,7 @@ from indexes.errors import (
     UnknownIdError,
 )
 from indexes.filters import Condition, Filter, Mask, Metadata, RowFilter, Where, filter_values
+from indexes.showing import SHOWN, brief, one_line, table
 
 __all__ = [
     "BackendUnavailableError",
@@ -146,6 +147,18 @@ class Hits:
     def __iter__(self) -> Iterator[Hit]:
         for id_, score in zip(self.ids, self.scores.tolist(), strict=True):
             yield Hit(id_, score, self.read(id_) if self.read else None)
+
+    def __repr__(self) -> str:
+        listed = brief([f"{i} {s:.4g}" for i, s in zip(self.ids, self.scores.tolist(), strict=True)])
+        return f"<{len(self)} hits{f': {listed}' if self.ids else ''}>"
+
+    def _repr_html_(self) -> str:
+        first = Hits(self.ids[:SHOWN], self.scores[:SHOWN], self.read)
+        rows = [
+            (rank, f"{score:.4f}", id_, one_line(document.full_text) if document else "")
+            for rank, (id_, score, document) in enumerate(first, start=1)
+        ]
+        return table(rows, ("rank", "score", "id", "text"), f"{len(self)} hits")
 
 
 @runtime_checkable

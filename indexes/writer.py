@@ -208,15 +208,22 @@ class Writer:
 
         `name` has 16 hexadecimal digits, which stand for the ranker's content. Raises IndexesError.
         """
-        old, name = self.manifest, f"{storage.RANKER}/{name}"
+        return self._store(storage.RANKER, name, folder)
+
+    def store_calibration(self, name: str, folder: Path) -> Manifest:
+        """Commit a copy of the calibration in `folder` under `calibration/name`, as `store_ranker` does a ranker."""
+        return self._store(storage.CALIBRATION, name, folder)
+
+    def _store(self, kind: str, name: str, folder: Path) -> Manifest:
+        old, name = self.manifest, f"{kind}/{name}"
         files = dict(old.files)
-        _replace(files, storage.RANKER, storage.copy_folder(self.directory, name, folder))
-        faults.point("ranker.copied")
+        _replace(files, kind, storage.copy_folder(self.directory, name, folder))
+        faults.point("stored.copied")
         manifest = dataclasses.replace(
             old,
             generation=old.generation + 1,
-            search={**old.search, "ranker": name},
-            format=max(old.format, records.WITH_PARAMETERS),  # earlier formats know no rankers
+            search={**old.search, kind: name},
+            format=max(old.format, records.WITH_PARAMETERS),  # earlier formats know neither of them
         )
         return self._replace_manifest(manifest, files)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 from indexes.collection import Collection
 from indexes.hybrid import Answer, Mode, OnFailure
 from indexes.interface import BackendUnavailableError, Document, Filter, IndexesError, Matrix, Where
+from indexes.showing import table
 from indexes.store import manifest as manifests
 from indexes.text.parameters import Bm25Parameters
 from indexes.vectors.faiss_index import FaissIndex
@@ -23,7 +24,9 @@ from linker.reranking import DEPTH, Reranker
 from linker.snapshot import Options, Snapshot, stamp
 
 if TYPE_CHECKING:
+    from indexes.dtypes import Float64Array
     from linker.corpora import Query
+    from linker.probability.calibration import Calibration
     from linker.ranking.candidates import PoolSettings
     from linker.ranking.searching import RankedSearch
     from linker.ranking.training import Training
@@ -86,6 +89,28 @@ class Engine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        facts = self._facts()
+        return f"<Engine {str(self.directory)!r}: {', '.join(facts.values()) if facts else 'closed'}>"
+
+    def _repr_html_(self) -> str:
+        return table(self._facts().items() or [("closed", "")], caption=str(self.directory))
+
+    def _facts(self) -> dict[str, str]:
+        """Return what the engine says of itself in a session; nothing where it is closed."""
+        snapshot = self._snapshot
+        if snapshot is None:
+            return {}
+        collection = snapshot.collection
+        manifest = collection.manifest
+        return {
+            "documents": f"{manifest.documents:,} documents",
+            "search": collection.hybrid.settings.mode,
+            "encoder": f"encoder {manifest.encoder.name}" if manifest.encoder else "no encoder",
+            "backend": "Elasticsearch" if manifest.elastic else "embedded",
+            "generation": f"generation {manifest.generation}",
+        }
 
     def close(self) -> None:
         """Let go of the index's files and the encoder; running searches end as they began. May be repeated."""
@@ -159,6 +184,7 @@ class Engine:
         weight: float = 1.0,
         stored_ranker: bool = True,
         phrases: bool = False,
+        probabilities: bool = True,
     ) -> Answer:
         """Return the top k documents for each text: `Answer.hits` holds one Hits per text, best first.
 
@@ -167,12 +193,13 @@ class Engine:
         the index's parameters of BM25. A `reranker` reorders the top `depth` (at least k); a `weight` below 1 mixes its
         scores with the retrieval scores. A learned ranker finds its own candidates; the one stored in the index is used
         unless `mode`, `bm25` or `reranker` is given or `stored_ranker` is False. With `phrases`, documents must have
-        the words that a text puts in quotes one after the other; a quote without its partner is plain text. Raises
+        the words that a text puts in quotes one after the other; a quote without its partner is plain text. With
+        `probabilities`, the answer has P(link) of each hit where the index has a calibration or a ranker. Raises
         BackendUnavailableError where no retriever can answer, IndexesError for an argument that cannot be used,
         InputError where the ranker does not fit the index.
         """
         texts = [texts] if isinstance(texts, str) else texts
-        options = Options(k, mode, bm25, reranker, depth, weight, stored_ranker)
+        options = Options(k, mode, bm25, reranker, depth, weight, stored_ranker, probabilities)
         allowed, snapshot = Filter.parse(where), self._followed()
         try:
             answer = snapshot.search(texts, options, allowed, phrases)
@@ -183,6 +210,61 @@ class Engine:
                 raise
         self.refresh()
         return self._current().search(texts, options, allowed, phrases)
+
+    def probabilities(
+        self, texts: Sequence[str], answer: Answer, where: Filter | None = None
+    ) -> list[Float64Array]:
+        """Return P(link) of each hit of an answer to `texts`, one array per text; NaN where it is not known.
+
+        Raises InputError where the index has no calibration, or one that was fitted with another encoder or other
+        settings, and BackendUnavailableError where a retriever cannot answer.
+        """
+        return self._current().probabilities(texts, answer, where)
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """The calibration stored in the index. Raises InputError where it is damaged or was fitted on another index."""
+        stored = self.collection.manifest.search.get("calibration")
+        return self._current().calibrated().calibration if stored else None
+
+    def calibrate(
+        self,
+        queries: Sequence[Query],
+        qrels: Mapping[str, Mapping[str, float]],
+        *,
+        complete: bool = True,
+        held_share: float = 0.5,
+        seed: int = 0,
+    ) -> Calibration:
+        """Fit P(link) on judged queries, and hold a share of them out for measures and promises; store nothing.
+
+        `complete`: documents that a query's judgements do not name count as not relevant; otherwise they are left out.
+        Raises InputError where too few hits are relevant, or too few are not.
+        """
+        from linker.probability.fitting import calibrate
+
+        snapshot = self._followed()
+
+        def find(texts: Sequence[str], k: int) -> Answer:
+            return snapshot.search(texts, Options(k, stored_ranker=False, probabilities=False))
+
+        collection = snapshot.collection
+        embed = snapshot.embed if collection.manifest.encoder else None
+        return calibrate(
+            collection, embed, find, queries, qrels, complete=complete, held_share=held_share, seed=seed
+        )
+
+    def store_calibration(self, folder: Path) -> None:
+        """Store the calibration in `folder` in the index, in one commit; answers have P(link) from now on.
+
+        Raises InputError where it was fitted on another index.
+        """
+        from linker.probability.folder import FILE, load, name_of
+
+        load(folder).check(self.collection.manifest)
+        with Writer.open(self.directory, wait=WAIT) as writer:
+            writer.store_calibration(name_of((folder / FILE).read_bytes()), folder)
+        self.refresh()
 
     def filter(self, where: Filter | Where | None) -> Filter | None:
         """Return the filter that `where` describes; None if it has no conditions.

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 # The extra that installs each optional library.
 EXTRA_OF = {
+    "babel": "serve",
     "elasticsearch": "elastic",
     "faiss": "cpu",
+    "fastapi": "serve",
     "gensim": "vectors",
+    "jinja2": "serve",
     "lightgbm": "rank",
     "matplotlib": "plot",
     "pytorch_metric_learning": "train",
+    "python_multipart": "serve",
     "ray": "ray",
     "safetensors": "train",
     "sentence_transformers": "pretrained",
     "sklearn": "entities",
     "spacy": "entities",
+    "starlette": "serve",
     "tokenizers": "pretrained",
     "torch": "train",
     "transformers": "pretrained",
+    "uvicorn": "serve",
 }
 
 

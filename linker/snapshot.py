@@ -15,11 +15,14 @@ from indexes.interface import BackendUnavailableError, Filter, Matrix
 from indexes.store import manifest as manifests
 from indexes.text.parameters import Bm25Parameters
 from linker.encoders.opened import OwnEncoder
+from linker.errors import InputError
 from linker.ranking.ranker import Ranker
 from linker.reranking import DEPTH, Reranker, rerank
 from linker.torch_scan import gpu_scan
 
 if TYPE_CHECKING:
+    from indexes.dtypes import Float64Array
+    from linker.probability.answering import Probabilities
     from linker.ranking.searching import RankedSearch
 
 Stamp = tuple[int, int, int, int]
@@ -45,6 +48,7 @@ class Options:
     depth: int = DEPTH
     weight: float = 1.0
     stored_ranker: bool = True
+    probabilities: bool = True
 
 
 class Snapshot:
@@ -64,6 +68,7 @@ class Snapshot:
         self._lock = threading.RLock()
         self._ranker: Ranker | None = None
         self._search: RankedSearch | None = None
+        self._probabilities: Probabilities | None = None
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return the vectors of texts, float32 [n, dim]. Raises BackendUnavailableError without the encoder."""
@@ -92,7 +97,7 @@ class Snapshot:
             return self._search
 
     def search(
-        self, texts: Sequence[str], options: Options, where: Filter | None, phrases: bool = False
+        self, texts: Sequence[str], options: Options, where: Filter | None = None, phrases: bool = False
     ) -> Answer:
         """Return the answer to `Engine.search`; its hits read their documents from this generation."""
         if where is not None:
@@ -112,12 +117,55 @@ class Snapshot:
         if reranker is None and options.mode is None and options.bm25 is None and options.stored_ranker:
             reranker = self.ranker
         if isinstance(reranker, Ranker):
-            return self._ranked(texts, k, where, reranker)
-        first = max(k, options.depth) if reranker and k > 0 else k
-        answer = self._ask(texts, first, where, options.mode, options.bm25)
-        if reranker is None:
+            answer = self._ranked(texts, k, where, reranker)
+        else:
+            first = max(k, options.depth) if reranker and k > 0 else k
+            answer = self._ask(texts, first, where, options.mode, options.bm25)
+            if reranker:
+                answer = rerank(answer, texts, reranker, self.collection.document, k, options.weight)
+        return self._told(answer, texts, where) if options.probabilities else answer
+
+    def _told(self, answer: Answer, texts: Sequence[str], where: Filter | None) -> Answer:
+        """Return an answer with P(link) of each hit; if there are none to have, with the reason among its notes."""
+        from linker.probability.answering import of_ranker, refused
+
+        if answer.ranker:
+            return of_ranker(answer)
+        if not self.collection.manifest.search.get("calibration"):
             return answer
-        return rerank(answer, texts, reranker, self.collection.document, k, options.weight)
+        try:
+            return self.calibrated().told(answer, texts, where)
+        except InputError as e:
+            return refused(answer, e)
+
+    def probabilities(
+        self, texts: Sequence[str], answer: Answer, where: Filter | None = None
+    ) -> list[Float64Array]:
+        """Return P(link) of each hit of an answer to `texts`, one array per text; NaN where it is not known.
+
+        Raises what `calibrated` raises, and BackendUnavailableError where a retriever cannot answer.
+        """
+        if answer.probabilities is None:
+            answer = self.calibrated().told(answer, texts, where)
+        if answer.probabilities is None:
+            raise BackendUnavailableError(answer.notes[-1])
+        return list(answer.probabilities)
+
+    def calibrated(self) -> Probabilities:
+        """Return the calibration stored in the index, ready for answers.
+
+        Raises InputError where there is none, or it is damaged or was fitted on another index.
+        """
+        directory, name = self.collection.directory, self.collection.manifest.search.get("calibration")
+        if not name:
+            raise InputError(f"{directory} has no calibration: fit one with `linker calibrate`")
+        with self._lock:
+            if self._probabilities is None:
+                from linker.probability.answering import Probabilities
+                from linker.probability.folder import load
+
+                self._probabilities = Probabilities(self.collection, load(directory / name), self.embed)
+            return self._probabilities
 
     def _ranked(self, texts: Sequence[str], k: int, where: Filter | None, ranker: Ranker) -> Answer:
         from linker.ranking.searching import followed

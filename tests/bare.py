@@ -28,6 +28,7 @@ EXTRAS = (
     "sklearn",
     "matplotlib",
     "elasticsearch",
+    "fastapi",
 )
 WORDS = "Heavy rain flooded the streets of Valencia and many other towns on the coast on Tuesday"
 ADDRESS = "http://127.0.0.1:9"
@@ -46,6 +47,7 @@ RUNS = {
     "index verify": ("news.index", ""),
     "search": ("news.index --text rain", ""),
     "find": ("news.index --seeds queries.tsv --until 1 --judgements qrels.txt", ""),
+    "serve": ("news.index --port 0", "serve"),
     "index tune": ("news.index --queries queries.tsv --qrels qrels.txt", ""),
     "evaluate": ("qrels.txt bm25.run", ""),
     "compare": ("qrels.txt bm25.run other.run --plot p.svg", "plot"),

@@ -14,7 +14,7 @@ HEAVY = ("torch", "faiss", "transformers", "sentence_transformers", "gensim", "p
 
 # The rooms (folders, and modules beside them) from the ground up: each may import those above it in this list only.
 ROOMS = (
-    "indexes/lazy", "indexes/errors", "indexes/dtypes", "indexes/comparing", "indexes/filters",
+    "indexes/lazy", "indexes/errors", "indexes/dtypes", "indexes/showing", "indexes/comparing", "indexes/filters",
     "indexes/interface", "indexes/arrays", "indexes/native", "indexes/kinds", "indexes/rows",
     "indexes/fusion", "indexes/disk", "indexes/text", "indexes/hybrid", "indexes/vectors", "indexes/store",
     "indexes/elastic", "indexes/collection",
@@ -24,10 +24,12 @@ ROOMS = (
     "linker/corpora", "linker/tokens", "linker/encoders", "linker/training",
     "linker/crosslingual/pages", "linker/crosslingual/scoring", "linker/crosslingual/lexicon",
     "linker/crosslingual/ranking", "linker/crosslingual", "linker/crosslingual/bucc",
-    "linker/pairs", "linker/pairs/sts", "linker/pairs/news", "linker/ranking", "linker/reranking",
-    "linker/torch_scan", "linker/recall", "linker/tuning", "linker/snapshot", "linker/engine", "linker/scaleout",
-    "linker/intake", "linker/building", "linker/review", "linker/doctor", "linker/demo_training", "linker/demo",
-    "linker/cli", "linker/__main__",
+    "linker/pairs", "linker/pairs/sts", "linker/pairs/news", "linker/probability", "linker/ranking",
+    "linker/reranking", "linker/torch_scan", "linker/recall", "linker/tuning", "linker/snapshot", "linker/engine",
+    "linker/scaleout", "linker/intake", "linker/building",
+    "linker/review", "linker/review/stopping",
+    "linker/review/session", "linker/review/jobs",
+    "linker/web", "linker/doctor", "linker/demo_training", "linker/demo", "linker/cli", "linker/__main__",
 )  # fmt: skip
 
 

@@ -25,10 +25,10 @@ from indexes.interface import DamagedError, IndexesError, LockedError
 from indexes.store import manifest as manifests
 from indexes.store.records import Manifest
 
-SEGMENTS, DELETED, TEXT, GRAPH, QUARANTINE, ENCODER, RANKER, SCRATCH, GENERATIONS = (
-    "segments", "deleted", "text", "graph", "quarantine", "encoder", "ranker", "scratch", "generations",
+SEGMENTS, DELETED, TEXT, GRAPH, QUARANTINE, ENCODER, RANKER, CALIBRATION, SCRATCH, GENERATIONS = (
+    "segments", "deleted", "text", "graph", "quarantine", "encoder", "ranker", "calibration", "scratch", "generations",
 )  # fmt: skip
-FOLDERS = (SEGMENTS, DELETED, TEXT, GRAPH, QUARANTINE, ENCODER, RANKER, SCRATCH, GENERATIONS)
+FOLDERS = (SEGMENTS, DELETED, TEXT, GRAPH, QUARANTINE, ENCODER, RANKER, CALIBRATION, SCRATCH, GENERATIONS)
 LOCK = "lock"
 
 

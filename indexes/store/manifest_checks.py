@@ -43,6 +43,7 @@ FILE = "|".join(
         rf"text/{COMMIT}/(?:f[0-9]{{1,2}}/)?[0-9a-z][0-9a-z.]{{0,99}}",
         f"encoder/{PART}/{PART}",
         r"ranker/[0-9a-f]{16}/(?:config\.json|model\.txt|README\.md)",
+        r"calibration/[0-9a-f]{16}/calibration\.json",
     )
 )
 VECTORS = ("none", *KINDS)
@@ -122,8 +123,9 @@ COMMON: dict[str, Check] = {
                 absent=("ef", "probed", "refine"),
             ),
             "ranker": text(23, "ranker/[0-9a-f]{16}", "the folder of a ranker"),
+            "calibration": text(28, "calibration/[0-9a-f]{16}", "the folder of a calibration"),
         },
-        absent=("mode", "fusion", "vectors", "ranker"),
+        absent=("mode", "fusion", "vectors", "ranker", "calibration"),
     ),
     "files": mapping(
         text(1000, FILE, "the name of a file that an index has"),
@@ -178,8 +180,11 @@ def _check_search(manifest: Manifest) -> None:
     _require(
         ("mode" in manifest.search) == ("fusion" in manifest.search), "it has only one of mode and fusion"
     )
-    ranker = {name.rpartition("/")[0] for name in manifest.files if name.startswith("ranker/")}
-    _require(ranker == {manifest.search.get("ranker")} - {None}, "its ranker is not the one among its files")
+    for kind in ("ranker", "calibration"):
+        folders = {name.rpartition("/")[0] for name in manifest.files if name.startswith(f"{kind}/")}
+        _require(
+            folders == {manifest.search.get(kind)} - {None}, f"its {kind} is not the one among its files"
+        )
     _require(len(manifest.elastic) in (0, 4), "what it says of the server is incomplete")
 
 

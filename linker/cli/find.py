@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from linker.corpora import Query
     from linker.engine import Engine
     from linker.review.finding import Candidate, FindReport, Verdict
-    from linker.review.ledger import Ledger
+    from linker.review.jsonl_ledger import Ledger
 
 
 def find(
@@ -60,7 +60,7 @@ def find(
     from linker.corpora import read_queries
     from linker.engine import Engine
     from linker.review import finding
-    from linker.review.ledger import Ledger
+    from linker.review.jsonl_ledger import Ledger
 
     engine = Engine.open(directory, encoder=encoder)
     queries = read_queries(seeds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -23,7 +24,9 @@ from linker.cli.common import (
     numbers_of,
     one_line,
     print_json,
+    warn,
 )
+from linker.cli.probability import PrecisionPromise, Score, Threshold, cut
 from linker.printable import print_for_programs
 
 if TYPE_CHECKING:
@@ -44,6 +47,9 @@ def search(
         bool,
         typer.Option("--phrases", help='Only documents that have the words in "quotes" one after the other.'),
     ] = False,
+    precision: PrecisionPromise = None,
+    threshold: Threshold = None,
+    score: Score = None,
     run_name: Annotated[str, typer.Option(help="Name of the run, in its sixth column.")] = "linker",
     out: Annotated[
         Path | None,
@@ -91,6 +97,9 @@ def search(
         raise typer.BadParameter("give either --text or --queries")
     if out and (text is not None or as_json):
         raise typer.BadParameter("--out takes the run of --queries, without --json")
+    own = (mode, k1, b, k3, field_weight or None, field_b or None, rerank)
+    if precision is not None and any(option is not None for option in own):
+        raise typer.BadParameter("--precision holds for the index's own way to search: leave its options out")
     from linker.engine import Engine
     from linker.reranking import load_reranker
 
@@ -113,14 +122,14 @@ def search(
     )
     if text is not None:
         text = text.encode("utf-8", "replace").decode()  # a terminal may send bytes that are not UTF-8
-        answer = find(text)
+        answer = cut(engine, find(text), precision, threshold, score)
         _warn(answer)
         _print_hits(text, answer, as_json)
     elif queries is not None:
         from linker.corpora import read_queries
 
         records = read_queries(queries)
-        answer = find([q.text for q in records])
+        answer = cut(engine, find([q.text for q in records]), precision, threshold, score)
         _warn(answer)
         _write_run([q.id for q in records], answer, run_name, out, as_json)
 
@@ -128,11 +137,22 @@ def search(
 def _warn(answer: Answer) -> None:
     if answer.degraded:
         note(f"degraded: {answer.degraded}")
+    for message in answer.notes:
+        warn(message)
 
 
 def _how(answer: Answer) -> dict[str, Any]:
     how = {"mode": answer.mode, "degraded": answer.degraded, "reranked": answer.reranked}
-    return {**how, "ranker": answer.ranker} if answer.ranker else how
+    if answer.ranker:
+        how["ranker"] = answer.ranker
+    return {**how, "calibration": answer.calibration} if answer.calibration else how
+
+
+def _said(answer: Answer, number: int) -> list[float | None]:
+    """Return P(link) of each hit of a query; None where it is not known."""
+    if answer.probabilities is None:
+        return [None] * len(answer.hits[number])
+    return [None if math.isnan(p) else p for p in answer.probabilities[number].tolist()]
 
 
 def _no_match(answer: Answer, number: int) -> dict[str, float]:
@@ -142,17 +162,24 @@ def _no_match(answer: Answer, number: int) -> dict[str, float]:
 def _print_hits(text: str, answer: Answer, as_json: bool) -> None:
     (hits,) = answer.hits
     results = [(hit.document, hit.score) for hit in hits if hit.document]
+    said = _said(answer, 0)
     if as_json:
         listed = [
-            {"id": d.id, "score": score, "title": d.title, "text": d.text, "metadata": d.metadata}
-            for d, score in results
+            {"id": d.id, "score": score}
+            | ({"probability": p} if answer.calibration else {})
+            | {"title": d.title, "text": d.text, "metadata": d.metadata}
+            for (d, score), p in zip(results, said, strict=True)
         ]
         print_json({"query": text, **_how(answer), **_no_match(answer, 0), "hits": listed})
         return
-    for rank, (document, score) in enumerate(results, start=1):
-        print(f"{rank:3}  {score:9.4f}  {document.id}  {one_line(document.full_text)}")
+    shown = answer.calibration and not answer.ranker  # a ranker's scores are its probabilities
+    for rank, ((document, score), p) in enumerate(zip(results, said, strict=True), start=1):
+        probability = f"  {p:.3f}" if shown else ""
+        print(f"{rank:3}  {score:9.4f}{probability}  {document.id}  {one_line(document.full_text)}")
     if not results:
         note("nothing found")
+    if shown:
+        note(f"rank, score, P(link) by {answer.calibration}")
     if answer.ranker:
         note(f"by {answer.ranker}; no relevant document: {answer.no_match[0]:.3f}")
 
@@ -162,7 +189,8 @@ def _write_run(ids: list[str], answer: Answer, name: str, out: Path | None, as_j
     if as_json:
         for number, (query, documents, scores) in enumerate(run):
             described = {**_how(answer), **_no_match(answer, number)}
-            print_json({"query": query, **described, "ids": documents, "scores": scores})
+            said = {"probabilities": _said(answer, number)} if answer.calibration else {}
+            print_json({"query": query, **described, "ids": documents, "scores": scores, **said})
         return
     from linker.evaluation.reading.trec import run_lines, write_run
 

@@ -88,7 +88,7 @@ def _tune_recall(
     from linker.recall import write_curve
 
     engine = Engine.open(directory, encoder=encoder)
-    texts = [q.text for q in _read_all(queries)] if queries else None
+    texts = [q.text for q in read_all(queries)] if queries else None
     tuning = engine.tune_recall(target, k, texts, sample=sample)
     path = curve or directory.resolve().with_name(f"{directory.resolve().name}.recall.json")
     picture = write_curve(tuning, path)
@@ -125,7 +125,7 @@ def _tune_mode(
 
     judged = merged_qrels(qrels, warn)
     tuning = Engine.open(directory, encoder=encoder).tune(
-        _read_all(queries), judged, measure.lower(), seed=seed
+        read_all(queries), judged, measure.lower(), seed=seed
     )
     if as_json:
         print_json(tuning.to_json())
@@ -136,7 +136,7 @@ def _tune_mode(
     note(tuning.reason)
 
 
-def _read_all(paths: list[Path]) -> list[Query]:
+def read_all(paths: list[Path]) -> list[Query]:
     """Return the queries of all files; one that is in several must have the same text there."""
     from linker.corpora import read_queries
     from linker.errors import InputError

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from indexes.dtypes import BoolArray, Float32Array, Float64Array
+from linker.probability import logistic
 
 # Features of the best candidate that say whether it is relevant at all, where the ranker has them.
 SEEN = (
@@ -25,7 +26,6 @@ SEEN = (
     "cosine",
     "days_wrong",
 )
-RIDGE = 1.0
 STEEPEST = 20.0
 
 
@@ -82,22 +82,14 @@ def fit(
     scores: Float64Array, valid: BoolArray, relevant: BoolArray, features: Float32Array, names: Sequence[str]
 ) -> Calibration:
     """Fit both parts on out-of-fold `scores` [n, c] and which candidates are `relevant` (bool [n, c])."""
-    from scipy.optimize import minimize, minimize_scalar
-    from scipy.special import expit, logsumexp
+    from scipy.optimize import minimize_scalar
+    from scipy.special import logsumexp
 
     wanted = ("best", "lead", *(name for name in SEEN if name in names))
     x = inputs(scores, valid, features, names, wanted)
     centre, scale = x.mean(axis=0), x.std(axis=0) + 1e-6
-    z, sign = (x - centre) / scale, np.where(relevant.any(axis=1), -1.0, 1.0)
-
-    def loss(w: Float64Array) -> tuple[float, Float64Array]:
-        margin = sign * (z @ w[:-1] + w[-1])
-        pull = -sign * expit(-margin)
-        gradient = np.append(z.T @ pull + RIDGE * w[:-1], pull.sum())
-        return float(np.logaddexp(0, -margin).sum() + RIDGE / 2 * w[:-1] @ w[:-1]), gradient
-
-    weights = minimize(loss, np.zeros(len(wanted) + 1), jac=True, method="L-BFGS-B").x
-    has = relevant.any(axis=1)
+    has: BoolArray = np.asarray(relevant.any(axis=1))
+    weights = logistic.fit((x - centre) / scale, ~has)
     logits, right = np.where(valid, scores, -np.inf)[has], relevant[has]
 
     def surprise(slope: float) -> float:

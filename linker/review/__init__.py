@@ -8,16 +8,29 @@ from indexes.lazy import lazy
 
 if TYPE_CHECKING:
     from linker.review.finding import Candidate, FindReport, StopRule, candidates, find
-    from linker.review.ledger import Judgement, Ledger
+    from linker.review.interface import Judgement
+    from linker.review.ledger import Entry, Ledger, Seed
 
-__all__ = ["Candidate", "FindReport", "Judgement", "Ledger", "StopRule", "candidates", "find"]
+__all__ = [
+    "Candidate",
+    "Entry",
+    "FindReport",
+    "Judgement",
+    "Ledger",
+    "Seed",
+    "StopRule",
+    "candidates",
+    "find",
+]
 __getattr__ = lazy(
     __name__,
     {
         "Candidate": "linker.review.finding",
+        "Entry": "linker.review.ledger",
         "FindReport": "linker.review.finding",
-        "Judgement": "linker.review.ledger",
+        "Judgement": "linker.review.interface",
         "Ledger": "linker.review.ledger",
+        "Seed": "linker.review.ledger",
         "StopRule": "linker.review.finding",
         "candidates": "linker.review.finding",
         "find": "linker.review.finding",

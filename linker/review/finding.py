@@ -10,7 +10,7 @@ from indexes.hybrid import Mode
 from indexes.interface import Filter
 from linker.corpora import Query
 from linker.engine import Engine
-from linker.review.ledger import Judgement, Ledger
+from linker.review.jsonl_ledger import Judgement, Ledger
 
 Verdict = int | Literal["undo", "quit", "no input"]
 STOPPED = {

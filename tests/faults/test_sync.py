@@ -14,7 +14,7 @@ from indexes.store import manifest as manifests
 from indexes.store import records
 from indexes.store.records import EncoderRecord, Manifest
 from indexes.writer import Writer
-from linker.review.ledger import Judgement, Ledger
+from linker.review.jsonl_ledger import Judgement, Ledger
 from tests.helpers import HashEncoder
 
 ENCODER = HashEncoder()

@@ -21,7 +21,7 @@ from linker.pairs.news.articles import Article, NewsPair, read_news
 from linker.pairs.news.recognise import MentionCache
 from linker.pairs.news.similarity_report import read_predictions
 from linker.pairs.translate import ScriptedTranslator
-from linker.review.ledger import Judgement, Ledger
+from linker.review.jsonl_ledger import Judgement, Ledger
 from tests.fuzz.files import file_target
 
 RUN = "q1 Q0 d1 1 12.5 name\nq1 Q0 d2 2 -1e-3 name\n\nq2\tQ0\tdé\t1\t3\tname more\nq10 Q0 d1 1 12345678.125 name\n"

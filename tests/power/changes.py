@@ -24,7 +24,7 @@ from indexes.writer import Writer
 from linker import building
 from linker.evaluation.reading.trec import write_run
 from linker.files import write_atomically
-from linker.review.ledger import Judgement, Ledger
+from linker.review.jsonl_ledger import Judgement, Ledger
 from tests.faults.support import assert_tidy, content
 from tests.helpers import WORDS, HashEncoder, write_corpus
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from linker.errors import InputError
 from linker.review.finding import Candidate, StopRule, Verdict, find
-from linker.review.ledger import Judgement, Ledger
+from linker.review.jsonl_ledger import Judgement, Ledger
 
 RANKED = [Candidate("s1", f"d{i}", 1.0 - i / 10, i + 1) for i in range(6)]
 

@@ -1,0 +1,205 @@
+"""When to stop: simulated reviews of news topics, every rule on the same reading orders.
+
+    python -m benchmarks.stopping [--cpu-minutes M] [--partial FILE] [--summarise]
+
+A review is a topic, three of its documents as seeds, and a reviewer. Plain reviews; reviewers of whose judgements 5 or
+10 % are wrong, or who miss 10 % of the relevant ones; and topics of which a second one is hidden from the seeds, with
+the learner at work also behind the audit. Reviews are done in rounds, one per topic, until the time is up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.support.common import record, shared_data
+from benchmarks.support.review_order import Topics, read_topics
+from benchmarks.support.review_runs import QUICK, SLOW, TARGETS, Case, Records, clustered, run
+
+ROUNDS = 13  # plain reviews per topic; of the other kinds, fewer
+NOISY_ROUNDS, HIDDEN_ROUNDS, MISSED_ROUNDS = 4, 6, 2
+SMALLEST, LARGE = 15, 100
+DEFAULT = "urn, w = 20"
+URNS = tuple(name for name in (*QUICK, *SLOW) if name.startswith("urn"))
+_topics: list[Topics] = []
+
+
+def plan(topics: Topics) -> Iterator[Case]:
+    """Yield the reviews in rounds over all topics."""
+    for number in range(ROUNDS):
+        for topic in sorted(topics.relevant):
+            yield Case(topic, number)
+            if number < NOISY_ROUNDS:
+                yield Case(topic, number, wrong=0.05)
+                yield Case(topic, number, wrong=0.10)
+            if number < MISSED_ROUNDS:
+                yield Case(topic, number, missed=0.10)
+            if number < HIDDEN_ROUNDS and (hidden := hidden_beside(topics, topic, number)):
+                yield Case(topic, number, hidden)
+
+
+def hidden_beside(topics: Topics, topic: str, number: int) -> str:
+    """Return another topic, of 10 documents up to as many as this one has, of which this one shares at most a fifth."""
+    own = topics.relevant[topic]
+    fitting = [
+        name
+        for name, other in sorted(topics.relevant.items())
+        if name != topic and 10 <= other.sum() <= own.sum() <= 1000 and (other & own).sum() <= other.sum() / 5
+    ]
+    return (
+        fitting[np.random.default_rng([number, *map(ord, topic)]).integers(len(fitting))] if fitting else ""
+    )
+
+
+def reviewed(case: Case) -> tuple[Records, float]:
+    """Return the records of a review and its CPU seconds, in a process that keeps the corpus."""
+    if not _topics:
+        _topics.append(read_topics(shared_data() / "news-topics"))
+    start = time.process_time()
+    return run(_topics[0], case), time.process_time() - start
+
+
+def simulate(partial: Path, seconds: float) -> float:
+    """Write the records of reviews to `partial`, one per line, until the CPU time is used; return it."""
+    topics, spent = read_topics(shared_data() / "news-topics"), 0.0
+    cases = plan(topics)
+    with partial.open("w", encoding="utf-8") as file, ProcessPoolExecutor(2) as pool:
+        while (batch := list(islice(cases, 20))) and spent < seconds:
+            for records, used in pool.map(reviewed, batch):
+                spent += used
+                file.writelines(json.dumps(r, default=float) + "\n" for r in records)
+            file.flush()
+            print(f"{spent:.0f} of {seconds:.0f} CPU seconds, {batch[-1]}", file=sys.stderr)
+    return spent
+
+
+def tested(records: Records, *, test: bool) -> Records:
+    """Return the records of the topics that were chosen on, or of those that are reported: every other one."""
+    names = sorted({r["topic"] for r in records})
+    return [r for r in records if (names.index(r["topic"]) % 2 == 1) == test]
+
+
+def summary(records: Records) -> dict[str, Any]:
+    """Return what is reported, over topics that nothing was chosen on."""
+    test, dev = tested(records, test=True), tested(records, test=False)
+    large = [r for r in records if r["relevant"] >= SMALLEST]
+    held_out = [r for r in test if r["relevant"] >= SMALLEST]
+    return {
+        "reviews": len({(r["kind"], r["topic"], r["number"]) for r in records}),
+        "topics": len({r["topic"] for r in records}),
+        "chosen_on_dev": chosen([r for r in dev if r["relevant"] >= SMALLEST]),
+        "rules_test": by_rule(held_out),
+        "rules_all_topics": by_rule(large),
+        "rules_test_large": by_rule([r for r in held_out if r["relevant"] > LARGE]),
+        "rules_all_large": by_rule([r for r in large if r["relevant"] > LARGE]),
+        "fewer_than_15": silence([r for r in records if r["relevant"] < SMALLEST]),
+        "audit": {kind: audits(part) for kind, part in kinds(large).items()},
+        "any_time": any_time([r for r in large if r["rule"] == "looks at any time"]),
+        "noise": {
+            kind: by_rule(part)
+            for kind, part in kinds(large).items()
+            if kind not in ("plain", "hidden topic")
+        },
+    }
+
+
+def kinds(records: Records) -> dict[str, Records]:
+    """Return the records by kind of review."""
+    return {kind: [r for r in records if r["kind"] == kind] for kind in sorted({r["kind"] for r in records})}
+
+
+def by_rule(records: Records) -> dict[str, Any]:
+    """Return, by rule and target: reviews, the share that reached the target, reads over the oracle's, stops."""
+    plain = [r for r in records if r["kind"] == "plain"] or records
+    rows: dict[str, Any] = {}
+    for rule in (*QUICK, *SLOW, "QBCB"):
+        for target in TARGETS:
+            part = [r for r in plain if r["rule"] == rule and r["target"] == target and "oracle" in r]
+            if not part:
+                continue
+            topics, costs = [r["topic"] for r in part], [r["reads"] / r["oracle"] for r in part]
+            rows.setdefault(rule, {})[f"{target:g}"] = {
+                "reviews": len(part),
+                "reached": clustered([float(r["share"] >= r["target"] - 1e-9) for r in part], topics),
+                "times_oracle": clustered(costs, topics),
+                "times_oracle_median": round(float(np.median(costs)), 2),
+                "estimated": round(float(np.mean([r["estimated"] for r in part])), 4),
+            }
+    return rows
+
+
+def audits(records: Records) -> dict[str, Any]:
+    """Return, by target, what the audit changes: reached before and after, its cost, and whether its bound holds."""
+    rows: dict[str, Any] = {}
+    for target in TARGETS:
+        part = [r for r in records if r["target"] == target and "all_reads" in r]
+        if not part:
+            continue
+        topics = [r["topic"] for r in part]
+        certified = [r["certified"] for r in part if r["certified"] is not None]
+        rows[f"{target:g}"] = {
+            "reviews": len(part),
+            "reached_before": clustered([float(r["share"] >= target - 1e-9) for r in part], topics),
+            "reached_after": clustered([float(r["final_share"] >= target - 1e-9) for r in part], topics),
+            "valid": clustered([float(r["valid"]) for r in part], topics),
+            "certified_median": round(float(np.median(certified)), 3) if certified else None,
+            "reads_before_median": float(np.median([r["reads"] for r in part])),
+            "reads_median": float(np.median([r["all_reads"] for r in part])),
+            "audits_mean": round(float(np.mean([r["audits"] for r in part])), 2),
+        }
+    return rows
+
+
+def any_time(records: Records) -> dict[str, Any]:
+    """Return how often a bound that is looked at after every document was never wrong."""
+    certified = [r["certified"] for r in records if r["certified"] is not None]
+    return {
+        "reviews": len(records),
+        "valid": clustered([float(r["valid"]) for r in records], [r["topic"] for r in records]),
+        "certified_median": round(float(np.median(certified)), 3),
+    }
+
+
+def silence(records: Records) -> dict[str, Any]:
+    """Return how often the default claimed anything of a topic of fewer than 15 relevant documents."""
+    part = [r for r in records if r["rule"] == DEFAULT and r["kind"] == "plain"]
+    return {"reviews": len(part), "claims": sum(r["estimated"] for r in part)}
+
+
+def chosen(records: Records) -> dict[str, Any]:
+    """Return the cheapest urn that reaches every target in 95 % of the reviews, by the topics to choose on."""
+    rows = by_rule(records)
+    fits = [u for u in URNS if u in rows and all(v["reached"][0] >= 0.95 for v in rows[u].values())]
+    cheapest = min(fits, key=lambda u: rows[u]["0.9"]["times_oracle"][0], default=None)
+    return {"urn": cheapest, "rules": {u: rows[u] for u in URNS if u in rows}}
+
+
+def main() -> None:
+    """Simulate, then write benchmarks/results/stopping.json."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--cpu-minutes", type=float, default=28, help="no further reviews after so much CPU time"
+    )
+    parser.add_argument("--partial", type=Path, default=Path(tempfile.gettempdir()) / "stopping.jsonl")
+    parser.add_argument("--summarise", action="store_true", help="only summarise what --partial holds")
+    options = parser.parse_args()
+    spent = None if options.summarise else simulate(options.partial, options.cpu_minutes * 60)
+    records = [json.loads(line) for line in options.partial.read_text(encoding="utf-8").splitlines()]
+    about = {"cpu_seconds": spent and round(spent), "learner": "linear SVM over BM25 rows (the text half)"}
+    print(record("stopping", {**about, **summary(records)}, seed=0), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

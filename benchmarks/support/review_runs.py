@@ -1,0 +1,275 @@
+"""Simulated reviews: a reading order, what each stopping rule makes of it, and the audits that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.support.review_order import Flags, LearningOrder, Rows, Topics
+from linker.review.interface import Judgement, Phase, Read
+from linker.review.stopping import LEAST_FOUND, Rule, make
+from linker.review.stopping.bounds import needed
+from linker.review.stopping.rules import Controls
+
+TARGETS = (0.8, 0.9, 0.95)
+SEEDS = 3
+# Rules that only look at the order; the slow ones, where a review is one of the first few of its topic.
+QUICK: dict[str, tuple[str, dict[str, Any]]] = {
+    "urn, w = 20": ("urn", {}),
+    "urn, w = 10": ("urn", {"w": 10}),
+    "urn, w = 40": ("urn", {"w": 40}),
+    "50 in a row": ("row", {"gap": 50}),
+    "100 in a row": ("row", {"gap": 100}),
+    "400 in a row": ("row", {"gap": 400}),
+}
+SLOW: dict[str, tuple[str, dict[str, Any]]] = {
+    "urn, w = 5": ("urn", {"w": 5}),
+    "hypergeometric": ("hypergeometric", {}),
+}
+SLOW_REVIEWS = 3  # of each topic
+HIT, MISS = Read(True), Read(False)
+LOOKED_AT = 1500  # documents of an audit that is looked at after each
+
+
+@dataclass(frozen=True)
+class Case:
+    """One review: its topic, whose seeds are drawn by `number`; a topic hidden from them; how often judgements err.
+
+    `wrong`: the share of all judgements that are wrong; `missed`: of those of relevant documents.
+    """
+
+    topic: str
+    number: int
+    hidden: str = ""
+    wrong: float = 0.0
+    missed: float = 0.0
+
+    @property
+    def kind(self) -> str:
+        """What the review is like, in words."""
+        if self.hidden:
+            return "hidden topic"
+        if self.wrong:
+            return f"{self.wrong:.0%} wrong"
+        return f"{self.missed:.0%} missed" if self.missed else "plain"
+
+
+class Review:
+    """What the reviewer of a case says, and what is true, by row; without the seeds."""
+
+    def __init__(self, topics: Topics, case: Case) -> None:
+        truth = topics.relevant[case.topic].copy()
+        self.chance = np.random.default_rng([case.number, *map(ord, case.topic)])
+        self.seeds: list[int] = self.chance.choice(np.flatnonzero(truth), SEEDS, replace=False).tolist()
+        if case.hidden:
+            truth |= topics.relevant[case.hidden]
+        flipped = self.chance.random(len(truth)) < np.where(truth, case.wrong + case.missed, case.wrong)
+        self.truth, self.said = truth, truth ^ flipped
+        self.relevant = int(truth.sum()) - SEEDS
+        self.population = len(truth) - SEEDS
+        self.order = LearningOrder(topics.matrix, self.seeds, case.number)
+
+    def tell(self, row: int, phase: Phase = "queue") -> None:
+        """Tell the order what the reviewer says of a row."""
+        self.order.tell(Judgement("", str(row), "relevant" if self.said[row] else "not", phase=phase))
+
+
+def reading_order(review: Review, most: int) -> tuple[Rows, int]:
+    """Return every row in the order of reading, and how many were read with the learner.
+
+    It learns until a cautious urn (w = 10, target .95) and 400 in a row would have stopped, or `most` were read; the
+    rest comes by the last model.
+    """
+    urn, row = (
+        make("urn", review.population, 0.95, {"w": 10}),
+        make("row", review.population, 0.95, {"gap": 400}),
+    )
+    rows: list[int] = []
+    done = few = False
+    while not (done and (few or urn.state.estimated)) and len(rows) < most:
+        candidate = review.order.next()
+        if candidate is None:
+            break
+        rows.append(int(candidate.id))
+        review.tell(rows[-1])
+        read = HIT if review.said[rows[-1]] else MISS
+        urn.update(read)
+        row.update(read)
+        done, few = row.counts.gap >= 400, row.counts.found < LEAST_FOUND
+    return np.concatenate([rows, review.order.left()]).astype(np.int64), len(rows)
+
+
+def run(topics: Topics, case: Case) -> list[dict[str, Any]]:
+    """Return one record per rule and target of the case."""
+    review = Review(topics, case)
+    about = {"kind": case.kind, "topic": case.topic, "number": case.number, "relevant": review.relevant}
+    if case.hidden:
+        target = TARGETS[case.number % len(TARGETS)]
+        return [{**about, "rule": "urn, w = 20", "target": target, **live(review, target)}]
+    noisy = bool(case.wrong or case.missed)
+    order, learned = reading_order(review, (1500 if noisy else 3000) + review.relevant * 6 // 5)
+    about["learned"] = learned
+    rules = QUICK if noisy or case.number >= SLOW_REVIEWS else QUICK | SLOW
+    records = []
+    for target in TARGETS:
+        oracle = position(review.truth[order], needed(review.relevant, target))
+        for label, (name, options) in rules.items():
+            rule = make(name, review.population, target, options)
+            reads = first_stop(rule, review.said[order])
+            record = {**about, "rule": label, "target": target, "oracle": oracle, "reads": reads}
+            record["share"] = int(review.truth[order[:reads]].sum()) / review.relevant
+            record["estimated"] = bool(rule.state.estimated and rule.counts.unread)
+            if label == "urn, w = 20" and record["estimated"]:
+                record |= audited(review, order, rule, reads)
+            records.append(record)
+        if rules is not QUICK and target < 0.95:  # 59 controls are more than most topics have
+            records.append(
+                {
+                    **about,
+                    "rule": "QBCB",
+                    "target": target,
+                    "oracle": oracle,
+                    **controls(review, order, target),
+                }
+            )
+    if not noisy and review.relevant >= LEAST_FOUND:
+        records.append({**about, "rule": "looks at any time", "target": 0.9, **any_time(review, order)})
+    return records
+
+
+def position(flags: Flags, count: int) -> int:
+    """Return after how many reads `count` were found."""
+    return int(np.searchsorted(np.cumsum(flags), count)) + 1
+
+
+def first_stop(rule: Rule[Any], said: Flags) -> int:
+    """Tell the rule of reads until it says that the target is reached; return how many there were."""
+    for number, relevant in enumerate(said.tolist(), start=1):
+        if rule.update(HIT if relevant else MISS).estimated:
+            return number
+    return len(said)
+
+
+def audited(review: Review, order: Rows, rule: Rule[Any], reads: int) -> dict[str, Any]:
+    """Return how the review ends whose rule has just said that the target is reached, on the same order."""
+    queue = iter(order[reads:].tolist())
+    read = set(order[:reads].tolist())
+
+    def following() -> Iterator[int]:
+        return (row for row in queue if row not in read)
+
+    while not rule.state.stop:
+        if rule.state.estimated:
+            audit(review, rule, np.setdiff1d(order, np.fromiter(read, dtype=np.int64)), read)
+        else:
+            row = next(following())
+            read.add(row)
+            rule.update(Read(bool(review.said[row])))
+    return ending(review, rule, read)
+
+
+def audit(review: Review, rule: Rule[Any], unread: Rows, read: set[int]) -> int | None:
+    """Read random unread documents until one is relevant or the audit is over; return the row that was."""
+    for row in review.chance.permutation(unread).tolist():
+        read.add(row)
+        if rule.update(Read(bool(review.said[row]), "audit")).stop:
+            return None
+        if review.said[row]:
+            return int(row)
+    return None
+
+
+def ending(review: Review, rule: Rule[Any], read: set[int]) -> dict[str, Any]:
+    """Return the end of a review: what was read and certified, what is true."""
+    rows = np.fromiter(read, dtype=np.int64)
+    share = int((review.truth[rows] & review.said[rows]).sum()) / review.relevant
+    return {
+        "all_reads": len(read),
+        "audits": rule.audit.count,
+        "final_share": int(review.truth[rows].sum()) / review.relevant,
+        "certified": rule.state.certified,
+        "valid": rule.state.certified is None or rule.state.certified <= share,
+    }
+
+
+def live(review: Review, target: float) -> dict[str, Any]:
+    """Return a review whose learner also learns from what an audit finds, by the default rule."""
+    rule, read = make("urn", review.population, target), set[int]()
+    record: dict[str, Any] = {}
+    while not rule.state.stop:
+        if rule.state.estimated:
+            rows = np.fromiter(read, dtype=np.int64)
+            record = record or {"reads": len(read), "share": int(review.truth[rows].sum()) / review.relevant}
+            unread = np.setdiff1d(np.arange(len(review.truth)), [*read, *review.seeds])
+            hit = audit(review, rule, unread, read)
+            if hit is not None:
+                review.tell(hit, "audit")
+            continue
+        candidate = review.order.next()
+        assert candidate is not None
+        if (row := int(candidate.id)) not in read:
+            read.add(row)
+            review.tell(row)
+            rule.update(Read(bool(review.said[row])))
+    ended = ending(review, rule, read)
+    return {"estimated": bool(record), **(record or {"reads": len(read), "share": 1.0}), **ended}
+
+
+def controls(review: Review, order: Rows, target: float) -> dict[str, Any]:
+    """Return how QBCB ends: random documents until enough are relevant, then the order without them."""
+    rule = make("qbcb", review.population, target)
+    assert isinstance(rule, Controls)
+    drawn: set[int] = set()
+    for row in review.chance.permutation(order).tolist():
+        if rule.drawn >= rule.size:
+            break
+        drawn.add(row)
+        rule.update(Read(bool(review.said[row]), "control"))
+    reads = len(drawn)
+    for row in order.tolist():
+        if rule.state.estimated or not rule.counts.unread:
+            break
+        if row not in drawn:
+            reads += 1
+            drawn.add(row)
+            rule.update(HIT if review.said[row] else MISS)
+        elif review.said[row]:
+            rule.update(Read(True, "control"))
+    share = int(review.truth[np.fromiter(drawn, dtype=np.int64)].sum()) / review.relevant
+    return {"reads": reads, "share": share, "estimated": bool(rule.counts.unread)}
+
+
+def any_time(review: Review, order: Rows) -> dict[str, Any]:
+    """Return whether a bound that is looked at after every audited document was ever wrong, beside the naive one."""
+    rule = make("urn", review.population, 0.9, {"looks": "any"})
+    reads = first_stop(rule, review.said[order])
+    found = int(review.said[order[:reads]].sum())
+    wrong = False
+    for row in review.chance.permutation(order[reads:])[:LOOKED_AT].tolist():
+        found += int(review.said[row])
+        state = rule.update(Read(bool(review.said[row]), "audit"))
+        wrong |= state.certified is not None and state.certified > found / review.relevant
+        if state.stop:
+            break
+    return {"reads": reads, "share": 1.0, "certified": rule.state.certified, "valid": not wrong}
+
+
+Records = Sequence[dict[str, Any]]
+Numbers = NDArray[np.float64]
+
+
+def clustered(values: Sequence[float], topics: Iterable[str], draws: int = 1000) -> list[float]:
+    """Return the mean and its 95 % interval by a bootstrap of whole topics."""
+    by_topic: dict[str, list[float]] = {}
+    for value, topic in zip(values, topics, strict=True):
+        by_topic.setdefault(topic, []).append(value)
+    sums = np.array([sum(v) for v in by_topic.values()], dtype=np.float64)
+    counts = np.array([len(v) for v in by_topic.values()], dtype=np.float64)
+    chosen = np.random.default_rng(0).integers(0, len(sums), (draws, len(sums)))
+    means = sums[chosen].sum(axis=1) / counts[chosen].sum(axis=1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return [round(float(v), 4) for v in (sums.sum() / counts.sum(), low, high)]

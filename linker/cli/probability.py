@@ -1,0 +1,162 @@
+"""`linker calibrate`, and the options of other commands that cut by P(link), by a promised precision, or by score."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from linker.cli.common import AsJson, EncoderOption, Index, note, print_json, warn
+
+if TYPE_CHECKING:
+    from indexes.hybrid import Answer
+    from linker.engine import Engine
+    from linker.probability.calibration import Calibration
+
+PRECISIONS = (0.8, 0.9, 0.95)  # whose thresholds are shown
+PrecisionPromise = Annotated[
+    float | None,
+    typer.Option(
+        "--precision",
+        min=0,
+        max=1,
+        help="Keep the first document of a query where P(link) promises this precision, else nothing. Needs `linker "
+        "calibrate`.",
+        show_default=False,
+    ),
+]
+Threshold = Annotated[
+    float | None,
+    typer.Option(min=0, max=1, help="Keep documents of at least this P(link).", show_default=False),
+]
+Score = Annotated[
+    float | None, typer.Option("--score", help="Keep documents of at least this score.", show_default=False)
+]
+
+
+def cut(
+    engine: Engine, answer: Answer, precision: float | None, threshold: float | None, score: float | None
+) -> Answer:
+    """Return what these options keep of an answer, and say what a promise rests on.
+
+    Raises InputError where there are no probabilities, or the ranker's, for which nothing was held out.
+    """
+    from linker.errors import InputError
+    from linker.probability import cutting
+
+    if score is not None:
+        answer = cutting.by_score(answer, score)
+    if threshold is not None:
+        answer = cutting.by_probability(answer, threshold)
+    if precision is None:
+        return answer
+    if answer.ranker:
+        raise InputError(
+            "--precision needs links that were held out, which a ranker does not keep: search with --no-rerank"
+        )
+    calibration = engine.calibration if answer.probabilities is not None else None
+    promise = calibration.promise(precision) if calibration else None
+    answer = cutting.by_promise(answer, promise)
+    note(str(promise) if promise else _nothing_certified(precision, calibration))
+    return answer
+
+
+def _nothing_certified(precision: float, calibration: Calibration | None) -> str:
+    held = len(calibration.held) if calibration else 0
+    return (
+        f"no threshold is certified to keep a precision of {precision:g} on the {held} held-out links, so nothing is "
+        "returned: calibrate on more judged queries, or ask for less"
+    )
+
+
+def calibrate(
+    directory: Index,
+    queries: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE", help="Judged queries: JSONL, BEIR or TSV. Repeatable.", show_default=False
+        ),
+    ] = None,
+    qrels: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Judgements of the queries. Repeatable.", show_default=False),
+    ] = None,
+    dev_share: Annotated[
+        float,
+        typer.Option(
+            min=0, max=0.9, help="Share of the queries held out, for measures and promised precision."
+        ),
+    ] = 0.5,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed that deals the queries.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Write the calibration here instead of into the index.",
+            show_default=False,
+        ),
+    ] = None,
+    encoder: EncoderOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Learn from judged links how probable each hit is a link, and store it in the index.
+
+    Searches then show P(link), and --precision keeps what a statistical test promises. Documents that the judgements
+    of a query do not name count as not relevant. Include queries without a relevant document, if there will be such.
+    """
+    if not queries or not qrels:
+        raise typer.BadParameter("give --queries and --qrels")
+    from linker.cli.tune import read_all
+    from linker.engine import Engine
+    from linker.evaluation.reading.judgements import merged_qrels
+
+    engine = Engine.open(directory, encoder=encoder)
+    fitted = engine.calibrate(read_all(queries), merged_qrels(qrels, warn), held_share=dev_share, seed=seed)
+    calibration = store(engine, fitted, out)
+    report(calibration, out or directory, as_json)
+    if engine.collection.manifest.search.get("ranker"):
+        note("the index has a ranker, whose own P(link) searches show; with --no-rerank they show this one's")
+
+
+def store(engine: Engine, fitted: Calibration, out: Path | None = None) -> Calibration:
+    """Store a calibration in the index, or in the folder `out` instead; return it with its fingerprint."""
+    from linker.probability import folder
+
+    with tempfile.TemporaryDirectory() as temporary:
+        saved = folder.save(fitted, out or Path(temporary))
+        if out is None:
+            engine.store_calibration(Path(temporary))
+    return saved
+
+
+def report(calibration: Calibration, place: Path, as_json: bool) -> None:
+    """Print what was fitted, how good it is on held-out links, and which precisions it can promise."""
+    promises = {precision: calibration.promise(precision) for precision in PRECISIONS}
+    about = dict(calibration.about)
+    if as_json:
+        told: list[dict[str, Any]] = [
+            {"precision": wanted, "threshold": None}
+            if p is None
+            else {
+                "precision": wanted, "threshold": p.threshold, "links": p.links, "right": p.right,
+                "coverage": p.coverage, "delta": p.delta,
+            }
+            for wanted, p in promises.items()
+        ]  # fmt: skip
+        print_json({"calibration": calibration.fingerprint, **about, "promises": told})
+        return
+    print(f"{place}: {calibration.fingerprint}, fitted on {about['fitted']:,} hits")
+    if not about["held"]:
+        print("no query was held out: nothing is measured, and no precision can be promised")
+        return
+    print(f"on {about['held']:,} held-out first hits, of which {about['base_rate']:.1%} are right:")
+    print(
+        f"  calibration error {about['calibration_error']:.4f} (by chance alone {about['noise_floor']:.4f}), "
+        f"Brier score {about['brier']:.4f}, {about['brier_gain']:.0%} below the base rate's"
+    )
+    if "auc" in about:
+        print(f"  AUC {about['auc']:.4f}, BM25's score alone {about['auc_bm25']:.4f}")
+    for wanted, promise in promises.items():
+        print(f"  {promise or f'a precision of {wanted:g} cannot be promised: too few held-out links'}")

@@ -1,0 +1,81 @@
+"""What the metadata of an index holds, so that a page can offer filters for it."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from indexes.interface import Metadata, filter_values
+
+if TYPE_CHECKING:
+    from linker.engine import Engine
+
+Kind = Literal["choice", "number", "date", "text"]
+SAMPLE = 2000  # documents that are looked at, spread evenly over the index
+CHOICES = 30  # distinct values of a field that are offered as a list
+MOST = 12  # fields that are offered
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A metadata field: numbers and dates take a range, few values are a choice with the commonest first."""
+
+    name: str
+    kind: Kind
+    values: tuple[str, ...] = ()
+
+
+def fields(engine: Engine) -> list[Field]:
+    """Return the fields by which documents can be filtered, the fullest first, as a sample of the documents shows."""
+    rows = engine.collection.rows
+    live = rows.mask()
+    numbers = np.arange(len(rows.ids)) if live is None else np.flatnonzero(live)
+    chosen = numbers[np.unique(np.linspace(0, len(numbers) - 1, min(SAMPLE, len(numbers)), dtype=np.int64))]
+    return of_metadata(engine.collection.documents[int(row)].metadata for row in chosen)
+
+
+def of_metadata(sample: Iterable[Metadata]) -> list[Field]:
+    """Return the fields of documents with this metadata; those whose values all differ are left out, unless ordered."""
+    counts: dict[str, Counter[str]] = {}
+    for metadata in sample:
+        for name, value in metadata.items():
+            counts.setdefault(name, Counter()).update(filter_values(value))
+    found = [field for name, values in counts.items() if (field := _field(name, values))]
+    return sorted(found, key=lambda f: -counts[f.name].total())[:MOST]
+
+
+def _field(name: str, values: Counter[str]) -> Field | None:
+    given = [value for value in values if value.strip()]
+    if not given or "=" in name or not name.isprintable():
+        return None
+    if all(_is_date(value) for value in given):
+        return Field(name, "date")
+    if all(_is_number(value) for value in given) and len(given) > 5:
+        return Field(name, "number")
+    if len(given) <= CHOICES:
+        return Field(name, "choice", tuple(value for value, _ in values.most_common() if value.strip()))
+    repeated = values.total() > 1.2 * len(given)
+    return Field(name, "text") if repeated else None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_date(text: str) -> bool:
+    if not text[:4].isdecimal() or "-" not in text:
+        return False
+    try:
+        datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,104 @@
+"""Fold near duplicates (retweets, copies, agency texts) of a result list into one line."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse
+
+if TYPE_CHECKING:
+    from indexes.interface import Document, Filter
+    from linker.engine import Engine
+
+THRESHOLD = 0.7  # Jaccard similarity of the shingles from which two texts count as copies
+SHINGLE = 3  # words per shingle
+COPIES = 64  # hits that are examined first for copies of one document
+
+# What differs between a post and its copies, and says nothing: the mark of a retweet, addresses, whom it mentions.
+_FRAME = re.compile(r"^\s*(?:rt|via)\s+@\w+\s*:?|https?://\S+|@\w+|…", re.IGNORECASE)
+# Words; scripts that are written without spaces between words (Chinese, Japanese, Thai …), character by character.
+_WORD = re.compile(
+    r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W_\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Positions in a result list: the best-ranked text of a group, and its copies in order of rank."""
+
+    leader: int
+    copies: tuple[int, ...] = ()
+
+
+def normalised_words(text: str) -> list[str]:
+    """Return the words by which texts are compared: no retweet mark, address, mention, case or punctuation."""
+    return _WORD.findall(unicodedata.normalize("NFKC", _FRAME.sub(" ", text)).casefold())
+
+
+def shingles(words: Sequence[str], length: int = SHINGLE) -> set[str]:
+    """Return the distinct runs of `length` words; a shorter text is one run, and one without words has none."""
+    count = max(len(words) - length + 1, min(len(words), 1))
+    return {" ".join(words[i : i + length]) for i in range(count)}
+
+
+def fold(texts: Sequence[str], threshold: float = THRESHOLD) -> list[Fold]:
+    """Group the texts of a result list, best first; each text is in exactly one group.
+
+    A text joins the first group whose leader it equals in its words, or whose shingles have a Jaccard similarity
+    (Broder, 1997: |A ∩ B| / |A ∪ B|) of at least `threshold` with its own. Only leaders are compared, so that no
+    chain of small changes joins two different texts. All intersections come from one sparse product, exactly: a result
+    list is short enough to need no MinHash. Texts without a word are never folded.
+    """
+    words = [normalised_words(text) for text in texts]
+    first: dict[str, int] = {}  # the first text with these words: all others share its fate
+    same = [first.setdefault(" ".join(w), i) if w else i for i, w in enumerate(words)]
+    distinct = sorted(set(same))
+    similar = _similarity([shingles(words[i]) for i in distinct])
+    leaders: list[int] = []  # positions among the distinct texts
+    leader_of: dict[int, int] = {}
+    for at, i in enumerate(distinct):
+        joined = next((lead for lead in leaders if similar[at, lead] >= threshold), None)
+        if joined is None:
+            leaders.append(at)
+        leader_of[i] = i if joined is None else distinct[joined]
+    groups: dict[int, list[int]] = {}
+    for i, text in enumerate(same):
+        groups.setdefault(leader_of[text], []).append(i)
+    return [Fold(members[0], tuple(members[1:])) for members in groups.values()]
+
+
+def _similarity(sets: Sequence[set[str]]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """Return the Jaccard similarity of each pair of sets [n, n]; that of two empty sets is 0."""
+    columns: dict[str, int] = {}
+    indices = [columns.setdefault(s, len(columns)) for members in sets for s in members]
+    sizes = np.array([len(members) for members in sets], dtype=np.float64)
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    shape = (len(sets), max(len(columns), 1))
+    member = scipy.sparse.csr_array((np.ones(len(indices)), indices, starts), shape=shape)
+    shared = np.asarray((member @ member.T).todense())
+    union = sizes[:, None] + sizes[None, :] - shared
+    return shared / np.maximum(union, 1)
+
+
+def copies(
+    engine: Engine, document: Document, *, where: Filter | None = None, threshold: float = THRESHOLD
+) -> tuple[str, ...]:
+    """Return the ids of the documents that are copies of `document`, most similar in words first.
+
+    Copies rank first when the text itself is the query, so that only the top hits are compared; the list is doubled
+    as long as its end still holds a copy. Raises IndexesError where the index cannot be searched.
+    """
+    k = COPIES
+    while True:
+        (hits,) = engine.search(document.full_text, k, mode="bm25", where=where, stored_ranker=False).hits
+        others = [id_ for id_ in hits.ids if id_ != document.id]
+        found = fold([document.full_text, *(engine.document(id_).full_text for id_ in others)], threshold)[0]
+        last = max(found.copies, default=0)
+        if last < len(others) // 2 or len(hits) < k:
+            return tuple(others[i - 1] for i in found.copies)
+        k *= 2

@@ -1,0 +1,58 @@
+"""What a review is about: the documents, or the pairs of a seed and a document, among which it seeks relevant ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from indexes.interface import Filter, RowArray
+from indexes.rows import Rows
+from linker.review.seeds import Seed
+from linker.review.settings import Settings
+
+BLOCK, BLOCKS = 4096, 8  # random places drawn at a time, and how often before all that is left is listed
+
+
+class Population:
+    """Live documents that the settings' filter accepts, without the seeds; of pairs, without each seed's own document.
+
+    `rows` (int64 [n], ascending) are the rows of these documents; of pairs, seeds included.
+    """
+
+    def __init__(self, rows: Rows, seeds: Sequence[Seed], settings: Settings) -> None:
+        self._ids, self._pairs = rows.ids, settings.unit == "pairs"
+        allowed = rows.mask(Filter.parse(settings.where))
+        mask = np.ones(len(rows.ids), dtype=bool) if allowed is None else allowed.copy()
+        self.documents = {seed.id: seed.document for seed in seeds if seed.document and seed.document in rows}
+        own = [row for row in rows.locate([*self.documents.values()]).tolist() if mask[row]]
+        if not self._pairs:
+            mask[own] = False
+        self.rows: RowArray = np.flatnonzero(mask).astype(np.int64)
+        self._seeds = [seed.id for seed in seeds] if self._pairs else [""]
+        self._places = len(self.rows) * len(self._seeds)
+        self.size = self._places - (len(own) if self._pairs else 0)
+
+    def at_random(self, seeds: Sequence[int], free: Callable[[str, str], bool]) -> tuple[str, str] | None:
+        """Return a random one that is `free`, as seed (empty in a topic) and document, or None where none is.
+
+        The same `seeds` draw the same as long as the same ones are free.
+        """
+        generator = np.random.default_rng(seeds)
+        for seed, id_ in self._drawn(generator):
+            if self._is_member(seed, id_) and free(seed, id_):
+                return seed, id_
+        left = [p for p in range(self._places) if self._is_member(*self._at(p)) and free(*self._at(p))]
+        return self._at(left[int(generator.integers(len(left)))]) if left else None
+
+    def _drawn(self, generator: np.random.Generator) -> Iterator[tuple[str, str]]:
+        for _ in range(BLOCKS if self._places else 0):
+            for place in generator.integers(self._places, size=BLOCK).tolist():
+                yield self._at(place)
+
+    def _at(self, place: int) -> tuple[str, str]:
+        seed, number = divmod(place, len(self.rows))
+        return self._seeds[seed], self._ids[int(self.rows[number])]
+
+    def _is_member(self, seed: str, id_: str) -> bool:
+        return not self._pairs or self.documents.get(seed) != id_

@@ -1,0 +1,185 @@
+"""Reviews on the disk: a review's folder, a folder of such, or an index that keeps its ledger beside itself.
+
+A review's folder holds `index/` (linker's own), `review.sqlite` (the ledger: everything that people decided),
+`uploads/` (the files as they came) and `project.json` (its name and what was made of the uploads).
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import unicodedata
+import zlib
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from indexes.store import manifest as manifests
+from linker.errors import InputError
+from linker.files import read_json, write_atomically
+
+INDEX, LEDGER, UPLOADS, ABOUT = "index", "review.sqlite", "uploads", "project.json"
+UNFINISHED = ".building-"  # a folder that a job has not finished; the next job of its kind removes it
+MAX_NAME = 80  # characters of a review's name
+_KEY = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """One review: its `key` (the folder's name, which stands in addresses), its folder, index and ledger.
+
+    A review whose index was given directly has no folder of its own: nothing can be uploaded to it.
+    """
+
+    key: str
+    name: str
+    index: Path
+    ledger: Path
+    folder: Path | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is an index to read from."""
+        return (self.index / manifests.NAME).is_file()
+
+    @property
+    def uploads(self) -> Path:
+        """The folder of uploaded files. Raises InputError where the review has none."""
+        return self.own_folder / UPLOADS
+
+    @property
+    def own_folder(self) -> Path:
+        """The folder of the review. Raises InputError where an index was opened directly."""
+        if self.folder is None:
+            raise InputError(
+                f"{self.index} was opened as an index, without a review's folder: "
+                "name a folder to `linker serve`, and make a review there"
+            )
+        return self.folder
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What project.json says; empty where there is none."""
+        return _about(self.folder) if self.folder else {}
+
+    def describe(self, **changes: Any) -> None:
+        """Change entries of project.json, all or none of them. Raises InputError where it cannot be written."""
+        write_atomically(
+            self.own_folder / ABOUT, orjson.dumps(self.about | changes, option=orjson.OPT_INDENT_2)
+        )
+
+    def delete(self) -> None:
+        """Delete the review's folder with everything in it. Raises InputError where that is not possible."""
+        folder = self.own_folder
+        try:
+            shutil.rmtree(folder)
+        except OSError as e:
+            raise InputError(f"cannot delete {folder}: {e.strerror}") from e
+
+
+class Workspace:
+    """What `linker serve DIR` opens: a folder of reviews, one review's folder, or an index."""
+
+    def __init__(self, directory: Path) -> None:
+        """Open `directory`, which may be new. Raises InputError where it cannot hold reviews."""
+        self.directory = directory
+        if directory.exists() and not directory.is_dir():
+            raise InputError(f"{directory} is a file: name a folder for reviews, or an index")
+        self._single = _single(directory)
+        if self._single is None and not directory.exists():
+            try:
+                directory.mkdir(parents=True)
+            except OSError as e:
+                raise InputError(f"cannot make the folder {directory}: {e.strerror}") from e
+
+    @property
+    def single(self) -> Project | None:
+        """The only review, where the directory is a review's folder or an index; else None."""
+        return self._single
+
+    @property
+    def may_create(self) -> bool:
+        """Whether reviews can be made here."""
+        return self._single is None
+
+    @property
+    def projects(self) -> list[Project]:
+        """The reviews, and the indexes that lie in the folder, by name."""
+        if self._single:
+            return [self._single]
+        found = [_single(path) for path in self.directory.iterdir() if path.is_dir() and path.name[0] != "."]
+        return sorted((p for p in found if p), key=lambda p: (p.name.casefold(), p.key))
+
+    def project(self, key: str) -> Project:
+        """Return the review of this key. Raises InputError where there is none; no key leads out of the folder."""
+        for project in self.projects:
+            if project.key == key:
+                return project
+        raise InputError(f"there is no review {key!r} in {self.directory}")
+
+    def create(self, name: str) -> Project:
+        """Make a review's folder. Raises InputError where the name is empty, too long or taken."""
+        if self._single:
+            raise InputError(f"{self.directory} holds one review: name another folder to make more")
+        name = " ".join(name.split())
+        if not name or len(name) > MAX_NAME or not name.isprintable():
+            raise InputError(f"a review's name has 1 to {MAX_NAME} characters: give it another one")
+        folder = self.directory / key_of(name)
+        try:
+            folder.mkdir()
+            (folder / UPLOADS).mkdir()
+        except FileExistsError:
+            raise InputError(
+                f"there is a review of a name like {name!r} already: choose another one"
+            ) from None
+        except OSError as e:
+            raise InputError(f"cannot make the folder {folder}: {e.strerror}") from e
+        project = _of_folder(folder)
+        project.describe(name=name, created=datetime.now(UTC).isoformat(timespec="seconds"))
+        return _of_folder(folder)
+
+
+def key_of(name: str) -> str:
+    """Return a folder's name for a review's name: small Latin letters, digits and hyphens, never empty."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    key = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:48].strip("-")
+    if key:
+        return key
+    return "review-" + "-".join(f"{ord(c):x}" for c in name if not c.isspace())[:40].strip("-")
+
+
+def _key(path: Path) -> str:
+    """Return what stands for a folder in addresses: its name, or where that has other characters, one made of it."""
+    name = path.resolve().name
+    return (
+        name
+        if _KEY.fullmatch(name)
+        else f"{key_of(name)[:40]}-{zlib.crc32(name.encode(errors='replace')):08x}"
+    )
+
+
+def _single(directory: Path) -> Project | None:
+    """Return the review that a directory is, or None: an index, or a folder with the marks of a review."""
+    if (directory / manifests.NAME).is_file():
+        ledger = directory.with_name(f"{directory.name}.{LEDGER}")
+        return Project(_key(directory), directory.resolve().name, directory, ledger)
+    if (directory / ABOUT).is_file() or (directory / LEDGER).is_file():
+        return _of_folder(directory)
+    return None
+
+
+def _of_folder(folder: Path) -> Project:
+    name = _about(folder).get("name")
+    name = name if isinstance(name, str) and name else folder.resolve().name
+    return Project(_key(folder), name, folder / INDEX, folder / LEDGER, folder)
+
+
+def _about(folder: Path) -> dict[str, Any]:
+    path = folder / ABOUT
+    about = read_json(path) if path.is_file() else {}
+    if not isinstance(about, dict):
+        raise InputError(f"{path} is not a JSON object: delete it to keep the review without its name")
+    return about

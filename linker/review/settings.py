@@ -1,0 +1,88 @@
+"""The settings of a review that its ledger keeps, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self, get_args
+
+from indexes.hybrid import MODES, Mode
+from linker.errors import InputError
+
+Unit = Literal["topic", "pairs"]
+OrderName = Literal["feedback", "probability", "z", "rank"]
+KINDS: dict[str, tuple[type, ...]] = {
+    "target": (int, float),
+    "rule_options": (dict,),
+    "until": (int,),
+    "per_seed": (bool,),
+    "double": (bool,),
+    "audit": (int,),
+    "where": (list, tuple),
+    "seed": (int,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How documents are ordered, and when to stop. Settings of other names are not a review's own.
+
+    unit: "topic" (all seeds describe one story; a document is judged once) or "pairs" (each seed has its own links).
+    order: "feedback" learns from judgements (a topic's default); without it, seeds are merged by "probability", "z" or
+    "rank" (see `linker.review.orders`), None: by probability where the index has a calibration, else by z.
+    target: the recall to reach, 0 to 1. rule, rule_options: the stopping rule by name. until: stop after so many
+    relevant documents, of each seed where `per_seed` holds. mode, where: as of a search. double: every document is
+    judged by two reviewers. audit: documents of one audit. seed: of everything that is drawn at random.
+    """
+
+    unit: Unit = "topic"
+    order: OrderName | None = None
+    target: float = 0.9
+    rule: str = "urn"
+    rule_options: Mapping[str, Any] = field(default_factory=dict)
+    until: int | None = None
+    per_seed: bool = False
+    mode: Mode | None = None
+    where: tuple[str, ...] = ()
+    double: bool = False
+    audit: int = 300
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.unit not in get_args(Unit):
+            raise InputError(f"unknown unit {self.unit!r} of a review: choose topic or pairs")
+        if self.order is not None and self.order not in get_args(OrderName):
+            raise InputError(f"unknown order {self.order!r}: choose one of {', '.join(get_args(OrderName))}")
+        if self.mode is not None and self.mode not in MODES:
+            raise InputError(f"unknown mode {self.mode!r} of a review: choose one of {', '.join(MODES)}")
+        if self.order == "feedback" and self.unit == "pairs":
+            raise InputError(
+                "an order that learns needs one topic: seeds with links of their own take another order"
+            )
+        if self.per_seed and self.unit == "topic":
+            raise InputError(
+                "a topic is found once, for all its seeds: a number per seed needs the unit pairs"
+            )
+        if not 0 < self.target <= 1:
+            raise InputError(f"a target recall of {self.target}: give a number above 0 and at most 1")
+        for name in ("until", "audit"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise InputError(f"{name} = {value}: give a number of documents, at least 1")
+
+    @property
+    def learns(self) -> bool:
+        """Whether the order learns from judgements."""
+        return self.order == "feedback" or (self.order is None and self.unit == "topic")
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Return the settings among a ledger's values. Raises InputError where one cannot be used."""
+        chosen = {name: values[name] for name in cls.__slots__ if values.get(name) is not None}
+        for name, value in chosen.items():
+            if not isinstance(value, KINDS.get(name, (str,))) or (
+                isinstance(value, bool) and bool not in KINDS.get(name, ())
+            ):
+                raise InputError(f"the review's setting {name} = {value!r} cannot be used")
+        if "where" in chosen:
+            chosen["where"] = tuple(chosen["where"])
+        return cls(**chosen)

@@ -1,0 +1,142 @@
+"""The arithmetic of stopping: exact tails of urns, the bounds that follow from them, and their inverses.
+
+Symbols: M documents, K of them relevant, n drawn, x of those relevant; r found so far, τ the target recall, α the
+error that is allowed. Everything goes by logarithms of the gamma function, so that a million documents are no danger.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from math import lgamma
+
+PRIOR = (0.5, 50.0)  # Beta prior of the prior-posterior ratio: relevant documents are rare among the unread
+
+
+def needed(relevant: int, target: float) -> int:
+    """Return ⌈τR⌉: how many of the `relevant` documents must be found to reach the target recall."""
+    return math.ceil(_exact(target) * relevant)
+
+
+def short_of(found: int, target: float) -> int:
+    """Return ⌊r/τ⌋ + 1 − r: the least number of relevant documents left with which `found` would miss the target."""
+    return math.floor(found / _exact(target)) + 1 - found
+
+
+def _exact(target: float) -> Fraction:
+    """Return the decimal that the user wrote, so that 57 / .95 is 60 and not a little less."""
+    return Fraction(repr(float(target)))
+
+
+def least(wanted: Callable[[int], bool], low: int, high: int) -> int:
+    """Return the least number from `low` to `high` that is `wanted`, where all above it are; `high` if none below."""
+    while low < high:
+        middle = (low + high) // 2
+        if wanted(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def urn_tail(size: int, relevant: int, drawn: int, weight: float) -> float:
+    """Return the probability of no relevant document among those drawn from a biased urn (Wallenius).
+
+    A relevant document is `weight` times as likely to be drawn next as another one, which is how good the ranking is
+    assumed to be.
+    """
+    others = size - relevant
+    if drawn > others:
+        return 0.0
+    heavy = weight * relevant
+    log = lgamma(others + 1) - lgamma(others - drawn + 1) + lgamma(others - drawn + heavy + 1)
+    return math.exp(min(log - lgamma(others + heavy + 1), 0.0))
+
+
+def urn_gap(size: int, relevant: int, weight: float, alpha: float) -> int:
+    """Return how many documents without a find make `urn_tail` less than `alpha`."""
+    enough = max(size - relevant + 1, 0)
+    return least(lambda n: urn_tail(size, relevant, n, weight) < alpha, 0, enough)
+
+
+def log_pmf(x: int, size: int, relevant: int, drawn: int) -> float:
+    """Return the logarithm of the hypergeometric probability of `x` relevant among `drawn`; -inf if impossible."""
+    if not max(0, drawn - size + relevant) <= x <= min(relevant, drawn):
+        return -math.inf
+    return _log_choose(relevant, x) + _log_choose(size - relevant, drawn - x) - _log_choose(size, drawn)
+
+
+def _log_choose(n: int, k: int) -> float:
+    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
+
+
+def hypergeometric_tail(x: int, size: int, relevant: int, drawn: int) -> float:
+    """Return the hypergeometric probability of at most `x` relevant documents among those drawn."""
+    lowest, highest = max(0, drawn - size + relevant), min(relevant, drawn)
+    if x >= highest:
+        return 1.0
+    if x < lowest:
+        return 0.0
+    return min(math.fsum(math.exp(log_pmf(k, size, relevant, drawn)) for k in range(lowest, x + 1)), 1.0)
+
+
+def most_left(size: int, drawn: int, x: int, alpha: float) -> int:
+    """Return K_U: the most relevant documents that `size` may have held, by `drawn` random ones with `x` relevant.
+
+    It is exceeded in at most `alpha` of samples whose number was fixed beforehand (Clopper and Pearson's bound for
+    a finite population).
+    """
+    top = size - drawn + x
+    line = alpha * (1 - 1e-9)  # where the tail is just α, rounding must not exclude what the bound includes
+    return least(lambda k: hypergeometric_tail(x, size, k + 1, drawn) <= line, x, top)
+
+
+def log_evidence(size: int, relevant: int, drawn: int, x: int) -> float:
+    """Return the logarithm of the evidence e that fewer than `relevant` of `size` documents were relevant.
+
+    e is the prior-posterior ratio of a beta-binomial prior (Waudby-Smith & Ramdas, 2020, "Confidence sequences for
+    sampling without replacement"). It may be looked at after every document: that it ever reaches 1/α has at most
+    the probability α, whatever is true. Only for x / drawn < relevant / size does it speak against *many*.
+    """
+    a, b = PRIOR
+    prior = _log_beta_binomial(relevant, size, a, b)
+    posterior = _log_beta_binomial(relevant - x, size - drawn, a + x, b + drawn - x)
+    return prior - posterior
+
+
+def _log_beta_binomial(k: int, n: int, a: float, b: float) -> float:
+    if not 0 <= k <= n:
+        return -math.inf
+    return _log_choose(n, k) + _log_beta(k + a, n - k + b) - _log_beta(a, b)
+
+
+def _log_beta(a: float, b: float) -> float:
+    return lgamma(a) + lgamma(b) - lgamma(a + b)
+
+
+def most_left_anytime(size: int, drawn: int, x: int, alpha: float) -> int:
+    """Return the most relevant documents that `size` may have held, valid however often one looks.
+
+    The evidence is least at K = ⌊x (size + 1) / drawn⌋ and grows from there, so a bisection finds where it reaches 1/α.
+    """
+    if not drawn:
+        return size
+    top = size - drawn + x
+    start = min(x * (size + 1) // drawn, top)
+    line = -math.log(alpha)
+    return least(lambda k: log_evidence(size, k + 1, drawn, x) >= line, start, top)
+
+
+def controls_to_reach(controls: int, target: float, alpha: float) -> int:
+    """Return which of so many random positive controls must be reached: the j-th, by QBCB; 0 where they are too few.
+
+    j is the least number with BinomCDF(j − 1; controls, target) ≥ 1 − alpha (Lewis, Yang & Frieder, 2021, "Certifying
+    one-phase technology-assisted reviews").
+    """
+    below = 0.0
+    for j in range(1, controls + 1):
+        below += math.comb(controls, j - 1) * target ** (j - 1) * (1 - target) ** (controls - j + 1)
+        if below >= 1 - alpha:
+            return j
+    return 0

@@ -1,0 +1,141 @@
+"""What every stopping rule shares: its options, the counts of a review, and the two numbers of its state."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+from linker.review.interface import Read, StopState
+from linker.review.stopping.audit import Audit
+
+LEAST_FOUND = 15  # with fewer relevant documents found, nothing is claimed
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What can be set for every rule.
+
+    `alpha` is the error allowed; `audit`, the number of random unread documents that the audit reads (0: no audit);
+    `looks`: whether its bound is taken at the "end" or may be looked at "any" time, until the target is certified.
+    """
+
+    alpha: float = 0.05
+    audit: int = 300
+    looks: Literal["end", "any"] = "end"
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a value outside its range."""
+        if not 0 < self.alpha < 1:
+            raise ValueError(f"alpha = {self.alpha:g}: choose an error between 0 and 1, such as 0.05")
+        if self.audit < 0:
+            raise ValueError(f"audit = {self.audit}: choose a number of documents, or 0 for no audit")
+
+
+O_co = TypeVar("O_co", bound=Options, covariant=True)
+
+
+@dataclass(slots=True)
+class Counts:
+    """Documents of the population that are not yet ruled out, those read of them, found, and read since a find.
+
+    A document that was not relevant and came by another way than the queue (an audit, a search) says nothing about
+    the ranking: it only leaves the population. A find always counts, and a gap begins again behind it.
+    """
+
+    population: int
+    read: int = 0
+    found: int = 0
+    gap: int = 0
+
+    def take(self, read: Read) -> None:
+        """Count one more document."""
+        if read.relevant:
+            self.read, self.found, self.gap = self.read + 1, self.found + 1, 0
+        elif read.phase == "queue":
+            self.read, self.gap = self.read + 1, self.gap + 1
+        else:
+            self.population -= 1
+
+    @property
+    def unread(self) -> int:
+        """How many documents of the population nobody has read."""
+        return max(self.population - self.read, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a rule says by itself: whether the target is reached, why, and whether it is over without any claim."""
+
+    reached: bool
+    reason: str
+    over: bool = False
+
+
+class Rule(ABC, Generic[O_co]):
+    """A stopping rule with its audit: `linker.review.interface.StopRule`.
+
+    Tell it of every judgement with a verdict other than "skip", in the order they were made; one document once. To
+    undo, make a new rule and replay: a thousand judgements take about ten milliseconds. An audit begins with the first
+    judgement of phase "audit"; after a find in it, `estimated` is False again and the queue goes on.
+    """
+
+    def __init__(self, population: int, target: float, options: O_co) -> None:
+        """`population`: documents that can be read, without the seeds; `target`: the recall wanted, 0 to 1."""
+        self.target, self.options = target, options
+        self.counts = Counts(population)
+        self.audit = Audit(options.audit, options.alpha, anytime=options.looks == "any")
+
+    def update(self, read: Read) -> StopState:
+        """Take in one more judgement and return what is known now."""
+        self.audit.take(read, self.counts.unread, self.counts.found)
+        self._take(read)
+        return self.state
+
+    @property
+    def state(self) -> StopState:
+        """What is known now."""
+        found = self.counts.found
+        if not self.counts.unread:
+            return StopState(True, 1.0 if found else None, "Every document was read.", stop=True)
+        estimate = self._estimate()
+        certified = self.certified
+        if found < LEAST_FOUND and not estimate.over:
+            reason = (
+                f"Nothing is claimed with fewer than {LEAST_FOUND} relevant documents found ({found} so far)."
+            )
+            return StopState(False, None, reason)
+        reasons, audited = [estimate.reason], self._audited(certified)
+        if self.audit.total is not None and certified is not None:
+            reasons.append(f"Certified by an audit of the unread: recall is at least {_floor(certified)}.")
+        if estimate.reached and not audited:
+            many = "until the target is certified" if self.audit.anytime else f"{self.audit.left:,} documents"
+            reasons.append(f"The audit is next: read unread documents at random, {many}.")
+        stop = estimate.over or (estimate.reached and audited)
+        return StopState(estimate.reached, certified, " ".join(reasons), stop)
+
+    @property
+    def certified(self) -> float | None:
+        """The recall that holds with the confidence 1 − alpha, whatever the order was; None where there is none."""
+        if self.counts.found < LEAST_FOUND:
+            return None
+        return self.audit.recall(self.counts.found)
+
+    def _audited(self, certified: float | None) -> bool:
+        """Return whether the audit has nothing left to do."""
+        if self.audit.anytime and self.audit.size:
+            return certified is not None and certified >= self.target
+        return self.audit.passed
+
+    def _take(self, read: Read) -> None:
+        self.counts.take(read)
+
+    @abstractmethod
+    def _estimate(self) -> Estimate:
+        """Return what the rule says by itself."""
+
+
+def _floor(recall: float) -> str:
+    """Return a recall that is at least reached, to two digits: never rounded up."""
+    return f"{math.floor(100 * recall) / 100:.2f}"

@@ -1,0 +1,292 @@
+"""The stopping rules; `linker.review.stopping.make` starts them by name."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linker.review.interface import Read
+from linker.review.stopping.bounds import controls_to_reach, short_of, urn_gap
+from linker.review.stopping.rule import Estimate, Options, Rule
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def _positive(**values: float) -> None:
+    for name, value in values.items():
+        if value <= 0:
+            raise ValueError(f"{name} = {value:g}: choose a number above 0")
+
+
+@dataclass(frozen=True, slots=True)
+class UrnOptions(Options):
+    """`w`: how many times as likely a relevant document comes next as another one; `gap`: the least gap to stop."""
+
+    w: float = 20.0
+    gap: int = 50
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a value outside its range."""
+        Options.__post_init__(self)
+        _positive(w=self.w, gap=self.gap)
+
+
+class Urn(Rule[UrnOptions]):
+    """Biased urn: stop when a gap this long is improbable, had the target been missed (the default).
+
+    After r finds and a gap of n, M = unread + n; K = ⌊r/τ⌋ + 1 − r relevant ones would be left. Stop where Wallenius'
+    probability of no find among n draws is below α, and n ≥ `gap`. An assumption about the ranking, not a proof.
+    """
+
+    def __init__(self, population: int, target: float, options: UrnOptions | None = None) -> None:
+        """See `Rule`."""
+        super().__init__(population, target, options or UrnOptions())
+        self._renew()
+
+    def _take(self, read: Read) -> None:
+        super()._take(read)
+        if read.relevant or read.phase != "queue":  # otherwise neither M nor K has changed
+            self._renew()
+
+    def _renew(self) -> None:
+        counts, options = self.counts, self.options
+        size, short = counts.unread + counts.gap, short_of(counts.found, self.target)
+        self.wanted = max(urn_gap(size, short, options.w, options.alpha), options.gap)
+
+    def _estimate(self) -> Estimate:
+        gap, target = self.counts.gap, self.target
+        if gap < self.wanted:
+            return Estimate(
+                False,
+                f"Read on: after {self.wanted - gap:,} more documents without a find, a recall of {target:g} "
+                "will be estimated as reached.",
+            )
+        return Estimate(
+            True,
+            f"Estimated: the target recall of {target:g} is reached, for {gap:,} documents without a find would be "
+            f"improbable (p < {self.options.alpha:g}) if it were not.",
+        )
+
+
+class Hypergeometric(Rule[Options]):
+    """Callaghan & Müller-Hansen (2020): the last n reads as if drawn at random, for every n.
+
+    An urn is the last n reads with x finds; K = ⌊r/τ⌋ + 1 − (r − x) relevant ones would have been in it and the unread.
+    Stop where the least of P(at most x) is below α. Only urns that begin right after a find (or at the first
+    document) can be least. One judgement multiplies each of these probabilities by 1 − K/unread at least, so most
+    judgements need no look at the urns at all: `_slack` is what is left until one may fall below α, as a logarithm.
+    """
+
+    def __init__(self, population: int, target: float, options: Options | None = None) -> None:
+        """See `Rule`."""
+        super().__init__(population, target, options or Options())
+        self._starts = [0]  # reads before each urn
+        self._look()
+
+    def _take(self, read: Read) -> None:
+        unread, short, found = self.counts.unread, short_of(self.counts.found, self.target), self.counts.found
+        super()._take(read)
+        if read.relevant:
+            self._starts.append(self.counts.read)
+        # a find adds one to K or, now and then, more: for more, the bound of the class's docstring does not hold
+        more = read.relevant and short_of(found + 1, self.target) > short
+        most = short + found
+        self._slack += math.log1p(-most / unread) if most < unread and not more else -math.inf
+        if self._slack <= 0:
+            self._look()
+
+    def _look(self) -> None:
+        counts = self.counts
+        short = short_of(counts.found, self.target)
+        if short > counts.unread:  # so many can no longer be missing
+            self.p = 0.0
+        else:
+            starts = np.asarray(self._starts)
+            x = counts.found - np.arange(len(starts))
+            self.p = least_tail(x, counts.population - starts, short + x, counts.read - starts)
+        self._slack = math.log(self.p / self.options.alpha) if self.p else -math.inf
+
+    def _estimate(self) -> Estimate:
+        if self._slack >= 0:
+            return Estimate(False, f"Read on: a recall below {self.target:g} is not yet improbable.")
+        return Estimate(
+            True,
+            f"Estimated: the target recall of {self.target:g} is reached, for so few finds among the last documents "
+            f"would be improbable (p = {self.p:.3g}) if it were not.",
+        )
+
+
+def least_tail(x: Ints, size: Ints, relevant: Ints, drawn: Ints) -> float:
+    """Return the least of the hypergeometric tails P(at most x), or .5 where none is smaller.
+
+    Arrays of one length. A tail with x at or above the mean is at least one half, so it is not computed.
+    """
+    from scipy.special import gammaln
+
+    below = x * size < drawn * relevant
+    if not below.any():
+        return 0.5
+    k, all_, good, taken = (np.asarray(a[below], dtype=np.float64) for a in (x, size, relevant, drawn))
+
+    def log_choose(n: Floats, m: Floats) -> Floats:
+        return np.asarray(gammaln(n + 1) - gammaln(m + 1) - gammaln(n - m + 1))
+
+    log = log_choose(good, k) + log_choose(all_ - good, taken - k) - log_choose(all_, taken)
+    term = total = np.ones_like(k)
+    while (term > 1e-15 * total).any():  # each term from the one above it; below the mean they only shrink
+        term = term * (k * (all_ - good - taken + k) / ((good - k + 1) * (taken - k + 1)))
+        k, total = k - 1, total + term
+    return min(float(np.exp(log + np.log(total)).min()), 0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class ControlOptions(Options):
+    """`controls`: how many random relevant documents are drawn first; 0: as few as the target allows."""
+
+    controls: int = 0
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a value outside its range."""
+        Options.__post_init__(self)
+        if self.controls < 0:
+            raise ValueError(
+                f"controls = {self.controls}: choose a number of documents, or 0 for as few as possible"
+            )
+
+
+class Controls(Rule[ControlOptions]):
+    """QBCB (Lewis, Yang & Frieder, 2021): stop when the ranking has reached enough of random positive controls.
+
+    First, random documents are judged in phase "control" until `controls` of them are relevant. Their labels are
+    hidden from the learner; where the queue comes upon one by itself, tell this rule once more: relevant, phase
+    "control". With the j-th of them, the target is certified. Raises ValueError where so few controls never suffice.
+    """
+
+    def __init__(self, population: int, target: float, options: ControlOptions | None = None) -> None:
+        """See `Rule`."""
+        super().__init__(population, target, options or ControlOptions())
+        alpha = self.options.alpha
+        fewest = math.ceil(math.log(alpha) / math.log(target)) if target < 1 else 0
+        if not fewest:
+            raise ValueError("target = 1: controls certify a target below 1 only")
+        self.size = self.options.controls or fewest
+        self.wanted = controls_to_reach(self.size, target, alpha)
+        if not self.wanted:
+            raise ValueError(f"controls = {self.size}: a target of {target:g} takes at least {fewest}")
+        self.drawn = self.reached = 0
+
+    def _take(self, read: Read) -> None:
+        control = read.phase == "control" and read.relevant
+        if control and self.drawn >= self.size:
+            self.reached += 1  # it was read when it was drawn
+            return
+        self.drawn += control
+        super()._take(read)
+
+    @property
+    def certified(self) -> float | None:
+        """See `Rule`: the target, as soon as enough controls were reached."""
+        return max(super().certified or 0, self.target) if self.reached >= self.wanted else super().certified
+
+    def _estimate(self) -> Estimate:
+        if self.drawn < self.size:
+            return Estimate(
+                False,
+                f"First judge random documents until {self.size} of them are relevant ({self.drawn} so far).",
+            )
+        counted = f"{self.reached} of {self.size} random relevant documents were reached by the ranking; "
+        if self.reached < self.wanted:
+            return Estimate(False, f"Read on: {counted}{self.wanted} are needed.")
+        return Estimate(
+            True, f"Certified: {counted}{self.wanted} certify the target recall of {self.target:g}."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RowOptions(Options):
+    """`gap`: how many documents in a row without a find."""
+
+    gap: int = 100
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a value outside its range."""
+        Options.__post_init__(self)
+        _positive(gap=self.gap)
+
+
+class Row(Rule[RowOptions]):
+    """So many documents in a row without a find: a habit, which knows of no target."""
+
+    def __init__(self, population: int, target: float, options: RowOptions | None = None) -> None:
+        """See `Rule`."""
+        super().__init__(population, target, options or RowOptions())
+
+    def _estimate(self) -> Estimate:
+        left = self.options.gap - self.counts.gap
+        if left > 0:
+            return Estimate(False, f"Read on: {left:,} more documents without a find end the reading.")
+        return Estimate(
+            True,
+            f"{self.counts.gap:,} documents in a row without a find: the habit says to stop, and no probability does.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class UntilOptions(Options):
+    """`found`: how many relevant documents are wanted."""
+
+    found: int = 10
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a value outside its range."""
+        Options.__post_init__(self)
+        _positive(found=self.found)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadsOptions(Options):
+    """`reads`: how many documents are read at most."""
+
+    reads: int = 1000
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a value outside its range."""
+        Options.__post_init__(self)
+        _positive(reads=self.reads)
+
+
+class Until(Rule[UntilOptions]):
+    """As many relevant documents as are wanted; nothing is said of those that are left."""
+
+    def __init__(self, population: int, target: float, options: UntilOptions | None = None) -> None:
+        """See `Rule`."""
+        super().__init__(population, target, options or UntilOptions())
+
+    def _estimate(self) -> Estimate:
+        found, wanted = self.counts.found, self.options.found
+        if found < wanted:
+            return Estimate(False, f"Read on: {wanted - found:,} more relevant documents are wanted.")
+        return Estimate(False, f"{found:,} relevant documents found, as many as were wanted.", over=True)
+
+
+class Reads(Rule[ReadsOptions]):
+    """As many reads as there is time for; nothing is said of what is left."""
+
+    def __init__(self, population: int, target: float, options: ReadsOptions | None = None) -> None:
+        """See `Rule`."""
+        super().__init__(population, target, options or ReadsOptions())
+        self._reads = 0
+
+    def _take(self, read: Read) -> None:
+        super()._take(read)
+        self._reads += 1
+
+    def _estimate(self) -> Estimate:
+        left = self.options.reads - self._reads
+        if left > 0:
+            return Estimate(False, f"Read on: {left:,} more documents may be read.")
+        return Estimate(False, f"{self._reads:,} documents read, as many as were allowed.", over=True)

@@ -1,0 +1,112 @@
+"""What the judgements of a review add up to: which documents were read and found, in the order of reading."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import overload
+
+from linker.review.interface import Judgement, Read, StopRule, Verdict
+
+Key = tuple[str, str]  # seed and document; the seed is empty where all seeds describe one topic
+
+
+class Prefix(Sequence[int]):
+    """The first numbers of a list that only grows, so that no copy is needed."""
+
+    def __init__(self, numbers: list[int]) -> None:
+        self._numbers, self._count = numbers, len(numbers)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[int]: ...
+    def __getitem__(self, index: int | slice) -> int | list[int]:
+        if isinstance(index, slice):
+            return [self._numbers[i] for i in range(*index.indices(self._count))]
+        return self._numbers[range(self._count)[index]]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # equal to a list, which has none
+
+
+class Tally:
+    """Standing judgements by document, or by seed and document where every seed has its own links (`pairs`).
+
+    Of two reviewers' judgements of one document the later counts, so that whoever settles a conflict has the last word.
+    """
+
+    def __init__(self, rule: StopRule, judgements: Iterable[Judgement] = (), *, pairs: bool = False) -> None:
+        self.rule, self._pairs = rule, pairs
+        self.verdicts: dict[Key, Verdict] = {}
+        self.reviewers: dict[Key, set[str]] = {}  # who judged what was read
+        self.counts = Counter[Verdict]()
+        self.found_by_seed = Counter[str]()
+        self.audited = 0  # documents that were read in audits
+        self._curve: list[int] = []
+        standing: dict[Key, Judgement] = {}
+        for judgement in judgements:
+            key = self.key(judgement)
+            earlier = standing.get(key)
+            if judgement.verdict == "skip" and earlier is not None:
+                continue
+            if earlier is not None and earlier.verdict == "skip":
+                del standing[key]  # it was read now, not when it was skipped
+            standing[key] = judgement
+            self._note(judgement)
+        for judgement in standing.values():
+            self._count(judgement)
+
+    def key(self, judgement: Judgement) -> Key:
+        """Return what the judgement is about."""
+        return (judgement.seed if self._pairs else "", judgement.id)
+
+    def is_read(self, key: Key) -> bool:
+        """Return whether it was judged and not merely skipped."""
+        return self.verdicts.get(key, "skip") != "skip"
+
+    def add(self, judgement: Judgement) -> bool:
+        """Count one more; return False, and count nothing, where it contradicts what was counted before."""
+        key = self.key(judgement)
+        if self.is_read(key):
+            self._note(judgement)
+            return self.verdicts[key] == judgement.verdict
+        if self.verdicts.pop(key, None):
+            self.counts["skip"] -= 1
+        self._note(judgement)
+        self._count(judgement)
+        return True
+
+    def _note(self, judgement: Judgement) -> None:
+        if judgement.verdict != "skip":
+            self.reviewers.setdefault(self.key(judgement), set()).add(judgement.reviewer)
+
+    def _count(self, judgement: Judgement) -> None:
+        self.verdicts[self.key(judgement)] = judgement.verdict
+        self.counts[judgement.verdict] += 1
+        if judgement.verdict == "skip":
+            return
+        self.audited += judgement.phase == "audit"
+        self.found_by_seed[judgement.seed] += judgement.relevant
+        self._curve.append(self.found)
+        self.rule.update(Read(judgement.relevant, judgement.phase))
+
+    @property
+    def read(self) -> int:
+        """Number of documents that were read; one that was skipped was not."""
+        return len(self._curve)
+
+    @property
+    def found(self) -> int:
+        """Number of relevant ones among them."""
+        return self.counts["relevant"]
+
+    @property
+    def curve(self) -> Prefix:
+        """The number found after each document that was read."""
+        return Prefix(self._curve)

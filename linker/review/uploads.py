@@ -1,0 +1,82 @@
+"""The files of a review as they came: stored whole or not at all, under names that are safe anywhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import unicodedata
+from pathlib import Path
+from typing import BinaryIO
+
+from linker.errors import InputError
+from linker.files import sync_folder
+from linker.review.project import Project
+
+SUFFIXES = (".csv", ".tsv", ".xlsx", ".jsonl", ".ndjson", ".json")
+_KIND = re.compile(r"\.(?:xlsx|(?:csv|tsv|jsonl|ndjson|json)(?:\.gz)?)$", re.IGNORECASE)
+_OTHER = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def store(project: Project, name: str, content: BinaryIO) -> Path:
+    """Store an uploaded file in the review's folder and return its path; a name that is taken gets a number.
+
+    Raises InputError where the kind of file is not one that can be read, it is empty, or the disk is full.
+    """
+    stem, suffix = safe_name(name)
+    folder = project.uploads
+    temporary = ""
+    try:
+        folder.mkdir(exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".", suffix=".part", delete=False) as file:
+            temporary = file.name
+            shutil.copyfileobj(content, file, 1 << 20)
+            size = file.tell()
+            file.flush()
+            os.fsync(file.fileno())
+        if not size:
+            raise InputError(f"{name} is empty: choose the file with the texts")
+        path = _place(Path(temporary), folder, stem, suffix)
+        sync_folder(folder)
+    except OSError as e:
+        raise InputError(f"cannot store {name}: {e.strerror}") from e
+    finally:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
+    return path
+
+
+def safe_name(name: str) -> tuple[str, str]:
+    """Return stem and suffix (with .gz, if there is one) of an uploaded file's name, in plain characters.
+
+    Raises InputError where the suffix is not one of a file that can be read.
+    """
+    kind = _KIND.search(name)
+    if kind is None:
+        raise InputError(
+            f"{name}: linker reads CSV, TSV, XLSX and JSON Lines ({', '.join(SUFFIXES)}): "
+            "save the table in one of these forms"
+        )
+    last = name[: kind.start()].replace("\\", "/").rpartition("/")[2]
+    plain = unicodedata.normalize("NFKD", last).encode("ascii", "ignore").decode()
+    return _OTHER.sub("-", plain).strip(".-_")[:80] or "file", kind[0].lower()
+
+
+def _place(temporary: Path, folder: Path, stem: str, suffix: str) -> Path:
+    """Give the file the first of its names that is free; a link fails where one exists, and overwrites nothing."""
+    for number in range(1, 10_000):
+        path = folder / f"{stem}{f'-{number}' if number > 1 else ''}{suffix}"
+        try:
+            path.hardlink_to(temporary)
+        except FileExistsError:
+            continue
+        return path
+    raise InputError(f"{folder} holds too many files named {stem}: rename the file")
+
+
+def stored(project: Project) -> list[Path]:
+    """Return the uploaded files of a review, in the order of their names."""
+    if project.folder is None or not project.uploads.is_dir():
+        return []
+    return sorted(p for p in project.uploads.iterdir() if p.is_file() and not p.name.startswith("."))

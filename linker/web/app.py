@@ -1,0 +1,59 @@
+"""The application: one router per page behind one guard."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from types import ModuleType
+
+from fastapi import Depends, FastAPI
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+
+from linker import __version__
+from linker.review.project import Workspace
+from linker.web import account, errors, export, judge, progress, projects, search, seeds, setup
+from linker.web.config import ServeConfig
+from linker.web.guard import Guard, check_form
+from linker.web.rendering import FOLDER
+from linker.web.reviews import Reviews
+
+# One module per page; each has a `router`. A path `/p/{project}/…` takes InProject or InReview of linker.web.reviews.
+PAGES: tuple[ModuleType, ...] = (
+    account,
+    projects,
+    setup,
+    search,
+    seeds,
+    judge,
+    progress,
+    export,
+)
+
+
+def create_app(config: ServeConfig) -> FastAPI:
+    """Return the application for one folder. Raises InputError where the folder cannot hold reviews."""
+    reviews = Reviews(Workspace(config.directory))
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        reviews.close()
+
+    app = FastAPI(
+        title="linker",
+        version=__version__,
+        lifespan=lifespan,
+        default_response_class=Response,
+        dependencies=[Depends(check_form)],
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+    )
+    app.state.config, app.state.reviews = config, reviews
+    for module in PAGES:
+        app.include_router(module.router)
+    app.mount("/static", StaticFiles(directory=FOLDER / "static"), name="static")
+    app.add_middleware(Guard, config=config)
+    errors.register(app)
+    return app

@@ -1,0 +1,92 @@
+"""The reviews that are open: each with its index, its ledger and its session, opened on first use and then kept."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from fastapi import Depends, Request
+from starlette.exceptions import HTTPException
+
+from linker.engine import Engine
+from linker.errors import InputError
+from linker.review.ledger import Ledger
+from linker.review.project import Project, Workspace
+from linker.review.session import Review
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Opened:
+    """One review, ready: several threads may use all of it. `copies` remembers the near duplicates of documents."""
+
+    project: Project
+    engine: Engine
+    ledger: Ledger
+    review: Review
+    copies: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+class Reviews:
+    """The open reviews of a workspace, by the keys of their projects."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self._opened: dict[str, Opened] = {}
+        self._locks: dict[str, threading.Lock] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: str) -> Opened:
+        """Return a review, opened if it is not yet. Raises InputError or IndexesError where that is not possible."""
+        with self._lock:
+            lock = self._locks.setdefault(key, threading.Lock())
+        with lock:  # opening takes seconds: others need not wait for it
+            if key not in self._opened:
+                project = self.workspace.project(key)
+                engine, ledger = Engine.open(project.index), Ledger(project.ledger)
+                self._opened[key] = Opened(project, engine, ledger, Review(engine, ledger))
+            return self._opened[key]
+
+    def forget(self, key: str) -> None:
+        """Close a review, whose index has changed or is about to be deleted; the next `get` opens it again."""
+        opened = self._opened.pop(key, None)
+        if opened is not None:
+            opened.ledger.close()
+
+    def close(self) -> None:
+        """Close all of them."""
+        for key in list(self._opened):
+            self.forget(key)
+
+
+def of_request(request: Request) -> Reviews:
+    """Return the open reviews of the application."""
+    reviews: Reviews = request.app.state.reviews
+    return reviews
+
+
+def project_of(request: Request, project: str) -> Project:
+    """Return the project that the path names (`{project}`), or answer 404."""
+    try:
+        return of_request(request).workspace.project(project)
+    except InputError as e:
+        raise HTTPException(404, str(e)) from None
+
+
+def opened_of(request: Request, project: Annotated[Project, Depends(project_of)]) -> Opened:
+    """Return the review that the path names; a project without an index is answered with its next step."""
+    if not project.ready:
+        raise NotReadyError(project)
+    return of_request(request).get(project.key)
+
+
+class NotReadyError(Exception):
+    """A project has no index yet, so that only its upload page can be shown."""
+
+    def __init__(self, project: Project) -> None:
+        super().__init__(project.name)
+        self.project = project
+
+
+InProject = Annotated[Project, Depends(project_of)]
+InReview = Annotated[Opened, Depends(opened_of)]

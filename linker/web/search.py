@@ -1,0 +1,178 @@
+"""The search beside the queue: filters by field, near duplicates folded, hits taken as seeds or judged at once."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Form, Request
+from starlette.responses import RedirectResponse, Response
+
+from indexes.interface import Document, Filter, IndexesError
+from indexes.text.analysis import Analysis
+from linker.errors import InputError
+from linker.review.fields import Field, fields
+from linker.review.folding import fold
+from linker.review.interface import Candidate, Verdict
+from linker.review.ledger import Seed
+from linker.review.marking import excerpt, marked
+from linker.web.rendering import address, message, page
+from linker.web.reviews import InReview, Opened
+
+router = APIRouter()
+SHOWN, MOST = 50, 1000  # hits of a first answer, and of the longest one
+EXCERPT = 420  # characters of a hit's text
+VERDICTS = {
+    "relevant": message("relevant"),
+    "not": message("not relevant"),
+    "maybe": message("maybe"),
+    "skip": message("skipped"),
+    "mixed": message("reviewers disagree"),
+}
+Text = Annotated[str, Form(max_length=100_000)]
+Pieces = list[tuple[str, bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the answer: a document with its words marked, the copies folded into it, and what was said of it."""
+
+    rank: int
+    document: Document
+    title: Pieces
+    text: Pieces
+    copies: tuple[Document, ...]
+    verdict: str
+    is_seed: bool
+
+
+@router.get("/p/{project}/search", name="search")
+def show(request: Request, opened: InReview) -> Response:
+    """Answer a query, or show the box."""
+    query = dict(request.query_params)
+    text = query.get("q", "").strip()
+    offered = _fields(opened.engine, opened.engine.collection.manifest.generation)
+    values: dict[str, Any] = {
+        "query": query,
+        "text": text,
+        "fields": offered,
+        "lines": [],
+        "more": "",
+        "found": 0,
+    }
+    values |= {"degraded": "", "verdict_names": VERDICTS}
+    error = ""
+    if text:
+        try:
+            values |= _answer(opened, text, query, offered, _count(query))
+        except (InputError, IndexesError) as e:
+            error = str(e)
+    return page(request, "search.html", values, project=opened.project, error=error)
+
+
+@functools.lru_cache(maxsize=16)
+def _fields(engine: Any, generation: int) -> list[Field]:
+    return fields(engine)
+
+
+def _count(query: Mapping[str, str]) -> int:
+    number = query.get("n", "")
+    return min(int(number), MOST) if number.isdecimal() and len(number) < 9 and int(number) else SHOWN
+
+
+def conditions(query: Mapping[str, str], offered: list[Field]) -> Filter | None:
+    """Return the filter of the form's fields `is.NAME`, `from.NAME` and `to.NAME`. Raises BadFilterError."""
+    asked: dict[str, Any] = {}
+    for field in offered:
+        low, high = query.get(f"from.{field.name}", "").strip(), query.get(f"to.{field.name}", "").strip()
+        signs = {sign: value for sign, value in ((">=", low), ("<=", high)) if value}
+        if signs:
+            asked[field.name] = signs
+        elif value := query.get(f"is.{field.name}", "").strip():
+            asked[field.name] = value
+    return Filter.parse(asked) if asked else None
+
+
+def _answer(
+    opened: Opened, text: str, query: Mapping[str, str], offered: list[Field], count: int
+) -> dict[str, Any]:
+    where = conditions(query, offered)
+    answer = opened.engine.search(text, count, where=where, phrases='"' in text)
+    hits = answer.hits[0]
+    documents = [opened.engine.document(id_) for id_ in hits.ids]
+    folds = fold([document.full_text for document in documents])
+    analysis = Analysis(opened.engine.collection.manifest.analysis)
+    terms = analysis.query_terms(text).keys()
+    verdicts = _verdicts(opened)
+    seeds = {seed.document for seed in opened.ledger.seeds}
+    lines = []
+    for group in folds:
+        document = documents[group.leader]
+        lines.append(
+            Line(
+                group.leader + 1,
+                document,
+                marked(analysis, document.title, terms),
+                excerpt(marked(analysis, document.text, terms), EXCERPT),
+                tuple(documents[i] for i in group.copies),
+                verdicts.get(document.id, ""),
+                document.id in seeds,
+            )
+        )
+    more = min(4 * count, MOST) if len(hits) == count and count < MOST else 0
+    address_of_more = urlencode({**query, "n": more}) if more else ""
+    return {"lines": lines, "found": len(hits), "more": address_of_more, "degraded": answer.degraded}
+
+
+def _verdicts(opened: Opened) -> dict[str, str]:
+    """Return the last verdict on each document, "mixed" where reviewers disagree."""
+    by_document: dict[str, Counter[str]] = {}
+    for judgement in opened.ledger.judgements():
+        by_document.setdefault(judgement.id, Counter())[judgement.verdict] += 1
+    return {id_: next(iter(found)) if len(found) == 1 else "mixed" for id_, found in by_document.items()}
+
+
+@router.post("/p/{project}/search/judge", name="search_judge")
+def judge(
+    request: Request,
+    opened: InReview,
+    id: Annotated[list[str], Form()],
+    verdict: Annotated[Verdict, Form()],
+    seed: Text = "",
+    back: Text = "",
+) -> Response:
+    """Judge a hit, and the copies folded into it, as documents that a search found."""
+    review = opened.review
+    seed = seed or _seed_of(opened, id[0])
+    for id_ in id:
+        review.judge(Candidate(seed, id_, 0.0, phase="search"), verdict, request.state.session.reviewer)
+    return _return(request, opened, back)
+
+
+def _seed_of(opened: Opened, id_: str) -> str:
+    """Return the seed beside which a document is judged: the one that it resembles most."""
+    if not opened.review.seeds:
+        raise InputError(
+            "there is no seed yet beside which this could be judged: take a document as a seed first"
+        )
+    return opened.review.beside(id_).seed
+
+
+@router.post("/p/{project}/search/seed", name="search_seed")
+def take(request: Request, opened: InReview, id: Annotated[str, Form()], back: Text = "") -> Response:
+    """Take a document of the index as a seed."""
+    document = opened.engine.document(id)
+    seed = Seed(document.id, document.text, document.title, document.metadata, document.id)
+    opened.ledger.put_seeds([seed])
+    opened.review.refresh()
+    return _return(request, opened, back)
+
+
+def _return(request: Request, opened: Opened, back: str) -> Response:
+    """Return to the answer from which a form was sent, whose address may only be one of this page."""
+    path = address(request, "search", project=opened.project.key)
+    return RedirectResponse(f"{path}{back}" if back.startswith("?") and back.isprintable() else path, 303)

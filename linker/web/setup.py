@@ -1,0 +1,204 @@
+"""From uploaded files to an index: which column is which, then a job with its progress."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastapi import APIRouter, Request
+from starlette.datastructures import FormData
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from indexes.text.parameters import LANGUAGES
+from linker.errors import InputError, LinkerError
+from linker.review.jobs import Job
+from linker.review.jobs.indexing import Source, specification, unfinished
+from linker.review.project import Project
+from linker.review.uploads import stored
+from linker.web.language import Language
+from linker.web.looking import Look, look
+from linker.web.rendering import address, message, page, translate
+from linker.web.reviews import InProject, of_request
+from linker.web.running import jobs_of
+
+router = APIRouter()
+ROLES = {
+    "posts": message("posts: what is searched and judged"),
+    "articles": message("articles: the seeds whose posts are sought"),
+    "": message("leave this file out"),
+}
+STEPS = {
+    "": message("starting"),
+    "reading": message("reading the files"),
+    "indexing": message("indexing documents"),
+    "seeds": message("storing seeds"),
+    "reading documents": message("reading documents"),
+    "placing documents": message("placing documents on the map"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file in the form: what it holds or why it cannot be read, what it is for, and the columns that were chosen."""
+
+    path: Path
+    role: str
+    look: Look | None = None
+    problem: str = ""
+    chosen: Mapping[str, str] | None = None
+
+    def column(self, what: str) -> str:
+        """Return the column that is chosen for id, text or title."""
+        if self.chosen is not None:
+            return self.chosen.get(what, "")
+        return getattr(self.look, what) if self.look else ""
+
+
+def _uploads(project: Project, form: FormData | None = None) -> list[Upload]:
+    """Return the files that are not indexed yet, as the form has them."""
+    about = project.about
+    done, roles = set(about.get("indexed", ())), about.get("roles", {})
+    found = []
+    for path in stored(project):
+        if path.name in done:
+            continue
+        role = roles.get(path.name, "posts")
+        chosen = None
+        if form is not None:
+            role = str(form.get(f"role.{path.name}", ""))
+            chosen = {what: str(form.get(f"{what}.{path.name}", "")) for what in ("id", "text", "title")}
+        try:
+            found.append(Upload(path, role, look(path), chosen=chosen))
+        except LinkerError as e:
+            found.append(Upload(path, "", problem=str(e)))
+    return found
+
+
+@router.get("/p/{project}/setup", name="setup")
+def show(request: Request, project: InProject) -> Response:
+    """Show the first rows of each file, and ask which column is which."""
+    uploads = _uploads(project)
+    if not uploads:
+        return RedirectResponse(address(request, "project", project=project.key), 303)
+    return _form(request, project, uploads)
+
+
+def _form(
+    request: Request,
+    project: Project,
+    uploads: list[Upload],
+    error: str = "",
+    field: str = "",
+    encoder: str = "",
+) -> Response:
+    values = {"uploads": uploads, "roles": ROLES, "field": field, "encoder": encoder}
+    values |= {"index_languages": LANGUAGES, "chosen_language": _index_language(translate(request))}
+    return page(request, "setup.html", values, project=project, error=error)
+
+
+def _index_language(language: Language) -> str:
+    return {"de": "german", "fr": "french", "es": "spanish"}.get(language.code, "english")
+
+
+@router.post("/p/{project}/setup", name="start")
+async def start(request: Request, project: InProject) -> Response:
+    """Start the job, or say beside the field what is missing."""
+    form = await request.form()
+    uploads = _uploads(project, form)
+    posts, articles = _sources(uploads, "posts"), _sources(uploads, "articles")
+    encoder, language = str(form.get("encoder", "")).strip(), str(form.get("language", "english"))
+    problem, field = _problem(project, uploads, posts, encoder)
+    if problem:
+        return _form(request, project, uploads, translate(request).text(problem), field, encoder)
+    names = [u.path.name for u in uploads]
+    spec = specification(project, posts, articles, encoder=encoder or "none", language=language)
+    reviews, key = of_request(request), project.key
+
+    def ended() -> None:
+        project.describe(indexed=[*project.about.get("indexed", ()), *names])
+        reviews.forget(key)
+
+    try:
+        jobs_of(request).start(project, "index", spec, [] if project.ready else unfinished(project), ended)
+    except InputError as e:
+        return _form(request, project, uploads, str(e))
+    return RedirectResponse(address(request, "job", project=key), 303)
+
+
+def _sources(uploads: list[Upload], role: str) -> list[Source]:
+    return [
+        Source(u.path, u.column("id"), u.column("text"), u.column("title") or None)
+        for u in uploads
+        if u.role == role and u.look
+    ]
+
+
+def _problem(project: Project, uploads: list[Upload], posts: list[Source], encoder: str) -> tuple[str, str]:
+    """Return what is missing in the form, and the field where it is missing; empty where nothing is."""
+    for upload in uploads:
+        columns = upload.look.columns if upload.look else ()
+        if upload.role and upload.column("text") not in columns:
+            return message("Choose the column with the texts."), f"text.{upload.path.name}"
+    if not posts and not project.ready:
+        return message("One of the files must hold the posts."), f"role.{uploads[0].path.name}"
+    if encoder and not Path(encoder).is_dir():
+        return message("There is no such folder on the machine that runs linker."), "encoder"
+    return "", ""
+
+
+@router.get("/p/{project}/job", name="job")
+def progress(request: Request, project: InProject, task: str = "index") -> Response:
+    """Show how far a job is; at its end, go on."""
+    job = jobs_of(request).get(project, task)
+    if job is None or job.state in ("done", "cancelled"):
+        return RedirectResponse(_after(request, project, task), 303)
+    values = {"job": job, "task": task, "told": told(job, translate(request)), "share": job.step.share}
+    return page(request, "job.html", values, project=project, error=job.error)
+
+
+@router.get("/p/{project}/job.json", name="job_state")
+def state(request: Request, project: InProject, task: str = "index") -> Response:
+    """Return how far a job is: the state, a sentence, and the share that is done (null: unknown)."""
+    job = jobs_of(request).get(project, task)
+    if job is None:
+        return JSONResponse({"state": "none", "told": "", "share": None})
+    return JSONResponse({"state": job.state, "told": told(job, translate(request)), "share": job.step.share})
+
+
+def told(job: Job, language: Language) -> str:
+    """Return what a job does, how far it is and how long it will take, as a sentence."""
+    step, text = job.step, language.text
+    parts = [text(STEPS.get(step.what, step.what))]
+    if step.total:
+        parts.append(
+            text(
+                message("%(done)s of %(total)s"),
+                done=language.number(step.done),
+                total=language.number(step.total),
+            )
+        )
+    elif step.done:
+        parts.append(language.number(step.done))
+    if step.remaining is not None and step.seconds > 2:
+        parts.append(
+            language.plural(
+                message("about %(num)s second left"),
+                message("about %(num)s seconds left"),
+                max(1, round(step.remaining)),
+            )
+        )
+    return " · ".join(parts)
+
+
+@router.post("/p/{project}/job/cancel", name="cancel")
+def cancel(request: Request, project: InProject, task: str = "index") -> Response:
+    """End a job; nothing of it is left."""
+    job = jobs_of(request).get(project, task)
+    if job is not None:
+        job.cancel()
+    return RedirectResponse(_after(request, project, task), 303)
+
+
+def _after(request: Request, project: Project, task: str) -> str:
+    return address(request, "map" if task == "map" else "project", project=project.key)

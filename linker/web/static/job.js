@@ -1,0 +1,24 @@
+// How far a job is, asked once a second; at its end the page is loaded again, and leads on.
+import { announce } from "./page.js";
+
+const bar = document.getElementById("job");
+const told = document.getElementById("told");
+let tenth = 0;
+
+async function ask() {
+  try {
+    const { state, told: text, share } = await (await fetch(bar.dataset.state)).json();
+    if (state !== "running") return location.reload();
+    told.textContent = text;
+    if (share === null) bar.removeAttribute("value");
+    else bar.value = share;
+    if (Math.floor((share ?? 0) * 4) > tenth) { // a screen reader hears of every quarter
+      tenth = Math.floor(share * 4);
+      announce(text);
+    }
+  } catch {
+    // The server is away for a moment; the next question may reach it.
+  }
+  setTimeout(ask, 1000);
+}
+if (bar) setTimeout(ask, 500);

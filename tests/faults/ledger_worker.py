@@ -1,0 +1,50 @@
+"""Writes to a ledger in a fork per line of stdin (PATH TAB SECONDS) until it kills it; prints what was acknowledged."""
+
+import contextlib
+import itertools
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from linker.review.interface import Judgement
+from linker.review.ledger import Ledger, Seed
+
+
+def child(path: Path, report: int) -> None:
+    """Write entries, and tell of each one as soon as its call has returned; never return."""
+    ledger = Ledger(path)
+    for number in itertools.count():
+        given = ledger.add(Judgement("s", f"{os.getpid()}-{number}", "relevant", str(number % 2)))
+        os.write(report, f"{given.id}\n".encode())
+        if number % 5 == 4:
+            undone = ledger.undo(str(number % 2))
+            assert undone
+            os.write(report, f"undo {undone.id}\n".encode())
+        ledger.put_seeds([Seed("a", str(number)), Seed("b", str(number))])
+
+
+def main() -> None:
+    for line in sys.stdin:
+        path, seconds = line.rstrip("\n").split("\t")
+        read, write = os.pipe()
+        pid = os.fork()
+        if not pid:
+            with contextlib.suppress(BaseException):
+                child(Path(path), write)
+            os._exit(1)
+        os.close(write)
+        time.sleep(float(seconds))
+        os.kill(pid, signal.SIGKILL)
+        with os.fdopen(read) as report:
+            acknowledged = report.read().split("\n")[:-1]
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        print(json.dumps({"status": status, "acknowledged": acknowledged}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""The ledger and SIGKILL at any moment, a full disk, a folder that cannot be written: nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from linker.errors import InputError
+from linker.review.interface import Judgement
+from linker.review.ledger import Ledger
+from tests.faults.support import KILLED
+from tests.faults.test_full_disk import mount
+
+WORKER = Path(__file__).with_name("ledger_worker.py")
+KILLS = 100
+
+
+def killed(path: Path, moments: list[float]) -> Iterator[list[str]]:
+    """Kill a child that writes to the ledger after each of these seconds; yield what was acknowledged."""
+    command = [sys.executable, str(WORKER)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin
+        assert process.stdout
+        for seconds in moments:
+            process.stdin.write(f"{path}\t{seconds}\n")
+            process.stdin.flush()
+            answer: dict[str, Any] = json.loads(process.stdout.readline())
+            assert answer["status"] == KILLED
+            yield answer["acknowledged"]
+        process.stdin.close()
+
+
+def entries(path: Path) -> list[str]:
+    with Ledger(path) as ledger:
+        return [("undo " if e.undoes else "") + e.judgement.id for e in ledger.history()]
+
+
+def test_a_hundred_kills_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    path, rng = tmp_path / "l", random.Random(3)
+    before: list[str] = []
+    lost_word = 0  # how often an entry was written whose acknowledgement the kill prevented
+    for acknowledged in killed(path, [rng.uniform(0, 0.03) for _ in range(KILLS)]):
+        found = entries(path)
+        assert found[: len(before) + len(acknowledged)] == before + acknowledged
+        unacknowledged = len(found) - len(before) - len(acknowledged)
+        assert unacknowledged in (0, 1)
+        lost_word += unacknowledged
+        with Ledger(path) as ledger:
+            assert len({seed.text for seed in ledger.seeds}) <= 1  # both seeds were put, or none
+        before = found
+    assert len(before) > KILLS
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def test_kills_while_it_is_created_leave_nothing_or_a_ledger(tmp_path: Path) -> None:
+    rng, states = random.Random(4), set()
+    for turn in range(40):
+        path = tmp_path / f"l{turn}"
+        for _ in killed(path, [rng.uniform(0, 0.004)]):
+            states.add(path.stat().st_size if path.exists() else -1)
+            entries(path)
+    assert len(states) > 1, f"the kills hit too few moments: {states}"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small tmpfs needs root")
+    mount(folder, "1m")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_is_told_and_what_was_judged_stays(small_disk: Path) -> None:
+    ledger, given = Ledger(small_disk / "l"), 0
+    with pytest.raises(InputError, match="free some space"):
+        while True:
+            ledger.add(Judgement("s", f"d{given}", "not", note="x" * 2000))
+            given += 1
+    assert given > 10
+    assert [j.id for j in ledger.judgements()] == [f"d{n}" for n in range(given)]
+    mount(small_disk, "8m", "remount")
+    ledger.add(Judgement("s", "last", "not"))
+    ledger.close()
+    with Ledger(small_disk / "l") as again:
+        assert len(again.judgements()) == given + 1
+
+
+def test_a_disk_without_room_for_the_first_byte(small_disk: Path) -> None:
+    with pytest.raises(OSError, match="No space"), (small_disk / "filler").open("wb", buffering=0) as file:
+        while file.write(b"x" * 4096):
+            pass
+    with pytest.raises(InputError, match="free some space"):
+        Ledger(small_disk / "l")
+
+
+def test_a_folder_that_cannot_be_written_is_told(small_disk: Path) -> None:
+    with Ledger(small_disk / "l") as ledger:
+        ledger.add(Judgement("s", "d", "not"))
+    mount(small_disk, "1m", "remount", "ro")
+    for name in ("l", "new"):
+        with pytest.raises(InputError, match=r"must exist and be writable"):
+            Ledger(small_disk / name)
+    mount(small_disk, "1m", "remount", "rw")

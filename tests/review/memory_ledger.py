@@ -1,0 +1,80 @@
+"""A ledger in memory, and a small index: what the tests of a review need."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from indexes.interface import Document
+from linker import building
+from linker.engine import Engine
+from linker.review.interface import Judgement
+from tests.helpers import HashEncoder
+
+
+@dataclass(frozen=True)
+class TextSeed:
+    id: str
+    text: str
+    title: str = ""
+    document: str | None = None
+
+
+class MemoryLedger:
+    """The slow, obvious ledger: a list of judgements and of undone ones."""
+
+    def __init__(self, seeds: Sequence[TextSeed], **settings: Any) -> None:
+        self.seeds, self._settings = tuple(seeds), dict(settings)
+        self.entries: list[Judgement] = []
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return dict(self._settings)
+
+    def set(self, key: str, value: Any) -> None:
+        self._settings[key] = value
+
+    def add(self, judgement: Judgement) -> Judgement:
+        self.entries.append(judgement)
+        return judgement
+
+    def undo(self, reviewer: str) -> Judgement | None:
+        for place in range(len(self.entries) - 1, -1, -1):
+            if self.entries[place].reviewer == reviewer:
+                return self.entries.pop(place)
+        return None
+
+    def judgements(self, reviewer: str | None = None) -> tuple[Judgement, ...]:
+        standing = {(j.reviewer, j.seed, j.id): j for j in self.entries}
+        return tuple(j for j in standing.values() if reviewer in (None, j.reviewer))
+
+
+STORIES = {
+    "flood": ["rain", "river", "water", "dam", "bridge", "valencia", "streets", "mud", "rescue"],
+    "vote": ["parliament", "minister", "ballot", "party", "coalition", "election", "seats", "poll"],
+    "match": ["goal", "striker", "keeper", "league", "penalty", "referee", "stadium", "coach"],
+}
+
+
+def documents() -> list[Document]:
+    """Return 60 documents, 20 of each story, which share a few common words."""
+    made = []
+    for story, words in STORIES.items():
+        for number in range(20):
+            chosen = [words[(number * 3 + step * (1 + number % 4)) % len(words)] for step in range(5)]
+            text = " ".join([*chosen, "today", "people", ("city", "country", "night")[number % 3]])
+            made.append(
+                Document(f"{story}{number}", text, metadata={"story": story, "even": number % 2 == 0})
+            )
+    return made
+
+
+def engine_of(folder: Path, monkeypatch: pytest.MonkeyPatch, *, vectors: bool = True) -> Engine:
+    """Return an engine of these documents, with vectors of a hash encoder or without."""
+    monkeypatch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
+    building.create(folder, encoder="hash" if vectors else "none")
+    engine = Engine(folder, encoder=HashEncoder() if vectors else None)
+    engine.add(documents())
+    return engine

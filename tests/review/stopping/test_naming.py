@@ -1,0 +1,64 @@
+"""Stopping rules by name and from TOML files, and what a mistake in them says."""
+
+from pathlib import Path
+
+import pytest
+
+from linker.errors import ConfigError, InputError, LinkerError
+from linker.review.stopping import NAMES, load, make
+from linker.review.stopping.rules import Urn
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_rule_has_a_name(name: str) -> None:
+    state = make(name, 1000, 0.9).state
+    assert not state.estimated
+    assert not state.stop
+    assert state.certified is None
+    assert state.reason.endswith(".")
+
+
+def test_the_default_is_the_urn() -> None:
+    rule = make(population=100)
+    assert isinstance(rule, Urn)
+    assert (rule.options.w, rule.options.gap, rule.options.audit, rule.options.alpha) == (20, 50, 300, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "options", "message"),
+    [
+        ("urm", 0.8, {}, "did you mean 'urn'"),
+        ("nothing", 0.8, {}, "known are urn, hypergeometric"),
+        ("urn", 1.2, {}, "a target recall of 1.2"),
+        ("urn", 0.8, {"gaps": 3}, "unknown key gaps: did you mean gap"),
+        ("urn", 0.8, {"gap": 0}, "gap = 0"),
+        ("urn", 0.8, {"w": "20"}, "w = '20' is str, expected float"),
+        ("row", 0.8, {"w": 3}, "unknown key w"),
+        ("urn", 0.8, {"alpha": 5}, "alpha = 5"),
+        ("urn", 0.8, {"looks": "often"}, "choose one of 'end', 'any'"),
+        ("until", 0.8, {"found": -1}, "found = -1"),
+        ("qbcb", 0.8, {"controls": 5}, "takes at least 14"),
+        ("qbcb", 1.0, {}, "target = 1"),
+    ],
+)
+def test_mistakes_name_what_is_near(
+    name: str, target: float, options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(LinkerError, match=message) as caught:
+        make(name, 1000, target, options)
+    assert isinstance(caught.value, InputError | ConfigError)
+    assert repr(name) in str(caught.value)
+
+
+def test_a_rule_from_toml(tmp_path: Path) -> None:
+    path = tmp_path / "rule.toml"
+    path.write_text('rule = "urn"\ntarget = 0.9\nw = 5\nlooks = "any"\n', encoding="utf-8")
+    rule = load(path).start(1000)
+    assert isinstance(rule, Urn)
+    assert (rule.options.w, rule.options.looks, rule.target) == (5.0, "any", 0.9)
+    path.write_text("gapp = 3\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"rule\.toml.*gapp: did you mean gap"):
+        load(path)
+    path.write_text("rule = 3\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"rule\.toml"):
+        load(path)

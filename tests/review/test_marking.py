@@ -1,0 +1,61 @@
+"""The words of a query, marked in a text."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from indexes.text.analysis import Analysis
+from linker.review.fields import Field, of_metadata
+from linker.review.marking import excerpt, marked
+
+ENGLISH = Analysis("english")
+
+
+def words(analysis: Analysis, text: str, query: str) -> list[str]:
+    return [piece for piece, hit in marked(analysis, text, analysis.query_terms(query)) if hit]
+
+
+@pytest.mark.parametrize(
+    ("language", "query", "text", "expected"),
+    [
+        ("english", "flooded street", "Streets are flooding; a flood", ["Streets", "flooding", "flood"]),
+        ("spanish", "inundada", "calles inundadas en Valencia", ["inundadas"]),
+        ("chinese", "大雨", "今天大雨很大", ["大雨"]),
+        ("none", "flood", "floods flood", ["flood"]),
+        ("english", "the rain", "the rain", ["rain"]),
+    ],
+)  # fmt: skip
+def test_words_are_marked_by_their_stems(language: str, query: str, text: str, expected: list[str]) -> None:
+    assert words(Analysis(language), text, query) == expected
+
+
+@given(st.text(max_size=200), st.text(max_size=20), st.integers(10, 60))
+def test_no_character_is_lost(text: str, query: str, length: int) -> None:
+    pieces = marked(ENGLISH, text, ENGLISH.query_terms(query))
+    assert "".join(piece for piece, _ in pieces) == text
+    shown = "".join(piece for piece, _ in excerpt(pieces, length))
+    assert shown.removeprefix("… ").removesuffix(" …") in text or len(text) <= length
+    assert len(shown) <= max(length + 4, length)
+
+
+def test_an_excerpt_shows_the_first_marked_word() -> None:
+    text = "word " * 200 + "flood " + "word " * 200
+    pieces = excerpt(marked(ENGLISH, text, {"flood"}), 100)
+    assert ("flood", True) in pieces
+    assert pieces[0] == ("… ", False)
+    assert pieces[-1] == (" …", False)
+
+
+def test_fields_are_told_by_their_values() -> None:
+    sample = [
+        {"lang": "es" if i % 3 else "en", "likes": i, "date": f"2026-03-{i % 28 + 1:02}", "url": f"https://x/{i}",
+         "user": f"u{i % 40}", "tags": ["a", "b"], "empty": None, "odd=": "x"}
+        for i in range(200)
+    ]  # fmt: skip
+    assert {f.name: f for f in of_metadata(sample)} == {
+        "lang": Field("lang", "choice", ("es", "en")),
+        "likes": Field("likes", "number"),
+        "date": Field("date", "date"),
+        "user": Field("user", "text"),
+        "tags": Field("tags", "choice", ("a", "b")),
+    }

@@ -1,0 +1,222 @@
+"""A review hands out, counts, undoes and resumes; everything that lasts is in its ledger."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from linker.engine import Engine
+from linker.errors import InputError
+from linker.review.interface import Candidate, Verdict
+from linker.review.session import Review
+from tests.review.memory_ledger import MemoryLedger, TextSeed, engine_of
+
+TOPIC = (
+    TextSeed("s1", "rain and a river in valencia", document="flood0"),
+    TextSeed("s2", "mud bridge rescue", "Water"),
+)
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
+    return engine_of(tmp_path / "index", monkeypatch)
+
+
+def ledger(**settings: Any) -> MemoryLedger:
+    return MemoryLedger(TOPIC, **{"order": "z", "rule": "none", **settings})
+
+
+def truth(candidate: Candidate) -> Verdict:
+    return "relevant" if candidate.id.startswith("flood") else "not"
+
+
+def read(review: Review, count: int, reviewer: str = "") -> list[str]:
+    """Judge the next documents as they are, and return them."""
+    shown = []
+    for _ in range(count):
+        candidate = review.next(reviewer)
+        if candidate is None:
+            break
+        shown.append(candidate.id)
+        review.judge(candidate, truth(candidate), reviewer)
+    return shown
+
+
+def test_a_topic_reads_every_document_once_and_no_seed(engine: Engine) -> None:
+    review = Review(engine, ledger(mode="hybrid"))
+    shown = read(review, 100)
+    assert len(shown) == len(set(shown)) == review.population.size == 59
+    assert "flood0" not in shown
+    progress = review.progress()
+    assert (progress.read, progress.found, progress.population) == (59, 19, 59)
+    assert progress.curve[-1] == 19
+    assert list(progress.curve) == sorted(progress.curve)
+
+
+def test_pairs_read_a_document_for_each_seed_but_not_beside_itself(engine: Engine) -> None:
+    review = Review(engine, ledger(unit="pairs", mode="hybrid"))
+    pairs = []
+    while candidate := review.next():
+        pairs.append((candidate.seed, candidate.id))
+        review.judge(candidate, "not")
+    assert len(pairs) == len(set(pairs)) == review.population.size == 119
+    assert ("s1", "flood0") not in pairs
+    assert ("s2", "flood0") in pairs
+
+
+def test_next_is_the_same_until_it_is_judged_and_no_one_else_has_it(engine: Engine) -> None:
+    review = Review(engine, ledger())
+    ana, bo = review.next("ana"), review.next("bo")
+    assert ana == review.next("ana") != bo
+    assert ana is not None
+    review.judge(ana, "not", "ana")
+    assert review.next("ana") not in (ana, bo)
+
+
+def test_skipped_documents_come_last_and_once_more(engine: Engine) -> None:
+    kept = ledger(mode="bm25")
+    review = Review(engine, kept)
+    first = review.next()
+    assert first is not None
+    assert review.judge(first, "skip").skipped == 1
+    assert review.progress().read == 0
+    shown = read(review, 1000)
+    assert shown[-1] == first.id
+    assert review.progress().skipped == 0
+    again = Review(engine, MemoryLedger(TOPIC, order="z", rule="none", mode="bm25"))
+    for _ in range(2 * len(shown)):
+        if candidate := again.next():
+            again.judge(candidate, "skip")
+    assert again.next() is None
+    assert again.progress().skipped == len(shown)
+
+
+def test_maybe_is_read_and_not_found(engine: Engine) -> None:
+    review = Review(engine, ledger())
+    candidate = review.next()
+    assert candidate is not None
+    progress = review.judge(candidate, "maybe")
+    assert (progress.read, progress.found, progress.maybe) == (1, 0, 1)
+
+
+def test_undo_asks_the_same_again_then_what_was_before_the_reviewer(engine: Engine) -> None:
+    review = Review(engine, ledger())
+    shown = read(review, 3)
+    held = review.next()
+    undone = [review.undo(), review.undo()]
+    assert [j.id for j in undone if j] == shown[:0:-1]
+    assert review.progress().read == 1
+    assert held is not None
+    assert read(review, 3) == [*shown[1:], held.id]
+    assert Review(engine, ledger()).undo() is None
+
+
+def test_an_undone_contradiction_leaves_the_earlier_verdict(engine: Engine) -> None:
+    review = Review(engine, ledger())
+    candidate = review.next("ana")
+    assert candidate is not None
+    review.judge(candidate, "not", "ana")
+    assert review.judge(candidate, "relevant", "bo").found == 1
+    assert review.progress().read == 1
+    review.undo("bo")
+    assert (review.progress().read, review.progress().found) == (1, 0)
+
+
+def test_a_search_beside_the_queue_counts_and_is_not_shown_again(engine: Engine) -> None:
+    review = Review(engine, ledger(mode="hybrid"))
+    progress = review.judge(Candidate("s1", "vote3", 1.0, phase="search"), "relevant")
+    assert (progress.read, progress.found) == (1, 1)
+    assert "vote3" not in read(review, 100)
+
+
+def test_a_review_resumes_from_its_ledger(engine: Engine) -> None:
+    whole, halves = ledger(mode="hybrid"), ledger(mode="hybrid")
+    shown = read(Review(engine, whole), 30)
+    first = read(Review(engine, halves), 13)
+    resumed = Review(engine, halves)
+    assert resumed.progress().read == 13
+    assert first + read(resumed, 17) == shown
+    assert list(resumed.progress().curve) == list(Review(engine, whole).progress().curve)
+
+
+def test_an_audit_draws_from_the_unread_and_ends_with_a_hit(engine: Engine) -> None:
+    kept = ledger(audit=25)
+    review = Review(engine, kept)
+    seen = set(read(review, 10))
+    held = review.next()
+    review.begin_audit()
+    assert review.progress().phase == "audit"
+    drawn = review.next()
+    assert Review(engine, kept).next() == drawn
+    while review.progress().phase == "audit" and (candidate := review.next()):
+        assert candidate.phase == "audit"
+        assert candidate.id not in seen
+        seen.add(candidate.id)
+        review.judge(candidate, truth(candidate))
+    assert candidate is not None
+    assert truth(candidate) == "relevant"
+    if held is not None and held.id not in seen:
+        assert review.next() == held
+    review.undo()
+    assert review.progress().phase == "audit"
+
+
+def test_an_audit_without_a_hit_ends_after_its_size(engine: Engine) -> None:
+    review = Review(engine, ledger(audit=7))
+    review.begin_audit()
+    drawn = []
+    while candidate := review.next():
+        drawn.append(candidate.id)
+        review.judge(candidate, "not")
+    assert len(drawn) == 7
+    review.begin_audit()
+    assert review.next() is not None
+    review.resume()
+    following = review.next()
+    assert following is not None
+    assert following.phase == "queue"
+
+
+def test_double_judging_gives_each_document_to_two_reviewers(engine: Engine) -> None:
+    review = Review(engine, ledger(double=True))
+    shown = read(review, 5, "ana")
+    assert read(review, 5, "bo") == shown
+    assert review.progress().read == 5
+    assert read(review, 1, "bo")[0] not in shown
+
+
+def test_per_seed_a_seed_is_done_after_enough(engine: Engine) -> None:
+    review = Review(engine, ledger(unit="pairs", per_seed=True, until=2, mode="hybrid"))
+    while candidate := review.next():
+        review.judge(candidate, "relevant" if candidate.seed == "s1" else "not")
+    by_seed = [j.seed for j in review.ledger.judgements()]
+    assert (by_seed.count("s1"), by_seed.count("s2")) == (2, 60)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"unit": "story"}, "unit 'story'"),
+        ({"order": "luck"}, "order 'luck'"),
+        ({"unit": "pairs", "order": "feedback"}, "needs one topic"),
+        ({"per_seed": True}, "needs the unit pairs"),
+        ({"target": 1.5}, "target recall of 1.5"),
+        ({"target": True}, "target = True"),
+        ({"until": 0}, "until = 0"),
+        ({"until": "many"}, "until = 'many'"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_named(
+    engine: Engine, settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        Review(engine, ledger(**settings))
+
+
+def test_a_wrong_verdict_or_document_stores_nothing(engine: Engine) -> None:
+    review = Review(engine, ledger())
+    with pytest.raises(InputError, match="unknown verdict 'perhaps'"):
+        review.judge(Candidate("s1", "flood1", 1.0), "perhaps")  # type: ignore[arg-type]  # what a page may send
+    with pytest.raises(InputError, match="'none' is not in"):
+        review.judge(Candidate("s1", "none", 1.0), "not")
+    assert not review.ledger.judgements()
