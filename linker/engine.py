@@ -410,6 +410,8 @@ class Engine:
         from linker.recall import tune_recall
 
         index = self.collection.hybrid.vectors
+        if index is None:
+            raise IndexesError(f"{self.directory} has no vectors to tune: build it again with --encoder")
         if not isinstance(index, FaissIndex):
             raise BackendUnavailableError("only vectors in the directory itself can be tuned")
         tuning = tune_recall(index, target, k, None if texts is None else self.embed(texts), sample)

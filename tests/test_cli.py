@@ -149,7 +149,7 @@ def test_find_with_judgements_on_a_file_and_on_a_terminal(index: Path, tmp_path:
     ("arguments", "status", "expected"),
     [
         (["search", "{none}", "--text", "x"], 1, "holds no index"),
-        (["search", "{index}"], 2, "give either --text or --queries"),
+        (["search", "{index}"], 2, "give either a text or --queries"),
         (["search", "{index}", "--text", "x", "-k", "0"], 2, "0"),
         (["search", "{index}", "--text", "x", "--mode", "dense"], 1, "the index has no vectors"),
         (["search", "{index}", "--queries", "{none}"], 1, "none"),

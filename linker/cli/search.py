@@ -35,7 +35,13 @@ if TYPE_CHECKING:
 
 def search(
     directory: Index,
-    text: Annotated[str | None, typer.Option(help="Search for this text.", show_default=False)] = None,
+    words: Annotated[
+        str | None, typer.Argument(metavar="TEXT", help="Search for this text.", show_default=False)
+    ] = None,
+    texts: Annotated[
+        list[str] | None,
+        typer.Option("--text", metavar="TEXT", help="The same as an option.", show_default=False),
+    ] = None,
     queries: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Search for all of these: JSONL, BEIR or TSV.", show_default=False),
@@ -91,10 +97,14 @@ def search(
 ) -> None:
     """Search an index with a text or a file of queries.
 
-    --text prints documents, --queries writes a run in TREC's six-column format.
+    A text prints documents, --queries writes a run in TREC's six-column format.
     """
+    given = [*([] if words is None else [words]), *(texts or [])]
+    if len(given) > 1:
+        raise typer.BadParameter("give one text; for many, --queries FILE")
+    text = given[0] if given else None
     if (text is None) == (queries is None):
-        raise typer.BadParameter("give either --text or --queries")
+        raise typer.BadParameter("give either a text or --queries")
     if out and (text is not None or as_json):
         raise typer.BadParameter("--out takes the run of --queries, without --json")
     own = (mode, k1, b, k3, field_weight or None, field_b or None, rerank)
