@@ -12,6 +12,11 @@ setup(
             libraries=["m"],
             optional=True,
         )
-        for room, name in (("vectors", "scan"), ("text", "postings"), ("text", "features"))
+        for room, name in (
+            ("vectors", "scan"),
+            ("text", "postings"),
+            ("text", "features"),
+            ("text", "linear"),
+        )
     ]
 )

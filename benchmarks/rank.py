@@ -26,7 +26,9 @@ from indexes.dtypes import Float64Array
 from linker.config import load
 from linker.engine import Engine
 from linker.evaluation.significance import bootstrap
+from linker.ranking import pooled
 from linker.ranking.candidates import PoolSettings
+from linker.ranking.folder import save
 from linker.ranking.forest import Forest, compact
 from linker.ranking.groups import names_of
 from linker.ranking.ranker import Ranker
@@ -89,13 +91,24 @@ def tweets(work: Path) -> dict[str, Any]:
 
 
 def transfer(work: Path) -> dict[str, Any]:
-    """A ranker of the other sets, by words alone, on the set that is left out."""
+    """A ranker of the other sets, by words alone, on the set that is left out: trees alone, and blended with BM25."""
     sets = {name: _by_words(work, name) for name in SETS}
     rows: dict[str, Any] = {}
     for left_out, (_, test) in sets.items():
-        learned = rank_data.joined([learned for name, (learned, _) in sets.items() if name != left_out])
-        rows[left_out] = _row([_trained(learned, PoolSettings(), SEEDS[0])], test, test.hybrid)
+        others = [learned for name, (learned, _) in sets.items() if name != left_out]
+        ranker, _ = pooled.learn([(part.pool, part.relevant) for part in others])
+        alone = dataclasses.replace(ranker, blend=0.0)
+        rows[left_out] = _row([ranker], test, test.hybrid) | {"alone": _row([alone], test, test.hybrid)}
     return rows
+
+
+def ship(work: Path) -> dict[str, Any]:
+    """Learn the ranker that comes with linker, from all four sets, and write it where it comes from."""
+    parts = [_by_words(work, name)[0] for name in SETS]
+    about = {"sets": list(SETS), "queries": sum(len(part.relevant) for part in parts), "language": "english"}
+    ranker, text = pooled.learn([(part.pool, part.relevant) for part in parts], about=about)
+    saved = save(ranker, text, pooled.FOLDER)
+    return {"ranker": saved.fingerprint, **about, "kib": round(len(text) / 1024)}
 
 
 def _by_words(work: Path, name: str, most: int = 500) -> tuple[Gathered, Gathered]:
@@ -192,9 +205,7 @@ def _row(rankers: list[Ranker], part: Gathered, before: Float64Array) -> dict[st
 
 
 def _reciprocal(ranker: Ranker, part: Gathered) -> Float64Array:
-    scores = np.full(part.relevant.shape, -np.inf)
-    scores[part.pool.valid] = ranker.forest.scores(ranker.inputs(part.pool))
-    return mrr(scores, part.relevant, part.pool.valid)
+    return mrr(ranker.scores(part.pool), part.relevant, part.pool.valid)
 
 
 def _calibration_error(ranker: Ranker, part: Gathered) -> float:
@@ -229,6 +240,7 @@ PARTS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "statements": statements,
     "transfer": transfer,
     "cost": cost,
+    "ship": ship,
 }
 
 if __name__ == "__main__":

@@ -104,6 +104,7 @@ def summary(records: Records) -> dict[str, Any]:
         "rules_all_large": by_rule([r for r in large if r["relevant"] > LARGE]),
         "fewer_than_15": silence([r for r in records if r["relevant"] < SMALLEST]),
         "audit": {kind: audits(part) for kind, part in kinds(large).items()},
+        "hidden": hidden(records),
         "any_time": any_time([r for r in large if r["rule"] == "looks at any time"]),
         "noise": {
             kind: by_rule(part)
@@ -157,6 +158,24 @@ def audits(records: Records) -> dict[str, Any]:
             "reads_median": float(np.median([r["all_reads"] for r in part])),
             "audits_mean": round(float(np.mean([r["audits"] for r in part])), 2),
         }
+    return rows
+
+
+def hidden(records: Records) -> dict[str, Any]:
+    """Return, over all targets, what the audit does for hidden topics, by how many documents only they have."""
+    own = {r["topic"]: r["relevant"] for r in records if r["kind"] == "plain"}
+    rows: dict[str, Any] = {}
+    for name, low, high in (("all", 0, 10**9), ("fewer than 50", 0, 50), ("50 or more", 50, 10**9)):
+        part = [
+            r
+            for r in records
+            if r["kind"] == "hidden topic" and low <= r["relevant"] - own[r["topic"]] < high
+        ]
+        if part:
+            topics = [r["topic"] for r in part]
+            shares = {"before": "share", "after": "final_share"}
+            reached = {k: [float(r[v] >= r["target"] - 1e-9) for r in part] for k, v in shares.items()}
+            rows[name] = {"reviews": len(part), **{k: clustered(v, topics) for k, v in reached.items()}}
     return rows
 
 

@@ -33,6 +33,7 @@ from indexes.store.records import WITH_POSTINGS, Manifest
 from indexes.text.bm25 import Bm25Index
 from indexes.text.fields import FieldsIndex
 from indexes.text.forward_index import ForwardIndex
+from indexes.text.linear import FULL_TEXT, LinearText
 from indexes.text.phrases import PhraseSearch
 from indexes.text.search import TextSearch
 from indexes.vectors.certified import ExactScan
@@ -176,6 +177,19 @@ class Collection:
         Raises DamagedError.
         """
         return self._stored_forward or ForwardIndex.of(self.documents.texts(), self.manifest.analysis)
+
+    @functools.cached_property
+    def linear(self) -> LinearText:
+        """The rows as vectors, for linear models over all of them, from the postings where they lie.
+
+        Where BM25 is on a server, they come from postings made of the stored texts, in memory. Raises DamagedError.
+        """
+        analysis, bm25 = self.manifest.analysis, self.manifest.bm25
+        if isinstance(self.text, FieldsIndex):
+            return LinearText(self.text.scorers(), analysis, bm25)
+        local = self.text if isinstance(self.text, Bm25Index) else None
+        index = local or Bm25Index.rebuilt(self.documents.texts(), self.rows, analysis)
+        return LinearText({FULL_TEXT: index.scorer()}, analysis, bm25)
 
     @functools.cached_property
     def phrases(self) -> PhraseSearch:

@@ -1,4 +1,4 @@
-"""Loads what was compiled: the certified scan (scan.c), BM25 (postings.c), a ranker's features (features.c)."""
+"""Loads what was compiled: the certified scan, BM25, a ranker's features, linear models over BM25."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ ROOMS = {
     "scan": "vectors",
     "postings": "text",
     "features": "text",
+    "linear": "text",
 }  # the folder that holds source and library
-VERSIONS = {"scan": 2, "postings": 5, "features": 1}  # as in the C sources
+VERSIONS = {"scan": 2, "postings": 5, "features": 2, "linear": 1}  # as in the C sources
 INSTEAD = {
     "scan": "FAISS is used instead",
     "postings": "numpy is used instead",
     "features": "Python is used instead, far slower",
+    "linear": "numpy is used instead",
 }
 
 
@@ -47,6 +49,12 @@ def load_features() -> Any:
     return _load("features")[0]
 
 
+@functools.cache
+def load_linear() -> Any:
+    """Return the library of linear models over BM25, or None where it cannot be used; `linear_status` says why."""
+    return _load("linear")[0]
+
+
 def status() -> str:
     """Return a phrase that says whether the compiled scan is used, and if not, why."""
     return _load_scan()[1]
@@ -60,6 +68,11 @@ def postings_status() -> str:
 def features_status() -> str:
     """Return a phrase that says whether a ranker's features are computed by the compiled loop, and if not, why."""
     return _load("features")[1]
+
+
+def linear_status() -> str:
+    """Return a phrase that says whether linear models over BM25 are added up by the compiled loop, and if not, why."""
+    return _load("linear")[1]
 
 
 def _load_scan() -> tuple[Any, str]:

@@ -12,6 +12,7 @@ EXTRA_OF = {
     "jinja2": "serve",
     "lightgbm": "rank",
     "matplotlib": "plot",
+    "openpyxl": "review",
     "pytorch_metric_learning": "train",
     "python_multipart": "serve",
     "ray": "ray",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
+from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from linker.errors import InputError
 
@@ -19,23 +21,34 @@ def write_atomically(path: Path, data: bytes) -> None:
 
     Pipes and devices are written directly. Raises InputError where the file cannot be written.
     """
-    path = path.resolve()  # so that a symbolic link is kept; /dev/stdout becomes its target
+    with replacing(path) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Open a temporary file that replaces `path` once the block has ended without an error and it is on the disk.
+
+    Pipes and devices are written directly. Raises InputError where the file cannot be written.
+    """
+    target = path.resolve()  # keeps a symbolic link as it is; /dev/stdout becomes its target
     try:
-        if path.exists() and not path.is_file():
-            path.write_bytes(data)
-            return
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        direct = target.exists() and not target.is_file()
+        temporary = target if direct else target.with_name(f".{target.name}.{os.getpid()}.tmp")
         try:
             with temporary.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-            sync_folder(path.parent)
+                yield file
+                if not direct:
+                    file.flush()
+                    os.fsync(file.fileno())
+            if not direct:
+                temporary.replace(target)
+                sync_folder(target.parent)
         finally:
-            temporary.unlink(missing_ok=True)
+            if not direct:
+                temporary.unlink(missing_ok=True)
     except OSError as e:
-        raise InputError(f"cannot write {path}: {e.strerror}") from e
+        raise InputError(f"cannot write {target}: {e.strerror}") from e
 
 
 def open_input(path: Path) -> BufferedReader:

@@ -14,6 +14,7 @@ from linker.files import open_input
 MAX_LINE = 16 << 20  # bytes; the rest of a longer line is dropped
 BLOCK = 1 << 18
 GZIP_MAGIC = b"\x1f\x8b"
+UNKNOWN = "linker-unknown"  # the name of the handler of bytes that an encoding does not know
 GZIP = 31  # zlib's window bits for gzip with its checksum
 
 Line = tuple[int, bytes, int]  # number from 1, content cut at the limit, bytes before the cut
@@ -31,26 +32,27 @@ class _DamageError(Exception):
     pass
 
 
-def read_lines(path: Path, limit: int = MAX_LINE) -> Iterator[Line]:
-    """Yield a file's lines without their newlines; gzip is detected by content, a UTF-8 BOM is dropped.
+def read_lines(path: Path, limit: int = MAX_LINE, encoding: str | None = None) -> Iterator[Line]:
+    r"""Yield a file's lines without their newlines; gzip is detected by content, a UTF-8 BOM is dropped.
 
-    A line of more than `limit` bytes is cut and comes with its size before the cut; memory stays near `limit`.
-    Raises InputError where the file cannot be read, DamagedInputError after the lines before any damage.
+    With an `encoding`, the lines are converted to UTF-8; bytes that it does not know become \xff, which is not UTF-8.
+    A line of more than `limit` bytes is cut and comes with its size before the cut; memory stays near `limit`. Raises
+    InputError where the file cannot be read, DamagedInputError after the lines before any damage.
     """
-    lines = _split(path, limit)
+    lines = _split(path, limit, encoding)
     for number, raw, size in itertools.islice(lines, 1):
-        if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            raise InputError(f"{path} is UTF-16, not UTF-8: convert it (iconv -f UTF-16 -t UTF-8)")
+        if encoding is None and raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise InputError(f"{path} is UTF-16, not UTF-8: name it with --encoding utf-16, or convert it")
         marked = len(codecs.BOM_UTF8) if raw.startswith(codecs.BOM_UTF8) else 0
         yield number, raw[marked:], size - marked
     yield from lines
 
 
-def _split(path: Path, limit: int) -> Iterator[Line]:
+def _split(path: Path, limit: int, encoding: str | None) -> Iterator[Line]:
     # head and size are of the line that continues in the next block.
     number, head, size = 1, bytearray(), 0
     try:
-        for block in _blocks(path):
+        for block in _converted(_blocks(path), encoding):
             *whole, tail = block.split(b"\n")
             for piece in whole:
                 if size:
@@ -68,28 +70,49 @@ def _split(path: Path, limit: int) -> Iterator[Line]:
         yield number, bytes(head), size
 
 
+def _converted(data: Iterable[bytes], encoding: str | None) -> Iterator[bytes]:
+    """Convert blocks of bytes to UTF-8."""
+    if encoding is None or codecs.lookup(encoding).name == "utf-8":
+        yield from data
+        return
+    decoder = codecs.getincrementaldecoder(encoding)(UNKNOWN)
+    for block in data:
+        yield decoder.decode(block).encode("utf-8", "surrogateescape")
+    yield decoder.decode(b"", True).encode("utf-8", "surrogateescape")
+
+
+def _unknown(error: UnicodeError) -> tuple[str, int]:
+    """Stand for bytes that cannot be decoded, by what surrogateescape writes as the byte ff."""
+    assert isinstance(error, UnicodeDecodeError)
+    return "\udcff", error.end
+
+
+codecs.register_error(UNKNOWN, _unknown)
+
+
 def _blocks(path: Path) -> Iterator[bytes]:
+    """Yield a file's bytes, decompressed, some at a time. Raises InputError where it cannot be read."""
     try:
         with open_input(path) as file:
             first = file.read(BLOCK)
-            blocks = itertools.chain([first] if first else [], iter(lambda: file.read(BLOCK), b""))
+            data = itertools.chain([first] if first else [], iter(lambda: file.read(BLOCK), b""))
             if first.startswith(GZIP_MAGIC):
-                yield from _inflate(blocks)
+                yield from _inflate(data)
             elif first and path.suffix == ".gz":
                 raise InputError(f"{path} is not gzip data, though its name ends in .gz: rename it")
             else:
-                yield from blocks
+                yield from data
     except OSError as e:
         raise InputError(f"cannot read {path}: {e.strerror}") from e
 
 
-def _inflate(blocks: Iterable[bytes]) -> Iterator[bytes]:
+def _inflate(compressed: Iterable[bytes]) -> Iterator[bytes]:
     """Decompress gzip members; of damaged data, yield everything up to the damage.
 
     zlib drops the output of a call that fails, so the call is repeated for half as many bytes, down to one.
     """
     inflater, size = zlib.decompressobj(GZIP), BLOCK
-    for block in blocks:
+    for block in compressed:
         data = block
         while data:
             if inflater.eof:

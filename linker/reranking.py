@@ -12,6 +12,7 @@ import numpy as np
 from indexes.errors import importing
 from indexes.fusion import Fusion, fuse_hits
 from indexes.interface import Document, Hits, IndexesError, ScoreArray
+from linker.ranking import pooled
 from linker.ranking.folder import is_saved as is_ranker
 from linker.ranking.folder import load as load_ranker
 
@@ -61,8 +62,12 @@ def rerank(
 def load_reranker(folder: str | Path) -> Reranker | Ranker:
     """Return the ranker or the scorer of pairs in a folder that `linker rank train` or `linker sts train` wrote.
 
+    "pooled" is the ranker that comes with linker, unless a folder has that name.
+
     Raises InputError where there is none, MissingExtraError where a scorer needs the extra `pretrained`.
     """
+    if str(folder) == pooled.NAME and not Path(folder).exists():
+        return pooled.load()
     if is_ranker(Path(folder)):
         return load_ranker(Path(folder))
     with importing("reranking", "pretrained"):

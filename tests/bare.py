@@ -26,6 +26,7 @@ EXTRAS = (
     "transformers",
     "sentence_transformers",
     "sklearn",
+    "openpyxl",
     "matplotlib",
     "elasticsearch",
     "fastapi",
@@ -48,6 +49,10 @@ RUNS = {
     "search": ("news.index --text rain", ""),
     "find": ("news.index --seeds queries.tsv --until 1 --judgements qrels.txt", ""),
     "serve": ("news.index --port 0", "serve"),
+    "review import": ("review.sqlite judgements.csv", ""),
+    "review status": ("review.sqlite", ""),
+    "review agreement": ("review.sqlite", ""),
+    "review export": ("review.sqlite judgements.xlsx", "review"),
     "index tune": ("news.index --queries queries.tsv --qrels qrels.txt", ""),
     "evaluate": ("qrels.txt bm25.run", ""),
     "compare": ("qrels.txt bm25.run other.run --plot p.svg", "plot"),
@@ -85,7 +90,8 @@ def commands() -> set[str]:
         "similarity ": cli.SIMILARITY_COMMANDS,
         "sts ": cli.STS_COMMANDS,
     }
-    return {group + c.__name__.replace("_", "-") for group, found in groups.items() for c in found}
+    named = {group + c.__name__.replace("_", "-") for group, found in groups.items() for c in found}
+    return named | {f"review {name}" for name in cli.REVIEW_COMMANDS}
 
 
 def write_files() -> None:
@@ -106,6 +112,7 @@ def write_files() -> None:
         ("bm25.run", ["q1 Q0 a0 1 1.5 bm25"]),
         ("other.run", ["q1 Q0 a0 1 1.5 other"]),
         ("texts.txt", texts),
+        ("judgements.csv", ["seed,id,verdict,reviewer", "s,a0,relevant,ana", "s,a0,not,ben"]),
         ("model/config.json", ['{"format": "linker-encoder-1", "kind": "bag"}']),
         ("model/training/metrics.jsonl", ['{"step": 1, "epoch": 0.5, "loss": 1.0}']),
     ):

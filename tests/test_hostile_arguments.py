@@ -26,6 +26,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "qrels").write_text(GOOD_QRELS, encoding="utf-8")
     (folder / "run").write_text(GOOD_RUN, encoding="utf-8")
     (folder / "links.tsv").write_text("0 0\n", encoding="utf-8")
+    (folder / "judgements.csv").write_text("seed,id,verdict\na,b,yes\n", encoding="utf-8")
+    linker("review", "import", folder / "review.sqlite", folder / "judgements.csv")
     np.save(folder / "good.npy", np.ones((1, 2), np.float32))
     pair = json.dumps({"_id": "p", "text1": "word " * 12, "text2": "word " * 12, "overall": 1, "score": 1})
     (folder / "pairs.jsonl").write_text(pair, encoding="utf-8")
@@ -124,6 +126,12 @@ COMMANDS = {
     "similarity predict model": "similarity predict {bad} {place}/pairs.jsonl",
     "similarity evaluate": "similarity evaluate {bad} {place}/pairs.jsonl",
     "similarity evaluate predictions": "similarity evaluate {place}/pairs.jsonl {bad}",
+    "review status": "review status {bad}",
+    "review export": "review export {bad} {new}.csv",
+    "review export index": "review export {place}/review.sqlite {new}.csv --index {bad}",
+    "review import": "review import {new} {bad}",
+    "review import ledger": "review import {bad} {place}/judgements.csv",
+    "review agreement": "review agreement {bad}",
     "sts train": "sts train {bad} --out {new}",
     "sts train backbone": "sts train {place}/pairs.jsonl --out {new} --backbone {bad}",
     "sts train init": "sts train {place}/pairs.jsonl --out {new} --init {bad}",
@@ -140,6 +148,7 @@ CREATED = {
     ("find ledger", "missing"),
     # What a power cut may leave of a ledger's first judgement.
     ("find ledger", "nul"),
+    ("review import ledger", "missing"),
     ("index build out", "folder"),
     ("index build out", "missing"),
     ("similarity train ner", "strange name"),

@@ -11,7 +11,15 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from benchmarks.report import ast_pages, bm25_table, rank_tables, tables, vector_tables
+from benchmarks.report import (
+    ast_pages,
+    bm25_table,
+    precision_tables,
+    rank_tables,
+    stopping_tables,
+    tables,
+    vector_tables,
+)
 from benchmarks.report.published_table import published
 from benchmarks.report.similarity_table import news_similarity
 from benchmarks.support.common import RESULTS, ROOT
@@ -112,7 +120,9 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "published": published,
     **ast_pages.TABLES,
     **bm25_table.TABLES,
+    **precision_tables.TABLES,
     **rank_tables.TABLES,
+    **stopping_tables.TABLES,
     **tables.TABLES,
     **vector_tables.TABLES,
 }

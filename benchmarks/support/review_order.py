@@ -15,6 +15,7 @@ import numpy as np
 import Stemmer
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn import config_context
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.svm import LinearSVC
 
@@ -23,6 +24,7 @@ from linker.review.interface import Candidate, Judgement
 Rows = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 K1, B = 1.2, 0.75
+GROWTH = 0.15  # of the reads until the next training; the learner of a review trains at 5 %
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def _bm25(texts: Sequence[str]) -> Any:
 
 
 class LearningOrder:
-    """The text half of the learner: a linear SVM over BM25 rows, trained again when reads have grown by 5 %.
+    """The text half of the learner: a linear SVM over BM25 rows, trained again when reads have grown by GROWTH.
 
     An `Order` whose documents are rows, by number. `scores` are those of the last model.
     """
@@ -101,7 +103,7 @@ class LearningOrder:
             self._due = 0  # nothing like it was known: train at once
 
     def _train(self) -> None:
-        self._due = self._reads + max(1, math.floor(0.05 * self._reads))
+        self._due = self._reads + max(1, math.floor(GROWTH * self._reads))
         negatives = len(self._labels) - sum(self._labels.values())
         presumed = [row for row in self._presumed if row not in self._labels] if negatives < 100 else []
         rows = [*self._labels, *presumed]
@@ -109,7 +111,8 @@ class LearningOrder:
         weights = np.where(labels, 9.8, 1.0)
         weights[len(self._labels) :] = 0.1
         svm = LinearSVC(loss="squared_hinge", C=0.11, random_state=self._seed, tol=1e-3)
-        svm.fit(self._matrix[rows], labels, sample_weight=weights)
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            svm.fit(self._matrix[rows], labels, sample_weight=weights)
         self.scores = self._matrix @ svm.coef_[0].astype(np.float32)
         self._waiting = self.left().tolist()[::-1]
 

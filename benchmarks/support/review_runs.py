@@ -30,9 +30,10 @@ SLOW: dict[str, tuple[str, dict[str, Any]]] = {
     "urn, w = 5": ("urn", {"w": 5}),
     "hypergeometric": ("hypergeometric", {}),
 }
-SLOW_REVIEWS = 3  # of each topic
+SLOW_REVIEWS = 2  # of each topic
+MOST_AUDITS = 5  # with wrong judgements, audits may never end
 HIT, MISS = Read(True), Read(False)
-LOOKED_AT = 1500  # documents of an audit that is looked at after each
+LOOKED_AT = 1000  # documents of an audit that is looked at after each
 
 
 @dataclass(frozen=True)
@@ -115,11 +116,17 @@ def run(topics: Topics, case: Case) -> list[dict[str, Any]]:
     about["learned"] = learned
     rules = QUICK if noisy or case.number >= SLOW_REVIEWS else QUICK | SLOW
     records = []
+    rows: dict[str, tuple[Rule[Any], int]] = {}  # rules that know of no target
     for target in TARGETS:
         oracle = position(review.truth[order], needed(review.relevant, target))
         for label, (name, options) in rules.items():
-            rule = make(name, review.population, target, options)
-            reads = first_stop(rule, review.said[order])
+            if label in rows:
+                rule, reads = rows[label]
+            else:
+                rule = make(name, review.population, target, options)
+                reads = first_stop(rule, review.said[order])
+            if name == "row":
+                rows[label] = rule, reads
             record = {**about, "rule": label, "target": target, "oracle": oracle, "reads": reads}
             record["share"] = int(review.truth[order[:reads]].sum()) / review.relevant
             record["estimated"] = bool(rule.state.estimated and rule.counts.unread)
@@ -136,7 +143,7 @@ def run(topics: Topics, case: Case) -> list[dict[str, Any]]:
                     **controls(review, order, target),
                 }
             )
-    if not noisy and review.relevant >= LEAST_FOUND:
+    if rules is not QUICK and review.relevant >= LEAST_FOUND:
         records.append({**about, "rule": "looks at any time", "target": 0.9, **any_time(review, order)})
     return records
 
@@ -162,7 +169,7 @@ def audited(review: Review, order: Rows, rule: Rule[Any], reads: int) -> dict[st
     def following() -> Iterator[int]:
         return (row for row in queue if row not in read)
 
-    while not rule.state.stop:
+    while not rule.state.stop and rule.audit.count < MOST_AUDITS:
         if rule.state.estimated:
             audit(review, rule, np.setdiff1d(order, np.fromiter(read, dtype=np.int64)), read)
         else:

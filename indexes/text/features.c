@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define VERSION 1         /* of the functions' arguments, which native.py checks */
+#define VERSION 2         /* of the functions' arguments, which native.py checks */
 #define MOST_TERMS 256    /* different ones of a query; as in features.py, which leaves out the others */
 #define MOST_WORDS 1024   /* of a query */
 #define MOST_TOKENS 8192  /* that are read of a candidate */
@@ -298,5 +298,20 @@ void describe(const uint32_t *tokens, const int64_t *offsets, const uint32_t *se
         c.idf = idf;
         match(&query, &c);
         out = phrases(&query, &c, windows(&query, &c, counts(&query, &c, *average, out)));
+    }
+}
+
+/* The score of each row of x [rows, features]: the values of the leaves it reaches, added in the order of the trees.
+   A leaf is its own child on both sides. */
+void forest(const float *x, int64_t rows, int64_t features, const int64_t *root, int64_t trees, const int64_t *feature,
+            const double *threshold, const int64_t *left, const int64_t *right, const double *value, double *out) {
+    memset(out, 0, (size_t)rows * sizeof *out);
+    for (int64_t t = 0; t < trees; t++) {
+        for (int64_t r = 0; r < rows; r++) {
+            const float *row = x + r * features;
+            int64_t node = root[t];
+            while (left[node] != node) node = row[feature[node]] <= threshold[node] ? left[node] : right[node];
+            out[r] += value[node];
+        }
     }
 }

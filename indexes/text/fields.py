@@ -16,6 +16,7 @@ from indexes.text.analysis import Analysis
 from indexes.text.bm25 import Bm25Index
 from indexes.text.field_scoring import FieldScorer
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
+from indexes.text.scoring import Bm25Scorer
 from indexes.text.vocabulary import QueryTerms
 
 
@@ -100,8 +101,12 @@ class FieldsIndex:
         """Make changes searchable and durable in the folders, if there are any. Raises IndexesError, OSError."""
         self._committed()
 
+    def scorers(self) -> dict[str, Bm25Scorer]:
+        """Return what ranks the rows by each field alone, by the field's name."""
+        return dict(zip(self._names, [index.scorer() for index in self._indexes], strict=True))
+
     def _committed(self) -> FieldScorer:
-        scorers = dict(zip(self._names, [index.scorer() for index in self._indexes], strict=True))
+        scorers = self.scorers()
         if self._scorer is None or not self._scorer.is_over(scorers):
             self._scorer = FieldScorer(scorers)
         return self._scorer

@@ -34,7 +34,7 @@ Query = Mapping[int, int]  # a term's hash → its count in the query
 DEFAULT = Bm25Parameters()
 
 
-class _Tables(NamedTuple):
+class Tables(NamedTuple):
     """What depends on k1 and b: by the code of a length, the norm [codes] and, by count, the factor [TABLED, codes]."""
 
     norms: AnyArray
@@ -99,7 +99,7 @@ class Bm25Scorer(Scorer):
         most = max((int(codes.max()) for codes in self._codes if len(codes)), default=0)
         self._lengths = (EXACT if exact else ROUNDED)[: most + 1]
         self._average = sum(s.tokens for s in segments) / max(1, self._documents) or 1.0
-        self._tables: dict[tuple[float, float], _Tables] = {}
+        self._tables: dict[tuple[float, float], Tables] = {}
         self._library = native.load_postings()
 
     @property
@@ -123,8 +123,13 @@ class Bm25Scorer(Scorer):
         # With b = 1, a length of 0 has no postings.
         return (weight / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
-    def _tables_of(self, k1: float, b: float) -> _Tables:
+    def norm(self, length: int, parameters: Bm25Parameters) -> float:
+        """Return what BM25 adds to a count in a text of so many terms: k1 (1 − b + b · length / average)."""
+        return parameters.k1 * (1 - parameters.b + parameters.b * length / self._average)
+
+    def tables(self, parameters: Bm25Parameters) -> Tables:
         """Return the tables for k1 and b; the last ones made are kept."""
+        k1, b = parameters.k1, parameters.b
         tables = self._tables.get((k1, b))
         if tables is None:
             tables = self._made(k1, b)
@@ -132,7 +137,7 @@ class Bm25Scorer(Scorer):
             self._tables = dict([*self._tables.items(), ((k1, b), tables)][-MOST_TABLES:])
         return tables
 
-    def _made(self, k1: float, b: float) -> _Tables:
+    def _made(self, k1: float, b: float) -> Tables:
         norms = (k1 * (1 - b + b * self._lengths / self._average)).astype(np.float32)
         counts = np.arange(TABLED, dtype=np.float32)[:, None]
         factors = np.zeros((TABLED, len(norms)), dtype=np.float32)
@@ -141,7 +146,7 @@ class Bm25Scorer(Scorer):
             native.pointers(s.rows, s.counts, codes, s.documents, s.first, norms, factors, len(norms))
             for s, codes in zip(self._segments, self._codes, strict=True)
         ]
-        return _Tables(norms, factors, pointers)
+        return Tables(norms, factors, pointers)
 
     def holding(self, terms: Sequence[int]) -> RowArray:
         """Return the rows that have all of `terms` (hashes), int64 [n], ascending. Raises DamagedError."""
@@ -158,7 +163,7 @@ class Bm25Scorer(Scorer):
         frequency = np.sum([stop - start for start, stop, _ in places], axis=0)
         weights, scales = weigh(queries, frequency, self._documents, parameters)
         keys = np.zeros((len(queries), k), dtype=np.uint64)
-        tables = self._tables_of(parameters.k1, parameters.b)
+        tables = self.tables(parameters)
         for number, segment in enumerate(self._segments):
             here = None if allowed is None else allowed[segment.first : segment.first + segment.documents]
             self._offer(number, tables, first, places[number], weights, here, keys)
@@ -167,7 +172,7 @@ class Bm25Scorer(Scorer):
     def _offer(
         self,
         number: int,
-        tables: _Tables,
+        tables: Tables,
         first: AnyArray,
         places: AnyArray,
         weights: AnyArray,
@@ -186,7 +191,7 @@ class Bm25Scorer(Scorer):
     def _offer_by_numpy(
         self,
         number: int,
-        tables: _Tables,
+        tables: Tables,
         first: AnyArray,
         places: AnyArray,
         weights: AnyArray,

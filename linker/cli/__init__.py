@@ -23,6 +23,7 @@ from linker.cli import (
     models,
     probability,
     rank,
+    review,
     search,
     serve,
     similarity,
@@ -71,6 +72,12 @@ rank_app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(rank_app, name="rank")
+review_app = typer.Typer(
+    help="Look into a review's judgements, export and import them, compare reviewers.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(review_app, name="review")
 COMMANDS: tuple[Callable[..., None], ...] = (
     search.search,
     find.find,
@@ -107,6 +114,12 @@ SIMILARITY_COMMANDS: tuple[Callable[..., None], ...] = (
     similarity.evaluate,
 )
 RANK_COMMANDS: tuple[Callable[..., None], ...] = (rank.train, rank.explain)
+REVIEW_COMMANDS: dict[str, Callable[..., None]] = {
+    "status": review.status,
+    "export": review.export,
+    "import": review.import_,
+    "agreement": review.agreement,
+}
 STS_COMMANDS: tuple[Callable[..., None], ...] = (sts.train, sts.predict, sts.evaluate)
 for command in COMMANDS:
     app.command()(command)
@@ -118,6 +131,8 @@ for command in SIMILARITY_COMMANDS:
     similarity_app.command()(command)
 for command in RANK_COMMANDS:
     rank_app.command()(command)
+for command_name, command in REVIEW_COMMANDS.items():
+    review_app.command(command_name)(command)
 for command in STS_COMMANDS:
     sts_app.command()(command)
 

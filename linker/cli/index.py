@@ -32,19 +32,18 @@ from linker.printable import on_one_line
 
 if TYPE_CHECKING:
     from linker.building import BuildReport
+    from linker.corpora import Columns
 
 Corpora = Annotated[
     list[Path],
     typer.Argument(
         metavar="CORPUS...",
-        help="JSONL, CSV, TSV (also .gz), a BEIR folder, or a folder of text files.",
+        help="JSONL, CSV, TSV (also .gz), XLSX, a BEIR folder, or a folder of text files.",
         show_default=False,
     ),
 ]
-IdColumn = Annotated[str, typer.Option(metavar="NAME", help="Name of the id column in CSV and TSV files.")]
-TextColumn = Annotated[
-    str, typer.Option(metavar="NAME", help="Name of the text column in CSV and TSV files.")
-]
+IdColumn = Annotated[str, typer.Option(metavar="NAME", help="Name of the id column of a table.")]
+TextColumn = Annotated[str, typer.Option(metavar="NAME", help="Name of the text column of a table.")]
 TitleColumn = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Name of the title column, if there is one.", show_default=False),
@@ -53,6 +52,28 @@ Wait = Annotated[
     float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for another writer to end.")
 ]
 WAIT = 30.0  # as Engine's
+MakeIds = Annotated[
+    bool, typer.Option("--make-ids", help="Make ids from the content, for files that have none.")
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        help="Encoding of the files [default: guessed for CSV and TSV, else UTF-8].",
+        show_default=False,
+    ),
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHARACTER", help="What separates columns in CSV [default: guessed].", show_default=False
+    ),
+]
+Sheet = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Sheet of XLSX files [default: the first].", show_default=False),
+]
 BatchSize = Annotated[int, typer.Option(min=1, help="Documents encoded and added per batch.")]
 
 
@@ -118,13 +139,16 @@ def build(
     id_column: IdColumn = "id",
     text_column: TextColumn = "text",
     title_column: TitleColumn = None,
+    make_ids: MakeIds = False,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    sheet: Sheet = None,
     keep: Keep = None,
     as_json: AsJson = False,
 ) -> None:
     """Build an index from one or more corpora."""
     from indexes.text.parameters import Bm25Parameters, Field
     from linker import building
-    from linker.corpora import Columns
 
     named = tuple(Field(name.strip()) for name in fields.split(",")) if fields else ()
     bm25 = Bm25Parameters(fields=named).changed(k1, b, k3)
@@ -139,13 +163,14 @@ def build(
         positions=positions,
         batch_size=batch_size,
         commit_every=commit_every,
-        columns=Columns(id_column, text_column, title_column),
+        columns=_columns(id_column, text_column, title_column, make_ids, encoding, delimiter, sheet),
         precision=precision,
         compiled=compiled,
         elastic=elastic.settings(backend, url, index or out.name, shards, replicas, vectors),
         engine=engine,
         keep=keep,
     )
+    _describe(corpus, options.columns)
     report = building.build(corpus, out, options, resume=resume)
     _report(report, out, as_json)
     if report.interrupted:
@@ -164,6 +189,10 @@ def add(
     id_column: IdColumn = "id",
     text_column: TextColumn = "text",
     title_column: TitleColumn = None,
+    make_ids: MakeIds = False,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    sheet: Sheet = None,
     keep: Keep = None,
     wait: Wait = WAIT,
     as_json: AsJson = False,
@@ -174,21 +203,51 @@ def add(
     """
     from indexes.store import manifest as manifests
     from linker import building
-    from linker.corpora import Columns
     from linker.encoders.loading import load_encoder
     from linker.encoders.opened import open_encoder
 
+    columns = _columns(id_column, text_column, title_column, make_ids, encoding, delimiter, sheet)
     record = manifests.load(directory).encoder
     override = load_encoder(encoder) if encoder else None
-    options = building.BuildOptions(
-        batch_size=batch_size, columns=Columns(id_column, text_column, title_column), keep=keep
-    )
+    options = building.BuildOptions(batch_size=batch_size, columns=columns, keep=keep)
     model = open_encoder(directory, record, override) if record else None
+    _describe(corpus, columns)
     report = building.add(corpus, directory, model, options, replace=replace, wait=wait)
     _report(report, directory, as_json)
     if report.interrupted:
         note("interrupted: nothing was added")
         raise typer.Exit(130)
+
+
+def _columns(
+    id_column: str,
+    text_column: str,
+    title_column: str | None,
+    make_ids: bool,
+    encoding: str | None,
+    delimiter: str | None,
+    sheet: str | None,
+) -> Columns:
+    from linker.corpora import Columns
+    from linker.corpora.dialects import check_delimiter, check_encoding
+
+    return Columns(
+        None if make_ids else id_column,
+        text_column,
+        title_column,
+        encoding=check_encoding(encoding) if encoding else None,
+        delimiter=check_delimiter(delimiter) if delimiter else None,
+        sheet=sheet,
+    )
+
+
+def _describe(corpus: list[Path], columns: Columns | None) -> None:
+    """Say on stderr how tables are written that are not plain UTF-8 with commas."""
+    from linker.corpora.previews import describe
+
+    for path in corpus:
+        if columns and not (columns.encoding or columns.delimiter) and (words := describe(path)):
+            note(words)
 
 
 def _report(report: BuildReport, directory: Path, as_json: bool) -> None:

@@ -83,6 +83,12 @@ def calibrate(
         list[Path] | None,
         typer.Option(metavar="FILE", help="Judgements of the queries. Repeatable.", show_default=False),
     ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Learn from the judgements of this review instead.", show_default=False
+        ),
+    ] = None,
     dev_share: Annotated[
         float,
         typer.Option(
@@ -106,18 +112,33 @@ def calibrate(
     Searches then show P(link), and --precision keeps what a statistical test promises. Documents that the judgements
     of a query do not name count as not relevant. Include queries without a relevant document, if there will be such.
     """
-    if not queries or not qrels:
-        raise typer.BadParameter("give --queries and --qrels")
-    from linker.cli.tune import read_all
+    if bool(queries) != bool(qrels) or bool(queries) == bool(ledger):
+        raise typer.BadParameter("give either --queries with --qrels, or --ledger")
     from linker.engine import Engine
-    from linker.evaluation.reading.judgements import merged_qrels
 
     engine = Engine.open(directory, encoder=encoder)
-    fitted = engine.calibrate(read_all(queries), merged_qrels(qrels, warn), held_share=dev_share, seed=seed)
+    if ledger is not None:
+        fitted = _of_review(engine, ledger, dev_share, seed)
+    else:
+        from linker.cli.tune import read_all
+        from linker.evaluation.reading.judgements import merged_qrels
+
+        judged = merged_qrels(qrels or (), warn)
+        fitted = engine.calibrate(read_all(queries or []), judged, held_share=dev_share, seed=seed)
     calibration = store(engine, fitted, out)
     report(calibration, out or directory, as_json)
     if engine.collection.manifest.search.get("ranker"):
         note("the index has a ranker, whose own P(link) searches show; with --no-rerank they show this one's")
+
+
+def _of_review(engine: Engine, path: Path, dev_share: float, seed: int) -> Calibration:
+    from linker.errors import InputError
+    from linker.review.calibrating import calibrated
+    from linker.review.ledger import Ledger
+
+    if not path.is_file():  # which opening it would make
+        raise InputError(f"{path} is no file: name the ledger of a review")
+    return calibrated(engine, Ledger(path), held_share=dev_share, seed=seed)
 
 
 def store(engine: Engine, fitted: Calibration, out: Path | None = None) -> Calibration:

@@ -71,7 +71,7 @@ def search(
         Path | None,
         typer.Option(
             metavar="MODEL",
-            help="Rerank with this model by `linker rank train` or `linker sts train`.",
+            help="Rerank with this model by `linker rank train` or `linker sts train`, or with linker's own: pooled.",
             show_default=False,
         ),
     ] = None,

@@ -1,6 +1,7 @@
 """Read corpora and queries from files; every unusable record becomes a `BadLine` that says why."""
 
+from linker.corpora.previews import Preview, columns_of, preview
 from linker.corpora.reading import Query, read_corpus, read_queries
 from linker.corpora.records import BadLine, Columns
 
-__all__ = ["BadLine", "Columns", "Query", "read_corpus", "read_queries"]
+__all__ = ["BadLine", "Columns", "Preview", "Query", "columns_of", "preview", "read_corpus", "read_queries"]

@@ -1,4 +1,4 @@
-"""Read corpora and queries from files: JSONL, BEIR folders, CSV, TSV, folders of text files; all may be gzipped.
+"""Read corpora and queries: JSONL, BEIR folders, CSV, TSV, XLSX, folders of text files; all but XLSX may be gzipped.
 
 A record that cannot be used becomes a `BadLine` in its place: nothing is dropped silently, and the same
 files always give the same sequence of records. A record has at most 16 MiB.
@@ -18,9 +18,11 @@ from typing import Literal, NoReturn
 
 import orjson
 
+from linker.corpora.dialects import check_encoding, guess_encoding
 from linker.corpora.records import (
     BadLine,
     Columns,
+    ContentIds,
     Record,
     Records,
     UnusableError,
@@ -29,14 +31,16 @@ from linker.corpora.records import (
     too_long,
 )
 from linker.corpora.tables import read_csv, read_query_tsv, read_tsv
+from linker.corpora.workbooks import read_xlsx
 from linker.errors import InputError
 from linker.lines import MAX_LINE, DamagedInputError, Line, read_lines
 
-Kind = Literal["jsonl", "csv", "tsv", "text"]
+Kind = Literal["jsonl", "csv", "tsv", "text", "xlsx"]
 KINDS: dict[str, Kind] = {
     ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv", ".tsv": "tsv", ".txt": "text",
+    ".xlsx": "xlsx",
 }  # fmt: skip
-READABLE = "*.jsonl, *.csv, *.tsv or *.txt, each also as .gz"
+READABLE = "*.jsonl, *.csv, *.tsv or *.txt, each also as .gz, or *.xlsx"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,8 @@ def read_corpus(path: Path, columns: Columns | None = None, *, limit: int = MAX_
     """Yield the documents of a file or folder, and a BadLine in the place of each unusable record.
 
     - JSON lines: one object per line; `Columns` names the fields, all others become metadata.
-    - CSV (quoted) and TSV (never quoted) with a header.
+    - CSV (quoted) and TSV (never quoted) with a header; encoding and delimiter are guessed where `columns` names none.
+    - XLSX: the sheet that `columns` names, or the first one, with a header.
     - A text file is one document; its id is the path inside the folder without .txt, with white space and %
       percent-encoded ("My page.txt" becomes My%20page), so that urllib.parse.unquote restores the name.
     - A folder with corpus.jsonl is read as BEIR; in any other, all files, which must be of one kind, are read in
@@ -101,7 +106,7 @@ def _read_query_records(path: Path, limit: int) -> Records:
     if path.is_dir() and not inside:
         return _read(path, Columns(), limit)
     file = inside or path
-    kind, lines = _detect(file, limit, otherwise="tsv")
+    kind, lines = _detect(file, Columns(), limit, otherwise="tsv")
     if kind in ("tsv", "text"):
         return _until_damage(read_query_tsv(file, lines, limit))
     return _read_file(file, kind, lines, Columns(), limit, file.name)
@@ -111,7 +116,7 @@ def _read(path: Path, columns: Columns, limit: int) -> Records:
     if corpus := _first_file(path, "corpus.jsonl"):
         path = corpus
     if not path.is_dir():
-        kind, lines = _detect(path, limit)
+        kind, lines = _detect(path, columns, limit)
         yield from _read_file(path, kind, lines, columns, limit, path.name)
         return
     kinds = {kind: file for file, kind in _walk(path)}
@@ -122,7 +127,7 @@ def _read(path: Path, columns: Columns, limit: int) -> Records:
         raise InputError(f"the folder {path} mixes kinds of files ({examples}): give the files one by one")
     for file, kind in _walk(path):
         name = file.relative_to(path).as_posix()
-        yield from _read_file(file, kind, read_lines(file, limit), columns, limit, name)
+        yield from _read_file(file, kind, _lines(file, kind, columns, limit), columns, limit, name)
 
 
 def _first_file(folder: Path, name: str) -> Path | None:
@@ -155,14 +160,25 @@ def _kind(name: str) -> Kind | None:
     return KINDS.get(Path(name.lower().removesuffix(".gz")).suffix)
 
 
-def _detect(path: Path, limit: int, otherwise: Kind | None = None) -> tuple[Kind, Iterator[Line]]:
+def _lines(path: Path, kind: Kind | None, columns: Columns, limit: int) -> Iterator[Line]:
+    """Return a file's lines in UTF-8; the encoding is guessed for tables alone, as JSON has but one."""
+    if columns.encoding:
+        return read_lines(path, limit, check_encoding(columns.encoding))
+    guessed = guess_encoding(path) if kind in ("csv", "tsv") and path.is_file() else None
+    return read_lines(path, limit, guessed)
+
+
+def _detect(
+    path: Path, columns: Columns, limit: int, otherwise: Kind | None = None
+) -> tuple[Kind, Iterator[Line]]:
     """Return a file's kind, by its name or, where that says nothing (a pipe), by its first line; and its lines."""
     if not path.exists():
         raise InputError(f"no such file or folder: {path}")
     if path.is_file() and not path.stat().st_size:
         raise InputError(f"{path} is empty")
-    lines = read_lines(path, limit)
-    if kind := _kind(path.name):
+    kind = _kind(path.name)
+    lines = _lines(path, kind, columns, limit)
+    if kind:
         return kind, lines
     try:
         start = list(itertools.islice(lines, 1))
@@ -181,6 +197,8 @@ def _read_file(
 ) -> Records:
     if kind == "text":
         return _until_damage(_read_text(path, lines, limit, name))
+    if kind == "xlsx":
+        return read_xlsx(path, columns, limit)
     read = {"jsonl": _read_jsonl, "csv": read_csv, "tsv": read_tsv}[kind]
     return _until_damage(read(path, lines, columns, limit))
 
@@ -194,7 +212,7 @@ def _until_damage(records: Records) -> Records:
 
 
 def _read_jsonl(path: Path, lines: Iterable[Line], columns: Columns, limit: int) -> Records:
-    first = True
+    first, ids = True, ContentIds()
     for number, raw, size in lines:
         if not raw or raw.isspace():
             continue
@@ -204,7 +222,8 @@ def _read_jsonl(path: Path, lines: Iterable[Line], columns: Columns, limit: int)
         try:
             if size > len(raw):
                 raise UnusableError(too_long(size, limit))
-            yield number, make_document(_object(raw), columns)
+            fields = _object(raw)
+            yield number, make_document(fields, columns, None if columns.ids else ids.make(fields))
         except UnusableError as e:
             yield number, BadLine.of(path, number, str(e), raw, size)
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+import orjson
+import xxhash
+
 from indexes.interface import BadIdError, Document, check_id
+from linker.corpora.dates import iso_date
 from linker.files import path_text
 
 KEPT = 1 << 16  # bytes of a bad line that are kept
@@ -16,21 +22,38 @@ MAX_REASON = 400  # characters
 MAX_DEPTH = 64  # levels of lists and objects inside a metadata value; the store's JSON writer ends at 254
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Columns:
-    """The fields of a table or of JSON objects that hold id, text and title.
+    """The fields of a table or of JSON objects that hold id, text and title, and how the file is written.
 
     The defaults stand for the usual names: `_id` or `id`; `text`, `contents` or `body`; `title` if there is one.
+    `id` may be None: ids are then made from the content of each record (see `ContentIds`). `names` renames fields that
+    become metadata, (field, name); one renamed to "date" is converted to ISO 8601 from `date_format` (of `strptime`).
+    `encoding`, `delimiter` (of CSV) and `sheet` (of XLSX) are guessed, or the first, where they are None.
     """
 
-    id: str = "id"
+    id: str | None = "id"
     text: str = "text"
     title: str | None = None
+    names: tuple[tuple[str, str], ...] = ()
+    date_format: str | None = None
+    encoding: str | None = None
+    delimiter: str | None = None
+    sheet: str | None = None
+
+    def __repr__(self) -> str:
+        """Return what identifies how a corpus is read: fields that came later count only where they are set."""
+        later = [
+            f", {f.name}={value!r}"
+            for f in dataclasses.fields(self)[3:]
+            if (value := getattr(self, f.name)) != f.default
+        ]
+        return f"Columns(id={self.id!r}, text={self.text!r}, title={self.title!r}{''.join(later)})"
 
     @property
     def ids(self) -> tuple[str, ...]:
         """Names of the id field; the first one present counts."""
-        return ("_id", "id") if self.id == "id" else (self.id,)
+        return ("_id", "id") if self.id == "id" else (self.id,) if self.id else ()
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -79,13 +102,30 @@ class UnusableError(Exception):
     """A record cannot become a document; the text says why."""
 
 
-def make_document(fields: dict[str, Any], columns: Columns) -> Document:
+class ContentIds:
+    """Ids for records that have none: a hash of the content, so that a record keeps its id wherever it stands.
+
+    A row number would change, and every judgement with it, as soon as a row is put in above. Of equal records, the
+    second gets "-2", the third "-3": which of them does not matter, and none is lost.
+    """
+
+    def __init__(self) -> None:
+        self._count = Counter[str]()
+
+    def make(self, content: Sequence[str] | dict[str, Any]) -> str:
+        """Return the id of the next record: 16 hexadecimal digits, with the number of a repeated one."""
+        id_ = xxhash.xxh3_64_hexdigest(orjson.dumps(content, option=orjson.OPT_SORT_KEYS))
+        self._count[id_] += 1
+        return id_ if self._count[id_] == 1 else f"{id_}-{self._count[id_]}"
+
+
+def make_document(fields: dict[str, Any], columns: Columns, id_: Any = None) -> Document:
     """Return a document made of `fields`, which are changed; all but id, text and title become metadata.
 
-    Keys of an object under "metadata" override fields of the same name. Raises UnusableError where the id or text is
-    missing or cannot be stored.
+    `id_` is that of a record whose columns name none. Keys of an object under "metadata" override fields of the same
+    name. Raises UnusableError where the id or text is missing or cannot be stored.
     """
-    id_ = _take(fields, columns.ids, "id")
+    id_ = _take(fields, columns.ids, "id") if columns.ids else id_
     text = _take(fields, columns.texts, "text")
     title = fields.pop(columns.title or "title", None)
     title = "" if title is None else title
@@ -102,7 +142,20 @@ def make_document(fields: dict[str, Any], columns: Columns) -> Document:
         raise UnusableError("a NUL character in the text or title")
     if not (text and not text.isspace()) and not title.strip():
         raise UnusableError("no text: text and title are empty")
-    return Document(id_, text, title, _metadata(fields) if fields else fields)
+    return Document(id_, text, title, _metadata(_renamed(fields, columns)) if fields else fields)
+
+
+def _renamed(fields: dict[str, Any], columns: Columns) -> dict[str, Any]:
+    """Return the fields by the names that the columns give them; a field of that name becomes NAME_2."""
+    for field, name in columns.names:
+        if field in fields:
+            value = fields.pop(field)
+            if name in fields:
+                fields[f"{name}_2"] = fields.pop(name)
+            if name == "date" and columns.date_format and isinstance(value, str):
+                value = iso_date(value, columns.date_format) or value
+            fields[name] = value
+    return fields
 
 
 def _take(fields: dict[str, Any], names: Sequence[str], what: str) -> Any:

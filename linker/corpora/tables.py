@@ -7,7 +7,17 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from linker.corpora.records import BadLine, Columns, Records, UnusableError, is_utf8, make_document, too_long
+from linker.corpora.dialects import SAMPLE, SAMPLE_BYTES, SEPARATOR, guess_delimiter
+from linker.corpora.records import (
+    BadLine,
+    Columns,
+    ContentIds,
+    Records,
+    UnusableError,
+    is_utf8,
+    make_document,
+    too_long,
+)
 from linker.errors import InputError
 from linker.lines import MAX_LINE, DamagedInputError, Line
 
@@ -24,10 +34,11 @@ QUERY_TEXTS = {"text", "query", "query_text", "contents", "body", "question", "t
 def read_csv(path: Path, lines: Iterable[Line], columns: Columns, limit: int = MAX_LINE) -> Records:
     """Read RFC 4180 (quoted fields may hold commas, quotes and newlines); the first record names the columns.
 
-    Where a record cannot be parsed (a quote that never closes), its first line becomes a BadLine and reading
-    continues with the next one. Raises InputError where the header is unreadable or lacks a column.
+    What separates them is guessed from the first lines, unless `columns` names it. Where a record cannot be parsed (a
+    quote that never closes), its first line becomes a BadLine and reading continues with the next one. Raises
+    InputError where the header is unreadable or lacks a column.
     """
-    return _documents(path, _csv_rows(lines, limit), columns)
+    return documents(path, csv_rows(lines, limit, columns.delimiter), columns)
 
 
 def read_tsv(path: Path, lines: Iterable[Line], columns: Columns, limit: int = MAX_LINE) -> Records:
@@ -35,12 +46,12 @@ def read_tsv(path: Path, lines: Iterable[Line], columns: Columns, limit: int = M
 
     Raises InputError where the header is unreadable or lacks a column.
     """
-    return _documents(path, _tsv_rows(lines, limit), columns)
+    return documents(path, tsv_rows(lines, limit), columns)
 
 
 def read_query_tsv(path: Path, lines: Iterable[Line], limit: int = MAX_LINE) -> Records:
     """Read `id TAB text` lines; a first line such as `qid TAB query` is a header if both names are known."""
-    rows = _tsv_rows(lines, limit)
+    rows = tsv_rows(lines, limit)
     for number, raw, fields in rows:
         names = [field.strip().lower() for field in fields] if isinstance(fields, list) else []
         text = next((n for n in names[1:] if n in QUERY_TEXTS), None)
@@ -52,40 +63,46 @@ def read_query_tsv(path: Path, lines: Iterable[Line], limit: int = MAX_LINE) -> 
             yield from _records(path, rows, ["id", "text"], Columns())
 
 
-def _documents(path: Path, rows: Iterator[Row], columns: Columns) -> Records:
+def documents(path: Path, rows: Iterator[Row], columns: Columns) -> Records:
+    """Make a document of each row after the first, which names the columns. Raises InputError as `read_csv` does."""
     for number, _, fields in rows:
         if isinstance(fields, str):
             raise InputError(f"{path}:{number}: cannot read the header: {fields}")
         header = [name.strip() for name in fields]
-        _check_header(path, header, columns)
+        check_header(path, header, columns)
         yield from _records(path, rows, header, columns)
 
 
-def _check_header(path: Path, header: Sequence[str], columns: Columns) -> None:
+def check_header(path: Path, header: Sequence[str], columns: Columns) -> None:
+    """Raise InputError where the header lacks a column or names one twice."""
     titles = (columns.title,) if columns.title else ()
     for names in (columns.ids, columns.texts, titles):
         if names and not set(names) & set(header):
             raise InputError(
                 f"{path}: no column {' or '.join(names)}: the header has {', '.join(header)}; "
                 "name the right ones (--id-column, --text-column, --title-column)"
+                + (", or have ids made (--make-ids)" if names == columns.ids else "")
             )
     if twice := {name for name in header if header.count(name) > 1}:
         raise InputError(f"{path}: the header names {', '.join(sorted(twice))} more than once")
 
 
 def _records(path: Path, rows: Iterable[Row], header: Sequence[str], columns: Columns) -> Records:
+    ids = ContentIds()
     for number, raw, fields in rows:
         try:
             if isinstance(fields, str):
                 raise UnusableError(fields)
             if len(fields) != len(header):
                 raise UnusableError(f"{len(fields)} fields, expected {len(header)}: {', '.join(header)}")
-            yield number, make_document(dict(zip(header, fields, strict=True)), columns)
+            id_ = None if columns.ids else ids.make(fields)
+            yield number, make_document(dict(zip(header, fields, strict=True)), columns, id_)
         except UnusableError as e:
             yield number, BadLine.of(path, number, str(e), raw)
 
 
-def _tsv_rows(lines: Iterable[Line], limit: int) -> Iterator[Row]:
+def tsv_rows(lines: Iterable[Line], limit: int = MAX_LINE) -> Iterator[Row]:
+    """Yield the rows of tab-separated lines without quoting."""
     for number, raw, size in lines:
         if size > len(raw):
             yield number, raw, too_long(size, limit)
@@ -95,11 +112,16 @@ def _tsv_rows(lines: Iterable[Line], limit: int) -> Iterator[Row]:
             yield number, raw, raw.removesuffix(b"\r").decode().split("\t")
 
 
-def _csv_rows(lines: Iterable[Line], limit: int) -> Iterator[Row]:
+def csv_rows(lines: Iterable[Line], limit: int = MAX_LINE, delimiter: str | None = None) -> Iterator[Row]:
+    """Yield the rows of CSV; without a delimiter, it is guessed from the first lines."""
+    lines, first = _with_head(lines)
+    delimiter = delimiter or guess_delimiter(first)
+    if first and SEPARATOR.fullmatch(first[0]):
+        next(lines)
     # The setting is the process's: it only ever grows, and the tape keeps to the limit.
     csv.field_size_limit(max(csv.field_size_limit(), limit))
     tape = _Tape(lines, limit)
-    reader = csv.reader(tape, strict=True)
+    reader = csv.reader(tape, strict=True, delimiter=delimiter)
     while True:
         tape.begin()
         try:
@@ -116,6 +138,26 @@ def _csv_rows(lines: Iterable[Line], limit: int) -> Iterator[Row]:
             yield tape.taken[0][0], raw, fields
     if tape.damage:
         raise tape.damage
+
+
+def _with_head(lines: Iterable[Line]) -> tuple[Iterator[Line], list[str]]:
+    """Return the lines, all of them, and the first ones as text; damage is left to whoever reads them."""
+    lines, first, size = iter(lines), list[Line](), 0
+    damage: DamagedInputError | None = None
+    try:
+        while len(first) < SAMPLE and size < SAMPLE_BYTES and (line := next(lines, None)):
+            first.append(line)
+            size += len(line[1])
+    except DamagedInputError as e:
+        damage = e
+    return _again(first, lines, damage), [raw.decode(errors="replace") for _, raw, _ in first]
+
+
+def _again(first: list[Line], rest: Iterator[Line], damage: DamagedInputError | None) -> Iterator[Line]:
+    yield from first
+    if damage:
+        raise damage
+    yield from rest
 
 
 class _Tape:

@@ -13,7 +13,8 @@ from indexes.hybrid import Embed
 from indexes.interface import BackendUnavailableError, Filter
 
 DEPTH = 100  # documents of each retriever, over which scores are compared
-BATCH = 256  # queries described at a time
+BATCH = 256  # queries described at a time, where each has a few documents
+MOST_PAIRS = 1 << 15  # of queries and documents described at a time, whose vectors are copied
 TEXT_NAMES = ("bm25", "share", "margin", "ratio", "z", "length")
 VECTOR_NAMES = ("cosine", "cosine_margin", "agreement", "dense_rank")
 NAMES = (*TEXT_NAMES, *VECTOR_NAMES)
@@ -40,9 +41,10 @@ class Describer:
         The scores are compared with those of the best DEPTH documents that `where` allows. Raises
         BackendUnavailableError where a retriever cannot answer.
         """
+        step = max(1, min(BATCH, MOST_PAIRS // max(1, rows.shape[1])))
         parts = [
-            self._described(texts[i : i + BATCH], rows[i : i + BATCH], where)
-            for i in range(0, len(texts), BATCH)
+            self._described(texts[i : i + step], rows[i : i + step], where)
+            for i in range(0, len(texts), step)
         ]
         return np.concatenate(parts) if parts else np.zeros((*rows.shape, len(self.names)))
 

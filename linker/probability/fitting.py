@@ -93,7 +93,7 @@ def calibrate(
     describer = Describer(collection, embed)
     hits = hitlist(collection, describer, search, judged, qrels, complete=complete) if judged else None
     if hits is None:
-        raise InputError("no query is judged: give --qrels that judge the ids of --queries")
+        raise InputError("no query is judged: the judgements must name the ids of the queries")
     shuffled = np.random.default_rng(seed).permutation(len(judged))
     count = round(held_share * len(judged)) if len(judged) >= 2 * FEWEST_HELD else 0
     held = np.isin(np.arange(len(judged)), shuffled[:count])

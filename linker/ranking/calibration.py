@@ -47,15 +47,16 @@ class Calibration:
         `scores` [n, c], `valid` [n, c] and `features` [n, c, names] are those of the candidates. A query without
         candidates has P(none) = 1.
         """
-        from scipy.special import expit, logsumexp
+        from scipy.special import expit
 
         x = (inputs(scores, valid, features, names, self.inputs) - self.centre) / self.scale
         none = expit(x @ np.array(self.weights[:-1]) + self.weights[-1])
         none = np.where(valid.any(axis=1), none, 1.0)
         logits = np.where(valid, self.slope * scores, -np.inf)
-        with np.errstate(invalid="ignore"):
-            shares = np.exp(logits - logsumexp(logits, axis=1, keepdims=True))
-        return np.nan_to_num(shares) * (1 - none)[:, None], none
+        best = logits.max(axis=1, keepdims=True, initial=-np.inf)
+        shares = np.exp(logits - np.where(np.isfinite(best), best, 0))
+        shares /= np.maximum(shares.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        return shares * (1 - none)[:, None], none
 
 
 def inputs(

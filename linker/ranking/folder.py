@@ -30,6 +30,7 @@ from linker.ranking.ranker import Ranker
 
 FORMATS = {"linker-ranker-1": "ranker"}
 TREES = "model.txt"
+MOST_BLEND = 100.0
 MOST = 1e9  # of a number of the calibration
 
 
@@ -44,6 +45,7 @@ def save(ranker: Ranker, trees: str, folder: Path) -> Ranker:
         "names": ranker.names,
         "calibration": dataclasses.asdict(ranker.calibration),
         "encoder": ranker.encoder,
+        "blend": ranker.blend,
         "trees": xxhash.xxh3_128_hexdigest(trees.encode()),
         "about": dict(ranker.about),
     }
@@ -80,7 +82,10 @@ def load(folder: Path) -> Ranker:
         fingerprint = "ranker-" + xxhash.xxh3_128_hexdigest(
             orjson.dumps(settings, option=orjson.OPT_SORT_KEYS)
         )
-        return Ranker(pool, names, forest, fitted, fingerprint, encoder, dict(about))
+        blend = float(settings.get("blend", 0.0))  # rankers of before have none
+        if not 0 <= blend <= MOST_BLEND or (blend and "bm25" not in names):
+            raise ValueError("BM25's weight is out of range")
+        return Ranker(pool, names, forest, fitted, fingerprint, encoder, blend, dict(about))
     except (KeyError, TypeError, ValueError) as e:
         raise InputError(f"{path} does not describe a ranker of this version: {e!r}") from None
 

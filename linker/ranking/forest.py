@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from indexes import native
 from indexes.dtypes import AnyArray, Float64Array, Int64Array
 from linker.errors import InputError
 
@@ -131,12 +132,24 @@ class Forest:
         out = np.zeros(len(x))
         if not self.trees:
             return out
+        library = native.load_features()
+        if library is None:
+            return self._plain_scores(x)
+        x = np.ascontiguousarray(x, dtype=np.float32)
+        if x.ndim != 2 or x.shape[1] != len(self.names):
+            raise ValueError(f"features have shape {x.shape}, expected [n, {len(self.names)}]")
+        native.call(library.forest, x, *x.shape, self._table[0], len(self.trees), *self._table[1:], out)
+        return out
+
+    def _plain_scores(self, x: AnyArray) -> Float64Array:
+        """Return what the compiled loop returns; the leaves' values are added in the same order."""
+        out = np.zeros(len(x))
         step, value = max(1, BLOCK // len(self.trees)), self._table[-1]
         for start in range(0, len(x), step):
             last = np.broadcast_to(self._table[0], (len(x[start : start + step]), len(self.trees)))
             for _, below in self._steps(x[start : start + step]):
                 last = below
-            out[start : start + step] = value[last].sum(axis=1)
+            out[start : start + step] = value[last].cumsum(axis=1)[:, -1]
         return out
 
     def contributions(self, x: AnyArray) -> Float64Array:

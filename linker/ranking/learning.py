@@ -11,9 +11,10 @@ from indexes.dtypes import BoolArray
 from indexes.hybrid import Embed
 from indexes.interface import RowArray
 from linker.corpora import Query
+from linker.ranking import pooled
 from linker.ranking.candidates import Gatherer, Pool, PoolSettings
 from linker.ranking.ranker import BATCH, Ranker
-from linker.ranking.training import Training, mrr, train
+from linker.ranking.training import FEWEST, Training, mrr, train
 
 Qrels = Mapping[str, Mapping[str, float]]
 
@@ -29,17 +30,27 @@ def learn(
 ) -> Training:
     """Return a ranker trained on the queries that `qrels` judges; `embed` None: without the index's encoder.
 
-    A query without a relevant document teaches when there is none. Raises errors as `training.train` does.
+    A query without a relevant document teaches when there is none. Where fewer than FEWEST queries have a relevant
+    candidate and the index has no encoder, the ranker that comes with linker is measured and returned instead.
+
+    Raises errors as `training.train` does.
     """
     settings = settings or PoolSettings()
     judged = [q for q in queries if q.id in qrels]
     gatherer = Gatherer(collection, settings, embed)
     pool = gathered(gatherer, [q.text for q in judged], advance)
+    relevant = relevant_rows(collection, judged, qrels, pool.rows)
     record = collection.manifest.encoder
+    found = int(relevant.any(axis=1).sum())
+    if 0 < found < FEWEST and record is None and not settings.date_field:
+        advance(
+            f"{found} queries are too few to learn from ({FEWEST}): the ranker that comes with linker is taken"
+        )
+        return pooled.measured(pool, relevant, found)
     about = {"language": collection.manifest.analysis.language, "documents": collection.manifest.documents}
     return train(
         pool,
-        relevant_rows(collection, judged, qrels, pool.rows),
+        relevant,
         settings,
         seed=seed,
         encoder=record.fingerprint if record and embed else "",

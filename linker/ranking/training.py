@@ -122,7 +122,7 @@ def train(
     if found < FEWEST:
         raise InputError(
             f"{found} queries have a relevant document among their candidates, and a ranker needs {FEWEST}: "
-            "judge more queries, or use a ranker without an encoder that was trained for another index"
+            "judge more queries; for an index without an encoder and without dates, linker has a ranker of its own"
         )
     lists, names = lists_of(pool, relevant), names_of(pool.names)
     folds = 5 if found < 3000 else 2

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from indexes.collection import Collection
 
 WORD = re.compile(r"[@#]?\w[\w\u0300-\u036f]*(?:['’]\w+)*")
+RAREST = 24  # words of a query for copies
 MARKED = 12  # terms, at most, that are marked and named: with all of them, the weightiest would drown
 
 
@@ -62,6 +63,24 @@ def evidence(collection: Collection, seed: str, text: str) -> Evidence:
     return Evidence(words, tuple(_pieces(text, spans)))
 
 
+def rarest_words(collection: Collection, text: str, count: int = RAREST) -> str:
+    """Return the text's rarest words that another document has, too: a query for its copies, and a cheap one.
+
+    A whole text as a query costs as much as its commonest words' posting lists. The text itself is returned where BM25
+    is on a server, or no word is in another document.
+    """
+    analysis = Analysis(collection.manifest.analysis)
+    written: dict[str, str] = {}
+    for start, end, terms in _words(analysis, text):
+        for term in terms:
+            written.setdefault(term, text[start:end])
+    idf = _idf(collection, list(written))
+    unique = _lucene(len(collection.rows.ids), 1)
+    ranked = sorted((t for t in written if idf[t] < unique), key=lambda term: (-idf[term], term))
+    words = dict.fromkeys(written[term] for term in ranked[:count])
+    return " ".join(words) if words and isinstance(collection.text, Bm25Index | FieldsIndex) else text
+
+
 def _words(analysis: Analysis, text: str) -> Iterator[tuple[int, int, frozenset[str]]]:
     """Yield where each word of the text begins and ends, and its terms; of a run of Han or kana, each pair."""
     known: dict[str, frozenset[str]] = {}
@@ -93,10 +112,11 @@ def _idf(collection: Collection, terms: list[str]) -> dict[str, float]:
     else:
         frequency = [len(index.holding([h])) for h in hashes]
     documents = len(collection.rows.ids)
-    return {
-        term: math.log1p(max(0.0, documents - n + 0.5) / (n + 0.5))
-        for term, n in zip(terms, frequency, strict=True)
-    }
+    return {term: _lucene(documents, n) for term, n in zip(terms, frequency, strict=True)}
+
+
+def _lucene(documents: int, frequency: int) -> float:
+    return math.log1p(max(0.0, documents - frequency + 0.5) / (frequency + 0.5))
 
 
 def _pieces(text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[str, bool]]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 THRESHOLD = 0.7  # Jaccard similarity of the shingles from which two texts count as copies
 SHINGLE = 3  # words per shingle
-COPIES = 64  # hits that are examined first for copies of one document
+COPIES = 32  # hits that are examined first for copies of one document
 
 # What differs between a post and its copies, and says nothing: the mark of a retweet, addresses, whom it mentions.
 _FRAME = re.compile(r"^\s*(?:rt|via)\s+@\w+\s*:?|https?://\S+|@\w+|…", re.IGNORECASE)
@@ -86,19 +86,42 @@ def _similarity(sets: Sequence[set[str]]) -> np.ndarray[tuple[int, int], np.dtyp
 
 
 def copies(
-    engine: Engine, document: Document, *, where: Filter | None = None, threshold: float = THRESHOLD
+    engine: Engine,
+    document: Document,
+    *,
+    where: Filter | None = None,
+    threshold: float = THRESHOLD,
+    query: str = "",
 ) -> tuple[str, ...]:
-    """Return the ids of the documents that are copies of `document`, most similar in words first.
+    """Return the ids of the documents that are copies of `document`, in the order of a search for it.
 
-    Copies rank first when the text itself is the query, so that only the top hits are compared; the list is doubled
-    as long as its end still holds a copy. Raises IndexesError where the index cannot be searched.
+    A copy is what `fold` would join with the document: it equals it in its words, or their shingles are similar enough.
+    Copies rank first when the text itself is the query, or its rarest words (`query`), which is faster; so only the top
+    hits are compared, and the list is doubled as long as its end still holds a copy. Raises IndexesError where the
+    index cannot be searched.
     """
-    k = COPIES
+    text = query or document.full_text
+    words = normalised_words(document.full_text)
+    own, k = shingles(words), COPIES
     while True:
-        (hits,) = engine.search(document.full_text, k, mode="bm25", where=where, stored_ranker=False).hits
+        (hits,) = engine.search(
+            text, k, mode="bm25", where=where, stored_ranker=False, probabilities=False
+        ).hits
         others = [id_ for id_ in hits.ids if id_ != document.id]
-        found = fold([document.full_text, *(engine.document(id_).full_text for id_ in others)], threshold)[0]
-        last = max(found.copies, default=0)
-        if last < len(others) // 2 or len(hits) < k:
-            return tuple(others[i - 1] for i in found.copies)
+        alike = [
+            i
+            for i, id_ in enumerate(others)
+            if _is_copy(engine.document(id_).full_text, words, own, threshold)
+        ]
+        if max(alike, default=-1) < len(others) // 2 or len(hits) < k:
+            return tuple(others[i] for i in alike)
         k *= 2
+
+
+def _is_copy(text: str, words: Sequence[str], own: set[str], threshold: float) -> bool:
+    other = normalised_words(text)
+    if not words or not other or other == words:
+        return bool(words) and other == words
+    theirs = shingles(other)
+    shared = len(own & theirs)
+    return shared >= threshold * (len(own) + len(theirs) - shared)

@@ -16,16 +16,17 @@ BEGINNING = b'{"seed":'  # of an old ledger's first entry
 FIELDS = {"seed": str, "id": str, "relevance": int, "score": float | int}
 
 
-def import_jsonl(path: Path, ledger: Ledger, reviewer: str = "") -> int:
-    """Add the judgements of an old ledger that were not undone, all or none; return how many the ledger did not hold.
+def import_jsonl(path: Path, ledger: Ledger, reviewer: str = "") -> tuple[int, int]:
+    """Add the judgements of an old ledger that were not undone, all or none; return how many, and how many it held.
 
     A relevance above 0 becomes "relevant", any other "not"; times are kept. The last line may be one that a crash
     left incomplete. Raises InputError naming file and line of any other that is no judgement.
     """
     present = set(ledger.judgements(reviewer))
-    missing = [j for j in _read(path, reviewer) if j not in present]
+    given = _read(path, reviewer)
+    missing = [j for j in given if j not in present]
     ledger.add_all(missing)
-    return len(missing)
+    return len(missing), len(given) - len(missing)
 
 
 def _read(path: Path, reviewer: str) -> list[Judgement]:

@@ -36,6 +36,10 @@ class Queue(Order, Protocol):
         """What was unavailable, or an empty text (see `Answer.degraded`)."""
         ...
 
+    def restart(self) -> None:
+        """Forget what was told. What was handed out may come again."""
+        ...
+
 
 class _Stream:
     """The candidates of one seed, best first; those that were not handed out yet are held up to a depth."""
@@ -114,6 +118,15 @@ class MergedOrder:
         self._done.add(key)
         if judgement.relevant:
             self._found.setdefault(judgement.seed, set()).add(judgement.id)
+
+    def restart(self) -> None:
+        """Forget what was told. A seed's candidates that were handed out do not come again."""
+        self._done.clear()
+        self._found.clear()
+        if self._started:
+            self._heap, self._last = [], None
+            for stream in self._streams:
+                self._push(stream)
 
     def total(self, seed: str) -> int:
         """Return how many candidates a seed has at all; KeyError where there is no such seed."""

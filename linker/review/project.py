@@ -21,7 +21,7 @@ from indexes.store import manifest as manifests
 from linker.errors import InputError
 from linker.files import read_json, write_atomically
 
-INDEX, LEDGER, UPLOADS, ABOUT = "index", "review.sqlite", "uploads", "project.json"
+INDEX, LEDGER, UPLOADS, ABOUT, MAP = "index", "review.sqlite", "uploads", "project.json", "map.bin"
 UNFINISHED = ".building-"  # a folder that a job has not finished; the next job of its kind removes it
 MAX_NAME = 80  # characters of a review's name
 _KEY = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
@@ -49,6 +49,11 @@ class Project:
     def uploads(self) -> Path:
         """The folder of uploaded files. Raises InputError where the review has none."""
         return self.own_folder / UPLOADS
+
+    @property
+    def map(self) -> Path:
+        """The file of the map of its documents, which a job draws."""
+        return self.ledger.with_name(self.ledger.name.removesuffix(LEDGER) + MAP)
 
     @property
     def own_folder(self) -> Path:

@@ -12,7 +12,20 @@ from starlette.staticfiles import StaticFiles
 
 from linker import __version__
 from linker.review.project import Workspace
-from linker.web import account, errors, export, judge, progress, projects, search, seeds, setup
+from linker.web import (
+    account,
+    compare,
+    errors,
+    export,
+    judge,
+    links,
+    map,
+    progress,
+    projects,
+    search,
+    seeds,
+    setup,
+)
 from linker.web.config import ServeConfig
 from linker.web.guard import Guard, check_form
 from linker.web.rendering import FOLDER
@@ -27,6 +40,9 @@ PAGES: tuple[ModuleType, ...] = (
     seeds,
     judge,
     progress,
+    links,
+    compare,
+    map,
     export,
 )
 

@@ -55,7 +55,7 @@ def download(
     chosen: Collection[Verdict] | None = [v for v in VERDICTS if v == verdict] or None
     with tempfile.NamedTemporaryFile(suffix=f".{format}", delete=False) as file:
         path = Path(file.name)
-    from linker.review.exporting import export  # type: ignore[import-not-found]  # until it is merged
+    from linker.review.exporting import export
 
     try:
         export(opened.ledger, opened.engine, path, reviewer=reviewer or None, verdicts=chosen)

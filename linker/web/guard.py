@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from urllib.parse import urlsplit
 
 from starlette.datastructures import MutableHeaders
@@ -13,10 +13,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from linker.web import sessions
 from linker.web.config import ServeConfig
+from linker.web.rendering import message
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 OPEN = ("/login", "/static/")  # paths that need no sign-in
 UPLOAD = "/upload"  # the end of the paths that take files
+FOREIGN = message("This request came from another site, so nothing was done.")
+LARGE = message("This is more than the server takes at once.")
 HEADERS: Mapping[str, str] = {
     "content-security-policy": "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; "
     "frame-ancestors 'none'",
@@ -69,19 +72,19 @@ class Guard:
         """Return the answer to a request that must not reach a page, or None."""
         text, host = session.language.text, request.headers.get("host", "")
         if not self._config.answers_to(_name(host)):
-            message = "This server does not answer to the name %(host)s. Start it with --allow-host."
-            return PlainTextResponse(text(message, host=_name(host)[:100]), 421)
+            unknown = message("This server does not answer to the name %(host)s. Start it with --allow-host.")
+            return PlainTextResponse(text(unknown, host=_name(host)[:100]), 421)
         origin = request.headers.get("origin")
         if request.method not in SAFE and origin is not None and not self._is_own(origin, host):
-            return PlainTextResponse(text("This request came from another site, so nothing was done."), 403)
+            return PlainTextResponse(text(FOREIGN), 403)
         length = request.headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > self._limit(request):
-            return PlainTextResponse(text("This is more than the server takes at once."), 413)
+            return PlainTextResponse(text(LARGE), 413)
         if session.signed_in or request.url.path.startswith(OPEN):
             return None
         if self._config.proxy_header:
-            message = "The proxy did not say who you are: it must set the header %(name)s."
-            return PlainTextResponse(text(message, name=self._config.proxy_header), 401)
+            nobody = message("The proxy did not say who you are: it must set the header %(name)s.")
+            return PlainTextResponse(text(nobody, name=self._config.proxy_header), 401)
         return RedirectResponse("/login", 303)
 
     def _is_own(self, origin: str, host: str) -> bool:
@@ -99,16 +102,23 @@ def protect(headers: MutableHeaders, *, is_static: bool = False) -> None:
     headers["cache-control"] = "private, max-age=31536000, immutable" if is_static else "no-store"
 
 
-async def check_form(request: Request) -> None:
-    """Refuse what changes something and does not hold the session's token, in a field of the form or a header."""
-    if request.method in SAFE:
-        return
-    given = request.headers.get(sessions.CSRF_HEADER, "")
-    if not given:
-        field = (await request.form()).get(sessions.CSRF_FIELD, "")
-        given = field if isinstance(field, str) else ""
-    if not sessions.is_same(given, request.state.session.csrf):
-        raise HTTPException(403, "csrf")
+async def check_form(request: Request) -> AsyncIterator[None]:
+    """Refuse what changes something and does not hold the session's token, in a field of the form or a header.
+
+    The files of a form are closed when the request is answered.
+    """
+    if request.method not in SAFE:
+        given = request.headers.get(sessions.CSRF_HEADER, "")
+        if not given:
+            field = (await request.form()).get(sessions.CSRF_FIELD, "")
+            given = field if isinstance(field, str) else ""
+        if not sessions.is_same(given, request.state.session.csrf):
+            await request.close()
+            raise HTTPException(403, "csrf")
+    try:
+        yield
+    finally:
+        await request.close()
 
 
 def _limited(receive: Receive, limit: int) -> Receive:

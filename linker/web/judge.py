@@ -39,22 +39,21 @@ def judge(
     request: Request,
     opened: InReview,
     id: Id,
-    seed: Id,
     verdict: Annotated[Verdict, Form()],
+    seed: Id = "",
     phase: Annotated[Phase, Form()] = "queue",
-    score: Annotated[float, Form()] = 0.0,
+    score: Annotated[float, Form(allow_inf_nan=False)] = 0.0,
     rank: Annotated[int, Form()] = 0,
-    probability: Annotated[str, Form(max_length=40)] = "",
+    probability: Annotated[float | None, Form(ge=0, le=1)] = None,
     note: Text = "",
     tags: Text = "",
     copies: Annotated[bool, Form()] = False,
     q: Text = "",
 ) -> Response:
     """Store the verdict, also on the document's copies where it says so, and go on to the next document."""
-    chance = float(probability) if probability else None
     if phase == "audit" and opened.review.phase != "audit":
         phase = "queue"  # another reviewer has ended the audit meanwhile: this was not drawn by the next one
-    candidate = Candidate(seed, id, score, rank, chance, phase)
+    candidate = Candidate(seed, id, score, rank, probability, phase)
     others = group(opened, id) if copies else ()
     named = tuple(dict.fromkeys(tag for part in tags.split(",") if (tag := " ".join(part.split()))))
     judge_group(opened, candidate, verdict, request.state.session.reviewer, note.strip(), named, others)
@@ -119,7 +118,10 @@ def _show(
     notice: str = "",
 ) -> Response:
     review, reviewer = opened.review, request.state.session.reviewer
-    candidate = review.next(reviewer) if not id else None
+    progress = review.progress()
+    # Without a seed and without a find, the next document would be any: one begins with a seed or a search.
+    begins = not review.seeds and not progress.found
+    candidate = None if id or begins else review.next(reviewer)
     earlier = undone
     if id:
         earlier = next((j for j in opened.ledger.judgements(reviewer) if (j.seed, j.id) == (seed, id)), None)
@@ -129,7 +131,7 @@ def _show(
         "shown": shown(opened, candidate, whole=whole) if candidate else None,
         "earlier": earlier,
         "named": bool(id),
-        "progress": review.progress(),
+        "progress": progress,
         "enough": review.enough(),
         "settings": review.settings,
         "seeds": len(review.seeds),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from indexes.interface import filter_values
 from linker.errors import InputError
-from linker.review.evidence import Evidence, evidence
+from linker.review.evidence import Evidence, evidence, rarest_words
 from linker.review.folding import copies
 from linker.review.interface import Candidate, Judgement, Verdict
 from linker.review.seeds import Seed, full_text
@@ -68,9 +68,9 @@ def shown(opened: Opened, candidate: Candidate, *, whole: bool = False) -> Shown
         body,
         both.words[:WORDS],
         {
-            name: text
+            name: line
             for name, value in document.metadata.items()
-            if (text := ", ".join(filter_values(value)))
+            if (line := ", ".join(filter_values(value)))
         },
         len(document.text) - len(text),
         seed,
@@ -110,7 +110,9 @@ def _copies(opened: Opened, id_: str) -> tuple[str, ...]:
     if id_ not in known:
         while len(known) >= KNOWN:
             known.pop(next(iter(known)), None)
-        known[id_] = copies(opened.engine, opened.engine.document(id_))
+        document = opened.engine.document(id_)
+        query = rarest_words(opened.engine.collection, document.full_text)
+        known[id_] = copies(opened.engine, document, query=query)
     return known[id_]
 
 

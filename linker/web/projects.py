@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -22,7 +23,7 @@ from linker.web.running import jobs_of
 
 router = APIRouter()
 Name = Annotated[str, Form(max_length=1000)]
-Files = Annotated[list[UploadFile], File()]
+Files = Annotated[Sequence[UploadFile], File()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def _row(project: Project) -> Row:
 
 
 @router.post("/upload", name="create")
-async def create(request: Request, name: Name = "", posts: Files = [], articles: Files = []) -> Response:  # noqa: B006 - FastAPI copies it
+async def create(request: Request, name: Name = "", posts: Files = (), articles: Files = ()) -> Response:
     """Make a review of uploaded files; where that fails, none is made and the form says why beside the field."""
     workspace = of_request(request).workspace
     files = [upload for upload in posts if upload.filename]
@@ -121,7 +122,7 @@ def _overview(request: Request, project: Project, error: str = "") -> Response:
 
 
 @router.post("/p/{project}/upload", name="add_files")
-async def add(request: Request, project: InProject, posts: Files = [], articles: Files = []) -> Response:  # noqa: B006 - FastAPI copies it
+async def add(request: Request, project: InProject, posts: Files = (), articles: Files = ()) -> Response:
     """Take more files into a review."""
     try:
         for role, uploads in (("posts", posts), ("articles", articles)):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
+import numpy as np
 from fastapi import APIRouter, Form, Request
 from starlette.responses import RedirectResponse, Response
 
@@ -20,19 +21,13 @@ from linker.review.folding import fold
 from linker.review.interface import Candidate, Verdict
 from linker.review.ledger import Seed
 from linker.review.marking import excerpt, marked
-from linker.web.rendering import address, message, page
+from linker.web.rendering import address, page
 from linker.web.reviews import InReview, Opened
+from linker.web.verdicts import NAMES
 
 router = APIRouter()
 SHOWN, MOST = 50, 1000  # hits of a first answer, and of the longest one
 EXCERPT = 420  # characters of a hit's text
-VERDICTS = {
-    "relevant": message("relevant"),
-    "not": message("not relevant"),
-    "maybe": message("maybe"),
-    "skip": message("skipped"),
-    "mixed": message("reviewers disagree"),
-}
 Text = Annotated[str, Form(max_length=100_000)]
 Pieces = list[tuple[str, bool]]
 
@@ -48,6 +43,7 @@ class Line:
     copies: tuple[Document, ...]
     verdict: str
     is_seed: bool
+    probability: float | None = None
 
 
 @router.get("/p/{project}/search", name="search")
@@ -64,7 +60,8 @@ def show(request: Request, opened: InReview) -> Response:
         "more": "",
         "found": 0,
     }
-    values |= {"degraded": "", "verdict_names": VERDICTS}
+    filtered = any(value for name, value in query.items() if name.startswith(("is.", "from.", "to.")))
+    values |= {"filtered": filtered, "degraded": "", "verdict_names": NAMES}
     error = ""
     if text:
         try:
@@ -104,10 +101,11 @@ def _answer(
     answer = opened.engine.search(text, count, where=where, phrases='"' in text)
     hits = answer.hits[0]
     documents = [opened.engine.document(id_) for id_ in hits.ids]
+    chances = answer.probabilities[0] if answer.probabilities is not None else None
     folds = fold([document.full_text for document in documents])
     analysis = Analysis(opened.engine.collection.manifest.analysis)
     terms = analysis.query_terms(text).keys()
-    verdicts = _verdicts(opened)
+    known = verdicts(opened)
     seeds = {seed.document for seed in opened.ledger.seeds}
     lines = []
     for group in folds:
@@ -119,8 +117,9 @@ def _answer(
                 marked(analysis, document.title, terms),
                 excerpt(marked(analysis, document.text, terms), EXCERPT),
                 tuple(documents[i] for i in group.copies),
-                verdicts.get(document.id, ""),
+                known.get(document.id, ""),
                 document.id in seeds,
+                None if chances is None or np.isnan(chances[group.leader]) else float(chances[group.leader]),
             )
         )
     more = min(4 * count, MOST) if len(hits) == count and count < MOST else 0
@@ -128,7 +127,7 @@ def _answer(
     return {"lines": lines, "found": len(hits), "more": address_of_more, "degraded": answer.degraded}
 
 
-def _verdicts(opened: Opened) -> dict[str, str]:
+def verdicts(opened: Opened) -> dict[str, str]:
     """Return the last verdict on each document, "mixed" where reviewers disagree."""
     by_document: dict[str, Counter[str]] = {}
     for judgement in opened.ledger.judgements():

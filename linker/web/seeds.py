@@ -13,6 +13,7 @@ from starlette.datastructures import UploadFile
 from starlette.responses import RedirectResponse, Response
 
 from indexes.interface import Document
+from linker.corpora import preview
 from linker.errors import InputError, LinkerError
 from linker.review.ledger import Seed
 from linker.review.settings import Settings
@@ -169,7 +170,6 @@ def _free_id(opened: Opened) -> str:
 def _read(file: UploadFile) -> tuple[list[Seed], int]:
     """Return the seeds in an upload, and how many of its records cannot be used. Raises InputError."""
     from linker.review.jobs.indexing import Source, read_seeds
-    from linker.web.looking import look
 
     name = Path(file.filename or "").name
     with tempfile.TemporaryDirectory() as folder:
@@ -178,8 +178,7 @@ def _read(file: UploadFile) -> tuple[list[Seed], int]:
             while block := file.file.read(1 << 20):
                 target.write(block)
         try:
-            seen = look(path)
-            seeds, bad = read_seeds([Source(path, seen.id, seen.text, seen.title or None)])
+            seeds, bad = read_seeds([Source(path, preview(path).guess())])
         except InputError as e:  # it names our copy
             raise InputError(str(e).replace(str(path), name).replace(path.name, name)) from None
     return seeds, len(bad)

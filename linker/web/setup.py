@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.datastructures import FormData
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from indexes.text.parameters import LANGUAGES
+from linker.corpora import Columns, Preview, columns_of, preview
+from linker.corpora.roles import Role
 from linker.errors import InputError, LinkerError
 from linker.review.jobs import Job
 from linker.review.jobs.indexing import Source, specification, unfinished
 from linker.review.project import Project
 from linker.review.uploads import stored
 from linker.web.language import Language
-from linker.web.looking import Look, look
 from linker.web.rendering import address, message, page, translate
 from linker.web.reviews import InProject, of_request
 from linker.web.running import jobs_of
@@ -28,6 +31,14 @@ ROLES = {
     "articles": message("articles: the seeds whose posts are sought"),
     "": message("leave this file out"),
 }
+ROLE_NAMES = {
+    "date": message("date"),
+    "language": message("language"),
+    "author": message("author"),
+    "url": message("link"),
+}
+DELIMITERS = {",": message("commas"), ";": message("semicolons"), "\t": message("tabs"), "|": message("bars")}
+ASKED: tuple[Role, ...] = ("text", "id", "title")  # the columns that the form asks for
 STEPS = {
     "": message("starting"),
     "reading": message("reading the files"),
@@ -40,39 +51,57 @@ STEPS = {
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file in the form: what it holds or why it cannot be read, what it is for, and the columns that were chosen."""
+    """A file in the form: what it seems to hold or why it cannot be read, what it is for, and what was chosen."""
 
     path: Path
     role: str
-    look: Look | None = None
+    preview: Preview | None = None
     problem: str = ""
-    chosen: Mapping[str, str] | None = None
+    chosen: Mapping[str, str] = field(default_factory=dict)
 
-    def column(self, what: str) -> str:
-        """Return the column that is chosen for id, text or title."""
-        if self.chosen is not None:
-            return self.chosen.get(what, "")
-        return getattr(self.look, what) if self.look else ""
+    def column(self, role: Role) -> str:
+        """Return the column that is chosen or guessed for a role, or an empty text."""
+        guessed = self.preview.column(role) if self.preview else None
+        return self.chosen.get(role, guessed or "")
+
+    @property
+    def date_format(self) -> str | None:
+        """The format that is chosen or guessed for the dates."""
+        known = self.preview.date_formats if self.preview else ()
+        chosen = self.chosen.get("date_format", "")
+        return chosen if chosen in known else next(iter(known), None)
+
+    @property
+    def columns(self) -> Columns:
+        """How the file is read. Raises InputError where no column is chosen for the text, or one for two things."""
+        assert self.preview is not None
+        roles: dict[str, Role] = {n: r for n, r in self.preview.roles.items() if r not in ASKED}
+        for role in ASKED:
+            if name := self.column(role):
+                if roles.get(name) in ASKED:
+                    raise InputError(f"the column {name!r} is chosen twice: choose one for each thing")
+                roles[name] = role
+        known = self.preview
+        return columns_of(roles, self.date_format, known.encoding, known.delimiter, known.sheet)
 
 
 def _uploads(project: Project, form: FormData | None = None) -> list[Upload]:
-    """Return the files that are not indexed yet, as the form has them."""
+    """Return the files that are not indexed yet, as the form has them, the posts first."""
     about = project.about
     done, roles = set(about.get("indexed", ())), about.get("roles", {})
     found = []
     for path in stored(project):
         if path.name in done:
             continue
-        role = roles.get(path.name, "posts")
-        chosen = None
+        role, chosen = roles.get(path.name, "posts"), {}
         if form is not None:
             role = str(form.get(f"role.{path.name}", ""))
-            chosen = {what: str(form.get(f"{what}.{path.name}", "")) for what in ("id", "text", "title")}
+            chosen = {what: str(form.get(f"{what}.{path.name}", "")) for what in (*ASKED, "date_format")}
         try:
-            found.append(Upload(path, role, look(path), chosen=chosen))
+            found.append(Upload(path, role, preview(path), chosen=chosen))
         except LinkerError as e:
             found.append(Upload(path, "", problem=str(e)))
-    return found
+    return sorted(found, key=lambda u: (list(ROLES).index(u.role), u.path.name))
 
 
 @router.get("/p/{project}/setup", name="setup")
@@ -92,9 +121,15 @@ def _form(
     field: str = "",
     encoder: str = "",
 ) -> Response:
-    values = {"uploads": uploads, "roles": ROLES, "field": field, "encoder": encoder}
+    values: dict[str, Any] = {"uploads": uploads, "roles": ROLES, "field": field, "encoder": encoder}
+    values |= {"role_names": ROLE_NAMES, "delimiters": DELIMITERS, "as_date": _as_date}
     values |= {"index_languages": LANGUAGES, "chosen_language": _index_language(translate(request))}
     return page(request, "setup.html", values, project=project, error=error)
+
+
+def _as_date(form: str) -> str:
+    """Return a day in a format of strptime, on which day and month differ."""
+    return datetime(2026, 3, 14, 15, 9).strftime(form)
 
 
 def _index_language(language: Language) -> str:
@@ -106,11 +141,11 @@ async def start(request: Request, project: InProject) -> Response:
     """Start the job, or say beside the field what is missing."""
     form = await request.form()
     uploads = _uploads(project, form)
-    posts, articles = _sources(uploads, "posts"), _sources(uploads, "articles")
     encoder, language = str(form.get("encoder", "")).strip(), str(form.get("language", "english"))
-    problem, field = _problem(project, uploads, posts, encoder)
+    problem, where = _problem(project, uploads, encoder)
     if problem:
-        return _form(request, project, uploads, translate(request).text(problem), field, encoder)
+        return _form(request, project, uploads, translate(request).text(problem), where, encoder)
+    posts, articles = _sources(uploads, "posts"), _sources(uploads, "articles")
     names = [u.path.name for u in uploads]
     spec = specification(project, posts, articles, encoder=encoder or "none", language=language)
     reviews, key = of_request(request), project.key
@@ -127,20 +162,22 @@ async def start(request: Request, project: InProject) -> Response:
 
 
 def _sources(uploads: list[Upload], role: str) -> list[Source]:
-    return [
-        Source(u.path, u.column("id"), u.column("text"), u.column("title") or None)
-        for u in uploads
-        if u.role == role and u.look
-    ]
+    return [Source(u.path, u.columns) for u in uploads if u.role == role and u.preview]
 
 
-def _problem(project: Project, uploads: list[Upload], posts: list[Source], encoder: str) -> tuple[str, str]:
+def _problem(project: Project, uploads: list[Upload], encoder: str) -> tuple[str, str]:
     """Return what is missing in the form, and the field where it is missing; empty where nothing is."""
     for upload in uploads:
-        columns = upload.look.columns if upload.look else ()
-        if upload.role and upload.column("text") not in columns:
+        known = upload.preview.columns if upload.preview else ()
+        if not upload.role:
+            continue
+        if upload.column("text") not in known:
             return message("Choose the column with the texts."), f"text.{upload.path.name}"
-    if not posts and not project.ready:
+        try:
+            _ = upload.columns
+        except InputError as e:
+            return str(e), f"text.{upload.path.name}"
+    if not project.ready and all(upload.role != "posts" for upload in uploads):
         return message("One of the files must hold the posts."), f"role.{uploads[0].path.name}"
     if encoder and not Path(encoder).is_dir():
         return message("There is no such folder on the machine that runs linker."), "encoder"

@@ -13,7 +13,7 @@ from indexes.store.records import EncoderRecord, Manifest
 from indexes.writer import Writer
 from linker.engine import Engine
 from linker.errors import InputError
-from linker.probability import cutting, drift, logistic
+from linker.probability import cutting, drift, features, logistic
 from linker.probability.features import NAMES, TEXT_NAMES, Describer
 from linker.probability.measures import auc, brier, brier_gain, calibration_error, noise_floor
 from linker.probability.promise import Promise
@@ -76,6 +76,16 @@ def test_features_are_those_of_complete_rankings(engine: Engine, where: Filter |
     plain = Describer(engine.collection, None)
     assert plain.names == TEXT_NAMES
     np.testing.assert_array_equal(plain.describe(texts, rows, where), found[:, :, : len(TEXT_NAMES)])
+
+
+def test_parts_are_described_as_the_whole(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [q.text for q in judged_queries()[0][:9]]
+    rows = np.arange(18).reshape(9, 2)
+    whole = Describer(engine.collection, engine.embed).describe(texts, rows)
+    monkeypatch.setattr(features, "MOST_PAIRS", 7)
+    np.testing.assert_allclose(
+        Describer(engine.collection, engine.embed).describe(texts, rows), whole, atol=1e-6
+    )
 
 
 def test_a_text_without_known_words_is_described(engine: Engine) -> None:

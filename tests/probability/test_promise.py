@@ -87,3 +87,14 @@ def test_the_promise_holds_in_nearly_all_samples() -> None:
         found = promise(score, random.random(500) < score, 0.9)
         broken += found is not None and (1 + found.threshold) / 2 < 0.9
     assert broken / drawn <= DELTA
+
+
+def test_a_sequence_ends_at_its_first_failure() -> None:
+    """All 200 links would pass, but each sequence has failed before it reaches them."""
+    right = np.ones(200, dtype=bool)
+    right[10:35:5] = False
+    assert tail(200, 195, 0.9) < DELTA / 4 < tail(100, 95, 0.9)
+    assert promise(np.linspace(1, 0.5, 200), right, 0.9) is None
+    right[10] = right[15] = right[20] = True
+    found = promise(np.linspace(1, 0.5, 200), right, 0.9)
+    assert found is not None and found.links == 200

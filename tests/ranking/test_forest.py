@@ -94,11 +94,20 @@ def test_scores_are_lightgbms_and_contributions_add_up(seed: int) -> None:
     np.testing.assert_allclose(forest.contributions(x).sum(axis=1), forest.scores(x), atol=1e-6)
 
 
-def test_scores_in_blocks_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    forest, x = Forest.read(WORKED), np.random.default_rng(0).normal(1, 2, (100, 2)).astype(np.float32)
+@pytest.mark.parametrize("block", [7, 1 << 16])
+def test_scores_without_the_compiled_loop_are_the_same(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("lightgbm")
+    text, x = grown(0, trees=40)
+    forest = Forest.read(text)
     whole = forest.scores(x)
-    monkeypatch.setattr("linker.ranking.forest.BLOCK", 7)
+    monkeypatch.setattr("linker.ranking.forest.BLOCK", block)
+    monkeypatch.setattr("indexes.native.load_features", lambda: None)
     assert forest.scores(x).tolist() == whole.tolist()
+
+
+def test_features_of_another_width_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"shape \(3, 1\), expected \[n, 2\]"):
+        Forest.read(WORKED).scores(np.zeros((3, 1), dtype=np.float32))
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ def test_vectors_and_dates_are_features(tmp_path: Path) -> None:
 
 def test_too_few_links_are_refused(made: Path) -> None:
     arguments = ("--queries", made / "queries.jsonl", "--qrels", made / "few", "--out", made / "none")
-    failed = linker("rank", "train", made / "index", *arguments, check=1)
+    failed = linker("rank", "train", made / "index", *arguments, "--date-field", "date", check=1)
     assert failed.returncode == 1 and "a ranker needs 100" in failed.stderr
     assert not (made / "none").exists()
 

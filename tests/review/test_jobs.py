@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from linker.corpora import Columns
 from linker.engine import Engine
-from linker.review.jobs import landscape
+from linker.review.jobs import points as map_file
 from linker.review.jobs.indexing import SEEDS_QUARANTINE, Source, specification, unfinished
 from linker.review.jobs.job import Job, Step
 from linker.review.ledger import Ledger
@@ -35,7 +36,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def start(made: Project, path: Path, articles: list[Source] | None = None) -> Job:
-    source = Source(path, "tweet", "content")
+    source = Source(path, Columns("tweet", "content"))
     return Job("index", specification(made, [source], articles or []), unfinished(made))
 
 
@@ -43,7 +44,7 @@ def test_files_become_an_index_and_seeds(tmp_path: Path) -> None:
     made = project(tmp_path)
     articles = tmp_path / "articles.csv"
     articles.write_text("id,title,text\na1,Floods,Heavy rain floods Valencia\na2,,\n")
-    job = start(made, posts(tmp_path / "posts.csv", 50), [Source(articles, title="title")])
+    job = start(made, posts(tmp_path / "posts.csv", 50), [Source(articles, Columns(title="title"))])
     assert job.wait(DEADLINE) == "done", job.error
     assert job.result == {"documents": 50, "quarantined": 0, "seeds": 1, "bad_seeds": 1}
     assert len(Engine(made.index)) == 50
@@ -93,11 +94,12 @@ def test_cancelling_leaves_nothing(tmp_path: Path) -> None:
 PARENT = """
 import sys, time
 from pathlib import Path
+from linker.corpora import Columns
 from linker.review.jobs.indexing import Source, specification, unfinished
 from linker.review.jobs.job import Job
 from linker.review.project import Workspace
 made = Workspace(Path(sys.argv[1])).project("floods")
-job = Job("index", specification(made, [Source(Path(sys.argv[2]), "tweet", "content")]), unfinished(made))
+job = Job("index", specification(made, [Source(Path(sys.argv[2]), Columns("tweet", "content"))]), unfinished(made))
 while job.step.what != "indexing": time.sleep(.01)
 print(job.pid, flush=True)
 time.sleep(600)
@@ -141,9 +143,9 @@ def test_a_map_places_alike_texts_near_each_other(tmp_path: Path) -> None:
     out = made.own_folder / "map.bin"
     job = Job("map", {"index": str(made.index), "out": str(out), "seed": 1})
     assert job.wait(DEADLINE) == "done", job.error
-    ids, coordinates, generation = landscape.load(out)
+    ids, coordinates, generation = map_file.load(out)
     assert (len(ids), generation) == (60, 1)
-    places = landscape.places(coordinates).astype(float)
+    places = map_file.places(coordinates).astype(float)
     floods = [int(id_[1:]) < 30 for id_ in ids]
     for i, place in enumerate(places):
         distances = ((places - place) ** 2).sum(axis=1)
@@ -156,7 +158,7 @@ def test_a_map_places_alike_texts_near_each_other(tmp_path: Path) -> None:
 def test_a_damaged_map_is_named(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "map.bin").write_bytes(content)
     with pytest.raises(Exception, match=r"map\.bin"):
-        landscape.load(tmp_path / "map.bin")
+        map_file.load(tmp_path / "map.bin")
 
 
 def test_a_step_says_how_long_it_will_take() -> None:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linker.errors import InputError
@@ -135,6 +135,7 @@ MOVE = st.tuples(
 )
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.lists(MOVE, max_size=25))
 def test_a_reopened_ledger_is_the_one_that_was_written(
     tmp_path_factory: pytest.TempPathFactory, moves: list[tuple[str, str, str]]
@@ -255,3 +256,13 @@ def test_processes_lose_nothing_though_all_of_them_create_it(tmp_path: Path) -> 
         process.join()
     assert [p.exitcode for p in processes] == [0] * 6
     assert len(Ledger(path).judgements()) == 150
+
+
+def test_an_acknowledged_judgement_is_flushed(ledger: Ledger, tmp_path: Path) -> None:
+    """What a power cut keeps cannot be tried here; that SQLite is told to flush each commit can."""
+    with ledger._database.reading() as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    hasty = Ledger(tmp_path / "hasty", durable=False)
+    with hasty._database.reading() as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (0,)

@@ -23,7 +23,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
 
 
 def ledger(**settings: Any) -> MemoryLedger:
-    return MemoryLedger(TOPIC, **{"order": "z", "rule": "none", **settings})
+    return MemoryLedger(TOPIC, **{"order": "z", **settings})
 
 
 def truth(candidate: Candidate) -> Verdict:
@@ -83,7 +83,7 @@ def test_skipped_documents_come_last_and_once_more(engine: Engine) -> None:
     shown = read(review, 1000)
     assert shown[-1] == first.id
     assert review.progress().skipped == 0
-    again = Review(engine, MemoryLedger(TOPIC, order="z", rule="none", mode="bm25"))
+    again = Review(engine, MemoryLedger(TOPIC, order="z", mode="bm25"))
     for _ in range(2 * len(shown)):
         if candidate := again.next():
             again.judge(candidate, "skip")
@@ -191,6 +191,25 @@ def test_per_seed_a_seed_is_done_after_enough(engine: Engine) -> None:
         review.judge(candidate, "relevant" if candidate.seed == "s1" else "not")
     by_seed = [j.seed for j in review.ledger.judgements()]
     assert (by_seed.count("s1"), by_seed.count("s2")) == (2, 60)
+
+
+def test_random_controls_come_first_and_the_order_learns_them_only_where_it_comes_upon_them(
+    engine: Engine,
+) -> None:
+    kept = ledger(rule="qbcb", target=0.5, rule_options={"controls": 5}, audit=1, mode="hybrid")
+    review, drawn = Review(engine, kept), []
+    while (candidate := review.next()) and candidate.phase == "control":
+        drawn.append(candidate.id)
+        review.judge(candidate, truth(candidate))
+    assert sum(id_.startswith("flood") for id_ in drawn) == 5
+    review = Review(engine, kept)
+    assert review.progress().phase == "queue"
+    rest = read(review, 100)
+    assert not set(rest) & set(drawn)
+    assert (
+        "5 of 5 random relevant documents were reached" in review.progress().stop.reason
+        or review.progress().stop.stop
+    )
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from linker.evaluation.reading.columns import Block, PathLike, line_count, line_
 from linker.evaluation.reading.decimals import numbers
 from linker.evaluation.reading.entries import Entries, Source
 from linker.evaluation.reading.fields import PAD, Bytes, Fields
-from linker.files import sync_folder
+from linker.files import replacing
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
 _RUN_COLUMNS = "topic Q0 document rank score name"
@@ -111,31 +110,13 @@ def _check_column(text: str, what: str, path: str) -> None:
 
 @contextmanager
 def _replacing(target: Path) -> Iterator[IO[bytes]]:
-    """Open a temporary file that replaces `target` once the block has ended without an error and it is on the disk.
-
-    A pipe or device is written directly.
-    """
-    target = target.resolve()  # keeps a link as it is, and resolves /dev/stdout
-    direct = target.exists() and not target.is_file()
-    path = target if direct else target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with path.open("wb") as raw:
-            if target.suffix == ".gz":
-                with gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
-                    yield packed  # type: ignore[misc] # a GzipFile is a binary file to its users
-            else:
-                yield raw
-            if not direct:
-                raw.flush()
-                os.fsync(raw.fileno())
-        if not direct:
-            path.replace(target)
-            sync_folder(target.parent)
-    except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror}") from error
-    finally:
-        if not direct:
-            path.unlink(missing_ok=True)
+    """Open a file to be replaced atomically, as `replacing` does; ".gz" is compressed."""
+    with replacing(target) as raw:
+        if target.suffix == ".gz":
+            with gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
+                yield packed  # type: ignore[misc] # a GzipFile is a binary file to its users
+        else:
+            yield raw
 
 
 def _scores(block: Block, path: str) -> Float64Array:

@@ -28,26 +28,21 @@ SEEDS_QUARANTINE = "seeds.quarantine.jsonl"  # the articles that could not be re
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An uploaded file, and the columns in which its ids, texts and titles are."""
+    """An uploaded file, and how it is read."""
 
     path: Path
-    id: str = "id"
-    text: str = "text"
-    title: str | None = None
-
-    @property
-    def columns(self) -> Columns:
-        """The columns as `read_corpus` takes them."""
-        return Columns(self.id, self.text, self.title)
+    columns: Columns
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        return asdict(self) | {"path": str(self.path)}
+        return {"path": str(self.path), "columns": asdict(self.columns)}
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
         """Return the source that `to_json` described."""
-        return cls(Path(values["path"]), values["id"], values["text"], values["title"])
+        columns = dict(values["columns"])
+        names = tuple((field, name) for field, name in columns.pop("names"))
+        return cls(Path(values["path"]), Columns(**columns, names=names))
 
 
 def specification(

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import orjson
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.manifold import TSNE
@@ -19,22 +17,18 @@ from sklearn.manifold import TSNE
 from indexes.interface import Matrix, RowArray
 from linker.engine import Engine
 from linker.errors import InputError
-from linker.files import read_bytes, write_atomically
+from linker.review.jobs.points import EDGE, LEAST, MOST, Points, save
 
-MOST = 20_000  # documents on a map; of more, as many are drawn at random
 COMPONENTS = 50  # principal components that t-SNE starts from
 ITERATIONS = 500
 PERPLEXITY = 30.0
 READING, PLACING = "reading documents", "placing documents"
-LEAST = 5  # documents of a map
-EDGE = 65_535  # coordinates are uint16
 
-Points = npt.NDArray[np.uint16]  # [n, 2]
 Tell = Callable[[str, int, int | None], None]
 
 
 def run(spec: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
-    """Compute the map of the index `spec["index"]` and write it to the file `spec["out"]`; see `save`."""
+    """Compute the map of the index `spec["index"]` and write it to the file `spec["out"]`; see `points`."""
     seed = int(spec.get("seed", 0))
     engine = Engine(Path(spec["index"]))
     rows = sample(engine, int(spec.get("most", MOST)), seed)
@@ -116,27 +110,3 @@ class _Iterations(io.TextIOBase):
         if found := re.search(r"Iteration (\d+)", text):
             self._tell(PLACING, int(found[1]), ITERATIONS)
         return len(text)
-
-
-def save(path: Path, ids: list[str], points: Points, generation: int) -> None:
-    """Write a map: a line of JSON with ids and generation, then the coordinates, little-endian uint16 [n, 2]."""
-    head = orjson.dumps({"ids": ids, "generation": generation}) + b"\n"
-    write_atomically(path, head + points.astype("<u2").tobytes())
-
-
-def load(path: Path) -> tuple[list[str], bytes, int]:
-    """Return ids, coordinates (see `save`) and the generation of a map. Raises InputError where it is damaged."""
-    head, _, points = read_bytes(path).partition(b"\n")
-    try:
-        about = orjson.loads(head)
-        ids, generation = about["ids"], about["generation"]
-    except (orjson.JSONDecodeError, KeyError, TypeError):
-        raise InputError(f"{path} is not a map: delete it, and draw the map again") from None
-    if len(points) != 4 * len(ids):
-        raise InputError(f"{path} is cut off: delete it, and draw the map again")
-    return ids, points, generation
-
-
-def places(coordinates: bytes) -> Points:
-    """Return the coordinates of a map as an array [n, 2]."""
-    return np.frombuffer(coordinates, "<u2").reshape(-1, 2)

@@ -3,38 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from linker.review.interface import Read, StopRule, StopState
+from linker.review import stopping
+from linker.review.learning import FeedbackOrder
 from linker.review.orders import MergedOrder, Queue
 from linker.review.population import Population
 from linker.review.seeds import Seed
 from linker.review.settings import Settings
+from linker.review.stopping import Rule
 
 if TYPE_CHECKING:
     from linker.engine import Engine
 
 
-class NoRule:
-    """Claims nothing."""
-
-    state = StopState(False, None, "No stopping rule was chosen.")
-
-    def update(self, read: Read) -> StopState:
-        """Return that nothing is known."""
-        return self.state
-
-
 def make_order(engine: Engine, seeds: Sequence[Seed], settings: Settings, population: Population) -> Queue:
     """Return the order of a review. Raises InputError where the index cannot have it."""
+    if settings.learns:
+        return FeedbackOrder(engine, seeds, population, seed=settings.seed)
     return MergedOrder(engine, seeds, settings, population)
 
 
-def make_rule(settings: Settings, population: int) -> StopRule:
-    """Return the stopping rule of a review. Raises InputError where there is none of this name."""
-    return NoRule()
-
-
-def price(rule: StopRule) -> str:
-    """Return a sentence on what certainty would cost."""
-    return ""
+def make_rule(settings: Settings, population: int) -> Rule[Any]:
+    """Return the stopping rule of a review. Raises InputError where there is none of this name, ConfigError."""
+    options = {"audit": settings.audit, **settings.rule_options}
+    return stopping.make(settings.rule, population, settings.target, options)

@@ -9,15 +9,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from linker.errors import InputError
-from linker.review.interface import VERDICTS, Candidate, Judgement, Phase, Progress, StopState, Verdict
+from linker.review import stopping
+from linker.review.interface import VERDICTS, Candidate, Judgement, Phase, Progress, Read, StopState, Verdict
 from linker.review.population import Population
 from linker.review.seeds import Nearest, Seed
-from linker.review.session.making import make_order, make_rule, price
+from linker.review.session.making import make_order, make_rule
+from linker.review.session.tally import Key, Tally
 from linker.review.settings import Settings
-from linker.review.tally import Key, Tally
+from linker.review.stopping.rules import Controls
 
 if TYPE_CHECKING:
     from linker.engine import Engine
+
+CONTROLS = 0  # number of the random order of controls; audits count from 1
 
 
 class Records(Protocol):
@@ -78,6 +82,7 @@ class Review:
             collection = self.engine.collection
             self.population = Population(collection.rows, self.seeds, self.settings)
             self._nearest = Nearest(self.seeds, collection.manifest.analysis)
+            self._order = make_order(self.engine, self.seeds, self.settings, self.population)
             self._open: dict[str, Candidate] = {}  # what each reviewer has before them
             self._undone: dict[str, deque[Candidate]] = {}  # what each reviewer has to judge again first
             self._returned: deque[Candidate] = deque()  # what was handed out and taken back unread
@@ -88,19 +93,23 @@ class Review:
             )
 
     def _restart(self) -> None:
-        """Make order and stopping rule from the judgements that stand."""
+        """Tell the order, and a new stopping rule, of the judgements that stand."""
         names = {"", *(seed.id for seed in self.seeds)}
         standing = [j for j in self.ledger.judgements() if j.seed in names]
         rule = make_rule(self.settings, self.population.size)
         self._tally = Tally(rule, standing, pairs=self.settings.unit == "pairs")
-        self._order = make_order(self.engine, self.seeds, self.settings, self.population)
+        self._order.restart()
         for judgement in standing:
-            self._order.tell(judgement)
+            if judgement.phase != "control":
+                self._order.tell(judgement)
+        self._controls = {self._key(j): j for j in standing if j.phase == "control"}
 
     @property
     def phase(self) -> Phase:
-        """Whether documents come from the queue or are drawn for the audit."""
-        return self._phase
+        """Whether documents come from the queue, or are drawn for the audit or as the rule's controls."""
+        rule = self._tally.rule
+        lacks_controls = isinstance(rule, Controls) and rule.drawn < rule.size
+        return "control" if self._phase == "queue" and lacks_controls else self._phase
 
     def next(self, reviewer: str = "") -> Candidate | None:
         """Return what this reviewer should judge now, the same until it is judged, or None where nothing is left.
@@ -117,14 +126,15 @@ class Review:
             return undone.popleft()
         if self.settings.double and (second := self._unseen(reviewer)):
             return second
-        if self.phase == "audit":
-            return self._audited()
+        if self.phase != "queue":
+            return self._drawn()
         while self._returned:
             if self._free(candidate := self._returned.popleft()):
                 return candidate
         while following := self._order.next():
             if self._free(following):
                 return following
+            self._reach(self._key(following))
         while self._skipped:
             if self._free(candidate := self._skipped.popleft()):
                 self._second_time.add(self._key(candidate))
@@ -144,15 +154,23 @@ class Review:
                 return self._shown(*key)
         return None
 
-    def _audited(self) -> Candidate | None:
+    def _reach(self, key: Key) -> None:
+        """Let the order learn the verdict on a control that it has come upon by itself; count it for the rule."""
+        if control := self._controls.pop(key, None):
+            self._order.tell(control)
+            if control.relevant:
+                self._tally.rule.update(Read(True, "control"))
+
+    def _drawn(self) -> Candidate | None:
         """Return a random unread document, the same after a restart: audit i reads in the i-th random order."""
-        audit = self._audit
-        if self._tally.audited - audit["before"] >= audit["size"]:
+        phase, audit = self.phase, self._audit
+        if phase == "audit" and self._tally.audited - audit["before"] >= audit["size"]:
             return None
         drawn = self.population.at_random(
-            [self.settings.seed, audit["number"]], lambda seed, id_: self._free(Candidate(seed, id_, 0.0))
+            [self.settings.seed, audit["number"] if phase == "audit" else CONTROLS],
+            lambda seed, id_: self._free(Candidate(seed, id_, 0.0)),
         )
-        return self._shown(*drawn, phase="audit") if drawn else None
+        return self._shown(*drawn, phase=phase) if drawn else None
 
     def _shown(self, seed: str, id_: str, phase: Phase = "queue") -> Candidate:
         """Return a document that no order proposed, in a topic beside the seed that it resembles most."""
@@ -197,12 +215,16 @@ class Review:
             if held is not None and self._key(held) == self._key(candidate):
                 del self._open[reviewer]
             if self._tally.add(judgement):
-                self._order.tell(judgement)
+                if judgement.phase == "control":
+                    self._controls[self._key(judgement)] = judgement
+                else:
+                    self._order.tell(judgement)
             else:
                 self._restart()
             if verdict == "skip" and self._key(candidate) not in self._second_time:
                 self._skipped.append(replace(candidate, phase="queue"))
-            if judgement.relevant and judgement.phase == "audit":
+            ends = judgement.relevant and not self._tally.rule.audit.anytime
+            if judgement.phase == "audit" and (ends or self.stop.stop):
                 self._enter("queue")
             return self.progress()
 
@@ -227,13 +249,15 @@ class Review:
     def _take_back(self, reviewer: str) -> None:
         """Let what a reviewer has before them come again, for whoever asks first; an audit draws its own again."""
         held = self._open.pop(reviewer, None)
-        if held is not None and held.phase != "audit":
+        if held is not None and held.phase in ("queue", "search"):
             self._returned.appendleft(held)
 
     def begin_audit(self, size: int | None = None) -> None:
         """Draw at random from the unread from now on, until `size` were read (by default the settings' `audit`)."""
         with self._lock:
-            number, size = self._audit["number"] + 1, size or self.settings.audit
+            options = self._tally.rule.options
+            all_of_them = self.population.size if options.looks == "any" else options.audit
+            number, size = self._audit["number"] + 1, size or all_of_them
             self._audit = {"number": number, "before": self._tally.audited, "size": size}
             self.ledger.set("audit_now", self._audit)
             self._enter("audit")
@@ -263,7 +287,7 @@ class Review:
             tally = self._tally
             return Progress(
                 tally.read, tally.found, tally.counts["maybe"], tally.counts["skip"], self.population.size,
-                tally.curve, self.stop, self.phase, price(tally.rule),
+                tally.curve, self.stop, self.phase, stopping.price_of(tally.rule),
             )  # fmt: skip
 
     @property

@@ -23,7 +23,7 @@ class Audit:
         self.size, self.alpha, self.anytime = size, alpha, anytime
         self.count = 0  # audits begun
         self.drawn = 0  # documents in the last one
-        self.passed = not size  # the last audit ended without a find
+        self.passed = not size  # the last audit that ended had no find
         self.total: int | None = None  # the most relevant documents that there are, read and unread
         self._open = False
         self._unread = self._found = self._hits = self._left = 0
@@ -43,7 +43,7 @@ class Audit:
             self._end(read, found)
 
     def _begin(self, unread: int, found: int) -> None:
-        self._open, self.passed, self.count = True, False, self.count + 1
+        self._open, self.count = True, self.count + 1
         self.drawn = self._hits = 0
         self._unread, self._found, self._left = unread, found, unread
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from math import lgamma
 
 PRIOR = (0.5, 50.0)  # Beta prior of the prior-posterior ratio: relevant documents are rare among the unread
@@ -24,6 +25,7 @@ def short_of(found: int, target: float) -> int:
     return math.floor(found / _exact(target)) + 1 - found
 
 
+@cache
 def _exact(target: float) -> Fraction:
     """Return the decimal that the user wrote, so that 57 / .95 is 60 and not a little less."""
     return Fraction(repr(float(target)))

@@ -103,7 +103,8 @@ class Rule(ABC, Generic[O_co]):
         certified = self.certified
         if found < LEAST_FOUND and not estimate.over:
             reason = (
-                f"Nothing is claimed with fewer than {LEAST_FOUND} relevant documents found ({found} so far)."
+                f"Nothing is claimed with fewer than {LEAST_FOUND} relevant documents found ({found} so far): "
+                "read on, or stop without a claim."
             )
             return StopState(False, None, reason)
         reasons, audited = [estimate.reason], self._audited(certified)

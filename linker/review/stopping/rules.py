@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linker.review.interface import Read
-from linker.review.stopping.bounds import controls_to_reach, short_of, urn_gap
+from linker.review.stopping.bounds import controls_to_reach, short_of, urn_gap, urn_tail
 from linker.review.stopping.rule import Estimate, Options, Rule
 
 Ints = NDArray[np.int64]
@@ -49,13 +49,27 @@ class Urn(Rule[UrnOptions]):
 
     def _take(self, read: Read) -> None:
         super()._take(read)
-        if read.relevant or read.phase != "queue":  # otherwise neither M nor K has changed
+        if read.relevant:
             self._renew()
+        elif read.phase != "queue":  # M has shrunk by one, so the gap can only be shorter
+            while self._long and self._is_improbable(self._long - 1):
+                self._long -= 1
 
     def _renew(self) -> None:
-        counts, options = self.counts, self.options
-        size, short = counts.unread + counts.gap, short_of(counts.found, self.target)
-        self.wanted = max(urn_gap(size, short, options.w, options.alpha), options.gap)
+        """Find the gap for the M and K of now; misses in the queue change neither."""
+        self._short = short_of(self.counts.found, self.target)
+        self._long = urn_gap(
+            self.counts.unread + self.counts.gap, self._short, self.options.w, self.options.alpha
+        )
+
+    def _is_improbable(self, gap: int) -> bool:
+        size = self.counts.unread + self.counts.gap
+        return urn_tail(size, self._short, gap, self.options.w) < self.options.alpha
+
+    @property
+    def wanted(self) -> int:
+        """The gap that suffices."""
+        return max(self._long, self.options.gap)
 
     def _estimate(self) -> Estimate:
         gap, target = self.counts.gap, self.target

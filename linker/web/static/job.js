@@ -1,6 +1,4 @@
 // How far a job is, asked once a second; at its end the page is loaded again, and leads on.
-import { announce } from "./page.js";
-
 const bar = document.getElementById("job");
 const told = document.getElementById("told");
 let tenth = 0;
@@ -14,7 +12,7 @@ async function ask() {
     else bar.value = share;
     if (Math.floor((share ?? 0) * 4) > tenth) { // a screen reader hears of every quarter
       tenth = Math.floor(share * 4);
-      announce(text);
+      document.getElementById("announce").textContent = text;
     }
   } catch {
     // The server is away for a moment; the next question may reach it.

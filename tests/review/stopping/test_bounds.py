@@ -104,6 +104,12 @@ def test_most_left_is_the_last_that_is_probable(data: st.DataObject) -> None:
     assert bounds.most_left(size, drawn, x, 0.05) == oracle
 
 
+def test_rounding_does_not_decide_a_tie() -> None:
+    # of 16 documents with 12 relevant ones, two hold none with probability 6 / 120: just .05, so 12 is not excluded
+    assert bounds.most_left(16, 2, 0, 0.05) == 12
+    assert bounds.most_left_anytime(25, 24, 0, 0.05) == 0
+
+
 @pytest.mark.parametrize(
     ("size", "relevant", "drawn", "x", "e"),
     [

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import overload
+from typing import Any, overload
 
-from linker.review.interface import Judgement, Read, StopRule, Verdict
+from linker.review.interface import Judgement, Read, Verdict
+from linker.review.stopping import Rule
 
 Key = tuple[str, str]  # seed and document; the seed is empty where all seeds describe one topic
 
@@ -41,7 +42,7 @@ class Tally:
     Of two reviewers' judgements of one document the later counts, so that whoever settles a conflict has the last word.
     """
 
-    def __init__(self, rule: StopRule, judgements: Iterable[Judgement] = (), *, pairs: bool = False) -> None:
+    def __init__(self, rule: Rule[Any], judgements: Iterable[Judgement] = (), *, pairs: bool = False) -> None:
         self.rule, self._pairs = rule, pairs
         self.verdicts: dict[Key, Verdict] = {}
         self.reviewers: dict[Key, set[str]] = {}  # who judged what was read

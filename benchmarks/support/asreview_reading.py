@@ -1,0 +1,74 @@
+"""Reads topics with ASReview's own simulator; runs in an environment that has `asreview`, where linker is not needed.
+
+    PYTHON benchmarks/support/asreview_reading.py TASK.json OUT.jsonl
+
+TASK.json: {"titles": [...], "texts": [...], "share": .95, "most": 2500, "topics": [{"name", "relevant": [row, …],
+"seeds": [row, …]}]}. The model is ASReview's default, elas_u4, and it reads as `asreview simulate` does: in the order
+of the file until there is a document of each class, then by the model, which is trained after each label. Reading ends
+when the share of the relevant documents besides the seeds is found, or after `most`. For each topic it writes the
+relevance of what was read, in order, and the CPU seconds, without those of the TF-IDF of the corpus, which is computed
+once. Topics that OUT.jsonl holds already are not read again.
+"""
+
+import json
+import math
+import sys
+import time
+from pathlib import Path
+
+import asreview
+import numpy as np
+import pandas as pd
+from asreview.learner import ActiveLearningCycle
+from asreview.models.models import get_ai_config
+from asreview.models.queriers import TopDown
+from asreview.models.stoppers import IsFittable
+from asreview.simulation.simulate import Simulate
+
+
+class Enough:
+    """Stops when `need` relevant documents were found besides the seeds, or after `most` reads."""
+
+    def __init__(self, seeds, need, most):
+        self.seeds, self.need, self.most = seeds, need, most
+
+    def stop(self, results, labels):
+        read = len(results) - self.seeds
+        return read >= self.most or results["label"].sum() - self.seeds >= self.need
+
+
+def main():
+    task = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    out = Path(sys.argv[2])
+    done = {json.loads(line)["topic"] for line in out.read_text().splitlines()} if out.exists() else set()
+    model = get_ai_config("elas_u4")["value"]
+    features = ActiveLearningCycle.from_meta(model).transform(
+        pd.DataFrame({"title": task["titles"], "abstract": task["texts"]})
+    )
+    for topic in task["topics"]:
+        if topic["name"] in done:
+            continue
+        labels = np.zeros(len(task["texts"]), dtype=int)
+        labels[topic["relevant"]] = 1
+        seeds = topic["seeds"]
+        need = math.ceil(task["share"] * (len(topic["relevant"]) - len(seeds)))
+        cycles = [
+            ActiveLearningCycle(querier=TopDown(), stopper=IsFittable()),
+            ActiveLearningCycle.from_meta(model),
+        ]
+        simulation = Simulate(
+            features, labels, cycles, stopper=Enough(len(seeds), need, task["most"]), skip_transform=True,
+            print_progress=False,
+        )  # fmt: skip
+        simulation.label(seeds)
+        start = time.process_time()
+        simulation.review()
+        seconds = time.process_time() - start
+        read = simulation._results["label"].tolist()[len(seeds) :]
+        with out.open("a", encoding="utf-8") as file:
+            line = {"topic": topic["name"], "read": read, "cpu_s": seconds, "version": asreview.__version__}
+            file.write(json.dumps(line) + "\n")
+
+
+if __name__ == "__main__":
+    main()

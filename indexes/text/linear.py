@@ -1,0 +1,154 @@
+"""Texts as sparse vectors: a row's BM25 weights, divided by their Euclidean length; and linear models over them.
+
+x(t) = idf(t) · (k1 + 1) · f / (f + k1 (1 − b + b · length / average)), as in scoring.py with a query of t alone; a
+row's score is Σ w(t) · x(t) / ‖x‖. All rows are scored from the postings where they lie (linear.c, or numpy). Where
+BM25 has fields, a term of each field is a term of its own, and the field's weight multiplies it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from indexes import native
+from indexes.dtypes import AnyArray, Float32Array
+from indexes.interface import Document
+from indexes.text.analysis import Analysis
+from indexes.text.parameters import AnalysisSettings, Bm25Parameters
+from indexes.text.postings import check_lengths
+from indexes.text.scoring import Bm25Scorer, find
+from indexes.text.vocabulary import QueryTerms
+
+FULL_TEXT = ""  # the name of the one field of an index without fields
+MIX = 0x9E3779B97F4A7C15  # makes a field's terms differ from another's; odd
+
+
+class TextVector(NamedTuple):
+    """A normalised sparse vector: terms (uint64 [n], a hash that also names the field) and values (float32 [n])."""
+
+    terms: AnyArray
+    values: Float32Array
+
+
+class _Field(NamedTuple):
+    """A field's scorer, its weight and its parameters; `mix` changes the hashes of its terms."""
+
+    name: str
+    scorer: Bm25Scorer
+    weight: float
+    parameters: Bm25Parameters
+    mix: int
+
+
+class LinearText:
+    """The rows of a BM25 index as normalised vectors. Several threads may use it at once."""
+
+    def __init__(
+        self, fields: Mapping[str, Bm25Scorer], analysis: AnalysisSettings, parameters: Bm25Parameters
+    ) -> None:
+        """`fields` has the scorer of each field by name; FULL_TEXT is title and text together."""
+        by_name = {field.name: field for field in parameters.fields}
+        self._fields = []
+        for number, (name, scorer) in enumerate(fields.items()):
+            field = by_name.get(name)
+            b = parameters.b if field is None or field.b is None else field.b
+            weight = 1.0 if field is None else field.weight
+            if weight:
+                own = Bm25Parameters(parameters.k1, b, parameters.k3)
+                self._fields.append(_Field(name, scorer, weight, own, number * MIX % (1 << 64)))
+        self._terms = QueryTerms(Analysis(analysis))
+        self._library = native.load_linear()
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self._fields[0].scorer.documents if self._fields else 0
+
+    def vector(self, document: Document) -> TextVector:
+        """Return the vector of a document, of the index or not; without a term that the index has, it is empty."""
+        hashes, values = [], []
+        for field in self._fields:
+            counts = self._terms.of(
+                document.full_text if field.name == FULL_TEXT else document.field(field.name)
+            )
+            terms = np.fromiter(counts.keys(), dtype=np.uint64, count=len(counts))
+            number = np.fromiter(counts.values(), dtype=np.float32, count=len(counts))
+            norm = field.scorer.norm(sum(counts.values()), field.parameters)
+            hashes.append(terms ^ np.uint64(field.mix))
+            values.append(self._weights(field, terms) * (number / (number + norm)))
+        terms, weights = np.concatenate(hashes), np.concatenate(values)
+        terms, weights = terms[weights > 0], weights[weights > 0]
+        return TextVector(terms, (weights / (np.linalg.norm(weights) or 1)).astype(np.float32))
+
+    def scores(self, terms: AnyArray, weights: AnyArray) -> Float32Array:
+        """Return the score of every row, float32 [rows], by the `weights` (float [n]) of terms (uint64 [n]).
+
+        Raises DamagedError where a file has become shorter.
+        """
+        sums = np.zeros(self.rows, dtype=np.float32)
+        for field in self._fields:
+            hashes = terms ^ np.uint64(field.mix)
+            factors = (weights * self._weights(field, hashes)).astype(np.float32)
+            for number, segment in enumerate(field.scorer.segments):
+                begin, end, _ = find(segment, hashes)
+                used = np.flatnonzero((end > begin) & (factors != 0))
+                self._add(field, number, (begin[used], end[used]), factors[used], sums)
+        return sums * self._inverse_lengths
+
+    @functools.cached_property
+    def _inverse_lengths(self) -> Float32Array:
+        """One divided by the Euclidean length of every row, float32 [rows]; 0 for a row without terms."""
+        squares = np.zeros(self.rows, dtype=np.float32)
+        for field in self._fields:
+            for number, segment in enumerate(field.scorer.segments):
+                weights = self._weights(field, segment.terms).astype(np.float32)
+                self._add(
+                    field, number, (segment.starts[:-1], segment.starts[1:]), weights, squares, squared=True
+                )
+        lengths = np.sqrt(squares)
+        return np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+
+    def _weights(self, field: _Field, hashes: AnyArray) -> AnyArray:
+        """Return the weight of each of a field's terms, 0 where no row has it, float64 [n]."""
+        frequency = np.zeros(len(hashes), dtype=np.int64)
+        for segment in field.scorer.segments:
+            begin, end, _ = find(segment, hashes)
+            frequency += end - begin
+        idf = np.log1p((self.rows - frequency + 0.5) / (frequency + 0.5))
+        return field.weight * (field.parameters.k1 + 1) * idf * (frequency > 0)
+
+    def _add(
+        self,
+        field: _Field,
+        number: int,
+        places: Sequence[AnyArray],
+        weights: Float32Array,
+        sums: Float32Array,
+        *,
+        squared: bool = False,
+    ) -> None:
+        """Add a segment's part of the sums, or of the sums of squares, to `sums` (float32 [rows])."""
+        check_lengths(field.scorer.segments)
+        segment, tables = field.scorer.segments[number], field.scorer.tables(field.parameters)
+        here = sums[segment.first : segment.first + segment.documents]
+        begin, end = (np.ascontiguousarray(place, dtype=np.int64) for place in places)
+        if self._library is not None:
+            native.call(
+                self._library.add,
+                *tables.pointers[number],
+                len(weights),
+                begin,
+                end,
+                weights,
+                int(squared),
+                here,
+            )
+            return
+        codes = field.scorer.codes[number]
+        for low, high, weight in zip(begin.tolist(), end.tolist(), weights, strict=True):
+            rows, counts = segment.rows[low:high], segment.counts[low:high].astype(np.float32)
+            value = weight * (counts / (counts + tables.norms[codes[rows]]))
+            here[rows] += value * value if squared else value

@@ -1,0 +1,206 @@
+"""`linker review …`: look into a ledger, export and import its judgements, compare two reviewers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from linker.cli.common import AsJson, note, print_json
+from linker.files import path_text
+from linker.printable import on_one_line
+
+if TYPE_CHECKING:
+    from linker.review.agreement import Agreement, Conflict
+    from linker.review.ledger import Ledger
+
+LedgerFile = Annotated[
+    Path, typer.Argument(metavar="LEDGER", help="The review's ledger (review.sqlite).", show_default=False)
+]
+Reviewer = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Only this reviewer's judgements.", show_default=False)
+]
+
+
+def export(
+    ledger: LedgerFile,
+    out: Annotated[
+        Path,
+        typer.Argument(
+            metavar="OUT",
+            help="The file to write; its suffix names the format: .csv, .xlsx, .jsonl, .qrels, .run or .ris.",
+            show_default=False,
+        ),
+    ],
+    index: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="The index, for the documents' texts and metadata.", show_default=False
+        ),
+    ] = None,
+    reviewer: Reviewer = None,
+    verdict: Annotated[
+        Literal["relevant", "not", "maybe", "skip"] | None,
+        typer.Option(help="Only judgements with this verdict.", show_default=False),
+    ] = None,
+    bom: Annotated[
+        bool, typer.Option("--bom/--no-bom", help="Begin CSV with the mark by which Excel knows UTF-8.")
+    ] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Export the judgements that stand, with the texts and metadata of seeds and documents."""
+    from linker.engine import Engine
+    from linker.review.exporting import check_suffix
+    from linker.review.exporting import export as write
+
+    check_suffix(out)
+    opened = _open(ledger)
+    engine = Engine.open(index) if index else None
+    report = write(opened, engine, out, reviewer=reviewer, verdicts=verdict and [verdict], bom=bom)
+    if as_json:
+        print_json(dataclasses.asdict(report) | {"path": path_text(report.path)})
+    else:
+        print(f"{out}: {report.rows} judgements")
+    if report.without_document:
+        why = "are not in the index" if index else "are left out: name the index with --index"
+        note(f"the texts of {report.without_document} documents {why}")
+    if report.left_out:
+        note(
+            f"{report.left_out} judgements have no place in this format (maybe, skip, open conflicts, repeats)"
+        )
+    if report.cut:
+        note(
+            f"{report.cut} texts were cut: a cell of XLSX holds 32,767 characters; .csv and .jsonl hold all of them"
+        )
+
+
+def import_(
+    ledger: LedgerFile,
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="Judgements: .csv, .tsv, .xlsx, .jsonl (also a ledger of before), .qrels or .ris.",
+            show_default=False,
+        ),
+    ],
+    reviewer: Annotated[
+        str, typer.Option(metavar="NAME", help="Who judged, where the file does not say.", show_default=False)
+    ] = "",
+    seed_id: Annotated[
+        str,
+        typer.Option(
+            metavar="ID",
+            help="The seed, where the file does not say and the ledger has several.",
+            show_default=False,
+        ),
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Add the judgements of a file to a ledger, which is made if there is none.
+
+    What the ledger holds already is not added again. Records that are no judgements go to a quarantine file.
+    """
+    from linker.review.importing import import_judgements
+    from linker.review.importing.readers import read_records
+    from linker.review.ledger import Ledger
+
+    read_records(source)  # before a ledger is made, for a file of an unknown kind
+    report = import_judgements(source, Ledger(ledger), reviewer=reviewer, seed=seed_id)
+    place = path_text(report.quarantine) if report.quarantine else None
+    if as_json:
+        print_json(dataclasses.asdict(report) | {"quarantine": place})
+    else:
+        print(f"{ledger}: {report.added} judgements added, {report.present} were there already")
+    if report.quarantined:
+        note(f"{report.quarantined} records are no judgements; they are in {place}, with the reasons")
+
+
+def agreement(
+    ledger: LedgerFile,
+    first: Annotated[
+        str, typer.Argument(metavar="[FIRST]", help="A reviewer; needed if there are more than two.")
+    ] = "",
+    second: Annotated[str, typer.Argument(metavar="[SECOND]", help="Another reviewer.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Compare two reviewers: Cohen's kappa over what both have judged, and where they differ.
+
+    To resolve a conflict, import a judgement of the reviewer "consensus".
+    """
+    from linker.review.agreement import agreement as compare
+    from linker.review.agreement import two_reviewers
+
+    opened = _open(ledger)
+    one, other = two_reviewers(opened.reviewers, first, second)
+    by_document = opened.settings.get("unit") == "topic"
+    found = compare(opened.judgements(), one, other, by_document=by_document)
+    if as_json:
+        print_json(_agreement_json(found))
+        return
+    kappa = "-" if found.kappa is None else f"{found.kappa:.3f}"
+    print(f"{one} and {other}: judged by both {found.both}, agreed {found.agreed}, kappa {kappa}")
+    for conflict in found.conflicts:
+        decided = conflict.resolution.verdict if conflict.resolution else "open"
+        verdicts = f"{conflict.first.verdict}/{conflict.second.verdict}"
+        print(on_one_line(f"{conflict.first.seed}  {conflict.first.id}  {verdicts}  {decided}"))
+
+
+def status(ledger: LedgerFile, as_json: AsJson = False) -> None:
+    """Show what a ledger holds: seeds, judgements by reviewer and verdict, settings."""
+    opened = _open(ledger)
+    standing = opened.judgements()
+    counts: dict[str, Counter[str]] = {name: Counter() for name in opened.reviewers}
+    for judgement in standing:
+        counts[judgement.reviewer][judgement.verdict] += 1
+    values: dict[str, Any] = {
+        "seeds": len(opened.seeds),
+        "judgements": len(standing),
+        "documents": len({j.id for j in standing if j.verdict != "skip"}),
+        "last": max((j.time for j in standing), default=None),
+        "reviewers": counts,
+        "settings": dict(opened.settings),
+    }
+    if as_json:
+        print_json(values)
+        return
+    for name in ("seeds", "judgements", "documents", "last"):
+        print(f"{name:12} {'-' if values[name] is None else values[name]}")
+    for name, verdicts in counts.items():
+        line = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()) or "-"
+        print(on_one_line(f"{'reviewer':12} {name or '(no name)'}: {line}"))
+    for name, value in values["settings"].items():
+        print(on_one_line(f"{name:12} {value}"))
+
+
+def _open(path: Path) -> Ledger:
+    """Open a ledger that exists. Raises InputError where there is none."""
+    from linker.errors import InputError
+    from linker.review.ledger import Ledger
+
+    if not path.exists():
+        raise InputError(f"there is no ledger {path}: name the review.sqlite of a review")
+    return Ledger(path)
+
+
+def _agreement_json(found: Agreement) -> dict[str, Any]:
+    return {
+        "reviewers": found.reviewers,
+        "both": found.both,
+        "agreed": found.agreed,
+        "kappa": found.kappa,
+        "table": [[*verdicts, count] for verdicts, count in found.table.items()],
+        "conflicts": [_conflict_json(conflict) for conflict in found.conflicts],
+    }
+
+
+def _conflict_json(conflict: Conflict) -> dict[str, Any]:
+    return {
+        "seed": conflict.first.seed,
+        "id": conflict.first.id,
+        "verdicts": [conflict.first.verdict, conflict.second.verdict],
+        "resolution": conflict.resolution.verdict if conflict.resolution else None,
+    }

@@ -1,0 +1,115 @@
+"""Guess what each column of a table is for: by its content, and by its name where the content does not contradict."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from linker.corpora.dates import date_formats
+
+Role = Literal["id", "title", "text", "date", "url", "author", "language"]
+
+NAMES: dict[Role, str] = {
+    "id": r"_?id|.*[_ -]id|uuid|guid|key|nr|no|num(mer|ero|éro)?|number|kennung",
+    "title": r"title|titel|titre|t[ií]tulo|headline|heading|schlagzeile|überschrift|subject|betreff",
+    "text": r"(full[_ -]?)?text|texte|texto|body|contents?|inhalt|contenu|contenido|message|nachricht|tweet|post|"
+    r"beitrag|description|beschreibung|abstract|summary|caption",
+    "date": r"date.*|.*[_ -](date|at|time|on)|datum|fecha|time(stamp)?|zeit|created|published|day|tag|veröffentlicht.*",
+    "url": r"url|link|uri|href|permalink|.*[_ -](url|link)|adresse|web",
+    "author": r"author|autor(in)?|auteur|user.*|nutzer.*|usuario|screen[_ -]?name|handle|by|von|account|from|creator|"
+    r"name|source|publisher",
+    "language": r"lang|language|sprache|langue|idioma|lingua|locale",
+}
+LANGUAGE = re.compile(r"[a-z]{2,3}([-_][A-Za-z]{2,4})?")
+URL = re.compile(r"https?://\S+|www\.\S+")
+NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
+MACHINE_ID = re.compile(r"\d{5,}|[0-9a-fA-F-]{8,}|[A-Za-z]{1,8}[-_:]?\d+")
+EXACT = {"id", "_id"}  # goes before user_id and the like
+SHARE = 0.9  # of the values that are not empty, which must look like what the column is for
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column's name, the values of a sample (all of them, empty ones too), and those that are not empty."""
+
+    name: str
+    values: Sequence[str]
+
+    @property
+    def filled(self) -> list[str]:
+        """The values that are not empty."""
+        return [value for value in self.values if value.strip()]
+
+    def named(self, role: Role) -> bool:
+        """Return whether the name is one that such columns have."""
+        return bool(re.fullmatch(NAMES[role], self.name.strip().lower()))
+
+    def mostly(self, looks: Callable[[str], object]) -> bool:
+        """Return whether most of the values look so; False where all are empty."""
+        filled = self.filled
+        return bool(filled) and sum(bool(looks(value.strip())) for value in filled) >= SHARE * len(filled)
+
+    @property
+    def words(self) -> float:
+        """The mean number of words of the values that are not empty."""
+        return sum(len(value.split()) for value in self.filled) / max(len(self.filled), 1)
+
+
+def guess_roles(table: Mapping[str, Sequence[str]]) -> dict[str, Role]:
+    """Return the role of each column that has one, given samples of values by column; each role is given once at most.
+
+    A column that bears a role's name gets it only if its values allow it, and goes before others whose values do.
+    """
+    columns = [Column(name, values) for name, values in table.items()]
+    roles: dict[str, Role] = {}
+    for role, fits, needs_name in RULES:
+        free = [c for c in columns if c.name not in roles and fits(c)]
+        sure = [] if needs_name else [c for c in free if SURE[role](c)]
+        named = [c for c in free if c.named(role)]
+        if role == "text" and sure:  # beside sentences, a column of codes is no text whatever its name
+            named = [c for c in named if c in sure]
+        if chosen := named or sure:
+            best = max(chosen, key=lambda c: c.words if role == "text" else c.name.lower() in EXACT)
+            roles[best.name] = role
+    return roles
+
+
+def _is_id(column: Column) -> bool:
+    values = column.values
+    sound = all(v and len(v) <= 200 and v.isprintable() and " " not in v for v in values)
+    return bool(values) and sound and len(set(values)) == len(values) and not column.mostly(URL.fullmatch)
+
+
+def _is_text(column: Column) -> bool:
+    return bool(column.filled) and not any(
+        column.mostly(pattern.fullmatch) for pattern in (URL, NUMBER, LANGUAGE)
+    )
+
+
+def _is_date(column: Column) -> bool:
+    return bool(date_formats(column.filled[:200]))
+
+
+def _is_author(column: Column) -> bool:
+    return column.mostly(lambda v: len(v) <= 80 and not NUMBER.fullmatch(v) and not URL.fullmatch(v))
+
+
+# In this order: what is known by its content alone goes first, so that the texts are what is left.
+RULES: tuple[tuple[Role, Callable[[Column], bool], bool], ...] = (
+    ("url", lambda c: c.mostly(URL.fullmatch), False),
+    ("date", _is_date, False),
+    ("language", lambda c: c.mostly(LANGUAGE.fullmatch), True),
+    ("id", _is_id, False),
+    ("text", _is_text, False),
+    ("author", _is_author, True),
+    ("title", _is_text, True),
+)
+# What the content of a column without a telling name must be, beyond what the role allows.
+SURE: dict[Role, Callable[[Column], bool]] = {
+    "url": lambda _: True,
+    "date": lambda c: not c.mostly(NUMBER.fullmatch),
+    "id": lambda c: len(c.values) > 1 and c.mostly(MACHINE_ID.fullmatch),
+    "text": lambda c: c.words >= 3,
+}

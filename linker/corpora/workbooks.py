@@ -1,0 +1,152 @@
+"""Read a sheet of an XLSX workbook; the first row that is not empty names the columns."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+import zipfile
+from collections.abc import Iterator
+from datetime import date, datetime, time
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from linker.corpora.records import (
+    BadLine,
+    Columns,
+    ContentIds,
+    Records,
+    UnusableError,
+    make_document,
+    too_long,
+)
+from linker.corpora.tables import check_header
+from linker.errors import InputError
+from linker.files import open_input
+from linker.lines import MAX_LINE
+
+Value = str | int | float | bool | None
+MAX_PART = 1 << 30  # bytes of one unpacked part of a workbook: the shared texts are held in memory
+
+
+def read_xlsx(path: Path, columns: Columns, limit: int = MAX_LINE) -> Records:
+    """Read the sheet that `columns` names, or the first one: numbers stay numbers, dates become ISO 8601.
+
+    Empty cells are left out of the metadata, empty rows are skipped. Raises InputError where the file is no workbook,
+    or lacks the sheet or a column.
+    """
+    header: list[str] = []
+    ids = ContentIds()
+    for number, values in sheet_rows(path, columns.sheet):
+        if not header:
+            header = ["" if value is None else str(value).strip() for value in _trimmed(values)]
+            check_header(path, header, columns)
+            continue
+        raw = orjson.dumps(values)
+        try:
+            yield number, _document(header, values, columns, ids, len(raw), limit)
+        except UnusableError as e:
+            yield number, BadLine.of(path, number, str(e), raw)
+
+
+def _document(
+    header: list[str], values: list[Value], columns: Columns, ids: ContentIds, size: int, limit: int
+) -> Any:
+    if size > limit:
+        raise UnusableError(too_long(size, limit))
+    if len(_trimmed(values)) > len(header):
+        raise UnusableError(f"{len(_trimmed(values))} fields, expected {len(header)}: {', '.join(header)}")
+    texts = {*columns.ids, *columns.texts, columns.title or "title"}
+    fields: dict[str, Any] = {}
+    for name, value in zip(header, values, strict=False):
+        if name in texts:
+            fields[name] = "" if value is None else str(value)
+        elif value is not None:
+            fields[name] = value
+    for name in texts & set(header) - fields.keys():  # a short row
+        fields[name] = ""
+    id_ = None if columns.ids else ids.make(["" if value is None else str(value) for value in values])
+    return make_document(fields, columns, id_)
+
+
+def sheet_rows(path: Path, sheet: str | None = None) -> Iterator[tuple[int, list[Value]]]:
+    """Yield the rows that are not empty, each with its number from 1. Raises InputError as `read_xlsx` does."""
+    with _opened(path) as book:
+        chosen = book[_sheet(path, book.sheetnames, sheet)]
+        chosen.reset_dimensions()  # what a file says of its size may be wrong
+        for number, cells in enumerate(chosen.iter_rows(values_only=True), start=1):
+            values = [_value(cell) for cell in cells]
+            if _trimmed(values):
+                yield number, values
+
+
+def sheet_names(path: Path) -> list[str]:
+    """Return the names of a workbook's sheets of cells. Raises InputError where the file is no workbook."""
+    with _opened(path) as book:
+        return [sheet.title for sheet in book.worksheets]
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    from openpyxl import load_workbook
+
+    try:
+        with open_input(path) as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of styles and extensions that do not matter here
+            _check_sizes(path, file)
+            book = load_workbook(file, read_only=True, data_only=True)
+            try:
+                yield book
+            finally:
+                book.close()
+    except OSError as e:
+        raise InputError(f"cannot read {path}: {e.strerror}") from e
+    except InputError:
+        raise
+    except (
+        Exception
+    ) as e:  # what a damaged file makes of the packages that unpack and parse it has no end of names
+        raise InputError(
+            f"{path} is no XLSX workbook that can be read ({e}): save it again as .xlsx, or as .csv"
+        ) from e
+
+
+def _check_sizes(path: Path, file: Any) -> None:
+    """Raise InputError where unpacking would fill the memory."""
+    with zipfile.ZipFile(file) as archive:
+        largest = max((part.file_size for part in archive.infolist()), default=0)
+    if largest > MAX_PART:
+        raise InputError(
+            f"{path} holds {largest:,} bytes, unpacked: save it as .csv, which is read line by line"
+        )
+    file.seek(0)
+
+
+def _sheet(path: Path, names: list[str], wanted: str | None) -> str:
+    if not names:
+        raise InputError(f"{path} holds no sheet of cells")
+    if wanted is not None and wanted not in names:
+        raise InputError(f"{path} has no sheet {wanted!r}: it has {', '.join(names)}")
+    return names[0] if wanted is None else wanted
+
+
+def _value(cell: Any) -> Value:
+    """Return a cell as a JSON value; whole numbers lose their ".0", midnights their time."""
+    if isinstance(cell, datetime):
+        return cell.date().isoformat() if cell.time() == time() else cell.isoformat()
+    if isinstance(cell, date | time):
+        return cell.isoformat()
+    if isinstance(cell, float) and cell.is_integer():
+        return int(cell)
+    if cell is None or isinstance(cell, str | int | float):
+        return None if cell == "" else cell
+    return str(cell)
+
+
+def _trimmed(values: list[Value]) -> list[Value]:
+    """Return the values without the empty ones at the end."""
+    end = len(values)
+    while end and values[end - 1] is None:
+        end -= 1
+    return values[:end]

@@ -1,0 +1,120 @@
+"""How far two reviewers agree (Cohen's κ), where they do not, and what was decided of it by a third entry."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from linker.errors import InputError
+from linker.review.interface import Judgement, Verdict
+from linker.review.ledger import Ledger, Pair
+
+CONSENSUS = "consensus"  # the reviewer under whose name a conflict is resolved: no person, so that κ stays what it was
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A document of which two reviewers said different things, and what was decided, if anything was."""
+
+    first: Judgement
+    second: Judgement
+    resolution: Judgement | None
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How two reviewers agree on the `both` documents that both have judged ("skip" is no judgement).
+
+    `kappa` is Cohen's κ over the verdicts relevant, not and maybe; None where chance alone would agree on everything
+    (one verdict throughout) or nothing was judged by both. `table` counts by (first's verdict, second's verdict).
+    """
+
+    reviewers: tuple[str, str]
+    both: int
+    agreed: int
+    kappa: float | None
+    table: Mapping[tuple[Verdict, Verdict], int]
+    conflicts: tuple[Conflict, ...]
+
+
+def agreement(
+    judgements: Iterable[Judgement], first: str, second: str, *, by_document: bool = False
+) -> Agreement:
+    """Compare what two reviewers have said of the same seed and document, as it stands.
+
+    `by_document`: whatever the seed, for a review whose seeds all describe one topic.
+    """
+    verdicts = _by_reviewer(judgements, by_document)
+    mine, theirs = verdicts.get(first, {}), verdicts.get(second, {})
+    resolved = verdicts.get(CONSENSUS, {})
+    both = [(pair, mine[pair], theirs[pair]) for pair in mine if pair in theirs]
+    table = Counter((a.verdict, b.verdict) for _, a, b in both)
+    conflicts = tuple(Conflict(a, b, resolved.get(pair)) for pair, a, b in both if a.verdict != b.verdict)
+    agreed = len(both) - len(conflicts)
+    return Agreement((first, second), len(both), agreed, _kappa(table), dict(table), conflicts)
+
+
+def resolve(ledger: Ledger, conflict: Conflict, verdict: Verdict, by: str, note: str = "") -> Judgement:
+    """Record what was decided of a conflict, as an entry of its own: both judgements stay as they are.
+
+    It stands under the reviewer CONSENSUS; the tag "by:NAME" says who decided.
+    """
+    decision = dataclasses.replace(
+        conflict.first, verdict=verdict, reviewer=CONSENSUS, note=note, tags=(f"by:{by}",), time=""
+    )
+    return ledger.add(decision)
+
+
+def decided(judgements: Iterable[Judgement], *, by_document: bool = False) -> tuple[Judgement, ...]:
+    """Return one judgement of each seed and document: the consensus, or the first where all reviewers say the same.
+
+    Left out are those of which reviewers say different things without a consensus, and those that were only skipped.
+    """
+    said: dict[Pair, list[Judgement]] = {}
+    for judgement in judgements:
+        if judgement.verdict != "skip":
+            said.setdefault(_key(judgement, by_document), []).append(judgement)
+    final = []
+    for given in said.values():
+        consensus = [j for j in given if j.reviewer == CONSENSUS]
+        if consensus or len({j.verdict for j in given}) == 1:
+            final.append((consensus or given)[0])
+    return tuple(final)
+
+
+def two_reviewers(names: Sequence[str], first: str = "", second: str = "") -> tuple[str, str]:
+    """Return the reviewers to compare: those given, or the only two. Raises InputError naming those that there are."""
+    people = [name for name in names if name != CONSENSUS]
+    chosen = [first, second] if first and second else people
+    if len(chosen) != 2 or not set(chosen) <= set(names):
+        known = ", ".join(repr(name) for name in people) or "none"
+        raise InputError(f"two reviewers are compared: name two of those of this ledger ({known})")
+    return chosen[0], chosen[1]
+
+
+def _kappa(table: Mapping[tuple[Verdict, Verdict], int]) -> float | None:
+    """Return (observed − expected) / (1 − expected) agreement (Cohen, 1960, equation 1)."""
+    n = sum(table.values())
+    first, second = Counter[str](), Counter[str]()
+    for (a, b), count in table.items():
+        first[a] += count
+        second[b] += count
+    expected = sum(first[verdict] * second[verdict] for verdict in first)  # times n²
+    if expected == n * n:
+        return None
+    observed = n * sum(count for (a, b), count in table.items() if a == b)  # times n²
+    return (observed - expected) / (n * n - expected)
+
+
+def _by_reviewer(judgements: Iterable[Judgement], by_document: bool) -> dict[str, dict[Pair, Judgement]]:
+    verdicts: dict[str, dict[Pair, Judgement]] = {}
+    for judgement in judgements:
+        if judgement.verdict != "skip":
+            verdicts.setdefault(judgement.reviewer, {})[_key(judgement, by_document)] = judgement
+    return verdicts
+
+
+def _key(judgement: Judgement, by_document: bool) -> Pair:
+    return "" if by_document else judgement.seed, judgement.id

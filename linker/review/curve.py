@@ -1,0 +1,73 @@
+"""Precision and recall of a ranking by what reviewers decided, at every threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from indexes.dtypes import Float64Array
+from linker.review.seeds import full_text
+
+if TYPE_CHECKING:
+    from linker.engine import Engine
+    from linker.review.seeds import Seed
+
+DEPTH = 10_000  # hits of each seed that are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What the documents of at least `threshold` hold: how many were judged, and their precision and recall."""
+
+    threshold: float
+    judged: int
+    relevant: int
+    precision: float
+    recall: float
+
+
+def points(scores: Sequence[float], relevant: Sequence[bool]) -> list[Point]:
+    """Return one point per distinct score, the highest first; documents without a score (NaN) are below all.
+
+    Recall counts all relevant documents, also those without a score. Empty where none is relevant.
+    """
+    values, hits = np.asarray(scores, np.float64), np.asarray(relevant, bool)
+    whole = int(hits.sum())
+    known = ~np.isnan(values)
+    order = np.argsort(-values[known], kind="stable")
+    values, hits = values[known][order], hits[known][order]
+    if not whole or not len(values):
+        return []
+    ends = np.flatnonzero(np.append(values[1:] != values[:-1], True))  # the last document of each score
+    found = np.cumsum(hits)[ends]
+    return [
+        Point(float(values[end]), int(end) + 1, int(count), float(count / (end + 1)), float(count / whole))
+        for end, count in zip(ends, found, strict=True)
+    ]
+
+
+def scores(
+    engine: Engine, seeds: Sequence[Seed], decided: Mapping[tuple[str, str], bool], *, by_document: bool
+) -> tuple[Float64Array, bool]:
+    """Return the score of each decided pair [n] in a search with its seed, and whether it is P(link).
+
+    `by_document`: the best score with any of the seeds, for a topic. NaN where the search does not find the document.
+    """
+    depth = max(1, min(DEPTH, len(engine)))
+    best: dict[tuple[str, str], float] = {}
+    calibrated = bool(seeds)
+    wanted = {id_ for _, id_ in decided}
+    for seed in seeds:
+        answer = engine.search(full_text(seed), depth)
+        (hits,) = answer.hits
+        calibrated = calibrated and answer.probabilities is not None
+        values = answer.probabilities[0] if answer.probabilities is not None else hits.scores
+        for id_, value in zip(hits.ids, values.tolist(), strict=True):
+            if id_ in wanted:
+                key = ("" if by_document else seed.id, id_)
+                best[key] = max(value, best.get(key, value))
+    pairs = (("" if by_document else seed, id_) for seed, id_ in decided)
+    return np.array([best.get(pair, np.nan) for pair in pairs]), calibrated

@@ -1,0 +1,106 @@
+"""Judgements beside their seeds and documents, as records and as the rows of one table."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import orjson
+
+from indexes.interface import Document
+from linker.review.exporting.cells import tags_text
+from linker.review.interface import Judgement
+from linker.review.ledger import Seed
+
+Cell = str | int | float | bool | None
+JUDGED = (
+    "seed", "id", "verdict", "reviewer", "time", "note", "tags", "score", "probability", "phase", "model"
+)  # fmt: skip
+TEXTS = ("seed_title", "seed_text", "title", "text")
+
+
+class Documents(Protocol):
+    """Where documents are looked up by id; an Engine is one."""
+
+    def document(self, id_: str) -> Document:
+        """Return a document that is there."""
+        ...
+
+    def __contains__(self, id_: object) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A judgement, its seed and its document; either is empty where it is not known."""
+
+    judgement: Judgement
+    seed: Seed
+    document: Document
+
+    def record(self) -> dict[str, Any]:
+        """Return everything as JSON values: the judgement's fields, then seed and document with their metadata."""
+        return {
+            **{name: getattr(self.judgement, name) for name in JUDGED},
+            "seed_title": self.seed.title,
+            "seed_text": self.seed.text,
+            "seed_metadata": dict(self.seed.metadata),
+            "title": self.document.title,
+            "text": self.document.text,
+            "metadata": dict(self.document.metadata),
+        }
+
+
+def joined(
+    judgements: Iterable[Judgement], seeds: Iterable[Seed], documents: Documents | None
+) -> Iterator[Row]:
+    """Yield a row for each judgement; documents are looked up one by one, so that memory stays small."""
+    by_id = {seed.id: seed for seed in seeds}
+    for judgement in judgements:
+        known = documents is not None and judgement.id in documents
+        document = documents.document(judgement.id) if documents and known else Document(judgement.id, "")
+        yield Row(judgement, by_id.get(judgement.seed, Seed(judgement.seed, "")), document)
+
+
+def table(rows: Callable[[], Iterable[Row]]) -> Iterator[Sequence[Cell]]:
+    """Yield the header, then a row of cells for each of `rows`, which is called twice.
+
+    First come the judgement and the texts, then the seed's metadata, named seed_NAME, then the document's, by NAME; a
+    name that is taken is prefixed with "metadata.". Fields stand in the order of their first appearance, so that
+    columns stay where they are as a review grows.
+    """
+    seed_names, names = dict[str, None](), dict[str, None]()
+    for row in rows():
+        seed_names.update(dict.fromkeys(row.seed.metadata))
+        names.update(dict.fromkeys(row.document.metadata))
+    header = [*JUDGED, *TEXTS]
+    for name in (*(f"seed_{name}" for name in seed_names), *names):
+        unique = name
+        while unique in header:
+            unique = f"metadata.{unique}"
+        header.append(unique)
+    yield header
+    for row in rows():
+        record = row.record() | {"tags": tags_text(row.judgement.tags)}
+        fixed = [record[name] for name in (*JUDGED, *TEXTS)]
+        more = [row.seed.metadata.get(name) for name in seed_names]
+        yield [*fixed, *map(_cell, more), *(_cell(row.document.metadata.get(name)) for name in names)]
+
+
+def _cell(value: Any) -> Cell:
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return orjson.dumps(dict(value) if isinstance(value, Mapping) else value).decode()
+
+
+def numbered(judgements: Iterable[Judgement]) -> dict[str, list[str]]:
+    """Return by seed the documents in the order they were read."""
+    order: dict[str, dict[str, None]] = {}
+    for judgement in judgements:
+        order.setdefault(judgement.seed, {})[judgement.id] = None
+    return {seed: list(ids) for seed, ids in order.items()}
+
+
+FIELDS = {f.name for f in dataclasses.fields(Judgement)}
+assert set(JUDGED) == FIELDS

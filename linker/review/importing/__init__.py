@@ -1,0 +1,13 @@
+"""Take judgements into a ledger from spreadsheets, JSON lines, TREC qrels and RIS."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from indexes.lazy import lazy
+
+if TYPE_CHECKING:
+    from linker.review.importing.judgements import ImportReport, import_judgements
+
+__all__ = ["ImportReport", "import_judgements"]
+__getattr__ = lazy(__name__, dict.fromkeys(__all__, "linker.review.importing.judgements"))

@@ -1,0 +1,13 @@
+"""The order that learns from judgements: a linear model of the whole index, trained again as one reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from indexes.lazy import lazy
+
+if TYPE_CHECKING:
+    from linker.review.learning.feedback import FeedbackOrder
+
+__all__ = ["FeedbackOrder"]
+__getattr__ = lazy(__name__, {"FeedbackOrder": "linker.review.learning.feedback"})

@@ -1,0 +1,163 @@
+"""The order that learns: the whole index by a model of the topic, which is trained again as reads grow."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from indexes.dtypes import Float32Array
+from indexes.interface import BackendUnavailableError, Document, RowArray
+from linker.review.interface import Candidate, Judgement
+from linker.review.learning.model import Example, Examples, LearnerSettings, fingerprint, fit
+from linker.review.population import Population
+from linker.review.seeds import Nearest, Seed, full_text
+
+if TYPE_CHECKING:
+    from linker.engine import Engine
+
+SPARE = 32  # documents chosen beyond those that are read until the next training
+
+Label = bool | None  # relevant or not; None: read, but neither
+
+
+class FeedbackOrder:
+    """Continuous active learning: what the model takes for most relevant comes first (relevance feedback).
+
+    It starts from the seeds as relevant documents and random ones as presumed irrelevant. It is trained again when
+    reads have grown by the settings' share, on the judgements up to that moment, so that the same judgements always
+    lead to the same model. Without any relevant document, the order is random.
+    """
+
+    degraded = ""
+
+    def __init__(
+        self,
+        engine: Engine,
+        seeds: Sequence[Seed],
+        population: Population,
+        settings: LearnerSettings | None = None,
+        seed: int = 0,
+    ) -> None:
+        self._engine, self._seeds, self._population = engine, seeds, population
+        self._settings, self._seed = settings or LearnerSettings(), seed
+        collection = engine.collection
+        self._rows = collection.rows
+        self._examples = Examples(collection)
+        self._nearest = Nearest(seeds, collection.manifest.analysis)
+        self._start: list[Example] | None = None  # of the seeds
+        generation = collection.manifest.generation
+        names = [(s.id, full_text(s), s.document) for s in seeds]
+        self.version = fingerprint(self._settings, generation, names, seed)
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget every judgement and what was handed out."""
+        self._labels: dict[int, Label] = {}  # by row, in the order of reading
+        self._taken = np.ones(len(self._rows.ids), dtype=bool)
+        self._taken[self._population.rows] = False
+        self._trained_on, self._due = 0, 0  # reads of the next training, and of the one after it
+        self._scores: Float32Array | None = None
+        self._best: deque[int] = deque()
+
+    def tell(self, judgement: Judgement) -> None:
+        """Learn from a judgement when it is next asked; a document that is not in the index any more is ignored."""
+        if judgement.id not in self._rows:
+            return
+        row = int(self._rows.locate([judgement.id])[0])
+        self._taken[row] = True
+        if judgement.verdict == "skip" or row in self._labels:
+            return
+        self._labels[row] = None if judgement.verdict == "maybe" else judgement.relevant
+        if len(self._labels) >= self._due:
+            self._plan()
+
+    def _plan(self) -> None:
+        """Note that a model is to be trained on the reads so far, and when the next one will be."""
+        self._trained_on = len(self._labels)
+        self._due = self._trained_on + max(1, math.floor(self._settings.growth * self._trained_on))
+        self._scores, self._best = None, deque()
+
+    def next(self) -> Candidate | None:
+        """Return the unread document of the highest score, or None at the end; train first where that is due."""
+        if self._scores is None:
+            if not self._due:
+                self._plan()
+            self._scores = self._train()
+        while True:
+            if not self._best:
+                self._choose()
+                if not self._best:
+                    return None
+            row = self._best.popleft()
+            if not self._taken[row]:
+                self._taken[row] = True
+                text = self._engine.collection.documents[row].full_text
+                return Candidate(self._nearest.of(text), self._rows.ids[row], float(self._scores[row]))
+
+    def _choose(self) -> None:
+        """Put the best rows that are left into `_best`; equal scores come in row order."""
+        assert self._scores is not None
+        left = np.flatnonzero(~self._taken)
+        count = min(len(left), self._due - self._trained_on + SPARE)
+        values = -self._scores[left]
+        if count < len(left):
+            bar = np.partition(values, count - 1)[count - 1]
+            left, values = left[values <= bar], values[values <= bar]
+        self._best = deque(left[np.argsort(values, kind="stable")].tolist())
+
+    def _train(self) -> Float32Array:
+        training = [*self._seed_examples(), *self._judged(), *self._presumed()]
+        if len({e.relevant for e in training}) < 2:
+            return np.random.default_rng(self._seed).random(len(self._rows.ids), dtype=np.float32)
+        return fit(self._examples, training, self._settings, self._seed)
+
+    def _seed_examples(self) -> list[Example]:
+        if self._start is None:
+            ids = [seed.document for seed in self._seeds if seed.document and seed.document in self._rows]
+            rows = self._rows.locate([*dict.fromkeys(i for i in ids if i)])
+            others = [s for s in self._seeds if not s.document or s.document not in self._rows]
+            self._start = [self._example(row, True, self._settings.positive) for row in rows.tolist()]
+            self._start += self._texts([full_text(seed) for seed in others])
+        return self._start
+
+    def _texts(self, texts: Sequence[str]) -> list[Example]:
+        """Return examples of texts that are not in the index; without its encoder, they have no vectors."""
+        try:
+            vectors = (
+                list(self._engine.embed(texts)) if self._examples.vectors is not None and texts else None
+            )
+        except BackendUnavailableError as error:
+            self.degraded, vectors = f"seeds without vectors: {error}", None
+        return [
+            Example(
+                self._examples.text(Document("seed", text)),
+                vectors[number] if vectors else None,
+                True,
+                self._settings.positive,
+            )
+            for number, text in enumerate(texts)
+        ]
+
+    def _judged(self) -> list[Example]:
+        known = list(self._labels.items())[: self._trained_on]
+        weight = {True: self._settings.positive, False: 1.0}
+        return [self._example(row, label, weight[label]) for row, label in known if label is not None]
+
+    def _presumed(self) -> list[Example]:
+        """Return random documents as presumed negatives, none where enough were judged to be negative."""
+        known = list(self._labels.items())[: self._trained_on]
+        if sum(label is not None for _, label in known) >= self._settings.negatives:
+            return []
+        rows: RowArray = self._population.rows
+        generator = np.random.default_rng([self._seed, len(rows)])
+        chosen = generator.choice(rows, min(self._settings.negatives, len(rows)), replace=False)
+        judged = {row for row, _ in known}
+        return [self._example(r, False, self._settings.presumed) for r in chosen.tolist() if r not in judged]
+
+    def _example(self, row: int, relevant: bool, weight: float) -> Example:
+        vectors = self._examples.vectors
+        return Example(self._examples.row(row), None if vectors is None else vectors[row], relevant, weight)

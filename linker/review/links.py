@@ -1,0 +1,152 @@
+"""Judge the pairs of a `linker link` run: pages in one language beside their proposed counterparts in another."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from indexes.interface import Document
+from linker.corpora import BadLine, read_corpus
+from linker.errors import InputError
+from linker.evaluation.reading.trec import read_run
+from linker.files import read_bytes, sync_folder, write_atomically
+from linker.review.interface import Judgement, Verdict
+from linker.review.ledger import Ledger
+from linker.review.project import UNFINISHED, Project
+
+FOLDER, PAIRS, LEDGER = "links", "pairs.jsonl", "links.sqlite"
+SOURCES, TARGETS = "sources.jsonl", "targets.jsonl"
+MOST = 5  # counterparts of a page that are judged
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A page, its proposed counterpart, the score of the run, and the rank among the page's counterparts."""
+
+    source: str
+    target: str
+    score: float
+    rank: int
+
+
+class Links:
+    """The pairs of a run with both pages' texts; judgements are kept in a ledger of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open what `make` wrote. Raises InputError where it is damaged or there is none."""
+        self.pairs = [Pair(**values) for values in _lines(folder / PAIRS)]
+        self.sources = _documents(folder / SOURCES)
+        self.targets = _documents(folder / TARGETS)
+        self.ledger = Ledger(folder.with_name(LEDGER))
+
+    def next(self, reviewer: str) -> tuple[int, Pair] | None:
+        """Return the likeliest pair that nobody has judged, with its place among all pairs, or None.
+
+        A page whose counterpart was found is not asked about again; what this reviewer skipped comes last.
+        """
+        standing = self.ledger.judgements()
+        read = {(j.seed, j.id) for j in standing if j.verdict != "skip"}
+        linked = {j.seed for j in standing if j.relevant}
+        skipped = {(j.seed, j.id) for j in standing if j.verdict == "skip" and j.reviewer == reviewer}
+        left = [
+            (number, pair)
+            for number, pair in enumerate(self.pairs, start=1)
+            if (pair.source, pair.target) not in read and pair.source not in linked
+        ]
+        return min(left, key=lambda entry: (entry[1].source, entry[1].target) in skipped, default=None)
+
+    def judge(self, pair: Pair, verdict: Verdict, reviewer: str) -> None:
+        """Store a verdict on a pair. Raises InputError where it is none of the run's."""
+        if pair not in self.pairs:
+            raise InputError(
+                f"the run does not link {pair.source!r} with {pair.target!r}: load the page again"
+            )
+        self.ledger.add(Judgement(pair.source, pair.target, verdict, reviewer, score=pair.score))
+
+    def counts(self) -> dict[str, int]:
+        """Return how many pairs have each verdict."""
+        said = {(j.seed, j.id): j.verdict for j in self.ledger.judgements()}
+        counts: dict[str, int] = {}
+        for verdict in said.values():
+            counts[verdict] = counts.get(verdict, 0) + 1
+        return counts
+
+
+def folder_of(project: Project) -> Path:
+    """Return the folder of a review's pairs, which may not exist."""
+    return project.ledger.with_name(FOLDER)
+
+
+def make(project: Project, run: Path, sources: Path, targets: Path) -> None:
+    """Store a run with its pages for judging, in place of an earlier one; judgements that were made stay.
+
+    Raises InputError where a file cannot be read, or the run names a page that is in neither.
+    """
+    pages = [
+        {d.id: d for d in read_corpus(path) if not isinstance(d, BadLine)} for path in (sources, targets)
+    ]
+    pairs = _ranked(run, *pages)
+    folder = folder_of(project)
+    building = folder.with_name(f"{UNFINISHED}{FOLDER}")
+    shutil.rmtree(building, ignore_errors=True)
+    try:
+        building.mkdir(parents=True)
+        wanted = {p.source for p in pairs}, {p.target for p in pairs}
+        for name, known, ids in zip((SOURCES, TARGETS), pages, wanted, strict=True):
+            lines = (_dumped(document) for id_, document in known.items() if id_ in ids)
+            write_atomically(building / name, b"".join(lines))
+        write_atomically(building / PAIRS, b"".join(orjson.dumps(_values(p)) + b"\n" for p in pairs))
+        shutil.rmtree(folder, ignore_errors=True)
+        building.rename(folder)
+        sync_folder(folder.parent)
+    except OSError as e:
+        raise InputError(f"cannot store the run: {e.strerror}") from e
+
+
+def _ranked(run: Path, sources: dict[str, Document], targets: dict[str, Document]) -> list[Pair]:
+    """Return the best pairs of each page, all of them by score."""
+    pairs = []
+    for source, scores in read_run(run).items():
+        best = sorted(scores.items(), key=lambda entry: (-entry[1], entry[0]))[:MOST]
+        pairs += [
+            Pair(source, target, float(score), rank) for rank, (target, score) in enumerate(best, start=1)
+        ]
+    for pair in pairs:
+        for id_, known, what in ((pair.source, sources, "first"), (pair.target, targets, "second")):
+            if id_ not in known:
+                raise InputError(
+                    f"the run names {id_!r}, which is not in the {what} file of pages: choose another"
+                )
+    return sorted(pairs, key=lambda p: (p.rank > 1, -p.score, p.source, p.target))
+
+
+def _values(pair: Pair) -> dict[str, object]:
+    return {"source": pair.source, "target": pair.target, "score": pair.score, "rank": pair.rank}
+
+
+def _dumped(document: Document) -> bytes:
+    values = {
+        "id": document.id,
+        "title": document.title,
+        "text": document.text,
+        "metadata": document.metadata,
+    }
+    return orjson.dumps(values) + b"\n"
+
+
+def _documents(path: Path) -> dict[str, Document]:
+    return {v["id"]: Document(v["id"], v["text"], v["title"], v["metadata"]) for v in _lines(path)}
+
+
+def _lines(path: Path) -> Sequence[dict[str, Any]]:
+    if not path.is_file():
+        raise InputError("there is no run to judge yet: upload one")
+    try:
+        return [orjson.loads(line) for line in read_bytes(path).splitlines()]
+    except orjson.JSONDecodeError as e:
+        raise InputError(f"{path} is damaged ({e}): upload the run again") from None

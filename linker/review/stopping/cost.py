@@ -1,0 +1,69 @@
+"""What certainty costs: how many random documents certify which recall. Arithmetic, so it can be told beforehand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from linker.review.stopping.bounds import hypergeometric_tail, least, log_evidence, short_of
+from linker.review.stopping.rule import LEAST_FOUND, Rule
+
+EXPECTED = (15, 50, 100, 300)  # relevant documents, for the price before anything was found
+
+
+def price(unread: int, found: int, target: float, *, alpha: float = 0.05, anytime: bool = False) -> int:
+    """Return how many of the `unread` documents, read at random without a find, certify the recall `target`.
+
+    `found` relevant documents are known; the error is `alpha`. 0 where so few are unread that the recall is certain
+    already. `anytime`: the price of a bound that may be looked at after every document (`looks = "any"`).
+    """
+    short = short_of(found, target)
+    if short > unread:
+        return 0
+    if anytime:
+        line = -math.log(alpha)
+        return least(lambda n: log_evidence(unread, short, n, 0) >= line, 1, unread - short + 1)
+    below = alpha * (1 - 1e-9)  # as in `most_left`
+    return least(lambda n: hypergeometric_tail(0, unread, short, n) <= below, 0, unread - short + 1)
+
+
+def price_sentence(
+    unread: int,
+    found: int,
+    targets: Sequence[float] = (0.8, 0.95),
+    *,
+    alpha: float = 0.05,
+    anytime: bool = False,
+    what: str = "documents",
+) -> str:
+    """Return what certainty would cost now, in a sentence; `what` names the documents, in the plural."""
+    prices = [(target, price(unread, found, target, alpha=alpha, anytime=anytime)) for target in targets]
+    told = " and ".join(f"{count:,} more {what} for a recall ≥ {target:g}" for target, count in prices)
+    return f"Certainty would cost {told}, read at random, with none of them relevant."
+
+
+def outlook(population: int, target: float, *, alpha: float = 0.05, what: str = "documents") -> str:
+    """Return what certainty will cost by how many relevant documents there are, before the reading begins."""
+    parts = [
+        f"{count:,} ({count / population:.0%} of all) if {found} are found"
+        for found in EXPECTED
+        if found < population and (count := price(population - found, found, target, alpha=alpha))
+    ]
+    if not parts:
+        return f"With so few {what}, read them all."
+    return f"To certify a recall ≥ {target:g} takes random {what} besides: {', '.join(parts)}."
+
+
+def price_of(rule: Rule[Any], what: str = "documents") -> str:
+    """Return what certainty costs at this moment of a review: the outlook, until enough was found for a price.
+
+    It is told at the error of the rule's next audit (or of the open one), which is what that audit can certify.
+    """
+    unread, found, audit = rule.counts.unread, rule.counts.found, rule.audit
+    if not unread:
+        return f"All {what} were read."
+    if found < LEAST_FOUND:
+        return outlook(rule.counts.population, rule.target, alpha=audit.error, what=what)
+    targets = sorted({rule.target, 0.95}) if rule.target < 0.95 else [rule.target]
+    return price_sentence(unread, found, targets, alpha=audit.error, anytime=audit.anytime, what=what)

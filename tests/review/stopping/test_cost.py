@@ -1,0 +1,89 @@
+"""What certainty costs, and what may be written after a review."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linker.review.interface import Progress, Read, StopState
+from linker.review.stopping import make, method_note, outlook, price, price_of, price_sentence
+from linker.review.stopping.bounds import most_left, most_left_anytime
+
+
+def test_the_worked_price() -> None:
+    assert price(11_000, 100, 0.8) == 1196
+    assert "1,196 more posts for a recall ≥ 0.8" in price_sentence(11_000, 100, [0.8], what="posts")
+
+
+@pytest.mark.parametrize("anytime", [False, True])
+@given(st.integers(1, 400), st.integers(1, 60), st.sampled_from([0.5, 0.8, 0.9, 0.95, 1.0]))
+def test_the_price_is_the_first_number_that_certifies(
+    anytime: bool, unread: int, found: int, target: float
+) -> None:
+    left = most_left_anytime if anytime else most_left
+    certifying = [
+        n for n in range(unread + 1) if found / (found + left(unread, n, 0, 0.05)) >= target - 1e-12
+    ]
+    assert price(unread, found, target, anytime=anytime) == certifying[0]
+
+
+def test_the_price_is_told_before_the_reading_begins() -> None:
+    told = outlook(11_100, 0.8, what="posts")
+    assert "1,196 (11% of all) if 100 are found" in told
+    assert outlook(10, 0.8) == "With so few documents, read them all."
+    rule = make("urn", 11_100, 0.8, {"alpha": 0.1})  # the first audit may use half of the error
+    assert price_of(rule, "posts") == told
+    for _ in range(100):
+        rule.update(Read(True))
+    assert price_of(rule, "posts").startswith("Certainty would cost 1,196 more posts for a recall ≥ 0.8 and ")
+    assert price_of(make("urn", 0, 0.8)) == "All documents were read."
+
+
+def test_an_audit_of_the_price_certifies_the_target() -> None:
+    rule = make("urn", 11_100, 0.8)
+    for _ in range(100):
+        rule.update(Read(True))
+    count = price(rule.counts.unread, 100, 0.8, alpha=rule.audit.error)
+    for size, certifies in ((count, True), (count - 1, False)):
+        audited = make("urn", 11_100, 0.8, {"audit": size})
+        for read in [Read(True)] * 100 + [Read(False, "audit")] * size:
+            audited.update(read)
+        assert audited.state.certified is not None
+        assert (audited.state.certified >= 0.8) == certifies
+
+
+def progress(read: int, found: int, state: StopState, population: int = 11_665) -> Progress:
+    return Progress(read, found, 0, 0, population, [], state, "queue", "")
+
+
+def test_what_may_be_written_after_a_review() -> None:
+    note = method_note(
+        progress(912, 55, StopState(True, 0.2925, "")), 0.9, 300, what="posts", source="the demo"
+    )
+    assert note.text == (
+        "In 11,665 posts from the demo, we read 912, 300 of them drawn at random from what was still unread, and found "
+        "55 relevant. By an estimate from the order of reading, these are at least 90% of all relevant ones. "
+        "With 95% confidence, the share missed is at most 71 %."
+    )
+    assert "all relevant posts" in note.cautions[0]
+    assert "10,753 are unread" in note.cautions[0]
+
+
+def test_nothing_is_written_that_was_not_shown() -> None:
+    early = method_note(progress(40, 20, StopState(False, None, "")), 0.8)
+    assert "estimate" not in early.text
+    assert "missed" not in early.text
+    assert any("asks for more reading" in caution for caution in early.cautions)
+    few = method_note(progress(500, 14, StopState(False, None, "")), 0.8)
+    assert not re.search("%|estimate|confidence", few.text)
+    assert any("no share at all" in caution for caution in few.cautions)
+    whole = method_note(progress(60, 3, StopState(True, 1.0, ""), population=60), 0.8)
+    assert whole.text == "We read all 60 documents and found 3 relevant."
+
+
+@given(st.floats(0, 1))
+def test_the_share_missed_is_never_understated(certified: float) -> None:
+    text = method_note(progress(500, 50, StopState(True, certified, "")), 0.8).text
+    (share,) = re.findall(r"at most (\d+) %", text)
+    assert int(share) >= 100 * (1 - certified) - 1e-6

@@ -1,0 +1,126 @@
+"""The order that learns: what it puts first, what it is trained on, and that nothing but the judgements decides."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from indexes.dtypes import Float32Array
+from linker.engine import Engine
+from linker.review.interface import Judgement
+from linker.review.learning import FeedbackOrder
+from linker.review.learning.model import LearnerSettings, fit
+from linker.review.population import Population
+from linker.review.session import Review
+from linker.review.settings import Settings
+from tests.review.memory_ledger import MemoryLedger, TextSeed, engine_of
+from tests.review.test_session import read
+
+pytest.importorskip("sklearn")
+SEED = TextSeed("s1", "", document="flood0")
+
+
+@pytest.fixture(params=[True, False], ids=["vectors", "text alone"])
+def engine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
+    return engine_of(tmp_path / "index", monkeypatch, vectors=request.param)
+
+
+def order_of(engine: Engine, *seeds: TextSeed, seed: int = 0) -> FeedbackOrder:
+    population = Population(engine.collection.rows, seeds, Settings())
+    return FeedbackOrder(engine, seeds, population, seed=seed)
+
+
+def handed(order: FeedbackOrder, count: int) -> list[str]:
+    """Judge the next documents by their story, and return them."""
+    shown = []
+    for _ in range(count):
+        candidate = order.next()
+        if candidate is None:
+            break
+        shown.append(candidate.id)
+        order.tell(Judgement("s1", candidate.id, "relevant" if candidate.id.startswith("flood") else "not"))
+    return shown
+
+
+@pytest.mark.parametrize(
+    "seed", [SEED, TextSeed("s1", "rain river water and mud streets")], ids=["a document", "a text"]
+)
+def test_it_finds_the_story_first_and_then_everything_else_once(engine: Engine, seed: TextSeed) -> None:
+    shown = handed(order_of(engine, seed), 100)
+    first = [id_ for id_ in shown[:22] if id_.startswith("flood")]
+    assert len(first) >= 18
+    assert len(shown) == len(set(shown)) == 60 - bool(seed.document)
+
+
+def test_it_starts_from_judgements_without_any_seed(engine: Engine) -> None:
+    order = order_of(engine)
+    for number in range(3):
+        order.tell(Judgement("", f"vote{number}", "relevant"))
+        order.tell(Judgement("", f"match{number}", "not"))
+    first = [order.next() for _ in range(15)]
+    assert sum(c is not None and c.id.startswith("vote") for c in first) >= 13
+    assert not {c.id for c in first if c} & {f"{s}{n}" for s in ("vote", "match") for n in range(3)}
+
+
+def test_without_anything_relevant_the_order_is_random_and_of_its_seed(engine: Engine) -> None:
+    orders = [[c.id for c in iter(order_of(engine, seed=seed).next, None)] for seed in (0, 0, 1)]
+    assert orders[0] == orders[1] != orders[2]
+    assert sorted(orders[0]) == sorted(engine.collection.rows.ids)
+
+
+def test_the_same_judgements_lead_to_the_same_order_live_or_told_later(engine: Engine) -> None:
+    whole, first = order_of(engine, SEED), order_of(engine, SEED)
+    shown = handed(whole, 50)
+    assert handed(first, 43) == shown[:43]
+    later = order_of(engine, SEED)
+    for id_ in shown[:43]:
+        later.tell(Judgement("s1", id_, "relevant" if id_.startswith("flood") else "not"))
+    assert handed(later, 7) == shown[43:]
+    first.restart()
+    assert handed(first, 50) == shown
+
+
+def test_a_review_with_feedback_resumes_exactly(engine: Engine) -> None:
+    whole, halves = MemoryLedger([SEED]), MemoryLedger([SEED])
+    shown = read(Review(engine, whole), 40)
+    first = read(Review(engine, halves), 26)
+    assert first + read(Review(engine, halves), 14) == shown
+    assert len({j.model for j in whole.judgements()}) == 1
+
+
+def test_maybe_and_skip_teach_nothing_and_are_not_shown_again(engine: Engine) -> None:
+    order, other = order_of(engine, SEED), order_of(engine, SEED)
+    order.tell(Judgement("s1", "vote0", "maybe"))
+    order.tell(Judgement("s1", "vote1", "skip"))
+    for told in (order, other):
+        told.tell(Judgement("s1", "flood1", "relevant"))
+        told.tell(Judgement("s1", "gone from the index", "relevant"))
+    ids = [c.id for c in iter(order.next, None)]
+    assert not {"vote0", "vote1", "flood0", "flood1"} & set(ids)
+    assert len(order._judged()) == len(other._judged()) == 1
+
+
+def test_it_is_trained_when_reads_have_grown_by_a_twentieth(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained = []
+
+    def counted(*arguments: Any) -> Float32Array:
+        trained.append(len(order._labels))
+        return fit(*arguments)
+
+    monkeypatch.setattr("linker.review.learning.feedback.fit", counted)
+    order = order_of(engine, SEED)
+    handed(order, 55)
+    assert trained == [*range(40), *range(40, 56, 2)]
+
+
+def test_presumed_negatives_end_with_enough_real_ones(engine: Engine) -> None:
+    order = order_of(engine, SEED)
+    order._settings = LearnerSettings(negatives=10)
+    assert len(order._presumed()) == 10
+    for number in range(9):
+        order.tell(Judgement("s1", f"vote{number}", "not"))
+    assert all(e.weight == 0.1 and not e.relevant for e in order._presumed())
+    order.tell(Judgement("s1", "vote9", "not"))
+    assert order._presumed() == []

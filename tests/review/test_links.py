@@ -1,0 +1,59 @@
+"""Judging the pairs of a run."""
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from linker.errors import InputError
+from linker.review.links import Links, folder_of, make
+from linker.review.project import Project, Workspace
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Workspace(tmp_path / "reviews").create("Pages")
+
+
+def files(tmp_path: Path, run: str) -> tuple[Path, Path, Path]:
+    paths = tmp_path / "pairs.run", tmp_path / "ar.jsonl", tmp_path / "en.jsonl"
+    paths[0].write_text(run)
+    for path, ids in ((paths[1], "ab"), (paths[2], "xyz")):
+        path.write_bytes(b"".join(orjson.dumps({"id": i, "text": f"page {i}"}) + b"\n" for i in ids))
+    return paths
+
+
+RUN = "a Q0 x 1 .9 r\na Q0 y 2 .5 r\nb Q0 y 1 .8 r\nb Q0 z 2 .7 r\n"
+
+
+def test_best_pairs_come_first_and_a_page_is_linked_once(tmp_path: Path, project: Project) -> None:
+    make(project, *files(tmp_path, RUN))
+    links = Links(folder_of(project))
+    asked = []
+    for verdict in ("not", "relevant", "skip", "relevant"):
+        found = links.next("ana")
+        assert found is not None
+        asked.append((found[1].source, found[1].target))
+        links.judge(found[1], verdict, "ana")
+    assert asked == [("a", "x"), ("b", "y"), ("a", "y"), ("a", "y")]
+    assert links.next("ana") is None
+    assert links.counts() == {"not": 1, "relevant": 2}
+    links.ledger.undo("ana")
+    again = Links(folder_of(project)).next("bo")
+    assert again is not None
+    assert again[1].target == "y"
+
+
+def test_a_run_of_other_pages_is_refused_and_nothing_is_replaced(tmp_path: Path, project: Project) -> None:
+    make(project, *files(tmp_path, RUN))
+    with pytest.raises(InputError, match="'q', which is not in the second file"):
+        make(project, *files(tmp_path, "a Q0 q 1 .9 r\n"))
+    assert len(Links(folder_of(project)).pairs) == 4
+
+
+def test_a_pair_that_is_not_the_runs_is_not_stored(tmp_path: Path, project: Project) -> None:
+    from linker.review.links import Pair
+
+    make(project, *files(tmp_path, RUN))
+    with pytest.raises(InputError, match="does not link"):
+        Links(folder_of(project)).judge(Pair("a", "z", 0.0, 1), "relevant", "ana")

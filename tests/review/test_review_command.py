@@ -1,0 +1,96 @@
+"""`linker review` on a terminal: from an index and a ledger to files, and back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from linker.review.interface import Judgement
+from linker.review.ledger import Ledger, Seed
+from tests.helpers import linker, write_corpus
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    linker("index", "build", write_corpus(tmp_path / "c.jsonl", 5), "--out", tmp_path / "index")
+    with Ledger(tmp_path / "review.sqlite") as ledger:
+        ledger.put_seeds([Seed("s", "a flood", "Flood")])
+        ledger.set("unit", "topic")
+        ledger.add_all(
+            [
+                Judgement("s", "d0", "relevant", "ana", tags=("t",)),
+                Judgement("s", "d1", "not", "ana"),
+                Judgement("s", "d0", "not", "ben"),
+                Judgement("other", "d1", "not", "ben"),
+                Judgement("s", "gone", "maybe", "ben"),
+            ]
+        )
+    return tmp_path
+
+
+def test_status(folder: Path) -> None:
+    values = json.loads(linker("review", "status", folder / "review.sqlite", "--json").stdout)
+    assert (values["seeds"], values["judgements"], values["documents"]) == (1, 5, 3)
+    assert values["reviewers"] == {"ana": {"relevant": 1, "not": 1}, "ben": {"not": 2, "maybe": 1}}
+    assert values["settings"] == {"unit": "topic"}
+    printed = linker("review", "status", folder / "review.sqlite").stdout
+    assert "reviewer     ana: 1 relevant, 1 not\n" in printed
+    assert "no ledger" in linker("review", "status", folder / "none", check=1).stderr
+    assert not (folder / "none").exists()
+
+
+def test_export_with_the_index_and_without(folder: Path) -> None:
+    out = folder / "x.jsonl"
+    done = linker("review", "export", folder / "review.sqlite", out, "--index", folder / "index")
+    assert done.stdout == f"{out}: 5 judgements\n"
+    assert "the texts of 1 documents are not in the index" in done.stderr
+    records = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert records[0]["title"]
+    assert records[0]["metadata"].keys() == {"group", "lang"}
+    options = ("--verdict", "maybe", "--reviewer", "ben", "--no-bom", "--json")
+    done = linker("review", "export", folder / "review.sqlite", folder / "x.csv", *options)
+    assert json.loads(done.stdout)["rows"] == 1
+    assert "name the index with --index" in done.stderr
+    assert (folder / "x.csv").read_bytes().startswith(b"seed,id,")
+    assert (
+        "must end in .csv"
+        in linker("review", "export", folder / "review.sqlite", out.with_suffix(""), check=1).stderr
+    )
+
+
+def test_what_was_exported_can_be_imported(folder: Path) -> None:
+    for suffix in ("csv", "xlsx", "jsonl", "ris"):
+        linker("review", "export", folder / "review.sqlite", folder / f"x.{suffix}")
+        new = folder / f"new-{suffix}.sqlite"
+        done = linker("review", "import", new, folder / f"x.{suffix}")
+        assert done.stdout == f"{new}: 5 judgements added, 0 were there already\n"
+        again = json.loads(linker("review", "import", new, folder / f"x.{suffix}", "--json").stdout)
+        assert (again["added"], again["present"]) == (0, 5)
+        assert Ledger(new).judgements() == Ledger(folder / "review.sqlite").judgements()
+
+
+def test_import_names_its_reviewer_and_keeps_bad_records_apart(folder: Path) -> None:
+    (folder / "x.csv").write_text("id,verdict\nd3,yes\nd4,so so\n", encoding="utf-8")
+    done = linker("review", "import", folder / "review.sqlite", folder / "x.csv", "--reviewer", "cem")
+    assert "1 judgements added" in done.stdout
+    assert f"1 records are no judgements; they are in {folder / 'x.csv.quarantine.jsonl'}" in done.stderr
+    assert Ledger(folder / "review.sqlite").judgements("cem")[0].seed == "s"
+    assert "must end in" in linker("review", "import", folder / "new", folder / "c.doc", check=1).stderr
+    assert not (folder / "new").exists()
+
+
+def test_agreement(folder: Path) -> None:
+    done = linker("review", "agreement", folder / "review.sqlite")
+    assert done.stdout == "ana and ben: judged by both 2, agreed 1, kappa 0.000\ns  d0  relevant/not  open\n"
+    Ledger(folder / "review.sqlite").add(Judgement("s", "d0", "relevant", "consensus"))
+    found = json.loads(linker("review", "agreement", folder / "review.sqlite", "ben", "ana", "--json").stdout)
+    assert (found["both"], found["kappa"]) == (2, 0.0)
+    assert found["conflicts"] == [
+        {"seed": "s", "id": "d0", "verdicts": ["not", "relevant"], "resolution": "relevant"}
+    ]
+    assert (
+        "name two of those"
+        in linker("review", "agreement", folder / "review.sqlite", "ana", "x", check=1).stderr
+    )

@@ -1,0 +1,77 @@
+"""Debian's Chromium under Playwright, and a server of our own beside it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHROMIUM = os.environ.get("LINKER_CHROMIUM", "/usr/bin/chromium")
+
+
+@contextlib.contextmanager
+def chromium() -> Iterator[Any]:
+    """Give a browser; skip the test where there is none, fail under CI=true."""
+    try:
+        from playwright.sync_api import sync_playwright
+
+        missing = "" if Path(CHROMIUM).exists() else f"{CHROMIUM} is not here: set LINKER_CHROMIUM"
+    except ModuleNotFoundError as e:
+        missing = f"{e.name} is not installed"
+    if missing:
+        if os.environ.get("CI") == "true":
+            pytest.fail(missing)
+        pytest.skip(missing)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Server:
+    """`linker serve` in a process of its own; `address` ends without a slash."""
+
+    def __init__(self, folder: Path, port: int = 0, *options: str) -> None:
+        command = [sys.executable, "-m", "linker", "serve", str(folder), "--port", str(port), *options]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self.address = self._process.stdout.readline().strip().rstrip("/")
+        if not self.address:
+            self.end()
+            raise AssertionError(self.errors)
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return int(self.address.rpartition(":")[2])
+
+    def kill(self) -> None:
+        """End it at once, as a power loss would."""
+        self._end(signal.SIGKILL)
+
+    def end(self) -> int:
+        """End it as a service manager does, and return its exit status."""
+        return self._end(signal.SIGTERM)
+
+    def _end(self, how: signal.Signals) -> int:
+        self._process.send_signal(how)
+        _, self.errors = self._process.communicate(timeout=30)
+        return self._process.returncode
+
+
+@contextlib.contextmanager
+def served(folder: Path, port: int = 0, *options: str) -> Iterator[Server]:
+    """Give a server that ends with the test, if it has not before."""
+    server = Server(folder, port, *options)
+    try:
+        yield server
+    finally:
+        if server._process.poll() is None:
+            server.end()
