@@ -14,11 +14,7 @@ from starlette.responses import FileResponse, Response
 
 from linker.review.exporting import export
 from linker.review.interface import VERDICTS, Verdict
-<<<<<<< HEAD
 from linker.review.stopping import method_note
-=======
-from linker.review.stopping.sentence import method_note
->>>>>>> web1
 from linker.web.rendering import message, page
 from linker.web.reviews import InReview
 
@@ -38,7 +34,6 @@ def show(request: Request, opened: InReview) -> Response:
     """Offer the formats, and show the sentence."""
     standing = opened.ledger.judgements()
     progress, settings = opened.review.progress(), opened.review.settings
-    audited = sum(judgement.phase == "audit" for judgement in standing)
     alpha = settings.rule_options.get("alpha", 0.05)
     counts = {verdict: sum(j.verdict == verdict for j in standing) for verdict in VERDICTS}
     audited = sum(j.phase == "audit" and j.verdict != "skip" for j in standing)
@@ -47,11 +42,7 @@ def show(request: Request, opened: InReview) -> Response:
         "counts": counts,
         "count": len(standing),
         "reviewers": opened.ledger.reviewers,
-<<<<<<< HEAD
         "note": method_note(progress, settings.target, audited, alpha=alpha) if progress.read else None,
-=======
-        "note": method_note(opened.review.progress(), opened.review.settings.target, audited),
->>>>>>> web1
     }
     return page(request, "export.html", values, project=opened.project)
 
