@@ -13,6 +13,7 @@ pytest.importorskip("benchmarks.support.compact_star", reason="the benchmarks ar
 from benchmarks.support.compact_star import CompactStar, CountedEntmax, Types
 from linker.encoders.configs import PRESETS
 from linker.encoders.entmax import entmax
+from linker.encoders.star import StarTransformer
 from linker.encoders.text import padded
 
 
@@ -44,3 +45,21 @@ def test_counted_entmax_is_entmax_of_repeated_scores() -> None:
     assert (compact - summed).abs().max() < 1e-9
     for ours, theirs in zip(gradients(compact), gradients(summed), strict=True):
         assert (ours - theirs).abs().max() < 1e-8
+
+
+def test_inputs_of_keys_are_those_of_the_star() -> None:
+    rng = np.random.default_rng(1)
+    vectors = rng.normal(size=(50, 60)).astype(np.float32)
+    vectors[0] = 0
+    config = dataclasses.replace(PRESETS["recommended"], dim=60)
+    model = CompactStar(vectors, config, rng.random(50), seed=0)
+    star = StarTransformer(dataclasses.replace(config, key_inputs=True), 50)
+    star.load_state_dict(model.star.state_dict(), strict=False)
+    assert star.key_inputs is not None
+    with torch.no_grad():
+        model.inputs.copy_(torch.from_numpy(rng.normal(size=(3, 4))))
+        star.key_inputs.weight.copy_(model.inputs)
+        star.key_inputs.idf.copy_(model.get_buffer("idf"))
+    texts = [rng.integers(1, 50, n) for n in (1, 5, 40, 300)]
+    found = torch.nn.functional.normalize(star(*padded([t.tolist() for t in texts])), dim=-1)
+    assert (model(Types.of(texts)) - found).abs().max() < 5e-6
