@@ -186,8 +186,26 @@ def asreview(python: Path, work: Path, engine: Engine, chosen: Sequence[Topic]) 
     }  # fmt: skip
     (work / "task.json").write_text(json.dumps(task), encoding="utf-8")
     out = work / "asreview.jsonl"
-    subprocess.run([str(python), str(SCRIPT), str(work / "task.json"), str(out)], check=True)
+    subprocess.run(
+        [str(python), str(SCRIPT), str(work.resolve() / "task.json"), str(out.resolve())],
+        check=True,
+        cwd=work,
+    )
     return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+
+
+def beside(engine: Engine, chosen: Sequence[Topic], peer: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return how feedback compares with what ASReview read, on the topics that it has read."""
+    theirs = {line["topic"]: [bool(x) for x in line["read"]] for line in peer}
+    both = [t for t in chosen if t.name in theirs]
+    ours = {t.name: read(feedback(engine, t), t)[0] for t in both}
+    seconds = sum(line["cpu_s"] for line in peer)
+    return {
+        "version": peer[0]["version"],
+        "topics": [t.name for t in both],
+        "cpu_ms per judgement": round(1000 * seconds / sum(map(len, theirs.values())), 2),
+        "feedback beside it": compared(ours, theirs, both),
+    }
 
 
 def updates(engine: Engine, topic: Topic, reads: int) -> dict[str, float]:
@@ -214,13 +232,22 @@ def main() -> None:
     parser.add_argument(
         "--copies", type=int, default=0, help="of the corpus, for the time of an update (86: a million)"
     )
+    parser.add_argument(
+        "--kept", action="store_true", help="add the comparison with what ASReview has read to the record"
+    )
     given = parser.parse_args()
     engine, chosen = corpus_engine(given.work), topics()[1::2]
+    if given.kept:
+        kept = (given.work / "asreview.jsonl").read_text(encoding="utf-8").splitlines()
+        results = json.loads((common.RESULTS / "review.json").read_text(encoding="utf-8"))["results"]
+        results["ASReview"] = beside(engine, chosen, [json.loads(line) for line in kept])
+        print(common.record("review", results, seed=0), file=sys.stderr)
+        return
     ours = {t.name: read(feedback(engine, t), t) for t in chosen}
     flags = {name: f for name, (f, _) in ours.items()}
     before = {t.name: read(headlines(engine, t), t)[0] for t in chosen}
     needs = {t.name: math.ceil(0.95 * t.others) for t in chosen}
-    results: dict[str, Any] = {
+    results = {
         "feedback": {
             "reads per relevant document at .95": interval([len(flags[t.name]) / needs[t.name] for t in chosen]),
             "cpu_ms per judgement": round(1000 * sum(s for _, s in ours.values()) / sum(map(len, flags.values())), 3),
@@ -238,14 +265,7 @@ def main() -> None:
         large = corpus_engine(given.work, given.copies)
         results["update"] += [updates(large, chosen[-2], reads) for reads in (0, 100)]
     if given.asreview:
-        peer = asreview(given.asreview, given.work, engine, chosen)
-        theirs = {line["topic"]: [bool(x) for x in line["read"]] for line in peer}
-        seconds = sum(line["cpu_s"] for line in peer)
-        results["ASReview"] = {
-            "version": peer[0]["version"],
-            "cpu_ms per judgement": round(1000 * seconds / sum(map(len, theirs.values())), 2),
-            "feedback beside it": compared(flags, theirs, chosen),
-        }
+        results["ASReview"] = beside(engine, chosen, asreview(given.asreview, given.work, engine, chosen))
     results["topics"] = [{"topic": t.name, "relevant": t.others, "reads": len(flags[t.name])} for t in chosen]
     print(common.record("review", results, seed=0), file=sys.stderr)
 

@@ -172,7 +172,7 @@ def test_static_find_takes_over_the_ledger_of_before_and_skips(index: Path, tmp_
     ("arguments", "status", "expected"),
     [
         (["search", "{none}", "--text", "x"], 1, "holds no index"),
-        (["search", "{index}"], 2, "give either --text or --queries"),
+        (["search", "{index}"], 2, "give either a text or --queries"),
         (["search", "{index}", "--text", "x", "-k", "0"], 2, "0"),
         (["search", "{index}", "--text", "x", "--mode", "dense"], 1, "the index has no vectors"),
         (["search", "{index}", "--queries", "{none}"], 1, "none"),
