@@ -77,7 +77,11 @@ def find(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the relevant documents here (JSONL).", show_default=False),
+        typer.Option(
+            metavar="FILE",
+            help="Write the relevant documents here: .csv, .xlsx, .jsonl, .qrels …",
+            show_default=False,
+        ),
     ] = None,
     reviewer: Annotated[str, typer.Option(help="Who judges.")] = "",
     mode: ModeOption = None,
@@ -93,6 +97,7 @@ def find(
     (maybe), s (skip, comes back last), u (undo) or q (quit). A second call with the same ledger continues.
     """
     from linker.engine import Engine
+    from linker.review.exporting import check_suffix, export
     from linker.review.ledger import Ledger
     from linker.review.session import Limits
     from linker.review.session import find as read
@@ -101,6 +106,8 @@ def find(
         raise typer.BadParameter("--per-seed, --order, --threshold and --score need --static")
     if per_seed and until is None:
         raise typer.BadParameter("--per-seed needs --until")
+    if out:
+        check_suffix(out)
     engine = Engine.open(directory, encoder=encoder)
     texts = _seeds(seeds, engine)
     with Ledger(_ledger_path(ledger, seeds), durable=judgements is None) as kept:
@@ -121,7 +128,7 @@ def find(
         if review.degraded:
             note(f"degraded: {review.degraded}")
         if out:
-            _write_relevant(engine, kept, {s.id for s in texts}, out)
+            export(kept, engine, out, verdicts=["relevant"], seeds={"", *(s.id for s in texts)})
         _print_report(report, kept, out, as_json)
 
 
@@ -150,7 +157,7 @@ def _import_earlier(given: Path | None, seeds: Path, ledger: Ledger) -> None:
     old = given if given and given.suffix == ".jsonl" else resolved.with_name(resolved.name + ".ledger.jsonl")
     if not old.exists() or ledger.settings.get("imported") == old.name:
         return
-    count = import_jsonl(old, ledger)
+    count, _ = import_jsonl(old, ledger)
     ledger.set("imported", old.name)
     note(f"{count} judgements of {old} are now in {ledger.path}")
 
@@ -219,19 +226,6 @@ def _from_terminal(engine: Engine, seeds: list[Seed]) -> Callable[[Candidate], A
             note(KEYS)
 
     return judge
-
-
-def _write_relevant(engine: Engine, ledger: Ledger, seeds: set[str], out: Path) -> None:
-    import orjson
-
-    from linker.files import write_atomically
-
-    lines = []
-    for judgement in ledger.judgements():
-        if judgement.relevant and judgement.seed in seeds and judgement.id in engine:
-            text = engine.document(judgement.id).full_text
-            lines.append(orjson.dumps(dataclasses.asdict(judgement) | {"text": text}) + b"\n")
-    write_atomically(out, b"".join(lines))
 
 
 def _print_report(report: FindReport, ledger: Ledger, out: Path | None, as_json: bool) -> None:

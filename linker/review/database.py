@@ -17,6 +17,7 @@ from linker.errors import InputError
 MAGIC = b"SQLite format 3\0"
 APPLICATION = 0x6C6E6B72  # "lnkr" in the file's header: a ledger of ours
 VERSION = 1  # of the schema
+LARGEST_PAGE = 1 << 16  # bytes
 WAIT = 30.0  # seconds for another process to finish its write
 PAUSE = 0.02  # seconds between attempts at what SQLite itself does not wait for
 
@@ -142,7 +143,12 @@ def _refuse_foreign(path: Path) -> None:
         if not stat.S_ISREG(path.stat().st_mode):
             raise InputError(f"the ledger {path} is not a regular file: name another one")
         with path.open("rb") as file:
-            head = file.read(len(MAGIC))
+            head = file.read(LARGEST_PAGE)
+        if head and len(head) < LARGEST_PAGE and not head.strip(b"\0"):
+            os.truncate(
+                path, 0
+            )  # a power loss while it was created left the size of its first page, and no byte
+            head = b""
     except OSError as e:
         raise InputError(f"cannot read the ledger {path}: {e.strerror}") from e
     if head.lstrip().startswith(b'{"'):
@@ -150,7 +156,7 @@ def _refuse_foreign(path: Path) -> None:
             f"{path} is not a ledger but JSON lines: name another ledger, and import this file into it "
             "(linker review import)"
         )
-    if head and head != MAGIC:
+    if head and not head.startswith(MAGIC):
         raise InputError(f"{path} is not a ledger: name another file")
 
 

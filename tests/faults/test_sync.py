@@ -14,7 +14,6 @@ from indexes.store import manifest as manifests
 from indexes.store import records
 from indexes.store.records import EncoderRecord, Manifest
 from indexes.writer import Writer
-from linker.review.jsonl_ledger import Judgement, Ledger
 from tests.helpers import HashEncoder
 
 ENCODER = HashEncoder()
@@ -68,15 +67,6 @@ def test_a_durable_write_is_flushed_whole(tmp_path: Path, flushes: Flushes, size
     assert record.bytes == size
     assert flushes.covers(path)
     assert flushes.state[path][0] == size
-
-
-def test_a_judgement_is_flushed_before_it_counts(tmp_path: Path, flushes: Flushes) -> None:
-    path = tmp_path / "judgements.jsonl"
-    ledger = Ledger(path)
-    ledger.add(Judgement("s", "d", 1, 0.5))
-    assert flushes.covers(path)
-    ledger.undo()
-    assert flushes.covers(path)
 
 
 @pytest.mark.parametrize("vectors", ["flat", "hnsw"])

@@ -21,7 +21,8 @@ from linker.pairs.news.articles import Article, NewsPair, read_news
 from linker.pairs.news.recognise import MentionCache
 from linker.pairs.news.similarity_report import read_predictions
 from linker.pairs.translate import ScriptedTranslator
-from linker.review.jsonl_ledger import Judgement, Ledger
+from linker.review.ledger import Ledger
+from linker.review.old_ledger import import_jsonl
 from tests.fuzz.files import file_target
 
 RUN = "q1 Q0 d1 1 12.5 name\nq1 Q0 d2 2 -1e-3 name\n\nq2\tQ0\tdé\t1\t3\tname more\nq10 Q0 d1 1 12345678.125 name\n"
@@ -126,12 +127,15 @@ LEDGER = (
 
 
 def check_ledger(path: Path) -> None:
-    """What was read is read again, and one more judgement stands behind it."""
-    ledger = Ledger(path, durable=False)
-    ledger.add(Judgement("s", "d", 1, 0.5))
-    assert repr(Ledger(path, durable=False).judgements) == repr(ledger.judgements), (
-        "read otherwise the second time"
-    )
+    """What was imported is there, and is not imported a second time."""
+    new = path.with_name("l.sqlite")
+    for left in path.parent.glob("l.sqlite*"):
+        left.unlink()
+    with Ledger(new, durable=False) as ledger:
+        added, held = import_jsonl(path, ledger)
+        assert held == 0, "an empty ledger held some"
+        assert import_jsonl(path, ledger)[0] == 0, "imported twice"
+        assert len(ledger.history()) == added
 
 
 METADATA: list[dict[str, Any]] = [

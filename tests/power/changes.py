@@ -24,7 +24,8 @@ from indexes.writer import Writer
 from linker import building
 from linker.evaluation.reading.trec import write_run
 from linker.files import write_atomically
-from linker.review.jsonl_ledger import Judgement, Ledger
+from linker.review.interface import Judgement
+from linker.review.ledger import Ledger
 from tests.faults.support import assert_tidy, content
 from tests.helpers import WORDS, HashEncoder, write_corpus
 
@@ -35,7 +36,10 @@ if TYPE_CHECKING:
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "index-v1"
 OPTIONS = building.BuildOptions("hash", "hnsw", batch_size=8, commit_every=24)
-JUDGEMENTS = [Judgement("seed", f"d{n}", n % 2, 1 - n / 10) for n in range(4)]
+JUDGEMENTS = [
+    Judgement("seed", f"d{n}", "relevant" if n % 2 else "not", time=f"2026-01-0{n + 1}T00:00:00+00:00")
+    for n in range(4)
+]
 Step = Callable[[Path], None]
 
 
@@ -354,18 +358,23 @@ def _write_run(box: Path) -> None:
 
 
 def _judge(box: Path) -> None:
-    ledger = Ledger(box / "ledger.jsonl")
-    for judgement in JUDGEMENTS[len(ledger.judgements) :]:
-        ledger.add(judgement)
-        acknowledged()
+    with Ledger(box / "ledger.sqlite") as ledger:
+        for judgement in JUDGEMENTS[len(ledger.judgements()) :]:
+            ledger.add(judgement)
+            acknowledged()
 
 
 def _read_ledger(box: Path) -> object:
-    copy = box.with_name("ledger.jsonl")  # opening it mends it
-    copy.unlink(missing_ok=True)
-    if (box / "ledger.jsonl").exists():
-        shutil.copyfile(box / "ledger.jsonl", copy)
-    return Ledger(copy).judgements
+    copy = box.with_name("copy")  # opening it mends it
+    shutil.rmtree(copy, ignore_errors=True)
+    copy.mkdir()
+    for path in box.glob("ledger.sqlite*"):
+        if not path.name.endswith("-shm"):  # a crash leaves none: it is shared memory
+            shutil.copyfile(path, copy / path.name)
+    if not (copy / "ledger.sqlite").exists():
+        return ()
+    with Ledger(copy / "ledger.sqlite") as ledger:
+        return tuple(judgement.id for judgement in ledger.judgements())
 
 
 FILES = {

@@ -26,7 +26,6 @@ MUTANTS = [
 ]  # fmt: skip
 FILE_MUTANTS = [
     "write files atomically:files", "write files atomically:folders", "write a run:files", "write a run:folders",
-    "judge:files", "judge:folders",
 ]  # fmt: skip
 
 Recorded = Callable[[str], tuple[History, Path]]

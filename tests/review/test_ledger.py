@@ -154,7 +154,8 @@ def test_a_reopened_ledger_is_the_one_that_was_written(
 
 
 @pytest.mark.parametrize(
-    "content", [b"notes\n", b"SQLite format 4\0", b'{"seed": "s", "id": "a"}\n', b"\0" * 5000]
+    "content",
+    [b"notes\n", b"SQLite format 4\0", b'{"seed": "s", "id": "a"}\n', b"\0" * 70_000, b"\0" * 40 + b"x"],
 )
 def test_a_file_of_another_kind_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "notes"
@@ -163,6 +164,15 @@ def test_a_file_of_another_kind_is_refused_and_left_alone(tmp_path: Path, conten
         Ledger(path)
     assert path.read_bytes() == content
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_first_page_that_no_byte_reached_is_a_new_ledger(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    path.write_bytes(b"\0" * 4096)
+    with Ledger(path) as ledger:
+        ledger.add(judgement("d1"))
+    with Ledger(path) as ledger:
+        assert len(ledger.judgements()) == 1
 
 
 def test_the_sqlite_file_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:

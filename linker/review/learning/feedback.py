@@ -44,7 +44,8 @@ class FeedbackOrder:
     ) -> None:
         self._engine, self._seeds, self._population = engine, seeds, population
         self._settings, self._seed = settings or LearnerSettings(), seed
-        collection = engine.collection
+        # One generation for all that goes by row: a compaction by another process renumbers them.
+        collection = self._collection = engine.collection
         self._rows = collection.rows
         self._examples = Examples(collection)
         self._nearest = Nearest(seeds, collection.manifest.analysis)
@@ -98,7 +99,7 @@ class FeedbackOrder:
             row = self._best.popleft()
             if not self._taken[row]:
                 self._taken[row] = True
-                text = self._engine.collection.documents[row].full_text
+                text = self._collection.documents[row].full_text
                 return Candidate(self._nearest.of(text), self._rows.ids[row], float(self._scores[row]))
 
     def _choose(self) -> None:
