@@ -5,9 +5,9 @@ from pathlib import Path
 
 import linker
 from linker import Document, Engine
-from linker.corpora import Query
-from linker.review.finding import Candidate, StopRule, candidates, find
-from linker.review.jsonl_ledger import Ledger
+from linker.review.interface import Candidate, Verdict
+from linker.review.ledger import Ledger, Seed
+from linker.review.session import Review, find
 
 POSTS = [
     Document("p1", "The streets of Valencia are under water after the rain."),
@@ -15,7 +15,7 @@ POSTS = [
     Document("p3", "Pumps are on their way to flooded Valencia."),
     Document("p4", "Elections in Portugal today."),
 ]
-article = Query("a1", "Heavy rain flooded the streets of Valencia. Pumps are needed.")
+article = Seed("a1", "Heavy rain flooded the streets of Valencia. Pumps are needed.")
 
 with tempfile.TemporaryDirectory() as folder:
     directory = Path(folder) / "posts.index"
@@ -23,12 +23,15 @@ with tempfile.TemporaryDirectory() as folder:
     engine = Engine.open(directory)
     engine.add(POSTS)
 
-    def judge(candidate: Candidate) -> int:
-        """Return 1 for a relevant post and 0 for any other; "undo" and "quit" are valid judgements too."""
+    ledger = Ledger(Path(folder) / "posts.review.sqlite")
+    ledger.put_seeds([article])
+    ledger.set("until", 2)
+
+    def judge(candidate: Candidate) -> Verdict:
+        """Judge a post; "maybe" and "skip" are verdicts too."""
         text = engine.document(candidate.id).text
         print(f"{candidate.score:.3f}  {text}")
-        return int("Valencia" in text)
+        return "relevant" if "Valencia" in text else "not"
 
-    ranked, _ = candidates(engine, [article])
-    report = find(ranked, judge, Ledger(Path(folder) / "judgements.jsonl"), StopRule(until=2))
+    report = find(Review(engine, ledger), judge)
     print(f"{report.relevant} of {report.read} judged posts are relevant; stopped: {report.stopped}")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import collections
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 
 from indexes.disk.reading import REMEDY, give_back, mapping_of
+from indexes.disk.writing import FileRecord
 from indexes.filters import unknown_field
 from indexes.fusion import Fusion
 from indexes.hybrid import HybridIndex, OnFailure, SearchSettings, Unavailable
@@ -108,15 +109,21 @@ class Collection:
 
     @classmethod
     def open(
-        cls, directory: Path, *, on_failure: OnFailure = "degrade", scan: MakeScan | None = None
+        cls,
+        directory: Path,
+        *,
+        on_failure: OnFailure = "degrade",
+        scan: MakeScan | None = None,
+        known: Mapping[str, FileRecord] | None = None,
     ) -> Self:
-        """Return the last committed generation, after checking every file of it.
+        """Return the last committed generation, after checking every file of it but those in `known`.
 
-        `scan` makes the exact scan over many vectors (see FaissIndex). Raises IndexesError where there is no index,
+        Files never change, so those that this process has checked for an earlier generation are `known`. `scan` makes
+        the exact scan over many vectors (see FaissIndex). Raises IndexesError where there is no index,
         FormatVersionError where this version cannot read it, and DamagedError where a file is missing or altered.
         """
         while True:
-            manifest = storage.load_checked(directory)
+            manifest = storage.load_checked(directory, known)
             try:
                 return cls(directory, manifest, on_failure, scan)
             except (FileNotFoundError, DamagedError):

@@ -21,6 +21,7 @@ from indexes.interface import (
     ScoreArray,
 )
 from indexes.rows import Rows
+from indexes.showing import SHOWN, brief, table
 from indexes.text.parameters import Bm25Parameters
 from indexes.text.search import TextSearch
 
@@ -63,6 +64,21 @@ class Answer:
     probabilities: tuple[Float64Array, ...] | None = None
     calibration: str = ""
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Answer by {self._how()}: {brief([repr(hits) for hits in self.hits], 3)}>"
+
+    def _repr_html_(self) -> str:
+        """Return the hits of the first queries as tables."""
+        said = [f"degraded: {self.degraded}"] if self.degraded else []
+        if len(self.hits) > SHOWN:
+            said.append(f"{SHOWN} of {len(self.hits)} queries")
+        head = table([], caption="; ".join([self._how(), *said, *self.notes]))
+        return head + "".join(hits._repr_html_() for hits in self.hits[:SHOWN])
+
+    def _how(self) -> str:
+        ranker = f", {self.ranker}" if self.ranker else ", reranked" if self.reranked else ""
+        return f"{self.mode}{ranker}"
 
 
 def by_filter(

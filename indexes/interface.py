@@ -5,9 +5,9 @@ A higher score is better, everywhere. Ids are strings without white space (they 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from indexes.errors import (
     UnknownIdError,
 )
 from indexes.filters import Condition, Filter, Mask, Metadata, RowFilter, Where, filter_values
+from indexes.showing import SHOWN, brief, one_line, table
 
 __all__ = [
     "BackendUnavailableError",
@@ -42,6 +43,7 @@ __all__ = [
     "EncoderMismatchError",
     "Filter",
     "FormatVersionError",
+    "Hit",
     "Hits",
     "IndexesError",
     "LockedError",
@@ -119,15 +121,44 @@ class Document:
         return "\n".join(filter_values(self.metadata.get(name)))
 
 
+class Hit(NamedTuple):
+    """One document that was found; `document` is None where only the index, not its documents, was asked."""
+
+    id: str
+    score: float
+    document: Document | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """One query's hits, best first: `ids` and `scores` (float32 [k]) of equal length."""
+    """One query's hits, best first: `ids` and `scores` (float32 [k]) of equal length.
+
+    Iterating yields a Hit (id, score, document) each; documents are read then, by `read`, from the generation of the
+    index that was searched.
+    """
 
     ids: tuple[str, ...]
     scores: ScoreArray
+    read: Callable[[str], Document] | None = field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def __iter__(self) -> Iterator[Hit]:
+        for id_, score in zip(self.ids, self.scores.tolist(), strict=True):
+            yield Hit(id_, score, self.read(id_) if self.read else None)
+
+    def __repr__(self) -> str:
+        listed = brief([f"{i} {s:.4g}" for i, s in zip(self.ids, self.scores.tolist(), strict=True)])
+        return f"<{len(self)} hits{f': {listed}' if self.ids else ''}>"
+
+    def _repr_html_(self) -> str:
+        first = Hits(self.ids[:SHOWN], self.scores[:SHOWN], self.read)
+        rows = [
+            (rank, f"{score:.4f}", id_, one_line(document.full_text) if document else "")
+            for rank, (id_, score, document) in enumerate(first, start=1)
+        ]
+        return table(rows, ("rank", "score", "id", "text"), f"{len(self)} hits")
 
 
 @runtime_checkable

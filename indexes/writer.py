@@ -81,17 +81,19 @@ class Writer:
 
     @classmethod
     @contextlib.contextmanager
-    def open(cls, directory: Path, keep: int | None = None, *, resume: bool = False) -> Iterator[Self]:
-        """Open the last committed generation for changes.
+    def open(
+        cls, directory: Path, keep: int | None = None, *, resume: bool = False, wait: float = 0
+    ) -> Iterator[Self]:
+        """Open the last committed generation for changes; `wait` so many seconds for another writer to end.
 
         `keep` is how many older generations are kept beside the last one from now on; None leaves it as it is. Only
         with `resume` may documents be added to, or removed from, an index whose build was interrupted. Raises
-        IndexesError where there is no index, LockedError where another process is writing to it, DamagedError.
+        IndexesError where there is no index, LockedError where another is still writing to it, DamagedError.
         """
         manifest = manifests.load(directory)
         if keep:
             generations.refuse_server(manifest, "older generations cannot be kept")
-        with storage.disk_errors(f"writing to {directory}"), storage.write_lock(directory):
+        with storage.disk_errors(f"writing to {directory}"), storage.write_lock(directory, wait):
             ownership.refuse_links(directory)
             manifest = storage.load_checked(directory)
             if keep is not None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from indexes.elastic.client import ElasticSettings, remember
 from indexes.interface import IndexesError
 from indexes.store import manifest as manifests
+from indexes.store.ownership import check_vacant
 from indexes.store.records import BuildRecord, EncoderRecord, Manifest
 from indexes.text.parameters import Bm25Parameters, TokenizerName
 from indexes.writer import Writer
@@ -32,6 +33,8 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
         raise InputError("--engine ray distributes the encoding: name an --encoder, or leave out --engine")
     _check_fields(options)
     sources = tuple((path_text(path), identity(path, options.columns, out)) for path in corpora)
+    if not resume:
+        _check_target(out)
     encoder = _encoder(options)
     requested = _manifest(options, encoder, BuildRecord(complete=False, position=0, sources=sources))
     if resume and (out / manifests.NAME).exists():
@@ -73,6 +76,7 @@ def create(
         elastic=elastic,
     )
     _check_fields(options)
+    _check_target(Path(out))
     _reach(elastic)
     model = _encoder(options)
     manifest = _manifest(options, model, BuildRecord())
@@ -95,6 +99,12 @@ def _manifest(options: BuildOptions, encoder: Encoder | None, build: BuildRecord
         build=build,
         elastic=elastic,
     )
+
+
+def _check_target(out: Path) -> None:
+    """Raise IndexesError, before an encoder is loaded, where the directory cannot take an index."""
+    if out.is_dir():
+        check_vacant(out)
 
 
 def _check_fields(options: BuildOptions) -> None:
@@ -125,15 +135,16 @@ def add(
     options: BuildOptions,
     *,
     replace: bool = False,
+    wait: float = 0,
 ) -> BuildReport:
-    """Add corpora to a finished index in one commit.
+    """Add corpora to a finished index in one commit; `wait` so many seconds for another writer to end.
 
     A document whose id is already in the index replaces it with `replace` and is quarantined without. Raises InputError
     where a corpus cannot be read, IndexesError where the index cannot be changed.
     """
     for path in corpora:
         identity(path, options.columns, out)
-    with interruptible() as interrupted, Writer.open(out, options.keep) as writer:
+    with interruptible() as interrupted, Writer.open(out, options.keep, wait=wait) as writer:
         return Intake(writer, encoder, options, _loader(options), replace=replace).run(corpora, interrupted)
 
 

@@ -28,6 +28,8 @@ from linker.errors import LinkerError
 from linker.evaluation import evaluate, write_run
 from linker.files import write_atomically
 from linker.printable import guard_output
+from linker.review import Ledger, Seed
+from linker.review.project import Workspace
 from linker.tuning import Tuning, tune
 
 MEASURES = ("recip_rank", "success_1", "success_5", "map")
@@ -73,6 +75,7 @@ def run(out: Path, retrain: bool = False, seed: int = 0) -> None:
     for name, figures in both.items():
         print(f"  {name:32}{''.join(f'{value:8.3f}' for value in figures)}")
     print(_why(tuning, {name: figures[0] for name, figures in both.items()}))
+    _review(out, test)
     _advise(out, len(test))
 
 
@@ -158,6 +161,14 @@ def _why(tuning: Tuning, found: Mapping[str, float]) -> str:
     return f"Why the last row: it leads the untuned hybrid by {tuning.lead} on {tuning.queries} dev links, {here}."
 
 
+def _review(out: Path, stories: Sequence[Story]) -> None:
+    """Store the articles of `stories` as seeds beside the index of posts, so that the page is ready to judge."""
+    project = Workspace(out / "posts.index").projects[0]
+    with Ledger(project.ledger) as ledger:
+        ledger.put_seeds(Seed(f"a-{s.id}", s.rest) for s in stories)
+        ledger.set("unit", "pairs")  # each article has a post of its own
+
+
 def _advise(out: Path, queries: int) -> None:
     print(f"""
 Written to {out}/: model-0 (the encoder), articles.index and posts.index, *.jsonl (texts), *.qrels, *.run.
@@ -170,6 +181,8 @@ articles that are indexed, never from the test posts or their links. What to try
 With your own data, a JSONL file with "id" and "text" on each line:
   linker index build news.jsonl --out news.index --encoder {out}/model-0
   linker index tune news.index --queries queries.jsonl --qrels qrels.txt
+To judge these stories in a browser, each article beside its likeliest posts:
+  linker serve {out}/posts.index
 (the command is .venv/bin/linker, unless the environment is activated)""")
 
 

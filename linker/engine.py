@@ -3,41 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import functools
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from indexes.arrays import check_k
 from indexes.collection import Collection
-from indexes.hybrid import Answer, Mode, OnFailure, by_filter
-from indexes.interface import (
-    BackendUnavailableError,
-    Document,
-    EncoderMismatchError,
-    Filter,
-    IndexesError,
-    Matrix,
-    Where,
-)
+from indexes.hybrid import Answer, Mode, OnFailure
+from indexes.interface import BackendUnavailableError, Document, Filter, IndexesError, Matrix, Where
+from indexes.showing import table
 from indexes.store import manifest as manifests
-from indexes.store.files import ENCODER
-from indexes.store.records import EncoderRecord
 from indexes.text.parameters import Bm25Parameters
 from indexes.vectors.faiss_index import FaissIndex
 from indexes.writer import Writer
 from linker.encoders.interface import Encoder
-from linker.encoders.loading import load_encoder, load_own
-from linker.errors import InputError, LinkerError
+from linker.encoders.loading import load_encoder
+from linker.encoders.opened import OwnEncoder
 from linker.ranking.ranker import Ranker
-from linker.reranking import DEPTH, Reranker, rerank
-from linker.torch_scan import gpu_scan
+from linker.reranking import DEPTH, Reranker
+from linker.snapshot import Options, Snapshot, stamp
 
 if TYPE_CHECKING:
     from indexes.dtypes import Float64Array
     from linker.corpora import Query
-    from linker.probability.answering import Probabilities
     from linker.probability.calibration import Calibration
     from linker.ranking.candidates import PoolSettings
     from linker.ranking.searching import RankedSearch
@@ -46,57 +34,132 @@ if TYPE_CHECKING:
     from linker.tuning import Bm25Search, Tuning
 
 BATCH = 256
-
-
-def open_encoder(directory: Path, record: EncoderRecord, given: Encoder | None = None) -> Encoder:
-    """Return the encoder that an index was built with; `given` is taken instead of the one that the index names.
-
-    Raises EncoderMismatchError where its fingerprint is not the index's, LinkerError where it cannot be loaded. The
-    check hashes the whole model: do it once.
-    """
-    inside = record.name.startswith(f"{ENCODER}/")
-    encoder = given or (
-        load_own(directory, record.name) if inside else load_encoder(record.name, fetch=False)
-    )
-    fingerprint = encoder.fingerprint
-    if fingerprint != record.fingerprint:
-        raise EncoderMismatchError(
-            f"the encoder {record.name!r} is not the one {directory} was built with (fingerprint "
-            f"{fingerprint[:12]}, not {record.fingerprint[:12]}): "
-            "name the right one with --encoder, or rebuild the index"
-        )
-    return encoder
+WAIT = 30.0  # seconds that a change waits for another writer
 
 
 class Engine:
-    """An index with its encoder. Searches see one committed generation; a change commits a new one and opens it."""
+    """An index with its encoder; one engine serves any number of threads.
+
+    Each search sees one committed generation from beginning to end. Before it begins, the last commit of any process is
+    opened, which costs one `stat` where there is none; the generation before stays valid for the searches that began
+    with it, and for their hits. Everything else reads the generation of the last search, change or `refresh`. Changes
+    wait for other writers. `close`, or the end of a `with` block, lets go of the index's files.
+    """
 
     def __init__(
-        self, directory: Path, *, encoder: Encoder | None = None, on_failure: OnFailure = "degrade"
+        self,
+        directory: Path,
+        *,
+        encoder: Encoder | None = None,
+        on_failure: OnFailure = "degrade",
+        follow: bool = True,
     ) -> None:
-        """Open `directory`; `encoder` is taken instead of the one the index names, and must have its fingerprint."""
+        """Open `directory`; `encoder` is taken instead of the one the index names, and must have its fingerprint.
+
+        Without `follow`, the commits of others are seen after `refresh` only.
+        """
         self.directory = directory
-        self._on_failure = on_failure
-        self._given = encoder
-        self._encoder: Encoder | None = None  # once it is loaded and checked
-        self._open()
+        self._on_failure, self._follow = on_failure, follow
+        self._encoder = OwnEncoder(directory, encoder)
+        self._opening = threading.Lock()
+        self._snapshot: Snapshot | None = self._open()
 
     @classmethod
     def open(
-        cls, directory: str | Path, *, encoder: str | None = None, on_failure: OnFailure = "degrade"
+        cls,
+        directory: str | Path,
+        *,
+        encoder: str | None = None,
+        on_failure: OnFailure = "degrade",
+        follow: bool = True,
     ) -> Self:
         """Open an index; `encoder` (name or path) says where its encoder is now, if it has moved.
 
-        Raises IndexesError where there is no index, DamagedError naming a damaged file.
+        Without `follow`, the commits of others are seen after `refresh` only. Raises IndexesError where there is no
+        index, DamagedError naming a damaged file.
         """
         given = load_encoder(encoder) if encoder else None
-        return cls(Path(directory), encoder=given, on_failure=on_failure)
+        return cls(Path(directory), encoder=given, on_failure=on_failure, follow=follow)
 
-    def _open(self) -> None:
-        self.collection = Collection.open(self.directory, on_failure=self._on_failure, scan=gpu_scan())
-        self._ranker: Ranker | None = None
-        self._search: RankedSearch | None = None
-        self._probabilities: Probabilities | None = None
+    def _open(self, before: Snapshot | None = None) -> Snapshot:
+        return Snapshot(self.directory, self._encoder, self._on_failure, before)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        facts = self._facts()
+        return f"<Engine {str(self.directory)!r}: {', '.join(facts.values()) if facts else 'closed'}>"
+
+    def _repr_html_(self) -> str:
+        return table(self._facts().items() or [("closed", "")], caption=str(self.directory))
+
+    def _facts(self) -> dict[str, str]:
+        """Return what the engine says of itself in a session; nothing where it is closed."""
+        snapshot = self._snapshot
+        if snapshot is None:
+            return {}
+        collection = snapshot.collection
+        manifest = collection.manifest
+        return {
+            "documents": f"{manifest.documents:,} documents",
+            "search": collection.hybrid.settings.mode,
+            "encoder": f"encoder {manifest.encoder.name}" if manifest.encoder else "no encoder",
+            "backend": "Elasticsearch" if manifest.elastic else "embedded",
+            "generation": f"generation {manifest.generation}",
+        }
+
+    def close(self) -> None:
+        """Let go of the index's files and the encoder; running searches end as they began. May be repeated."""
+        with self._opening:
+            self._snapshot = None
+        self._encoder.forget()
+
+    def refresh(self) -> bool:
+        """Open the last committed generation; return whether it is another one than before.
+
+        Only files that are new are read to be checked. Raises IndexesError where the index is gone or the engine is
+        closed, DamagedError naming a damaged file.
+        """
+        with self._opening:
+            return self._reopen()
+
+    def _reopen(self) -> bool:
+        old = self._current()
+        now = stamp(self.directory)
+        if now == old.stamp:
+            return False
+        if manifests.load(self.directory) == old.collection.manifest:
+            old.stamp = now
+            return False
+        self._snapshot = self._open(old)
+        return True
+
+    def _current(self) -> Snapshot:
+        snapshot = self._snapshot
+        if snapshot is None:
+            raise IndexesError(f"the engine over {self.directory} is closed: open it again with Engine.open")
+        return snapshot
+
+    def _followed(self) -> Snapshot:
+        """Return the last committed generation, or the one before it while another thread opens that."""
+        snapshot = self._current()
+        # An index without a manifest is being dropped: what is open stays valid.
+        is_old = self._follow and stamp(self.directory) not in (None, snapshot.stamp)
+        if is_old and self._opening.acquire(blocking=False):
+            try:
+                self._reopen()
+            finally:
+                self._opening.release()
+        return self._current()
+
+    @property
+    def collection(self) -> Collection:
+        """The generation that is open now. Raises IndexesError where the engine is closed."""
+        return self._current().collection
 
     def __len__(self) -> int:
         return len(self.collection.rows)
@@ -136,37 +199,17 @@ class Engine:
         InputError where the ranker does not fit the index.
         """
         texts = [texts] if isinstance(texts, str) else texts
-        where = self.filter(where)
-        if phrases and texts:
-            filters = [self.collection.phrases.filter(text, where) for text in texts]
-            find = functools.partial(
-                self.search, mode=mode, bm25=bm25, reranker=reranker, depth=depth, weight=weight,
-                stored_ranker=stored_ranker, probabilities=probabilities,
-            )  # fmt: skip
-            return by_filter(lambda part, allowed: find(part, k, where=allowed), texts, filters)
-        if reranker is None and mode is None and bm25 is None and stored_ranker:
-            reranker = self.ranker
-        if isinstance(reranker, Ranker):
-            answer = self._ranked(texts, k, where, reranker)
-        else:
-            first = max(k, depth) if reranker and k > 0 else k
-            answer = self._ask(texts, first, mode, where, bm25)
-            if reranker:
-                answer = rerank(answer, texts, reranker, self.document, k, weight)
-        return self._told(answer, texts, where) if probabilities else answer
-
-    def _told(self, answer: Answer, texts: Sequence[str], where: Filter | None) -> Answer:
-        """Return an answer with P(link) of each hit; if there are none to have, with the reason among its notes."""
-        from linker.probability.answering import of_ranker, refused
-
-        if answer.ranker:
-            return of_ranker(answer)
-        if not self.collection.manifest.search.get("calibration"):
-            return answer
+        options = Options(k, mode, bm25, reranker, depth, weight, stored_ranker, probabilities)
+        allowed, snapshot = Filter.parse(where), self._followed()
         try:
-            return self._calibrated().told(answer, texts, where)
-        except InputError as e:
-            return refused(answer, e)
+            answer = snapshot.search(texts, options, allowed, phrases)
+            if not answer.degraded or not self._moved(snapshot):
+                return answer
+        except BackendUnavailableError:
+            if not self._moved(snapshot):
+                raise
+        self.refresh()
+        return self._current().search(texts, options, allowed, phrases)
 
     def probabilities(
         self, texts: Sequence[str], answer: Answer, where: Filter | None = None
@@ -176,28 +219,13 @@ class Engine:
         Raises InputError where the index has no calibration, or one that was fitted with another encoder or other
         settings, and BackendUnavailableError where a retriever cannot answer.
         """
-        if answer.probabilities is None:
-            answer = self._calibrated().told(answer, texts, where)
-        if answer.probabilities is None:
-            raise BackendUnavailableError(answer.notes[-1])
-        return list(answer.probabilities)
+        return self._current().probabilities(texts, answer, where)
 
     @property
     def calibration(self) -> Calibration | None:
         """The calibration stored in the index. Raises InputError where it is damaged or was fitted on another index."""
         stored = self.collection.manifest.search.get("calibration")
-        return self._calibrated().calibration if stored else None
-
-    def _calibrated(self) -> Probabilities:
-        name = self.collection.manifest.search.get("calibration")
-        if not name:
-            raise InputError(f"{self.directory} has no calibration: fit one with `linker calibrate`")
-        if self._probabilities is None:
-            from linker.probability.answering import Probabilities
-            from linker.probability.folder import load
-
-            self._probabilities = Probabilities(self.collection, load(self.directory / name), self.embed)
-        return self._probabilities
+        return self._current().calibrated().calibration if stored else None
 
     def calibrate(
         self,
@@ -215,12 +243,16 @@ class Engine:
         """
         from linker.probability.fitting import calibrate
 
-        find = functools.partial(self.search, stored_ranker=False, probabilities=False)
-        embed = self.embed if self._record else None
+        snapshot = self._followed()
+
+        def find(texts: Sequence[str], k: int) -> Answer:
+            return snapshot.search(texts, Options(k, stored_ranker=False, probabilities=False))
+
+        collection = snapshot.collection
+        embed = snapshot.embed if collection.manifest.encoder else None
         return calibrate(
-            self.collection, embed, find, queries, qrels,
-            complete=complete, held_share=held_share, seed=seed,
-        )  # fmt: skip
+            collection, embed, find, queries, qrels, complete=complete, held_share=held_share, seed=seed
+        )
 
     def store_calibration(self, folder: Path) -> None:
         """Store the calibration in `folder` in the index, in one commit; answers have P(link) from now on.
@@ -230,9 +262,9 @@ class Engine:
         from linker.probability.folder import FILE, load, name_of
 
         load(folder).check(self.collection.manifest)
-        with Writer.open(self.directory) as writer:
+        with Writer.open(self.directory, wait=WAIT) as writer:
             writer.store_calibration(name_of((folder / FILE).read_bytes()), folder)
-        self._open()
+        self.refresh()
 
     def filter(self, where: Filter | Where | None) -> Filter | None:
         """Return the filter that `where` describes; None if it has no conditions.
@@ -252,36 +284,11 @@ class Engine:
     @property
     def ranker(self) -> Ranker | None:
         """The ranker stored in the index, loaded on first use. Raises InputError where it is damaged."""
-        name = self.collection.manifest.search.get("ranker")
-        if name and self._ranker is None:
-            from linker.ranking.folder import load
-
-            self._ranker = load(self.directory / name)
-        return self._ranker
+        return self._current().ranker
 
     def ranked_search(self, ranker: Ranker) -> RankedSearch:
         """Return this index's search with a ranker. Raises InputError where it was trained with another encoder."""
-        from linker.ranking.searching import RankedSearch
-
-        if self._search is None or self._search.ranker is not ranker:
-            self._search = RankedSearch(self.collection, ranker, self.embed)
-        return self._search
-
-    def _ranked(self, texts: Sequence[str], k: int, where: Filter | None, ranker: Ranker) -> Answer:
-        from linker.ranking.searching import followed
-
-        check_k(k)
-        try:
-            answer = self.ranked_search(ranker).search(texts, k, where)
-        except BackendUnavailableError as e:
-            if self._on_failure == "fail":
-                raise
-            first = self._ask(texts, k, None, where, None)
-            reason = first.degraded or f"the ranker cannot be used: {e}"
-            return dataclasses.replace(first, degraded=reason)
-        if all(len(hits) >= k for hits in answer.hits):
-            return answer
-        return followed(answer, self._ask(texts, k, None, where, None), k)
+        return self._current().ranked_search(ranker)
 
     def train_ranker(
         self,
@@ -312,65 +319,41 @@ class Engine:
         from linker.ranking.searching import RankedSearch, folder_name
 
         RankedSearch(self.collection, load(folder), self.embed)
-        with Writer.open(self.directory) as writer:
+        with Writer.open(self.directory, wait=WAIT) as writer:
             writer.store_ranker(folder_name(folder), folder)
-        self._open()
+        self.refresh()
 
-    def _ask(
-        self,
-        texts: Sequence[str],
-        k: int,
-        mode: Mode | None,
-        where: Filter | None,
-        bm25: Bm25Parameters | None,
-    ) -> Answer:
-        """Query the retrievers; if the index on the server has moved since it was opened, reopen and query again."""
-
-        def ask() -> Answer:
-            return self.collection.hybrid.search(
-                texts, k, embed=self.embed, mode=mode, where=where, bm25=bm25
-            )
-
-        try:
-            answer = ask()
-        except BackendUnavailableError:
-            if not self._moved():
-                raise
-        else:
-            if not answer.degraded or not self._moved():
-                return answer
-        self._open()
-        return ask()
-
-    def _moved(self) -> bool:
+    def _moved(self, snapshot: Snapshot) -> bool:
         """Return whether the last commit names another server index: `compact` makes one, `rebuild --url` moves it."""
         with contextlib.suppress(IndexesError):
-            return manifests.load(self.directory).elastic != self.collection.manifest.elastic
+            return manifests.load(self.directory).elastic != snapshot.collection.manifest.elastic
         return False
 
-    def add(self, documents: Iterable[Document], *, replace: bool = False) -> None:
+    def add(self, documents: Iterable[Document], *, replace: bool = False, wait: float = WAIT) -> None:
         """Add documents in one commit, all or nothing; with `replace`, they replace documents of the same ids.
 
-        Raises DuplicateIdError where an id is in the index or repeated, BadIdError where one cannot be used,
-        IndexesError where the build of the index was interrupted.
+        Another writer has `wait` seconds to end. Raises LockedError where it has not, DuplicateIdError where an id is
+        in the index or repeated, BadIdError where one cannot be used, IndexesError where the build of the index was
+        interrupted.
         """
         documents = list(documents)
-        with Writer.open(self.directory) as writer:
+        with Writer.open(self.directory, wait=wait) as writer:
+            record = writer.manifest.encoder
             if replace:
                 writer.remove([d.id for d in documents if d.id in writer.rows])
             for start in range(0, len(documents), BATCH):
                 batch = documents[start : start + BATCH]
-                vectors = self.encoder.encode([d.full_text for d in batch]) if self._record else None
+                vectors = self._encoder.encode(record, [d.full_text for d in batch]) if record else None
                 writer.add(batch, vectors)
             writer.commit()
-        self._open()
+        self.refresh()
 
-    def delete(self, ids: Sequence[str]) -> None:
-        """Remove documents in one commit, all or nothing. Raises UnknownIdError naming the missing ids."""
-        with Writer.open(self.directory) as writer:
+    def delete(self, ids: Sequence[str], *, wait: float = WAIT) -> None:
+        """Remove documents in one commit, all or nothing. Raises UnknownIdError naming the missing ids, LockedError."""
+        with Writer.open(self.directory, wait=wait) as writer:
             writer.remove(ids)
             writer.commit()
-        self._open()
+        self.refresh()
 
     def tune(
         self,
@@ -398,11 +381,11 @@ class Engine:
         ]
         tuning = tune(bm25, dense, relevant, measure, seed=seed, parameters=self._bm25_search(texts, depth))
         chosen = tuning.chosen
-        with Writer.open(self.directory) as writer:
+        with Writer.open(self.directory, wait=WAIT) as writer:
             fusion = chosen.fusion.to_json() if chosen.fusion else None
             search = {**writer.manifest.search, "mode": chosen.mode, "fusion": fusion}
             writer.commit(search=search, bm25=chosen.bm25)
-        self._open()
+        self.refresh()
         return tuning
 
     def _bm25_search(self, texts: Sequence[str], depth: int) -> Bm25Search | None:
@@ -427,17 +410,15 @@ class Engine:
         from linker.recall import tune_recall
 
         index = self.collection.hybrid.vectors
+        if index is None:
+            raise IndexesError(f"{self.directory} has no vectors to tune: build it again with --encoder")
         if not isinstance(index, FaissIndex):
             raise BackendUnavailableError("only vectors in the directory itself can be tuned")
         tuning = tune_recall(index, target, k, None if texts is None else self.embed(texts), sample)
-        with Writer.open(self.directory) as writer:
+        with Writer.open(self.directory, wait=WAIT) as writer:
             writer.commit(search={**writer.manifest.search, "vectors": dict(tuning.chosen.settings)})
-        self._open()
+        self.refresh()
         return tuning
-
-    @property
-    def _record(self) -> EncoderRecord | None:
-        return self.collection.manifest.encoder
 
     @property
     def encoder(self) -> Encoder:
@@ -445,16 +426,8 @@ class Engine:
 
         Raises BackendUnavailableError where the index has none, and errors as `open_encoder` does.
         """
-        if self._record is None:
-            raise BackendUnavailableError("the index was built without an encoder")
-        if self._encoder is None:
-            self._encoder = open_encoder(self.directory, self._record, self._given)
-        return self._encoder
+        return self._encoder.of(self.collection.manifest.encoder)
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return the vectors of texts, float32 [n, dim]. Raises BackendUnavailableError without the encoder."""
-        try:
-            encoder = self.encoder
-        except LinkerError as e:
-            raise BackendUnavailableError(str(e)) from e
-        return encoder.encode(texts)
+        return self._current().embed(texts)

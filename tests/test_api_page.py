@@ -17,7 +17,7 @@ PAGE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
 ENTRIES = re.findall(r"^###+ `([\w.]+)`$", PAGE, re.MULTILINE)
 SIGNATURES = dict(re.findall(r"^```text\n([\w.]+)(\(.*?)\n```", PAGE, re.DOTALL | re.MULTILINE))
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-PROPERTIES = {"Engine.encoder", "Engine.fields", "Engine.ranker", "Engine.calibration"}
+PROPERTIES = {"Engine.calibration", "Engine.collection", "Engine.encoder", "Engine.fields", "Engine.ranker"}
 
 
 def resolve(entry: str) -> Any:

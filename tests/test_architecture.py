@@ -14,7 +14,7 @@ HEAVY = ("torch", "faiss", "transformers", "sentence_transformers", "gensim", "p
 
 # The rooms (folders, and modules beside them) from the ground up: each may import those above it in this list only.
 ROOMS = (
-    "indexes/lazy", "indexes/errors", "indexes/dtypes", "indexes/comparing", "indexes/filters",
+    "indexes/lazy", "indexes/errors", "indexes/dtypes", "indexes/showing", "indexes/comparing", "indexes/filters",
     "indexes/interface", "indexes/arrays", "indexes/native", "indexes/kinds", "indexes/rows",
     "indexes/fusion", "indexes/disk", "indexes/text", "indexes/hybrid", "indexes/vectors", "indexes/store",
     "indexes/elastic", "indexes/collection",
@@ -33,6 +33,7 @@ ROOMS = (
     "linker/torch_scan",
     "linker/recall",
     "linker/tuning",
+    "linker/snapshot",
     "linker/engine",
     "linker/scaleout",
     "linker/intake",

@@ -133,23 +133,46 @@ def test_find_with_judgements_on_a_file_and_on_a_terminal(index: Path, tmp_path:
     report = json.loads(linker(*arguments, "--judgements", qrels, "--json").stdout)
     assert (report["relevant"], report["stopped"]) == (2, "2 relevant found")
     assert [json.loads(line)["id"] for line in out.read_text(encoding="utf-8").splitlines()] == ["a1", "a3"]
-    ledger = tmp_path / "hand.jsonl"
+    ledger = tmp_path / "hand.sqlite"
     hand = ("find", index, "--seeds", seeds, "--until", "2", "--ledger", ledger)
     first = linker(*hand, stdin="y\nu\nwhat?\nn\nq\n")
-    assert first.stdout.startswith("read 1, relevant 0")
+    assert first.stdout.startswith("read 1 of 4, relevant 0")
     assert "y: relevant" in first.stderr
     assert first.stdout.endswith("stopped by the reviewer\n")
     assert "no input: stdin is closed" in linker(*hand, stdin="").stdout
     second = linker(*hand, stdin="y\ny\ny\n")
     assert "relevant 2" in second.stdout
     assert "2 relevant found" in second.stdout
+    other = tmp_path / "other.jsonl"
+    other.write_text(json.dumps({"_id": "t", "text": "parliament"}) + "\n", encoding="utf-8")
+    refused = linker("find", index, "--seeds", other, "--ledger", ledger, stdin="q\n", check=1)
+    assert "is the review of other seeds" in refused.stderr
+
+
+def test_static_find_takes_over_the_ledger_of_before_and_skips(index: Path, tmp_path: Path) -> None:
+    seeds = tmp_path / "seeds.tsv"
+    seeds.write_text("s\train in Valencia Iceland\nt\tparliament Portugal\n", encoding="utf-8")
+    earlier = {"seed": "s", "id": "a1", "relevance": 1, "score": 2.5, "time": "2026-01-01T00:00:00+00:00"}
+    (tmp_path / "seeds.tsv.ledger.jsonl").write_text(json.dumps(earlier) + "\n", encoding="utf-8")
+    options = ("--static", "--order", "rank", "--per-seed", "--until", "1", "--json")
+    arguments = ("find", index, "--seeds", seeds, *options)
+    first = linker(*arguments, stdin="s\nm\nn\nq\n")
+    report = json.loads(first.stdout)
+    assert "1 judgements of" in first.stderr
+    assert "== seed t" in first.stderr
+    assert "== seed s" not in first.stderr
+    # The one candidate of the other seed comes again after it was skipped.
+    assert (report["read"], report["relevant"], report["maybe"], report["skipped"]) == (2, 1, 1, 0)
+    assert report["stopped"] == "every candidate was judged"
+    assert "1 judgements of" not in linker(*arguments, stdin="q\n").stderr
+    assert linker("find", index, "--seeds", seeds, "--score", "2", check=2).stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "status", "expected"),
     [
         (["search", "{none}", "--text", "x"], 1, "holds no index"),
-        (["search", "{index}"], 2, "give either --text or --queries"),
+        (["search", "{index}"], 2, "give either a text or --queries"),
         (["search", "{index}", "--text", "x", "-k", "0"], 2, "0"),
         (["search", "{index}", "--text", "x", "--mode", "dense"], 1, "the index has no vectors"),
         (["search", "{index}", "--queries", "{none}"], 1, "none"),

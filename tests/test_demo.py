@@ -8,6 +8,7 @@ from linker import demo
 from linker.demo_training import Story, lee_stories, split_stories
 from linker.evaluation import evaluate
 from linker.tuning import Lead, SearchSetting, Tuning
+from tests.web.support import client
 
 
 @pytest.mark.slow
@@ -25,6 +26,9 @@ def test_the_demo_runs_end_to_end_and_again(
     assert "training a star encoder on 34 stories" in first.err
     assert first.out.count("ms per query") == 8
     assert first.out.count("  tuned: ") == 3 and first.out.count("Why the last row") == 1
+    assert f"linker serve {tmp_path}/out/posts.index" in first.out
+    with client(tmp_path / "out" / "posts.index") as browser:
+        assert "Begin to judge" in browser.get("/").text
     demo.run(tmp_path / "out")
     second = capsys.readouterr()
     assert "training" not in second.err

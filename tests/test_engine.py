@@ -195,7 +195,7 @@ def test_an_encoder_that_cannot_be_loaded_degrades(engine: Engine, monkeypatch: 
     def refuse(name: str, **_: object) -> None:
         raise LinkerError(f"no model {name}")
 
-    monkeypatch.setattr("linker.engine.load_encoder", refuse)
+    monkeypatch.setattr("linker.encoders.opened.load_encoder", refuse)
     answer = Engine(engine.directory).search("rain floods", mode="hybrid")
     assert answer.degraded == "dense unavailable: no model hash"
 

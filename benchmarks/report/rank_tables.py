@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-CASES = {"statements": "statements → articles", "tweets": "tweets → claims"}
+CASES = {"statements": "statements → articles", "star": "statements → articles", "tweets": "tweets → claims"}
 
 
 def gains(results: Any) -> Iterator[str]:

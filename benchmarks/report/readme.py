@@ -13,6 +13,7 @@ from typing import Any
 
 from benchmarks.report import (
     ast_pages,
+    attention_tables,
     bm25_table,
     precision_tables,
     rank_tables,
@@ -119,6 +120,7 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "news_similarity": news_similarity,
     "published": published,
     **ast_pages.TABLES,
+    **attention_tables.TABLES,
     **bm25_table.TABLES,
     **precision_tables.TABLES,
     **rank_tables.TABLES,

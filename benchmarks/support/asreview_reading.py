@@ -15,29 +15,34 @@ import math
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import asreview
 import numpy as np
 import pandas as pd
 from asreview.learner import ActiveLearningCycle
 from asreview.models.models import get_ai_config
-from asreview.models.queriers import TopDown
-from asreview.models.stoppers import IsFittable
 from asreview.simulation.simulate import Simulate
 
 
 class Enough:
     """Stops when `need` relevant documents were found besides the seeds, or after `most` reads."""
 
-    def __init__(self, seeds, need, most):
+    def __init__(self, seeds: int, need: int, most: int) -> None:
         self.seeds, self.need, self.most = seeds, need, most
 
-    def stop(self, results, labels):
+    def stop(self, results: Any, labels: Any) -> bool:
         read = len(results) - self.seeds
-        return read >= self.most or results["label"].sum() - self.seeds >= self.need
+        return bool(read >= self.most or results["label"].sum() - self.seeds >= self.need)
 
 
-def main():
+def top_down(labels: Any, seeds: list[int]) -> list[int]:
+    """Return the rows, in the order of the file, up to the first one that is not relevant."""
+    rows = [row for row in range(len(labels)) if row not in seeds]
+    return rows[: int(np.argmin(labels[rows])) + 1]
+
+
+def main() -> None:
     task = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     out = Path(sys.argv[2])
     done = {json.loads(line)["topic"] for line in out.read_text().splitlines()} if out.exists() else set()
@@ -52,15 +57,12 @@ def main():
         labels[topic["relevant"]] = 1
         seeds = topic["seeds"]
         need = math.ceil(task["share"] * (len(topic["relevant"]) - len(seeds)))
-        cycles = [
-            ActiveLearningCycle(querier=TopDown(), stopper=IsFittable()),
-            ActiveLearningCycle.from_meta(model),
-        ]
         simulation = Simulate(
-            features, labels, cycles, stopper=Enough(len(seeds), need, task["most"]), skip_transform=True,
-            print_progress=False,
+            features, labels, ActiveLearningCycle.from_meta(model), stopper=Enough(len(seeds), need, task["most"]),
+            skip_transform=True, print_progress=False,
         )  # fmt: skip
-        simulation.label(seeds)
+        # What its querier TopDown does, which does not take a sparse matrix.
+        simulation.label([*seeds, *top_down(labels, seeds)])
         start = time.process_time()
         simulation.review()
         seconds = time.process_time() - start

@@ -69,6 +69,7 @@ READY = {
     "mean, cloze": "bag",
 }  # others have a configuration of their own name
 NEVER_MATTER = ("training.seed", "training.device", "training.checkpoint_steps")
+LATER = {"encoder.key_inputs": False, "training.inputs_lr": 100.0}  # newer than what some rows recorded
 OPEN = [*(f"{key}=x" for key in ready.PATHS), "output.path=x"]
 
 
@@ -103,8 +104,9 @@ def differences(model: str, settings: Mapping[str, Any]) -> dict[str, tuple[Any,
     """Return each key in which a row's settings are not those of the ready configuration, with both values."""
     own = ready_settings(model)
     unused = {"training.temperature"} if own["training.loss"] == "triplet" else set()
-    keys = [key for key in own if settings.get(key) != own[key] and key not in unused]
-    return {key: (settings.get(key), own[key]) for key in keys}
+    found = LATER | dict(settings)
+    keys = [key for key in own if found.get(key) != own[key] and key not in unused]
+    return {key: (found.get(key), own[key]) for key in keys}
 
 
 def _flat(data: Mapping[str, Any], encoder: EncoderConfig, training: TrainingConfig) -> dict[str, Any]:

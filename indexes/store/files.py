@@ -11,7 +11,9 @@ import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, BinaryIO
 
@@ -78,29 +80,60 @@ def open_lock(directory: Path, flags: int = 0) -> IO[bytes]:
     return os.fdopen(os.open(path, os.O_RDWR | os.O_NOFOLLOW | flags, 0o666), "r+b")
 
 
+# The lock files, by device and inode, that this process holds, and the thread that holds each.
+_held: dict[tuple[int, int], int] = {}
+os.register_at_fork(after_in_child=_held.clear)
+PAUSE = 0.05  # seconds between tries
+
+
 @contextlib.contextmanager
-def write_lock(directory: Path) -> Iterator[None]:
-    """Hold the write lock, which a killed process releases too. Raises LockedError where another process holds it."""
-    path = directory / LOCK
-    with open_lock(directory, os.O_CREAT) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # A drop deletes the file; the lock held here is then that of a deleted index.
-            if os.fstat(file.fileno()).st_ino != path.stat().st_ino:
-                raise BlockingIOError
-        except (BlockingIOError, FileNotFoundError):
-            raise LockedError(
-                f"another process is writing to {directory}: wait until it has ended, or stop it"
-            ) from None
-        yield
+def write_lock(directory: Path, wait: float = 0) -> Iterator[None]:
+    """Hold the write lock, which a killed process releases too; `wait` so many seconds for another holder to end.
+
+    Raises LockedError where another process, or this one, still holds it; at once where this thread does.
+    """
+    deadline, create = time.monotonic() + wait, os.O_CREAT
+    while True:
+        with open_lock(directory, create) as file:
+            holder = _try_lock(directory, file)
+            if holder is None:
+                status = os.fstat(file.fileno())
+                _held[status.st_dev, status.st_ino] = threading.get_ident()
+                try:
+                    yield
+                finally:
+                    del _held[status.st_dev, status.st_ino]
+                return
+        if holder == threading.get_ident() or time.monotonic() >= deadline:
+            break
+        time.sleep(PAUSE)
+        create = 0  # a file that is gone now was deleted with its index
+    who, remedy = "another process", "wait until it has ended, or stop it"
+    if holder:
+        who, remedy = "this process", "end that change first"
+    after = f", still after {wait:g} seconds" if wait and holder != threading.get_ident() else ""
+    raise LockedError(f"{who} is writing to {directory}{after}: {remedy}")
 
 
-def damage(directory: Path, manifest: Manifest) -> list[str]:
-    """Compare every listed file with its record; return one line per file that differs."""
+def _try_lock(directory: Path, file: IO[bytes]) -> int | None:
+    """Return None if `file` is locked now; otherwise the thread of this process that holds it, or 0 for another's."""
+    status = os.fstat(file.fileno())
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # A drop deletes the file; the lock held here is then that of a deleted index.
+        if status.st_ino == (directory / LOCK).stat().st_ino:
+            return None
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    return _held.get((status.st_dev, status.st_ino), 0)
+
+
+def damage(directory: Path, manifest: Manifest, known: Mapping[str, FileRecord] | None = None) -> list[str]:
+    """Compare every listed file, but those in `known`, with its record; return one line per file that differs."""
     return [
         line
         for name, record in sorted(manifest.files.items())
-        if (line := _damage_of(directory, name, record))
+        if (known is None or known.get(name) != record) and (line := _damage_of(directory, name, record))
     ]
 
 
@@ -122,14 +155,14 @@ def _damage_of(directory: Path, name: str, expected: FileRecord) -> str | None:
     return None if actual == expected else f"{path}: content differs from its checksum"
 
 
-def load_checked(directory: Path) -> Manifest:
+def load_checked(directory: Path, known: Mapping[str, FileRecord] | None = None) -> Manifest:
     """Return the manifest after checking every file that it lists, so that a damaged index never answers silently.
 
-    If a writer replaces the generation meanwhile, the newer one is read. Raises IndexesError where there is no index,
-    FormatVersionError, DamagedError.
+    Files in `known` were checked before. If a writer replaces the generation meanwhile, the newer one is read. Raises
+    IndexesError where there is no index, FormatVersionError, DamagedError.
     """
     manifest = manifests.load(directory)
-    while lines := damage(directory, manifest):
+    while lines := damage(directory, manifest, known):
         newer = manifests.load(directory)
         if newer.generation == manifest.generation:
             raise DamagedError("; ".join(lines) + ": restore the file from a backup, or rebuild the index")

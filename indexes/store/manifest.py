@@ -72,6 +72,11 @@ def _read(directory: Path, name: str) -> bytes:
         with open_inside(directory, name) as file:
             data = file.read(MOST_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
+        if directory.is_file():
+            raise IndexesError(
+                f"{directory} is a file, not the directory of an index: build one with `linker index build {directory} "
+                "--out DIR`"
+            ) from None
         raise IndexesError(f"{directory} holds no index: build one with `linker index build`") from None
     except OSError as e:
         raise IndexesError(f"cannot read {path}: {e.strerror}") from None

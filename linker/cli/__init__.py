@@ -35,13 +35,14 @@ from linker.printable import guard_output, on_one_line
 
 __all__ = ["app", "main"]
 
+WIDEST = 120  # columns of a help text, in a terminal that has them
+
 app = typer.Typer(
     name="linker",
     help="Find which posts belong to which articles (and the reverse), on a laptop.",
-    no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDEST},
 )
 index_app = typer.Typer(
     help="Build, change, inspect and tune an index.", no_args_is_help=True, rich_markup_mode=None
@@ -137,7 +138,12 @@ for command in STS_COMMANDS:
 
 
 @app.callback(invoke_without_command=True)
-def _version(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+def _version(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+) -> None:
+    if context.invoked_subcommand is None and not version:
+        typer.echo(context.get_help())
     if version:
         from linker import __version__
 

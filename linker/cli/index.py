@@ -48,6 +48,10 @@ TitleColumn = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Name of the title column, if there is one.", show_default=False),
 ]
+Wait = Annotated[
+    float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for another writer to end.")
+]
+WAIT = 30.0  # as Engine's
 MakeIds = Annotated[
     bool, typer.Option("--make-ids", help="Make ids from the content, for files that have none.")
 ]
@@ -190,6 +194,7 @@ def add(
     delimiter: Delimiter = None,
     sheet: Sheet = None,
     keep: Keep = None,
+    wait: Wait = WAIT,
     as_json: AsJson = False,
 ) -> None:
     """Add corpora to an index in one commit.
@@ -199,7 +204,7 @@ def add(
     from indexes.store import manifest as manifests
     from linker import building
     from linker.encoders.loading import load_encoder
-    from linker.engine import open_encoder
+    from linker.encoders.opened import open_encoder
 
     columns = _columns(id_column, text_column, title_column, make_ids, encoding, delimiter, sheet)
     record = manifests.load(directory).encoder
@@ -207,7 +212,7 @@ def add(
     options = building.BuildOptions(batch_size=batch_size, columns=columns, keep=keep)
     model = open_encoder(directory, record, override) if record else None
     _describe(corpus, columns)
-    report = building.add(corpus, directory, model, options, replace=replace)
+    report = building.add(corpus, directory, model, options, replace=replace, wait=wait)
     _report(report, directory, as_json)
     if report.interrupted:
         note("interrupted: nothing was added")
@@ -264,6 +269,7 @@ def delete(
         typer.Option("--ids", metavar="FILE", help="A file with one id per line.", show_default=False),
     ] = None,
     keep: Keep = None,
+    wait: Wait = WAIT,
     as_json: AsJson = False,
 ) -> None:
     """Delete documents in one commit.
@@ -276,7 +282,7 @@ def delete(
     unique = list(dict.fromkeys([*(ids or []), *(nonempty_lines(ids_file) if ids_file else [])]))
     if not unique:
         raise typer.BadParameter("name the ids to delete, or a file of them with --ids")
-    with Writer.open(directory, keep) as writer:
+    with Writer.open(directory, keep, wait=wait) as writer:
         writer.remove(unique)
         manifest = writer.commit()
     if as_json:

@@ -31,12 +31,17 @@ from linker.printable import print_for_programs
 
 if TYPE_CHECKING:
     from indexes.hybrid import Answer
-    from linker.engine import Engine
 
 
 def search(
     directory: Index,
-    text: Annotated[str | None, typer.Option(help="Search for this text.", show_default=False)] = None,
+    words: Annotated[
+        str | None, typer.Argument(metavar="TEXT", help="Search for this text.", show_default=False)
+    ] = None,
+    texts: Annotated[
+        list[str] | None,
+        typer.Option("--text", metavar="TEXT", help="The same as an option.", show_default=False),
+    ] = None,
     queries: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Search for all of these: JSONL, BEIR or TSV.", show_default=False),
@@ -92,10 +97,14 @@ def search(
 ) -> None:
     """Search an index with a text or a file of queries.
 
-    --text prints documents, --queries writes a run in TREC's six-column format.
+    A text prints documents, --queries writes a run in TREC's six-column format.
     """
+    given = [*([] if words is None else [words]), *(texts or [])]
+    if len(given) > 1:
+        raise typer.BadParameter("give one text; for many, --queries FILE")
+    text = given[0] if given else None
     if (text is None) == (queries is None):
-        raise typer.BadParameter("give either --text or --queries")
+        raise typer.BadParameter("give either a text or --queries")
     if out and (text is not None or as_json):
         raise typer.BadParameter("--out takes the run of --queries, without --json")
     own = (mode, k1, b, k3, field_weight or None, field_b or None, rerank)
@@ -125,7 +134,7 @@ def search(
         text = text.encode("utf-8", "replace").decode()  # a terminal may send bytes that are not UTF-8
         answer = cut(engine, find(text), precision, threshold, score)
         _warn(answer)
-        _print_hits(engine, text, answer, as_json)
+        _print_hits(text, answer, as_json)
     elif queries is not None:
         from linker.corpora import read_queries
 
@@ -160,11 +169,9 @@ def _no_match(answer: Answer, number: int) -> dict[str, float]:
     return {"no_match": answer.no_match[number]} if answer.no_match else {}
 
 
-def _print_hits(engine: Engine, text: str, answer: Answer, as_json: bool) -> None:
+def _print_hits(text: str, answer: Answer, as_json: bool) -> None:
     (hits,) = answer.hits
-    results = [
-        (engine.document(id_), score) for id_, score in zip(hits.ids, hits.scores.tolist(), strict=True)
-    ]
+    results = [(hit.document, hit.score) for hit in hits if hit.document]
     said = _said(answer, 0)
     if as_json:
         listed = [

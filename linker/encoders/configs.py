@@ -29,6 +29,9 @@ class StarConfig:
     # κ: the relay starts by weighting what the mean does not say; its heads divide `dim` among them. None: it does not.
     contrast: float | None = None
     max_weight: float | None = None  # learned weight of the max pool at the start; None: the paper's fixed 1
+    key_inputs: bool = (
+        False  # the relay's keys also learn from a token's idf, its count and its first position
+    )
 
     def __post_init__(self) -> None:
         if min(self.dim, self.heads, self.head_dim, self.layers) < 1 or self.window < 0:

@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from linker.encoders.configs import StarConfig
 from linker.encoders.entmax import entmax
+from linker.encoders.key_inputs import KeyInputs
 
 
 class StarTransformer(nn.Module):
@@ -26,6 +27,7 @@ class StarTransformer(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(tokens, config.dim, padding_idx=0)
         self.layers = nn.ModuleList(_Layer(config) for _ in range(config.layers))
+        self.key_inputs = KeyInputs(config.heads, tokens) if config.key_inputs else None
         self.max_weight = None if config.max_weight is None else nn.Parameter(torch.tensor(config.max_weight))
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
@@ -36,8 +38,9 @@ class StarTransformer(nn.Module):
         words = self.embedding(ids)  # [B, L, d]
         relay = masked_mean(words, mask)  # [B, d]
         ring = words
+        added = None if self.key_inputs is None else self.key_inputs(ids, mask)  # [B, h, L]
         for number, layer in enumerate(self.layers):
-            ring, relay = layer(ring, relay, words if number else None, mask)
+            ring, relay = layer(ring, relay, words if number else None, mask, added)
         top = masked_max(ring, mask)
         return (relay + (top if self.max_weight is None else self.max_weight * top)) / 2
 
@@ -61,13 +64,24 @@ class _Layer(nn.Module):
         self.ring_norm, self.relay_norm = norms
 
     def forward(
-        self, ring: Tensor, relay: Tensor, words: Tensor | None, mask: Tensor
+        self, ring: Tensor, relay: Tensor, words: Tensor | None, mask: Tensor, added: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         words = words if self.config.token_key else None
-        ring = self.ring_norm(self._join(ring, self.ring(ring, relay, words, mask)))
-        seen = self.relay(ring, relay, mask)
+        if self._ring_is_needed():
+            ring = self._join(ring, self.ring(ring, relay, words, mask))
+        ring = self.ring_norm(ring)
+        seen = self.relay(ring, relay, mask, added)
         relay = self.relay_norm(self._join(relay, seen) if self.config.contrast is None else seen)
         return ring, relay
+
+    def _ring_is_needed(self) -> bool:
+        """Return False where the ring would add zeros to its input, as it does until it has been trained.
+
+        Its weights then matter to nobody: no gradient, and no hook that looks at them. Half of the encoding is saved.
+        """
+        if not self.config.residual or self.ring.hook is not None or torch.is_grad_enabled():
+            return True
+        return torch.compiler.is_compiling() or any(bool(p.any()) for p in self.ring.out.parameters())
 
     def _join(self, old: Tensor, new: Tensor) -> Tensor:
         new = functional.leaky_relu(new) if self.config.leaky_relu else new
@@ -170,12 +184,15 @@ class _Relay(_Attention):
             for projection in (self.query, self.value, self.out):
                 projection.bias.zero_()
 
-    def forward(self, ring: Tensor, relay: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, ring: Tensor, relay: Tensor, mask: Tensor, added: Tensor | None = None) -> Tensor:
+        """Return the mix [B, d]; `added` to the scores of tokens, [B, h, L], is what `KeyInputs` found."""
         seen = torch.cat([relay[:, None], ring], dim=1)  # [B, 1+L, d]
         inside = functional.pad(mask, (1, 0), value=True)[:, None]
         query = self._split(self.query(self._seen(relay))) / math.sqrt(self.head_dim)  # [B, h, e]
         probe = torch.einsum("bhe,hed->bhd", query, self._matrices(self.key))
         scores = torch.einsum("bld,bhd->bhl", self._seen(seen), probe)
+        if added is not None:
+            scores = scores + functional.pad(added, (1, 0))
         if self.contrast is not None:
             scores = length_free(scores, inside, self.alpha)
         weights = self._weights(scores, 2, inside)  # [B, 1+L, h]

@@ -87,7 +87,10 @@ class TextEncoder:
 
     def describe(self) -> dict[str, Any]:
         """Return the model's part of config.json."""
-        return {"kind": self.kind, "max_length": self.max_length, "model": dataclasses.asdict(self.config)}
+        model = dataclasses.asdict(self.config)
+        if not model.get("key_inputs"):  # models from before it exist keep their fingerprint
+            model.pop("key_inputs", None)
+        return {"kind": self.kind, "max_length": self.max_length, "model": model}
 
     def compile(self) -> None:
         """Compile the module with torch.compile at its first call, for texts of any length.

@@ -7,7 +7,11 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from indexes.interface import Filter, Hits
+import numpy as np
+
+from indexes.dtypes import Float64Array
+from indexes.hybrid import Answer
+from indexes.interface import Hits
 from linker.errors import InputError
 from linker.review.interface import Candidate, Judgement, Order
 from linker.review.population import Population
@@ -40,6 +44,13 @@ class Queue(Order, Protocol):
         """Forget what was told. What was handed out may come again."""
         ...
 
+    def total(self, seed: str) -> int | None:
+        """Return how many candidates a seed has; None where every document is one."""
+        ...
+
+
+Held = tuple[int, str, float, float | None]  # rank, document, score, probability
+
 
 class _Stream:
     """The candidates of one seed, best first; those that were not handed out yet are held up to a depth."""
@@ -49,40 +60,50 @@ class _Stream:
         self.depth = 0  # of the last search
         self.ended = False
         self.mean, self.deviation = 0.0, 1.0
-        self.waiting: deque[tuple[int, str, float]] = deque()  # rank, document, score
+        self.waiting: deque[Held] = deque()
         self.taken: set[str] = set()
 
-    def take(self, hits: Hits, depth: int) -> None:
-        """Hold the candidates of a search of this depth that were not handed out, of the first one the first few."""
-        keep = len(hits) if self.depth else FIRST
-        if not self.depth:
+    def take(self, hits: Hits, probabilities: Float64Array | None, depth: int, *, sort: bool) -> None:
+        """Hold the candidates of a search of this depth that were not handed out, of the first one the first few.
+
+        With `sort`, the most probable come first.
+        """
+        if not self.depth and len(hits):
             scores = hits.scores[:MOMENTS]
-            self.mean, self.deviation = (
-                float(scores.mean()) if len(scores) else 0.0,
-                (float(scores.std()) or 1.0) if len(scores) else 1.0,
-            )
-        ranked = enumerate(zip(hits.ids[:keep], hits.scores[:keep].tolist(), strict=True), start=1)
-        self.waiting = deque((rank, id_, score) for rank, (id_, score) in ranked if id_ not in self.taken)
-        self.ended = len(hits) < depth and keep >= len(hits)
-        self.depth = min(depth, keep) if not self.depth else depth
+            self.mean, self.deviation = float(scores.mean()), float(scores.std()) or 1.0
+        keep = len(hits) if self.depth else min(FIRST, len(hits))
+        known = [None] * keep if probabilities is None else np.nan_to_num(probabilities[:keep]).tolist()
+        ranked = zip(range(1, keep + 1), hits.ids[:keep], hits.scores[:keep].tolist(), known, strict=True)
+        held = [candidate for candidate in ranked if candidate[1] not in self.taken]
+        self.waiting = deque(sorted(held, key=lambda c: -(c[3] or 0)) if sort else held)
+        self.ended = keep == len(hits) < depth
+        self.depth = depth if keep == len(hits) else keep
 
 
 class MergedOrder:
     """The best candidate of each seed, merged by a value that can be compared over seeds.
 
-    Settings.order "z": how many standard deviations a score is above the mean of the seed's first MOMENTS. "rank":
-    every seed's first candidate, then every seed's second. In a topic a document comes once. With `per_seed`, a seed is
-    done when `until` relevant documents were found for it. Memory is in proportion to the number of seeds and of
-    documents handed out.
+    Settings.order "probability": P(link) of the index's calibration, or ranker. "z": how many standard deviations a
+    score is above the mean of the seed's first MOMENTS. "rank": every seed's first candidate, then every seed's second.
+    In a topic a document comes once. With `per_seed`, a seed is done when `until` relevant documents were found for it.
+    Memory is in proportion to the number of seeds and of documents handed out. Raises InputError where the order
+    needs probabilities and the index knows none.
     """
 
     def __init__(
         self, engine: Engine, seeds: Sequence[Seed], settings: Settings, population: Population
     ) -> None:
         self._engine, self._settings, self._population = engine, settings, population
-        self._where = Filter.parse(settings.where)
+        self._where = engine.filter(settings.where)
         self._most = max(1, len(engine))
-        self._by = settings.order or "z"
+        search = engine.collection.manifest.search
+        self._calibrated = bool(search.get("calibration") or search.get("ranker"))
+        self._by = settings.order or ("probability" if self._calibrated else "z")
+        if not self._calibrated and (self._by == "probability" or settings.threshold is not None):
+            raise InputError(
+                f"{engine.directory} has no calibration, so that no probability is known: fit one with "
+                "`linker calibrate`, or order by z or rank and give a score instead of a probability"
+            )
         self._streams = [_Stream(number, seed) for number, seed in enumerate(seeds)]
         self._own = set(population.documents.values())
         self._done: set[tuple[str, str]] = set()
@@ -92,8 +113,6 @@ class MergedOrder:
         self._last: _Stream | None = None  # whose candidate was handed out, and that is not on the heap
         self.degraded = ""
         self.version = f"merged by {self._by}, generation {engine.collection.manifest.generation}"
-        if self._by == "probability":
-            raise InputError(f"{engine.directory} has no calibration: choose --order z or rank")
 
     def next(self) -> Candidate | None:
         """Return the best candidate left, or None at the end. Raises as a search does."""
@@ -106,11 +125,11 @@ class MergedOrder:
                 self._last = None
                 return None
             self._last = stream = self._streams[heapq.heappop(self._heap)[2]]
-            rank, id_, score = stream.waiting.popleft()
+            rank, id_, score, probability = stream.waiting.popleft()
             stream.taken.add(id_)
             if self._is_wanted(stream.seed.id, id_):
                 self._done.add(self._key(stream.seed.id, id_))
-                return Candidate(stream.seed.id, id_, score, rank)
+                return Candidate(stream.seed.id, id_, score, rank, probability)
 
     def tell(self, judgement: Judgement) -> None:
         """Leave the document out from now on; where `until` counts per seed, count it."""
@@ -131,7 +150,7 @@ class MergedOrder:
     def total(self, seed: str) -> int:
         """Return how many candidates a seed has at all; KeyError where there is no such seed."""
         number = {stream.seed.id: stream.number for stream in self._streams}[seed]
-        (hits,) = self._search([self._streams[number]], self._most)
+        (hits,) = self._search([self._streams[number]], self._most).hits
         return sum(id_ not in self._left_out(seed) for id_ in hits.ids)
 
     def _left_out(self, seed: str) -> set[str]:
@@ -148,31 +167,44 @@ class MergedOrder:
     def _start(self) -> None:
         self._started = True
         for start in range(0, len(self._streams), BATCH):
-            part, depth = self._streams[start : start + BATCH], min(max(FIRST, MOMENTS), self._most)
-            for stream, hits in zip(part, self._search(part, depth), strict=True):
-                stream.take(hits, depth)
+            part = self._streams[start : start + BATCH]
+            self._fetch(part, min(max(FIRST, MOMENTS), self._most))
+            for stream in part:
                 self._push(stream)
 
-    def _search(self, streams: Sequence[_Stream], depth: int) -> list[Hits]:
+    def _fetch(self, streams: Sequence[_Stream], depth: int) -> None:
+        """Let streams hold the candidates of a search of this depth."""
+        answer = self._search(streams, depth, probabilities=self._calibrated)
+        known = answer.probabilities or [None] * len(streams)
+        for stream, hits, probabilities in zip(streams, answer.hits, known, strict=True):
+            stream.take(hits, probabilities, depth, sort=self._by == "probability")
+
+    def _search(self, streams: Sequence[_Stream], depth: int, *, probabilities: bool = False) -> Answer:
+        texts = [full_text(stream.seed) for stream in streams]
         answer = self._engine.search(
-            [full_text(stream.seed) for stream in streams], depth, mode=self._settings.mode, where=self._where
+            texts, depth, mode=self._settings.mode, where=self._where, probabilities=probabilities
         )
         self.degraded = self.degraded or answer.degraded
-        return answer.hits
+        return answer
 
     def _push(self, stream: _Stream) -> None:
         """Put the stream's next candidate on the heap, after a deeper search where it holds none."""
-        until = self._settings.until if self._settings.per_seed else None
+        settings = self._settings
+        until = settings.until if settings.per_seed else None
         if until is not None and len(self._found.get(stream.seed.id, ())) >= until:
             return
         while not stream.waiting and not stream.ended:
-            if stream.depth >= self._most:
-                stream.ended = True
-                break
-            depth = min(stream.depth * DEEPER, self._most)
-            (hits,) = self._search([stream], depth)
-            stream.take(hits, depth)
-        if stream.waiting:
-            rank, _, score = stream.waiting[0]
-            value = -float(rank) if self._by == "rank" else (score - stream.mean) / stream.deviation
-            heapq.heappush(self._heap, (-value, rank, stream.number))
+            stream.ended = stream.depth >= self._most
+            if not stream.ended:
+                self._fetch([stream], min(stream.depth * DEEPER, self._most))
+        if not stream.waiting:
+            return
+        rank, _, score, probability = stream.waiting[0]
+        if (settings.score is not None and score < settings.score) or (
+            settings.threshold is not None and (probability or 0) < settings.threshold
+        ):
+            return
+        value = {"rank": -float(rank), "probability": probability or 0.0}.get(
+            self._by, (score - stream.mean) / stream.deviation
+        )
+        heapq.heappush(self._heap, (-value, rank, stream.number))

@@ -20,6 +20,8 @@ KINDS: dict[str, tuple[type, ...]] = {
     "audit": (int,),
     "where": (list, tuple),
     "seed": (int,),
+    "threshold": (int, float),
+    "score": (int, float),
 }
 
 
@@ -32,7 +34,8 @@ class Settings:
     "rank" (see `linker.review.orders`), None: by probability where the index has a calibration, else by z.
     target: the recall to reach, 0 to 1. rule, rule_options: the stopping rule by name. until: stop after so many
     relevant documents, of each seed where `per_seed` holds. mode, where: as of a search. double: every document is
-    judged by two reviewers. audit: documents of one audit. seed: of everything that is drawn at random.
+    judged by two reviewers. audit: documents of one audit. seed: of everything that is drawn at random. threshold,
+    score: each seed ends at the first candidate whose probability, or retrieval score, is lower.
     """
 
     unit: Unit = "topic"
@@ -47,6 +50,8 @@ class Settings:
     double: bool = False
     audit: int = 300
     seed: int = 0
+    threshold: float | None = None
+    score: float | None = None
 
     def __post_init__(self) -> None:
         if self.unit not in get_args(Unit):
@@ -62,6 +67,10 @@ class Settings:
         if self.per_seed and self.unit == "topic":
             raise InputError(
                 "a topic is found once, for all its seeds: a number per seed needs the unit pairs"
+            )
+        if self.learns and not (self.threshold is None and self.score is None):
+            raise InputError(
+                "an order that learns has scores of its own: a threshold needs an order without feedback"
             )
         if not 0 < self.target <= 1:
             raise InputError(f"a target recall of {self.target}: give a number above 0 and at most 1")

@@ -82,7 +82,7 @@ class EncoderConfig:
 class TrainingConfig:
     """The settings of the training loop. Raises ValueError where a value is out of range.
 
-    `alpha_lr` and `embedding_lr` are multiples of `lr`.
+    `alpha_lr`, `embedding_lr` and `inputs_lr` (of the star's `key_inputs`) are multiples of `lr`.
     """
 
     loss: Literal["infonce", "triplet"] = "infonce"
@@ -94,6 +94,7 @@ class TrainingConfig:
     lr: float = 5e-4
     alpha_lr: float = 1.0
     embedding_lr: float = 1.0
+    inputs_lr: float = 100.0
     weight_decay: float = 0.0  # AdamW; 0 is Adam
     warmup: float = 0.1  # share of all steps
     clip: float = 1.0  # maximum norm of the gradient
@@ -142,6 +143,7 @@ class TrainingConfig:
             "weight_decay",
             "alpha_lr",
             "embedding_lr",
+            "inputs_lr",
         ):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"training.{name} must be at least 0")

@@ -34,6 +34,8 @@ class Optimizer:
         def rate(name: str) -> float:
             if name.endswith("raw_alpha"):
                 return config.lr * config.alpha_lr
+            if name.startswith("key_inputs."):
+                return config.lr * config.inputs_lr
             return config.lr * (config.embedding_lr if _is_word_vector(name) else 1.0)
 
         self.parts: list[torch.optim.Optimizer] = []

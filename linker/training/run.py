@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from indexes.dtypes import Float32Array
@@ -60,6 +61,7 @@ def run(config: TrainConfig, *, resume: bool = False, log: Log = silent) -> Path
                 log(f"word vectors: learning as a mean, mean_epochs = {config.training.mean_epochs}")
                 vectors = learn_as_mean(tokenizer, vectors, pairs, config, resume=resume)
             encoder = build_encoder(config.encoder, tokenizer, vectors, config.training.seed)
+            count_documents(encoder, pairs.documents)
         if config.training.hard_negatives:
             log("hard negatives: searching with BM25")
             pairs = dataclasses.replace(
@@ -147,6 +149,16 @@ def build_encoder(
     with torch.no_grad():
         encoder.module.get_submodule("embedding").get_parameter("weight").copy_(torch.from_numpy(vectors))
     return encoder
+
+
+def count_documents(encoder: TextEncoder, documents: Sequence[str]) -> None:
+    """Give a star with `key_inputs` the idf of its tokens among `documents`; leave other models as they are."""
+    inputs = getattr(encoder.module, "key_inputs", None)
+    if inputs is None:
+        return
+    ids = encoder.tokenizer.encode_batch(documents, encoder.max_length)
+    distinct = [token for text in ids for token in set(text)]
+    inputs.set_idf(np.bincount(distinct, minlength=encoder.tokenizer.size), len(documents))
 
 
 def read_pairs(config: TrainConfig, log: Log = silent) -> tuple[Pairs, Pairs | None]:

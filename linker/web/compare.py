@@ -16,7 +16,7 @@ from linker.evaluation.evaluator import Resampling
 from linker.review.agreement import CONSENSUS, Agreement, agreement, decided, resolve
 from linker.review.curve import Point, points, scores
 from linker.review.interface import Verdict
-from linker.web.rendering import address, page, translate
+from linker.web.rendering import address, message, page, translate
 from linker.web.reviews import InReview, Opened
 from linker.web.verdicts import NAMES
 
@@ -119,7 +119,7 @@ def compare_runs(
             paths = [_saved(run, Path(folder) / str(i)) for i, run in enumerate(given)]
             judged = [_saved(file, Path(folder)) for file in qrels if file.filename]
             if len(paths) < 2:
-                raise InputError(translate(request).text("Choose two runs or more."))
+                raise InputError(translate(request).text(message("Choose two runs or more.")))
             asked = [m for m in measures.replace(";", " ").split() if m] or MEASURES.split()
             result = compare(
                 judged[0] if judged else _qrels(opened), paths, asked, resampling=Resampling(10_000)

@@ -12,6 +12,7 @@ from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, Response
 
+from linker.review.exporting import export
 from linker.review.interface import VERDICTS, Verdict
 from linker.review.stopping import method_note
 from linker.web.rendering import message, page
@@ -33,9 +34,9 @@ def show(request: Request, opened: InReview) -> Response:
     """Offer the formats, and show the sentence."""
     standing = opened.ledger.judgements()
     progress, settings = opened.review.progress(), opened.review.settings
-    audited = sum(judgement.phase == "audit" for judgement in standing)
     alpha = settings.rule_options.get("alpha", 0.05)
     counts = {verdict: sum(j.verdict == verdict for j in standing) for verdict in VERDICTS}
+    audited = sum(j.phase == "audit" and j.verdict != "skip" for j in standing)
     values = {
         "formats": FORMATS,
         "counts": counts,
@@ -59,8 +60,6 @@ def download(
     chosen: Collection[Verdict] | None = [v for v in VERDICTS if v == verdict] or None
     with tempfile.NamedTemporaryFile(suffix=f".{format}", delete=False) as file:
         path = Path(file.name)
-    from linker.review.exporting import export
-
     try:
         export(opened.ledger, opened.engine, path, reviewer=reviewer or None, verdicts=chosen)
     except BaseException:

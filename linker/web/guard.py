@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Mapping
 from urllib.parse import urlsplit
 
@@ -45,6 +46,7 @@ class Guard:
         request = Request(scope)
         session = sessions.read(request, self._config)
         scope.setdefault("state", {})["session"] = session
+        start = time.perf_counter()
         is_static = request.url.path.startswith("/static/")
         refused = self._refused(request, session)
 
@@ -52,6 +54,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 protect(headers, is_static=is_static)
+                headers["server-timing"] = f"page;dur={1000 * (time.perf_counter() - start):.1f}"
                 name = f"{sessions.cookie_name(request)}="
                 if (
                     session.cookie

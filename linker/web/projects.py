@@ -17,7 +17,7 @@ from linker.review.jobs.indexing import SEEDS_QUARANTINE
 from linker.review.ledger import Ledger
 from linker.review.project import Project, Workspace
 from linker.review.uploads import store, stored
-from linker.web.rendering import address, page
+from linker.web.rendering import address, message, page, translate
 from linker.web.reviews import InProject, of_request
 from linker.web.running import jobs_of
 
@@ -64,9 +64,10 @@ def _row(project: Project) -> Row:
             judgements = ledger.judgements()
     except (InputError, IndexesError) as e:
         return Row(project, problem=str(e))
-    read = [j for j in judgements if j.verdict != "skip"]
+    read = {(j.seed, j.id) for j in judgements if j.verdict != "skip"}  # by however many reviewers
+    relevant = {(j.seed, j.id) for j in judgements if j.relevant}
     last = max((j.time for j in judgements), default="")
-    return Row(project, documents, len(read), sum(j.relevant for j in read), last)
+    return Row(project, documents, len(read), len(relevant), last)
 
 
 @router.post("/upload", name="create")
@@ -75,7 +76,7 @@ async def create(request: Request, name: Name = "", posts: Files = (), articles:
     workspace = of_request(request).workspace
     files = [upload for upload in posts if upload.filename]
     if not files:
-        error = request.state.session.language.text("Choose the files with the posts that you want to read.")
+        error = translate(request).text(message("Choose the files with the posts that you want to read."))
         return await run_in_threadpool(_home, request, workspace, error, "posts", name)
     try:
         project = workspace.create(name or files[0].filename.rpartition(".")[0])  # type: ignore[union-attr]  # it has one
@@ -136,7 +137,7 @@ async def add(request: Request, project: InProject, posts: Files = (), articles:
 def delete(request: Request, project: InProject, name: Name = "") -> Response:
     """Delete a review with all its judgements, where its name was typed."""
     if name.strip() != project.name:
-        error = request.state.session.language.text("To delete the review, type its name exactly as it is.")
+        error = translate(request).text(message("To delete the review, type its name exactly as it is."))
         return _overview(request, project, error)
     jobs_of(request).forget(project)
     of_request(request).forget(project.key)

@@ -220,8 +220,8 @@ def told(job: Job, language: Language) -> str:
     if step.remaining is not None and step.seconds > 2:
         parts.append(
             language.plural(
-                message("about %(num)s second left"),
-                message("about %(num)s seconds left"),
+                "about %(num)s second left",
+                "about %(num)s seconds left",
                 max(1, round(step.remaining)),
             )
         )

@@ -268,3 +268,32 @@ def test_alpha_starts_where_it_is_told_and_stays_inside() -> None:
         StarConfig(alpha=2.0)
     with pytest.raises(ValueError, match="needs pre_norm"):
         StarConfig(contrast=1.0)
+
+
+@pytest.mark.parametrize("name", ["recommended", "everything"])
+@pytest.mark.parametrize("trained", [False, True])
+def test_skipping_an_untrained_ring_changes_nothing(name: str, trained: bool) -> None:
+    config = VARIANTS[name]
+    model = StarTransformer(config, tokens=20)
+    if trained:  # in one place of one bias
+        with torch.no_grad():
+            model.layers[0].ring.out.bias[3] = 0.5  # type: ignore[union-attr, operator]
+    ids = torch.randint(2, 20, (3, 9), generator=torch.Generator().manual_seed(2))
+    mask = torch.ones_like(ids, dtype=torch.bool)
+    with_gradients = model(ids, mask)  # nothing is skipped
+    with torch.inference_mode():
+        assert torch.equal(model(ids, mask), with_gradients)
+
+
+def test_a_ring_that_is_watched_runs() -> None:
+    model = StarTransformer(VARIANTS["recommended"], tokens=20)
+    seen: list[Tensor] = []
+
+    def hook(weights: Tensor, inside: Tensor) -> Tensor:
+        seen.append(weights)
+        return weights
+
+    model.attentions()["layers.0.ring"].hook = hook
+    with torch.inference_mode():
+        model(torch.tensor([[2, 3]]), torch.ones(1, 2, dtype=torch.bool))
+    assert seen

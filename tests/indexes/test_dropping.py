@@ -47,7 +47,7 @@ def test_without_a_yes_nothing_happens(tmp_path: Path) -> None:
 def test_what_is_no_index_and_what_is_in_use_is_refused(tmp_path: Path) -> None:
     assert "holds no index" in linker("index", "drop", tmp_path, "--yes", check=1).stderr
     out = filled(tmp_path / "i")
-    with storage.write_lock(out), pytest.raises(LockedError, match="another process"):
+    with storage.write_lock(out), pytest.raises(LockedError, match="this process"):
         dropping.drop(out)
     assert len(Engine(out)) == 2
 

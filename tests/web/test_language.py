@@ -41,7 +41,9 @@ def test_every_message_is_translated(code: str) -> None:
     assert sorted(map(str, set(translated) - wanted)) == [], "no longer in the pages"
     for id_, entry in translated.items():
         assert not entry.fuzzy, id_
-        strings = entry.string if isinstance(entry.string, tuple) else (entry.string,)
+        strings = [
+            str(s or "") for s in (entry.string if isinstance(entry.string, tuple) else (entry.string,))
+        ]
         assert all(strings), id_
         assert len(strings) == (1 if isinstance(id_, str) else catalogue(code).num_plurals)
         for string in strings:

@@ -23,9 +23,11 @@ def test_it_prints_its_address_and_ends_in_peace(folder: Path) -> None:
 
 
 def test_an_index_is_served_with_its_ledger_beside_it(folder: Path) -> None:
-    with served(folder / "floods" / "index") as server:
-        with urllib.request.urlopen(server.address + "/p/index/judge") as answer:
-            assert b"No seeds yet" in answer.read()
+    with (
+        served(folder / "floods" / "index") as server,
+        urllib.request.urlopen(server.address + "/p/index/judge") as answer,
+    ):
+        assert b"No seeds yet" in answer.read()
     assert (folder / "floods" / "index.review.sqlite").exists()
 
 

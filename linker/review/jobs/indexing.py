@@ -15,7 +15,7 @@ from indexes.interface import Document
 from indexes.store import manifest as manifests
 from linker.building import BuildOptions, add, build
 from linker.corpora import BadLine, Columns, read_corpus
-from linker.engine import open_encoder
+from linker.encoders.opened import open_encoder
 from linker.errors import InputError
 from linker.files import sync_folder, write_atomically
 from linker.progress import listening

@@ -63,6 +63,9 @@ class FeedbackOrder:
         self._scores: Float32Array | None = None
         self._best: deque[int] = deque()
 
+    def total(self, seed: str) -> None:
+        """Return None: every document is a candidate of the topic."""
+
     def tell(self, judgement: Judgement) -> None:
         """Learn from a judgement when it is next asked; a document that is not in the index any more is ignored."""
         if judgement.id not in self._rows:

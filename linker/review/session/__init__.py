@@ -1,4 +1,4 @@
-"""A review as the command line and the page use it: `Review(engine, ledger)`."""
+"""A review as the command line and the page use it: `Review(engine, ledger)`, and the loop that reads one."""
 
 from __future__ import annotations
 
@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING
 from indexes.lazy import lazy
 
 if TYPE_CHECKING:
+    from linker.review.session.finding import Answer, FindReport, Limits, find
     from linker.review.session.review import Records, Review
 
-__all__ = ["Records", "Review"]
+__all__ = ["Answer", "FindReport", "Limits", "Records", "Review", "find"]
 __getattr__ = lazy(
-    __name__, {"Records": "linker.review.session.review", "Review": "linker.review.session.review"}
+    __name__,
+    {
+        "Answer": "linker.review.session.finding",
+        "FindReport": "linker.review.session.finding",
+        "Limits": "linker.review.session.finding",
+        "Records": "linker.review.session.review",
+        "Review": "linker.review.session.review",
+        "find": "linker.review.session.finding",
+    },
 )

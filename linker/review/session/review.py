@@ -275,11 +275,11 @@ class Review:
 
     def enough(self) -> str:
         """Return why to stop by the settings' `until` or by the stopping rule's estimate, or an empty text."""
-        until, tally = self.settings.until, self._tally
         with self._lock:
-            if until and not self.settings.per_seed and tally.found >= until:
+            until, stop = self.settings.until, self.stop
+            if until and not self.settings.per_seed and self._tally.found >= until:
                 return f"{until} relevant found"
-            return tally.rule.state.reason if tally.rule.state.estimated else ""
+            return stop.reason if stop.estimated else ""
 
     def progress(self) -> Progress:
         """Return how far the review is."""
@@ -289,6 +289,16 @@ class Review:
                 tally.read, tally.found, tally.counts["maybe"], tally.counts["skip"], self.population.size,
                 tally.curve, self.stop, self.phase, stopping.price_of(tally.rule),
             )  # fmt: skip
+
+    def total(self, seed: str) -> int | None:
+        """Return how many candidates a seed has; None where the order ranks the whole index. May take a deep search."""
+        with self._lock:
+            return self._order.total(seed)
+
+    @property
+    def degraded(self) -> str:
+        """What was unavailable to the order, or an empty text."""
+        return self._order.degraded
 
     @property
     def stop(self) -> StopState:

@@ -138,7 +138,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(vectors, "EXACT_BELOW", 100)
     monkeypatch.setattr(Hnsw, "cost", lambda self, fetch, rows: 0.0)
     monkeypatch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
-    monkeypatch.setattr("linker.engine.load_encoder", lambda name, **_: HashEncoder())
+    monkeypatch.setattr("linker.encoders.opened.load_encoder", lambda name, **_: HashEncoder())
     corpus = write_corpus(tmp_path / "corpus.jsonl", 400)
     linker("index", "build", corpus, "--out", tmp_path / "i", "--encoder", "hash", "--vectors", "hnsw")
     return tmp_path / "i"

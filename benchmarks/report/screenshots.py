@@ -1,0 +1,157 @@
+"""Take the pictures of every page for the docs: `python -m benchmarks.report.screenshots`; look at each one afterwards.
+
+The pages show the Lee news corpus: its opening sentences as posts, the rest of each story as an article.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import orjson
+from PIL import Image
+
+from benchmarks.support.common import ROOT
+from linker.demo_training import lee_stories
+from linker.engine import Engine
+from linker.evaluation import write_run
+from linker.review.jobs import Job
+from linker.review.ledger import Ledger
+from linker.review.project import Project, Workspace
+from linker.review.session import Review
+from tests.web.chromium import Server, chromium, served
+
+OUT = ROOT / "docs" / "images"
+LARGEST = 80 * 1024  # bytes of a picture
+PAGES = ("search?q=fire+storm", "seeds", "judge", "progress", "compare", "links", "map", "export")
+
+
+def write_files(folder: Path) -> tuple[Path, Path]:
+    """Write posts and articles as spreadsheets, and return their paths."""
+    background, test = lee_stories()
+    stories = [*background, *test]
+    paths = folder / "posts.csv", folder / "articles.csv"
+    fire = [s for s in stories if "fires" in s.rest][:3]
+    dated = [[f"p{s.id}", s.opening, f"2002-01-{i % 28 + 1:02}"] for i, s in enumerate(stories)]
+    rows = [["post_id", "text", "date"], *dated], [["id", "text"], *([f"a{s.id}", s.rest] for s in fire)]
+    for path, table in zip(paths, rows, strict=True):
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows(table)
+    return paths
+
+
+def judge(project: Project) -> None:
+    """Judge thirty posts by two reviewers who differ on some, draw the map, and give a run to the links."""
+    engine = Engine(project.index)
+    with Ledger(project.ledger) as ledger:
+        ledger.set("double", True)
+        ledger.set("criteria", "Posts about the bushfires of Christmas 2001 in New South Wales.")
+        review = Review(engine, ledger)
+        for number in range(30):
+            for name in ("ana", "bo"):
+                candidate = review.next(name)
+                assert candidate is not None
+                text = engine.document(candidate.id).full_text.lower()
+                is_fire = "fire" in text and not (name == "bo" and number % 9 == 4)
+                review.judge(candidate, "relevant" if is_fire else "not", name)
+        ledger.set("double", False)
+    job = Job("map", {"index": str(project.index), "out": str(project.map)})
+    assert job.wait(120) == "done", job.error
+
+
+ARABIC = {
+    "id": "ar-1",
+    "title": "فيضانات في فالنسيا",
+    "language": "ar",
+    "text": "غمرت المياه شوارع البلدة القديمة بعد أمطار غزيرة هي الأشد منذ ثلاثين عاما.",
+}
+ENGLISH = {
+    "id": "en-1",
+    "title": "Floods in Valencia",
+    "language": "en",
+    "text": "The streets of the old town are under water after the heaviest rain in thirty years.",
+}
+
+
+def link_files(folder: Path) -> list[Path]:
+    """Write two pages in two languages and a run between them."""
+    paths = [folder / "links.run", folder / "ar.jsonl", folder / "en.jsonl"]
+    write_run(paths[0], [("ar-1", ["en-1"], [0.91])], "auto")
+    for path, record in zip(paths[1:], (ARABIC, ENGLISH), strict=True):
+        path.write_bytes(orjson.dumps(record) + b"\n")
+    return paths
+
+
+def save(page: Any, name: str, out: Path) -> None:
+    """Take a picture, in as few colours as keep it small."""
+    page.wait_for_timeout(300)
+    picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    for colours in (128, 64, 32):
+        buffer = io.BytesIO()
+        picture.quantize(colours, dither=Image.Dither.NONE).save(buffer, "PNG", optimize=True)
+        if buffer.tell() <= LARGEST:
+            break
+    (out / f"page-{name}.png").write_bytes(buffer.getvalue())
+    print(f"{name}: {buffer.tell() / 1024:.0f} KB")
+
+
+def window(browser: Any, server: Server, width: int = 1100, height: int = 760, scheme: str = "light") -> Any:
+    """Open a browser window of this size, signed as ana."""
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, color_scheme=scheme, locale="en-GB"
+    )
+    context.add_cookies([{"name": "linker-reviewer", "value": "ana", "url": server.address}])
+    return context.new_page()
+
+
+def take(out: Path) -> None:
+    """Go through the pages as a reviewer does, and take a picture of each."""
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch, chromium() as browser:
+        folder = Path(scratch)
+        posts, articles = write_files(folder)
+        with served(folder / "reviews") as server:
+            page = window(browser, server)
+            page.goto(server.address)
+            save(page, "projects-empty", out)
+            page.set_input_files("#posts", posts)
+            page.set_input_files("#articles", articles)
+            page.fill("#name", "Bushfires 2001")
+            page.keyboard.press("Enter")
+            page.wait_for_url("**/setup")
+            save(page, "setup", out)
+            page.locator("main form button.main").press("Enter")
+            page.wait_for_url(re.compile(r"/bushfires-2001$"), timeout=120_000)
+            save(page, "project", out)
+            (project,) = Workspace(folder / "reviews").projects
+            page.goto(f"{server.address}/p/{project.key}/links")
+            for field, path in zip(("run", "sources", "targets"), link_files(folder), strict=True):
+                page.set_input_files(f"#{field}", path)
+            page.locator("main form button.main").click()
+        judge(project)
+        with served(folder / "reviews") as server:
+            page = window(browser, server)
+            for name in PAGES:
+                page.goto(f"{server.address}/p/{project.key}/{name}")
+                if name == "map":
+                    page.wait_for_selector("canvas[data-ready]")
+                    page.hover("#map", position={"x": 530, "y": 250})
+                    page.wait_for_timeout(400)
+                save(page, name.partition("?")[0], out)
+            page.goto(server.address)
+            save(page, "projects", out)
+            for name, size in (("judge-dark", (1100, 760, "dark")), ("judge-phone", (390, 760, "light"))):
+                page = window(browser, server, *size)
+                page.goto(f"{server.address}/p/{project.key}/judge")
+                save(page, name, out)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=OUT)
+    take(parser.parse_args().out)

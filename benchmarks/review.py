@@ -1,0 +1,274 @@
+"""Reading orders of a review on news-topics: feedback beside ASReview, BM25 by the seeds' headlines, merges of seeds.
+
+    python -m benchmarks.review --asreview /path/to/asreview-env/bin/python --work FOLDER
+
+The topics lie in order of size; every other one, from the second on, is reported (parts of the learner were chosen on
+topics that may be among them: see docs/review.md). ASReview reads them in its own environment, from the same three
+seeds, until .95 of the others are found, at most MOST documents; what it read is kept in FOLDER and not read again.
+Intervals are percentiles of 2,000 resamplings of topics. A million rows are the corpus repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import gzip
+import json
+import math
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.support import common
+from benchmarks.support.meanvectors import mean_vectors
+from indexes.interface import Document, Matrix
+from linker import building
+from linker.engine import Engine
+from linker.review.interface import Judgement, Order
+from linker.review.learning import FeedbackOrder
+from linker.review.ledger import Seed
+from linker.review.orders import MergedOrder
+from linker.review.population import Population
+from linker.review.settings import Settings
+
+SHARES, MOST, RESAMPLED = (0.8, 0.9, 0.95), 1200, 2000
+SCRIPT = Path(__file__).with_name("support") / "asreview_reading.py"
+
+
+class MeanEncoder:
+    """The mean of word-piece vectors, as an index's encoder."""
+
+    dim, fingerprint = 128, "mean-word-vectors".ljust(64, "0")
+
+    def encode(self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False) -> Matrix:
+        """Return float32 [n, 128]."""
+        return mean_vectors(list(texts))
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic: its relevant documents, seeds included, its seeds and their headlines."""
+
+    name: str
+    relevant: frozenset[str]
+    seeds: tuple[str, ...]
+    text: str
+
+    @property
+    def others(self) -> int:
+        """How many relevant documents there are besides the seeds."""
+        return len(self.relevant - set(self.seeds))
+
+
+def topics() -> list[Topic]:
+    """Return the topics by size."""
+    folder, relevant = common.shared_data() / "news-topics", collections.defaultdict(set)
+    for line in (folder / "qrels" / "topics.tsv").read_text(encoding="utf-8").splitlines()[1:]:
+        name, id_, score = line.split("\t")
+        if int(score) > 0:
+            relevant[name].add(id_)
+    with gzip.open(folder / "seeds.jsonl.gz", "rt", encoding="utf-8") as file:
+        made = [
+            Topic(s["_id"], frozenset(relevant[s["_id"]]), tuple(s["metadata"]["documents"]), s["text"])
+            for s in map(json.loads, file)
+        ]
+    return sorted(made, key=lambda t: (len(t.relevant), t.name))
+
+
+def corpus_engine(work: Path, copies: int = 1) -> Engine:
+    """Return an engine of the corpus, so many times over, with mean vectors."""
+    directory = work / f"news-{copies}"
+    # "mean" is no model's name.
+    building.load_encoder = lambda name, **_: MeanEncoder()  # type: ignore[attr-defined]
+    if directory.exists():
+        return Engine(directory, encoder=MeanEncoder())
+    building.create(directory, encoder="mean")
+    engine = Engine(directory, encoder=MeanEncoder())
+    with gzip.open(common.shared_data() / "news-topics" / "corpus.jsonl.gz", "rt", encoding="utf-8") as file:
+        records = [json.loads(line) for line in file]
+    engine.add(
+        Document(f"{r['_id']}" + (f"-{copy}" if copy else ""), r["text"], r.get("title", ""))
+        for copy in range(copies)
+        for r in records
+    )
+    return engine
+
+
+def read(
+    order: Order, topic: Topic, share: float = 0.95, most: int | None = None
+) -> tuple[list[bool], float]:
+    """Return the relevance of what is read until so much is found, in order, and the CPU seconds."""
+    need, flags, start = math.ceil(share * topic.others), list[bool](), time.process_time()
+    found = 0
+    while found < need and (most is None or len(flags) < most) and (candidate := order.next()):
+        flags.append(candidate.id in topic.relevant)
+        found += flags[-1]
+        order.tell(Judgement(candidate.seed, candidate.id, "relevant" if flags[-1] else "not"))
+    return flags, time.process_time() - start
+
+
+def feedback(engine: Engine, topic: Topic) -> Order:
+    seeds = [Seed(id_, "", document=id_) for id_ in topic.seeds]
+    return FeedbackOrder(engine, seeds, Population(engine.collection.rows, seeds, Settings()))
+
+
+def headlines(engine: Engine, topic: Topic) -> Order:
+    """Return the order of `linker find` before: BM25 by the seeds' headlines as one query."""
+    seeds = [Seed("s", topic.text, document=topic.seeds[0])]
+    settings = Settings(order="rank", mode="bm25")
+    return MergedOrder(engine, seeds, settings, Population(engine.collection.rows, seeds, settings))
+
+
+def reads_to(flags: Sequence[bool], need: int) -> int | None:
+    """Return how many were read when so many had been found; None where they were not."""
+    found = np.flatnonzero(flags)
+    return int(found[need - 1]) + 1 if 0 < need <= len(found) else None
+
+
+def ndcg(flags: Sequence[bool], relevant: int) -> float:
+    """Return the normalised discounted gain of a reading order; what was not read counts as not found."""
+    gains = 1 / np.log2(np.arange(2, max(len(flags), relevant) + 2))
+    return float(gains[: len(flags)][np.asarray(flags, dtype=bool)].sum() / gains[:relevant].sum())
+
+
+def interval(values: Sequence[float], summary: Callable[[Any], Any] = np.mean) -> dict[str, Any]:
+    """Return the summary of one value per topic, with its interval of .95 over topics."""
+    given = np.array(values)
+    drawn = np.random.default_rng(0).integers(len(given), size=(RESAMPLED, len(given)))
+    low, high = np.percentile([summary(given[d]) for d in drawn], [2.5, 97.5])
+    return {
+        "value": round(float(summary(given)), 4),
+        "low": round(float(low), 4),
+        "high": round(float(high), 4),
+        "topics": len(given),
+    }
+
+
+def _geometric(values: Any) -> Any:
+    return np.exp(np.log(values).mean())
+
+
+def compared(
+    ours: dict[str, list[bool]], theirs: dict[str, list[bool]], chosen: Sequence[Topic]
+) -> dict[str, Any]:
+    """Return ratios of reads, ours by theirs, and the difference in NDCG of the readings up to .95."""
+    out: dict[str, Any] = {}
+    both = [t for t in chosen if t.name in theirs and t.name in ours]
+    needs: dict[str, Callable[[Topic], int]] = {"10": lambda t: 10 if t.others >= 10 else 0}
+    needs |= {str(share): lambda t, share=share: math.ceil(share * t.others) for share in SHARES}  # type: ignore[misc]
+    for name, need in needs.items():
+        pairs = [(reads_to(ours[t.name], need(t)), reads_to(theirs[t.name], need(t))) for t in both]
+        known = [a / b for a, b in pairs if a and b]
+        if known:
+            out[f"reads to {name}, ratio"] = interval(known, _geometric)
+    out["NDCG, difference"] = interval(
+        [ndcg(ours[t.name], t.others) - ndcg(theirs[t.name], t.others) for t in both]
+    )
+    return out
+
+
+def asreview(python: Path, work: Path, engine: Engine, chosen: Sequence[Topic]) -> list[dict[str, Any]]:
+    """Return what ASReview read, by topic, reading what it has not read yet."""
+    row = {id_: number for number, id_ in enumerate(engine.collection.rows.ids)}
+    documents = [engine.collection.documents[number] for number in range(len(row))]
+    task = {
+        "titles": [d.title for d in documents], "texts": [d.text for d in documents], "share": 0.95, "most": MOST,
+        "topics": [
+            {"name": t.name, "relevant": sorted(row[i] for i in t.relevant), "seeds": [row[i] for i in t.seeds]}
+            for t in chosen
+        ],
+    }  # fmt: skip
+    (work / "task.json").write_text(json.dumps(task), encoding="utf-8")
+    out = work / "asreview.jsonl"
+    subprocess.run(
+        [str(python), str(SCRIPT), str(work.resolve() / "task.json"), str(out.resolve())],
+        check=True,
+        cwd=work,
+    )
+    return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+
+
+def beside(engine: Engine, chosen: Sequence[Topic], peer: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return how feedback compares with what ASReview read, on the topics that it has read."""
+    theirs = {line["topic"]: [bool(x) for x in line["read"]] for line in peer}
+    both = [t for t in chosen if t.name in theirs]
+    ours = {t.name: read(feedback(engine, t), t)[0] for t in both}
+    seconds = sum(line["cpu_s"] for line in peer)
+    return {
+        "version": peer[0]["version"],
+        "topics": [t.name for t in both],
+        "cpu_ms per judgement": round(1000 * seconds / sum(map(len, theirs.values())), 2),
+        "feedback beside it": compared(ours, theirs, both),
+    }
+
+
+def updates(engine: Engine, topic: Topic, reads: int) -> dict[str, float]:
+    """Return the median CPU seconds of an update (training, scores of all rows, choice) after so many reads."""
+    order = feedback(engine, topic)
+    read(order, topic, most=reads)
+    times = []
+    for _ in range(5):
+        assert isinstance(order, FeedbackOrder)
+        order._plan()
+        start = time.process_time()
+        order.next()
+        times.append(time.process_time() - start)
+    return {"rows": len(engine), "reads": reads, "cpu_ms": round(1000 * float(np.median(times)), 2)}
+
+
+def main() -> None:
+    """Measure, and write benchmarks/results/review.json."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--asreview", type=Path, help="python of an environment that has asreview")
+    parser.add_argument(
+        "--work", type=Path, required=True, help="folder for indexes and ASReview's readings, kept"
+    )
+    parser.add_argument(
+        "--copies", type=int, default=0, help="of the corpus, for the time of an update (86: a million)"
+    )
+    parser.add_argument(
+        "--kept", action="store_true", help="add the comparison with what ASReview has read to the record"
+    )
+    given = parser.parse_args()
+    engine, chosen = corpus_engine(given.work), topics()[1::2]
+    if given.kept:
+        kept = (given.work / "asreview.jsonl").read_text(encoding="utf-8").splitlines()
+        results = json.loads((common.RESULTS / "review.json").read_text(encoding="utf-8"))["results"]
+        results["ASReview"] = beside(engine, chosen, [json.loads(line) for line in kept])
+        print(common.record("review", results, seed=0), file=sys.stderr)
+        return
+    ours = {t.name: read(feedback(engine, t), t) for t in chosen}
+    flags = {name: f for name, (f, _) in ours.items()}
+    before = {t.name: read(headlines(engine, t), t)[0] for t in chosen}
+    needs = {t.name: math.ceil(0.95 * t.others) for t in chosen}
+    results = {
+        "feedback": {
+            "reads per relevant document at .95": interval([len(flags[t.name]) / needs[t.name] for t in chosen]),
+            "cpu_ms per judgement": round(1000 * sum(s for _, s in ours.values()) / sum(map(len, flags.values())), 3),
+        },
+        "BM25 by headlines": {
+            "reads per relevant document at .95": interval([len(before[t.name]) / needs[t.name] for t in chosen]),
+            "topics that reach .95": sum(sum(before[t.name]) >= needs[t.name] for t in chosen),
+            "reads, times those of feedback": interval(
+                [len(before[t.name]) / len(flags[t.name]) for t in chosen], _geometric
+            ),
+        },
+        "update": [updates(engine, chosen[-2], reads) for reads in (0, 100, 400)],
+    }  # fmt: skip
+    if given.copies:
+        large = corpus_engine(given.work, given.copies)
+        results["update"] += [updates(large, chosen[-2], reads) for reads in (0, 100)]
+    if given.asreview:
+        results["ASReview"] = beside(engine, chosen, asreview(given.asreview, given.work, engine, chosen))
+    results["topics"] = [{"topic": t.name, "relevant": t.others, "reads": len(flags[t.name])} for t in chosen]
+    print(common.record("review", results, seed=0), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""What a relay's keys learn of a token beside its vector: how rare, how frequent in the text and how early it is.
+
+Shapes: B texts, L tokens, h heads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+NAMES = ("idf", "count", "first")
+
+
+class KeyInputs(nn.Module):
+    """Weights of a token's idf, log count and log first position, which add to its scores; they start at zero.
+
+    `idf`, float32 [tokens], is saved with the model; until `set_idf`, it is zero.
+    """
+
+    idf: Tensor
+
+    def __init__(self, heads: int, tokens: int) -> None:
+        super().__init__()
+        self.register_buffer("idf", torch.zeros(tokens))
+        self.weight = nn.Parameter(torch.zeros(len(NAMES), heads))
+
+    def set_idf(self, found: npt.NDArray[np.int64], documents: int) -> None:
+        """Set idf from the number of documents in which each token is `found`, [tokens], among so many `documents`."""
+        idf = np.log(1 + (documents - found + 0.5) / (found + 0.5))
+        self.idf.copy_(torch.from_numpy(idf / idf.max()))
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Return what to add to the scores of tokens, [B, h, L], from ids, int64 [B, L], and their mask."""
+        return torch.einsum("bfl,fh->bhl", self.features(ids, mask), self.weight)
+
+    def features(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Return the three features of every token, [B, 3, L]: centred over the distinct tokens of a text, 0 outside.
+
+        The first position is that of the token's first occurrence, as ln(1 + 10 · its share of the length).
+        """
+        counts, first = occurrences(ids, mask)
+        length = mask.sum(1, keepdim=True).clamp(min=1)
+        found = torch.stack([self.idf[ids], counts.log(), (1 + 10 * first / length).log()], 1)
+        share = (mask / counts)[:, None]  # the occurrences of a token count once together
+        mean = (found * share).sum(2, keepdim=True) / share.sum(2, keepdim=True).clamp(min=1)
+        return (found - mean) * mask[:, None]
+
+
+def occurrences(ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Return how often each token occurs in its text and the position of its first occurrence, float32 [B, L].
+
+    Both are 1 and 0 where `mask` is False.
+    """
+    values, order = ids.masked_fill(~mask, -1).sort(dim=1, stable=True)
+    new = _changes(values)
+    runs = new.cumsum(1) - 1  # the number of a token's run in the sorted text
+    counts = torch.zeros_like(mask, dtype=torch.float32).scatter_add_(1, runs, torch.ones_like(runs).float())
+    starts = torch.zeros_like(counts).scatter_reduce_(1, runs, order.float(), "amin", include_self=False)
+    back = order.argsort(dim=1)
+    found = (x.gather(1, runs).gather(1, back) for x in (counts, starts))
+    many, first = found
+    return torch.where(mask, many, 1.0), torch.where(mask, first, 0.0)
+
+
+def _changes(values: Tensor) -> Tensor:
+    """Return where a sorted row has another value than before, int64 [B, L]; its first place is such a one."""
+    new = torch.ones_like(values)
+    new[:, 1:] = (values[:, 1:] != values[:, :-1]).long()
+    return new

@@ -1,0 +1,76 @@
+"""The encoder that an index was built with: found, loaded and checked against the index's fingerprint."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from indexes.interface import BackendUnavailableError, EncoderMismatchError, Matrix
+from indexes.store.files import ENCODER
+from indexes.store.records import EncoderRecord
+from linker.encoders.interface import Encoder
+from linker.encoders.loading import load_encoder, load_own
+from linker.errors import LinkerError
+
+
+def open_encoder(directory: Path, record: EncoderRecord, given: Encoder | None = None) -> Encoder:
+    """Return the encoder that an index was built with; `given` is taken instead of the one that the index names.
+
+    Raises EncoderMismatchError where its fingerprint is not the index's, LinkerError where it cannot be loaded. The
+    check hashes the whole model: do it once.
+    """
+    inside = record.name.startswith(f"{ENCODER}/")
+    encoder = given or (
+        load_own(directory, record.name) if inside else load_encoder(record.name, fetch=False)
+    )
+    fingerprint = encoder.fingerprint
+    if fingerprint != record.fingerprint:
+        raise EncoderMismatchError(
+            f"the encoder {record.name!r} is not the one {directory} was built with (fingerprint "
+            f"{fingerprint[:12]}, not {record.fingerprint[:12]}): "
+            "name the right one with --encoder, or rebuild the index"
+        )
+    return encoder
+
+
+class OwnEncoder:
+    """An index's encoder, loaded on first use; any number of threads may use it, one after the other."""
+
+    def __init__(self, directory: Path, given: Encoder | None = None) -> None:
+        """`given` is taken instead of the encoder that the index names, and must have its fingerprint."""
+        self._directory, self._given = directory, given
+        self._loaded: dict[
+            str, Encoder
+        ] = {}  # by fingerprint: another index may come to lie in the directory
+        self._lock = threading.RLock()  # tokenizers and models are not made for several threads at once
+
+    def of(self, record: EncoderRecord | None) -> Encoder:
+        """Return the encoder of a manifest's record.
+
+        Raises BackendUnavailableError where there is none, and errors as `open_encoder` does.
+        """
+        if record is None:
+            raise BackendUnavailableError("the index was built without an encoder")
+        with self._lock:
+            if record.fingerprint not in self._loaded:
+                self._loaded[record.fingerprint] = open_encoder(self._directory, record, self._given)
+            return self._loaded[record.fingerprint]
+
+    def encode(self, record: EncoderRecord | None, texts: Sequence[str]) -> Matrix:
+        """Return the vectors of texts, float32 [n, dim]. Raises what `of` raises."""
+        with self._lock:
+            return self.of(record).encode(texts)
+
+    def embed(self, record: EncoderRecord | None, texts: Sequence[str]) -> Matrix:
+        """Do the same for a search: without the encoder, raise BackendUnavailableError."""
+        try:
+            self.of(record)
+        except LinkerError as e:
+            raise BackendUnavailableError(str(e)) from e
+        return self.encode(record, texts)
+
+    def forget(self) -> None:
+        """Let go of what is loaded."""
+        with self._lock:
+            self._loaded.clear()

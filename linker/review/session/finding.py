@@ -1,0 +1,101 @@
+"""Read a review one document after the other, until enough was found or the reviewer stops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from linker.review.interface import Candidate, Verdict
+from linker.review.session.review import Review
+
+Answer = Verdict | Literal["undo", "quit", "no input"]
+STOPPED = {
+    "quit": "stopped by the reviewer",
+    "no input": "no input: stdin is closed or at its end; answer on a terminal, or give --judgements",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When to stop besides the settings' `until`: after `max_read` reads, or where the stopping rule says so (`rule`).
+
+    With `audit`, the rule's estimate begins the audit, and reading ends when the rule asks for nothing more.
+    """
+
+    max_read: int | None = None
+    rule: bool = False
+    audit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FindReport:
+    """How reading ended: what was read and found of how many, the last candidate's score, the reason.
+
+    `estimated` and `certified` are the stopping rule's two numbers (see `StopState`), `reason` its sentence.
+    """
+
+    read: int
+    relevant: int
+    maybe: int
+    skipped: int
+    population: int
+    score: float | None
+    probability: float | None
+    stopped: str
+    estimated: bool
+    certified: float | None
+    reason: str
+
+
+def find(
+    review: Review, judge: Callable[[Candidate], Answer], limits: Limits | None = None, reviewer: str = ""
+) -> FindReport:
+    """Ask `judge` about what comes next, until the settings or `limits` say stop, or nothing is left.
+
+    Earlier judgements count, so that a second call continues where the first one stopped.
+    """
+    limits = limits or Limits()
+    last: Candidate | None = None
+    while not (stopped := _enough(review, limits)):
+        candidate = review.next(reviewer)
+        if candidate is None:
+            skipped = review.progress().skipped
+            stopped = "every candidate was judged" + (f", {skipped} skipped" if skipped else "")
+            break
+        last = candidate
+        answer = judge(candidate)
+        if answer == "quit" or answer == "no input":  # noqa: PLR1714 - mypy narrows by this form alone
+            stopped = STOPPED[answer]
+            break
+        if answer == "undo":
+            review.undo(reviewer)
+        else:
+            review.judge(candidate, answer, reviewer)
+    return _report(review, last, stopped)
+
+
+def _enough(review: Review, limits: Limits) -> str:
+    """Return why to stop now, empty to continue; begin the audit where that is next."""
+    progress, until = review.progress(), review.settings.until
+    if until and not review.settings.per_seed and progress.found >= until:
+        return f"{until} relevant found"
+    if limits.max_read is not None and progress.read >= limits.max_read:
+        return f"{limits.max_read} read"
+    if not limits.rule:
+        return ""
+    if progress.stop.stop or (progress.stop.estimated and not limits.audit):
+        return progress.stop.reason
+    if progress.stop.estimated and progress.phase == "queue":
+        review.begin_audit()
+    return ""
+
+
+def _report(review: Review, last: Candidate | None, stopped: str) -> FindReport:
+    progress = review.progress()
+    stop = progress.stop
+    return FindReport(
+        progress.read, progress.found, progress.maybe, progress.skipped, progress.population,
+        last.score if last else None, last.probability if last else None, stopped, stop.estimated, stop.certified,
+        stop.reason,
+    )  # fmt: skip

@@ -1,0 +1,194 @@
+"""One generation of an index as an `Engine` has it open: searches that began with it end with it."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from indexes.arrays import check_k
+from indexes.collection import Collection
+from indexes.hybrid import Answer, Mode, OnFailure, by_filter
+from indexes.interface import BackendUnavailableError, Filter, Matrix
+from indexes.store import manifest as manifests
+from indexes.text.parameters import Bm25Parameters
+from linker.encoders.opened import OwnEncoder
+from linker.errors import InputError
+from linker.ranking.ranker import Ranker
+from linker.reranking import DEPTH, Reranker, rerank
+from linker.torch_scan import gpu_scan
+
+if TYPE_CHECKING:
+    from indexes.dtypes import Float64Array
+    from linker.probability.answering import Probabilities
+    from linker.ranking.searching import RankedSearch
+
+Stamp = tuple[int, int, int, int]
+
+
+def stamp(directory: Path) -> Stamp | None:
+    """Return what tells one commit's manifest from the next without reading it; None where there is none."""
+    try:
+        status = (directory / manifests.NAME).stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Options:
+    """How texts are searched; the words are those of `Engine.search`."""
+
+    k: int = 10
+    mode: Mode | None = None
+    bm25: Bm25Parameters | None = None
+    reranker: Reranker | Ranker | None = None
+    depth: int = DEPTH
+    weight: float = 1.0
+    stored_ranker: bool = True
+    probabilities: bool = True
+
+
+class Snapshot:
+    """A committed generation and its ranker. Any number of threads may search; later commits do not disturb it."""
+
+    def __init__(
+        self, directory: Path, encoder: OwnEncoder, on_failure: OnFailure, before: Snapshot | None = None
+    ) -> None:
+        """Open the last commit; files of `before` are not read again to be checked. Raises as `Collection.open`."""
+        # Taken first, so that a commit that comes meanwhile is noticed later.
+        self.stamp = stamp(directory)
+        known = before.collection.manifest.files if before else None
+        self.collection: Collection = Collection.open(
+            directory, on_failure=on_failure, scan=gpu_scan(), known=known
+        )
+        self._encoder, self._on_failure = encoder, on_failure
+        self._lock = threading.RLock()
+        self._ranker: Ranker | None = None
+        self._search: RankedSearch | None = None
+        self._probabilities: Probabilities | None = None
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Return the vectors of texts, float32 [n, dim]. Raises BackendUnavailableError without the encoder."""
+        return self._encoder.embed(self.collection.manifest.encoder, texts)
+
+    @property
+    def ranker(self) -> Ranker | None:
+        """The ranker stored in the index, loaded on first use. Raises InputError where it is damaged."""
+        name = self.collection.manifest.search.get("ranker")
+        if not name:
+            return None
+        with self._lock:
+            if self._ranker is None:
+                from linker.ranking.folder import load
+
+                self._ranker = load(self.collection.directory / name)
+            return self._ranker
+
+    def ranked_search(self, ranker: Ranker) -> RankedSearch:
+        """Return the search with a ranker. Raises InputError where it was trained with another encoder."""
+        from linker.ranking.searching import RankedSearch
+
+        with self._lock:
+            if self._search is None or self._search.ranker is not ranker:
+                self._search = RankedSearch(self.collection, ranker, self.embed)
+            return self._search
+
+    def search(
+        self, texts: Sequence[str], options: Options, where: Filter | None = None, phrases: bool = False
+    ) -> Answer:
+        """Return the answer to `Engine.search`; its hits read their documents from this generation."""
+        if where is not None:
+            self.collection.check_fields(where)
+        if phrases and texts:
+            filters = [self.collection.phrases.filter(text, where) for text in texts]
+            answer = by_filter(lambda part, allowed: self._answer(part, options, allowed), texts, filters)
+        else:
+            answer = self._answer(texts, options, where)
+        document = self.collection.document
+        return dataclasses.replace(
+            answer, hits=[dataclasses.replace(hits, read=document) for hits in answer.hits]
+        )
+
+    def _answer(self, texts: Sequence[str], options: Options, where: Filter | None) -> Answer:
+        k, reranker = options.k, options.reranker
+        if reranker is None and options.mode is None and options.bm25 is None and options.stored_ranker:
+            reranker = self.ranker
+        if isinstance(reranker, Ranker):
+            answer = self._ranked(texts, k, where, reranker)
+        else:
+            first = max(k, options.depth) if reranker and k > 0 else k
+            answer = self._ask(texts, first, where, options.mode, options.bm25)
+            if reranker:
+                answer = rerank(answer, texts, reranker, self.collection.document, k, options.weight)
+        return self._told(answer, texts, where) if options.probabilities else answer
+
+    def _told(self, answer: Answer, texts: Sequence[str], where: Filter | None) -> Answer:
+        """Return an answer with P(link) of each hit; if there are none to have, with the reason among its notes."""
+        from linker.probability.answering import of_ranker, refused
+
+        if answer.ranker:
+            return of_ranker(answer)
+        if not self.collection.manifest.search.get("calibration"):
+            return answer
+        try:
+            return self.calibrated().told(answer, texts, where)
+        except InputError as e:
+            return refused(answer, e)
+
+    def probabilities(
+        self, texts: Sequence[str], answer: Answer, where: Filter | None = None
+    ) -> list[Float64Array]:
+        """Return P(link) of each hit of an answer to `texts`, one array per text; NaN where it is not known.
+
+        Raises what `calibrated` raises, and BackendUnavailableError where a retriever cannot answer.
+        """
+        if answer.probabilities is None:
+            answer = self.calibrated().told(answer, texts, where)
+        if answer.probabilities is None:
+            raise BackendUnavailableError(answer.notes[-1])
+        return list(answer.probabilities)
+
+    def calibrated(self) -> Probabilities:
+        """Return the calibration stored in the index, ready for answers.
+
+        Raises InputError where there is none, or it is damaged or was fitted on another index.
+        """
+        directory, name = self.collection.directory, self.collection.manifest.search.get("calibration")
+        if not name:
+            raise InputError(f"{directory} has no calibration: fit one with `linker calibrate`")
+        with self._lock:
+            if self._probabilities is None:
+                from linker.probability.answering import Probabilities
+                from linker.probability.folder import load
+
+                self._probabilities = Probabilities(self.collection, load(directory / name), self.embed)
+            return self._probabilities
+
+    def _ranked(self, texts: Sequence[str], k: int, where: Filter | None, ranker: Ranker) -> Answer:
+        from linker.ranking.searching import followed
+
+        check_k(k)
+        try:
+            answer = self.ranked_search(ranker).search(texts, k, where)
+        except BackendUnavailableError as e:
+            if self._on_failure == "fail":
+                raise
+            first = self._ask(texts, k, where)
+            reason = first.degraded or f"the ranker cannot be used: {e}"
+            return dataclasses.replace(first, degraded=reason)
+        if all(len(hits) >= k for hits in answer.hits):
+            return answer
+        return followed(answer, self._ask(texts, k, where), k)
+
+    def _ask(
+        self,
+        texts: Sequence[str],
+        k: int,
+        where: Filter | None,
+        mode: Mode | None = None,
+        bm25: Bm25Parameters | None = None,
+    ) -> Answer:
+        return self.collection.hybrid.search(texts, k, embed=self.embed, mode=mode, where=where, bm25=bm25)
