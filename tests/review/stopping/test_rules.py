@@ -45,7 +45,7 @@ def hypergeometric_p(population: int, target: float, reads: Sequence[Read]) -> f
     if short > unread:
         return 0.0
     x, n = np.cumsum(kept[::-1]), np.arange(1, len(kept) + 1)
-    return min(map(float, np.atleast_1d(hypergeom.cdf(x, unread + n, short + x, n))))
+    return min(map(float, np.atleast_1d(hypergeom.cdf(x, unread + n, short + x, n))), default=1.0)
 
 
 reviews = st.tuples(
