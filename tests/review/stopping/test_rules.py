@@ -11,7 +11,7 @@ from scipy.stats import hypergeom
 
 from linker.review.interface import Read, StopRule, StopState
 from linker.review.stopping import LEAST_FOUND, make
-from linker.review.stopping.bounds import most_left, short_of, urn_tail
+from linker.review.stopping.bounds import most_left, short_of, urn_gap, urn_tail
 from linker.review.stopping.rules import Hypergeometric, Urn
 
 HIT, MISS = Read(True), Read(False)
@@ -221,6 +221,15 @@ def test_documents_from_beside_the_queue_leave_the_population_only() -> None:
     assert (rule.counts.population, rule.counts.read, rule.counts.gap) == (960, 50, 30)
     rule.update(Read(True, "search"))
     assert (rule.counts.found, rule.counts.gap, rule.counts.unread) == (21, 0, 909)
+
+
+def test_the_gap_shrinks_with_the_population() -> None:
+    rule = make("urn", 3000, 0.95)
+    assert isinstance(rule, Urn)
+    tell(rule, [HIT] * 20 + [MISS] * 30)
+    before = rule.wanted
+    tell(rule, [Read(False, "search")] * 1000)
+    assert rule.wanted == urn_gap(1980, short_of(20, 0.95), 20, 0.05) < before
 
 
 def test_in_a_row() -> None:
