@@ -216,7 +216,10 @@ def main() -> None:
     options = parser.parse_args()
     spent = None if options.summarise else simulate(options.partial, options.cpu_minutes * 60)
     records = [json.loads(line) for line in options.partial.read_text(encoding="utf-8").splitlines()]
-    about = {"cpu_seconds": spent and round(spent), "learner": "linear SVM over BM25 rows, trained at 15 %"}
+    about = {
+        **({"cpu_seconds": round(spent)} if spent else {}),
+        "learner": "linear SVM over BM25 rows, trained at 15 %",
+    }
     print(record("stopping", {**about, **summary(records)}, seed=0), file=sys.stderr)
 
 

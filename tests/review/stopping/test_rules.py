@@ -11,7 +11,7 @@ from scipy.stats import hypergeom
 
 from linker.review.interface import Read, StopRule, StopState
 from linker.review.stopping import LEAST_FOUND, make
-from linker.review.stopping.bounds import most_left, short_of, urn_tail
+from linker.review.stopping.bounds import most_left, short_of, urn_gap, urn_tail
 from linker.review.stopping.rules import Hypergeometric, Urn
 
 HIT, MISS = Read(True), Read(False)
@@ -45,7 +45,7 @@ def hypergeometric_p(population: int, target: float, reads: Sequence[Read]) -> f
     if short > unread:
         return 0.0
     x, n = np.cumsum(kept[::-1]), np.arange(1, len(kept) + 1)
-    return min(map(float, np.atleast_1d(hypergeom.cdf(x, unread + n, short + x, n))))
+    return min(map(float, np.atleast_1d(hypergeom.cdf(x, unread + n, short + x, n))), default=1.0)
 
 
 reviews = st.tuples(
@@ -221,6 +221,15 @@ def test_documents_from_beside_the_queue_leave_the_population_only() -> None:
     assert (rule.counts.population, rule.counts.read, rule.counts.gap) == (960, 50, 30)
     rule.update(Read(True, "search"))
     assert (rule.counts.found, rule.counts.gap, rule.counts.unread) == (21, 0, 909)
+
+
+def test_the_gap_shrinks_with_the_population() -> None:
+    rule = make("urn", 3000, 0.95)
+    assert isinstance(rule, Urn)
+    tell(rule, [HIT] * 20 + [MISS] * 30)
+    before = rule.wanted
+    tell(rule, [Read(False, "search")] * 1000)
+    assert rule.wanted == urn_gap(1980, short_of(20, 0.95), 20, 0.05) < before
 
 
 def test_in_a_row() -> None:
