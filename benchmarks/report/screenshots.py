@@ -36,7 +36,7 @@ def write_files(folder: Path) -> tuple[Path, Path]:
     background, test = lee_stories()
     stories = [*background, *test]
     paths = folder / "posts.csv", folder / "articles.csv"
-    fire = [s for s in stories if "bushfire" in s.rest][:3]
+    fire = [s for s in stories if "fires" in s.rest][:3]
     dated = [[f"p{s.id}", s.opening, f"2002-01-{i % 28 + 1:02}"] for i, s in enumerate(stories)]
     rows = [["post_id", "text", "date"], *dated], [["id", "text"], *([f"a{s.id}", s.rest] for s in fire)]
     for path, table in zip(paths, rows, strict=True):

@@ -64,9 +64,10 @@ def _row(project: Project) -> Row:
             judgements = ledger.judgements()
     except (InputError, IndexesError) as e:
         return Row(project, problem=str(e))
-    read = [j for j in judgements if j.verdict != "skip"]
+    read = {(j.seed, j.id) for j in judgements if j.verdict != "skip"}  # by however many reviewers
+    relevant = {(j.seed, j.id) for j in judgements if j.relevant}
     last = max((j.time for j in judgements), default="")
-    return Row(project, documents, len(read), sum(j.relevant for j in read), last)
+    return Row(project, documents, len(read), len(relevant), last)
 
 
 @router.post("/upload", name="create")

@@ -57,9 +57,10 @@ function redraw() {
 function draw() {
   const { width, height } = canvas;
   pixels.fill(back);
+  const extra = ids.length < 3000 ? 2 : 0; // few points may be larger
   for (let i = 0; i < order.length; i++) {
     const point = order[i];
-    const size = SIZES[kinds[point]];
+    const size = SIZES[kinds[point]] + extra;
     const x = ((places[2 * point] - left) * scale - size / 2) | 0;
     const y = ((places[2 * point + 1] - top) * scale - size / 2) | 0;
     if (x < 0 || y < 0 || x + size > width || y + size > height) continue;
