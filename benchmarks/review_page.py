@@ -1,8 +1,8 @@
 """How long the page's next document takes: server time of each judgement, two reviewers at once, on the news topics.
 
-`Server-Timing` of every answer is the time from the request to the answer's first byte, with the judgement stored
-(fsync) and the order retrained. Beside it stands the server's CPU time per judgement, which other work on the machine does not
-change. First paint: bytes of the judging page with all that it loads.
+`Server-Timing` of every answer is the time from the request to the answer's first byte; the judgement is stored (fsync)
+and the order retrained within it. Beside it stands the server's CPU time per judgement, which other work on the machine
+does not change. First paint: bytes of the judging page with all that it loads.
 """
 
 from __future__ import annotations

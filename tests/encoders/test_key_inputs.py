@@ -22,7 +22,7 @@ TEXTS = [[4, 7, 4, 4, 9], [3], [], [5, 6, 7, 8, 5, 6]]
 
 def batch() -> tuple[torch.Tensor, torch.Tensor]:
     width = 8
-    ids = torch.tensor([text + [2] * (width - len(text)) for text in TEXTS])  # not PAD: it may not matter
+    ids = torch.tensor([text + [4] * (width - len(text)) for text in TEXTS])  # not PAD: it may not matter
     return ids, torch.arange(width)[None] < torch.tensor([len(text) for text in TEXTS])[:, None]
 
 

@@ -1,4 +1,4 @@
-"""Writes to a ledger in a fork per line of stdin (PATH TAB SECONDS) until it kills it; prints what was acknowledged."""
+"""Writes to a ledger in a fork per line of stdin, PATH TAB COUNT TAB SECONDS; kills it so long after COUNT entries."""
 
 import contextlib
 import itertools
@@ -30,7 +30,7 @@ def child(path: Path, report: int) -> None:
 
 def main() -> None:
     for line in sys.stdin:
-        path, seconds = line.rstrip("\n").split("\t")
+        path, count, seconds = line.rstrip("\n").split("\t")
         read, write = os.pipe()
         pid = os.fork()
         if not pid:
@@ -38,12 +38,16 @@ def main() -> None:
                 child(Path(path), write)
             os._exit(1)
         os.close(write)
-        time.sleep(float(seconds))
-        os.kill(pid, signal.SIGKILL)
         with os.fdopen(read) as report:
-            acknowledged = report.read().split("\n")[:-1]
+            acknowledged = [report.readline() for _ in range(int(count))]
+            time.sleep(float(seconds))
+            os.kill(pid, signal.SIGKILL)
+            acknowledged += report.read().splitlines()
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        print(json.dumps({"status": status, "acknowledged": acknowledged}), flush=True)
+        print(
+            json.dumps({"status": status, "acknowledged": [entry.strip() for entry in acknowledged]}),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
