@@ -95,7 +95,7 @@ def _words(analysis: Analysis, text: str) -> Iterator[tuple[int, int, frozenset[
         if analysis.language in BIGRAMS and len(word) > 2 and CJK_RUN.fullmatch(word):
             for i in range(len(word) - 1):
                 yield first + i, first + i + 2, terms(word[i : i + 2])
-        else:
+        elif len(word) > 1 or CJK_RUN.match(word):  # a lone letter ("U.S.") says little
             yield first, match.end(), terms(word)
 
 

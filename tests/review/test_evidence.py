@@ -49,6 +49,8 @@ def test_marked_pieces_are_the_shared_words_in_any_form(tmp_path: Path) -> None:
     found = evidence(engine.collection, "A flooded street in the town", text)
     assert "".join(piece for piece, _ in found.pieces) == text
     assert [piece for piece, shared in found.pieces if shared] == ["FLOODING", "town's", "#streets", "flood"]
+    letter = evidence(engine.collection, "U.S. streets", "the U.S. street")
+    assert [piece for piece, shared in letter.pieces if shared] == ["street"]
     nothing = evidence(engine.collection, "A vote", text)
     assert (nothing.words, nothing.pieces) == ((), ((text, False),))
     assert evidence(engine.collection, "", "").pieces == ()
