@@ -185,7 +185,7 @@ def test_an_open_index_goes_on_beside_a_writer(make: Make, tmp_path: Path) -> No
     engine = make("elastic-flat")
     texts = documents(50, folder=tmp_path)
     engine.add(texts)
-    reader = Engine(engine.directory, encoder=HashEncoder())
+    reader = Engine(engine.directory, encoder=HashEncoder(), follow=False)
     before = [set(reader.search(QUERIES, 50, mode=mode).hits[0].ids) for mode in MODES]
     engine.add(documents(50, "later", folder=tmp_path))
     after = [set(reader.search(QUERIES, 50, mode=mode).hits[0].ids) for mode in MODES]
@@ -214,7 +214,7 @@ def test_a_graph_of_an_earlier_version_is_named_and_filled_anew(
     texts = documents(40, folder=tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr("indexes.elastic.server_index.mapping", earlier)
-        patch.setattr("indexes.elastic.stored.FORMAT", 1)
+        patch.setattr("indexes.elastic.stored.WITH_NOISE", 1)
         patch.setattr(
             "indexes.elastic.retrievers.stored_vectors", lambda vectors, kind, first: {"vector": vectors}
         )
