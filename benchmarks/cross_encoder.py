@@ -67,24 +67,7 @@ def main() -> None:
 
 
 def run(work: Path, learn: int, judge: int) -> dict[str, Any]:
-    directory = work / f"{SET}-BM25"
-    rank_data.make_index(SET, directory)
-    engine, links = Engine(directory), rank_data.links(SET)
-    chosen = np.random.default_rng(0).permutation(len(links["train"].queries))
-    parts = {
-        "ranker": ("train", chosen[learn : learn + 3000]), "train": ("train", chosen[:learn]),
-        "dev": ("dev", _some(len(links["dev"].queries), judge)), "test": ("test", _some(len(links["test"].queries), judge)),
-    }  # fmt: skip
-    found, texts = {}, {}
-    for name, (split, numbers) in parts.items():
-        queries = [links[split].queries[i] for i in numbers]
-        judged = rank_data.Judged(queries, links[split].qrels)
-        found[name], texts[name] = (
-            rank_data.gather(directory, judged, PoolSettings(), encoder=False),
-            [q.text for q in queries],
-        )
-    ranker = train(found["ranker"].pool, found["ranker"].relevant, PoolSettings()).ranker
-    tasks = {n: Task(engine, ranker, found[n], texts[n]) for n in ("train", "dev", "test")}
+    tasks = _tasks(work, learn, judge)
     start = time.process_time()
     model = _trained(tasks["train"])
     learned = time.process_time() - start
@@ -92,19 +75,47 @@ def run(work: Path, learn: int, judge: int) -> dict[str, Any]:
     scores = {n: _scored(model, tasks[n]) for n in ("dev", "test")}
     each = (time.process_time() - start) / sum(s.size for s in scores.values())
     dev = {w: float(tasks["dev"].reciprocal(_mixed(tasks["dev"], scores["dev"], w)).mean()) for w in WEIGHTS}
-    weight = max(dev, key=lambda w: dev[w])
-    rows = {"dev": {str(w): round(v, 4) for w, v in dev.items()}, "weight": weight}
-    task = tasks["test"]
+    weight, task = max(dev, key=lambda w: dev[w]), tasks["test"]
     before, after = (task.reciprocal(_mixed(task, scores["test"], w)) for w in (0.0, weight))
-    alone = task.reciprocal(scores["test"])
     low, high = bootstrap(after - before)
-    lead = [round(float((after - before).mean()), 4), round(low, 4), round(high, 4)]
-    figures = {n: {"mrr": round(float(r.mean()), 4), "s1": round(float((r == 1).mean()), 4)}
-               for n, r in (("ranker", before), ("cross-encoder", alone), ("mixed", after))}  # fmt: skip
+    found = {"ranker": before, "cross-encoder": task.reciprocal(scores["test"]), "mixed": after}
     return {
-        **rows, "test": figures, "lead": lead, "queries": judge, "learned_from": learn, "cpu_s_training": round(learned),
-        "cpu_s_per_pair": round(each, 4), "tokens": TOKENS, "threads": 1,
-    }  # fmt: skip
+        "dev": {str(w): round(v, 4) for w, v in dev.items()},
+        "weight": weight,
+        "test": {
+            n: {"mrr": round(float(r.mean()), 4), "s1": round(float((r == 1).mean()), 4)}
+            for n, r in found.items()
+        },
+        "lead": [round(float((after - before).mean()), 4), round(low, 4), round(high, 4)],
+        "queries": judge,
+        "learned_from": learn,
+        "cpu_s_training": round(learned),
+        "cpu_s_per_pair": round(each, 4),
+        "tokens": TOKENS,
+        "threads": 1,
+    }
+
+
+def _tasks(work: Path, learn: int, judge: int) -> dict[str, Task]:
+    """Return the lists of candidates that the cross-encoder learns from, and those of dev and test."""
+    directory = work / f"{SET}-BM25"
+    rank_data.make_index(SET, directory)
+    engine, links = Engine(directory), rank_data.links(SET)
+    chosen = np.random.default_rng(0).permutation(len(links["train"].queries))
+    parts = {
+        "ranker": ("train", chosen[learn : learn + 3000]),
+        "train": ("train", chosen[:learn]),
+        "dev": ("dev", _some(len(links["dev"].queries), judge)),
+        "test": ("test", _some(len(links["test"].queries), judge)),
+    }
+    found, texts = {}, {}
+    for name, (split, numbers) in parts.items():
+        queries = [links[split].queries[i] for i in numbers]
+        judged = rank_data.Judged(queries, links[split].qrels)
+        found[name] = rank_data.gather(directory, judged, PoolSettings(), encoder=False)
+        texts[name] = [q.text for q in queries]
+    ranker = train(found["ranker"].pool, found["ranker"].relevant, PoolSettings()).ranker
+    return {n: Task(engine, ranker, found[n], texts[n]) for n in ("train", "dev", "test")}
 
 
 def _some(count: int, most: int) -> AnyArray:
@@ -138,7 +149,7 @@ def _trained(task: Task) -> Any:
         for number in useful[step * 4 : step * 4 + 4]:
             places = _list(task, number)
             loss = -torch.log_softmax(_logits(model, tokenizer, task.pairs(number, places)), 0)[0] / 4
-            loss.backward()
+            torch.autograd.backward(loss)
         optimizer.step()
         schedule.step()
         optimizer.zero_grad()
