@@ -137,6 +137,11 @@ def _vector_scores(
     return scaled
 
 
+def load() -> None:
+    """Load scikit-learn, which takes seconds, before the first model needs it. Raises MissingExtraError."""
+    _models()
+
+
 def _models() -> Any:
     try:
         import sklearn
