@@ -70,7 +70,8 @@ class Examples:
             columns.append(self._columns.setdefault(term, len(self._columns)))
             if columns[-1] == len(self.hashes):
                 self.hashes.append(term)
-        return TextVector(np.array(columns, dtype=np.int32), vector.values)
+        order = np.argsort(columns)  # here once: scikit-learn would sort all rows again in each training
+        return TextVector(np.array(columns, dtype=np.int32)[order], vector.values[order])
 
     def matrix(self, vectors: Sequence[TextVector]) -> csr_matrix:
         """Return vectors as the rows of one matrix, over all columns that are known so far."""
