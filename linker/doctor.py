@@ -27,7 +27,9 @@ EXTRAS = {
     "entities": ("spacy", "scikit-learn"),
     "elastic": ("elasticsearch",),
     "ray": ("ray",),
-    "serve": ("starlette", "uvicorn", "jinja2"),
+    "rank": ("lightgbm",),
+    "review": ("scikit-learn", "openpyxl"),
+    "serve": ("fastapi", "uvicorn", "jinja2", "python-multipart", "babel"),
     "plot": ("matplotlib", "scikit-learn"),
 }
 CPU_FEATURES = ("avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "neon", "asimd", "bf16")
@@ -49,6 +51,7 @@ def examine(elasticsearch: str | None = None) -> dict[str, Any]:
             "scan": native.status(),
             "bm25": native.postings_status(),
             "ranker": native.features_status(),
+            "review": native.linear_status(),
         },
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "gpu": _gpus(),

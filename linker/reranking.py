@@ -12,6 +12,7 @@ import numpy as np
 from indexes.errors import importing
 from indexes.fusion import Fusion, fuse_hits
 from indexes.interface import Document, Hits, IndexesError, ScoreArray
+from linker.pairs.stock import CrossEncoderScorer, is_cross_encoder
 from linker.ranking import pooled
 from linker.ranking.folder import is_saved as is_ranker
 from linker.ranking.folder import load as load_ranker
@@ -56,11 +57,14 @@ def rerank(
         fusion = Fusion("zscore", (1 - weight, weight))
         second = fuse_hits([answer.hits, second], fusion, k)
     best = [Hits(hits.ids[:k], hits.scores[:k]) for hits in second]
-    return dataclasses.replace(answer, hits=best, reranked=True)
+    # The scores are no ranker's probabilities any more.
+    return dataclasses.replace(answer, hits=best, reranked=True, ranker="")
 
 
 def load_reranker(folder: str | Path) -> Reranker | Ranker:
     """Return the ranker or the scorer of pairs in a folder that `linker rank train` or `linker sts train` wrote.
+
+    A folder may also hold a CrossEncoder of sentence-transformers (Reimers & Gurevych, 2019) with one score.
 
     "pooled" is the ranker that comes with linker, unless a folder has that name.
 
@@ -72,6 +76,8 @@ def load_reranker(folder: str | Path) -> Reranker | Ranker:
         return load_ranker(Path(folder))
     with importing("reranking", "pretrained"):
         from linker.pairs.sts.scorer_folder import load
+    if is_cross_encoder(Path(folder)):
+        return CrossEncoderScorer(Path(folder))
     return load(Path(folder))
 
 

@@ -120,10 +120,17 @@ class Snapshot:
             answer = self._ranked(texts, k, where, reranker)
         else:
             first = max(k, options.depth) if reranker and k > 0 else k
-            answer = self._ask(texts, first, where, options.mode, options.bm25)
+            answer = self._first(texts, first, where, options)
             if reranker:
                 answer = rerank(answer, texts, reranker, self.collection.document, k, options.weight)
         return self._told(answer, texts, where) if options.probabilities else answer
+
+    def _first(self, texts: Sequence[str], k: int, where: Filter | None, options: Options) -> Answer:
+        """Return what a scorer of pairs is to order again: the stored ranker's answer, unless `options` say another."""
+        ranker = self.ranker if options.reranker and options.stored_ranker else None
+        if ranker is None or options.mode is not None or options.bm25 is not None:
+            return self._ask(texts, k, where, options.mode, options.bm25)
+        return self._ranked(texts, k, where, ranker)
 
     def _told(self, answer: Answer, texts: Sequence[str], where: Filter | None) -> Answer:
         """Return an answer with P(link) of each hit; if there are none to have, with the reason among its notes."""

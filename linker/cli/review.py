@@ -149,9 +149,27 @@ def agreement(
         print(on_one_line(f"{conflict.first.seed}  {conflict.first.id}  {verdicts}  {decided}"))
 
 
-def status(ledger: LedgerFile, as_json: AsJson = False) -> None:
-    """Show what a ledger holds: seeds, judgements by reviewer and verdict, settings."""
+def status(
+    ledger: LedgerFile,
+    method: Annotated[
+        bool, typer.Option("--note", help="Print the method note to publish, and what may not be claimed.")
+    ] = False,
+    language: Annotated[Literal["en", "de", "es", "fr"], typer.Option(help="Language of the note.")] = "en",
+    index: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="With --note: the review's index. [default: index beside the ledger]",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a ledger holds: seeds, judgements by reviewer and verdict, settings; or the method note."""
     opened = _open(ledger)
+    if method:
+        _print_note(opened, index or ledger.with_name("index"), language, as_json)
+        return
     standing = opened.judgements()
     counts: dict[str, Counter[str]] = {name: Counter() for name in opened.reviewers}
     for judgement in standing:
@@ -174,6 +192,30 @@ def status(ledger: LedgerFile, as_json: AsJson = False) -> None:
         print(on_one_line(f"{'reviewer':12} {name or '(no name)'}: {line}"))
     for name, value in values["settings"].items():
         print(on_one_line(f"{name:12} {value}"))
+
+
+def _print_note(ledger: Ledger, index: Path, language: str, as_json: bool) -> None:
+    """Print the text on stdout, and on stderr what may not be claimed. Raises InputError where nothing was read."""
+    from linker.engine import Engine
+    from linker.errors import InputError
+    from linker.review.session import Review, note_of
+
+    if not index.exists():
+        raise InputError(f"there is no index {index}: name the review's index with --index")
+    found = note_of(Review(Engine.open(index), ledger))
+    if found is None:
+        raise InputError(f"{ledger.path}: nothing was read yet, so there is nothing to write of it")
+    texts: list[str] = [found.text, *found.cautions]
+    if language != "en":
+        from linker.web.language import language as chosen
+
+        texts = [chosen(language).sentence(text) for text in texts]
+    if as_json:
+        print_json({"note": texts[0], "cautions": texts[1:], "language": language})
+        return
+    print(texts[0])
+    for caution in texts[1:]:
+        note(f"- {caution}")
 
 
 def _open(path: Path) -> Ledger:

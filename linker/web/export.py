@@ -14,7 +14,7 @@ from starlette.responses import FileResponse, Response
 
 from linker.review.exporting import export
 from linker.review.interface import VERDICTS, Verdict
-from linker.review.stopping import method_note
+from linker.review.session import note_of
 from linker.web.rendering import message, page
 from linker.web.reviews import InReview
 
@@ -33,16 +33,13 @@ FORMATS = {
 def show(request: Request, opened: InReview) -> Response:
     """Offer the formats, and show the sentence."""
     standing = opened.ledger.judgements()
-    progress, settings = opened.review.progress(), opened.review.settings
-    alpha = settings.rule_options.get("alpha", 0.05)
     counts = {verdict: sum(j.verdict == verdict for j in standing) for verdict in VERDICTS}
-    audited = sum(j.phase == "audit" and j.verdict != "skip" for j in standing)
     values = {
         "formats": FORMATS,
         "counts": counts,
         "count": len(standing),
         "reviewers": opened.ledger.reviewers,
-        "note": method_note(progress, settings.target, audited, alpha=alpha) if progress.read else None,
+        "note": note_of(opened.review),
     }
     return page(request, "export.html", values, project=opened.project)
 

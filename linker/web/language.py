@@ -7,6 +7,7 @@ import io
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
@@ -15,8 +16,10 @@ from babel.dates import format_datetime
 from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
-from babel.numbers import format_decimal, format_percent
+from babel.numbers import format_decimal, format_percent, format_scientific
 from babel.support import Translations
+
+from linker.review.wording import Sentence
 
 FOLDER = Path(__file__).with_name("locale")
 SOURCE = "en"
@@ -53,6 +56,21 @@ class Language:
     def floor_percent(self, share: float) -> str:
         """Return a share in whole per cent that does not exceed it: what is certified is never rounded up."""
         return self.percent(math.floor(share * 100 + 1e-9) / 100)
+
+    def sentence(self, text: str) -> str:
+        """Return a sentence of the library in this language; any other text stays as it is."""
+        return text.told(self.translations, self._value) if isinstance(text, Sentence) else text
+
+    def _value(self, value: int | float | Decimal) -> str:
+        """Return a value of a sentence: see `linker.review.wording.Value`."""
+        if isinstance(value, float):
+            return self.percent(value)
+        if isinstance(value, int):
+            return self.number(value)
+        if value and value.adjusted() < -6:
+            return format_scientific(value, format="0.##E0", locale=self.locale)
+        digits = max(0, -int(value.as_tuple().exponent))
+        return format_decimal(value, format=f"#,##0.{'0' * digits}", locale=self.locale)
 
     def time(self, value: str, form: Literal["short", "medium", "long"] = "medium") -> str:
         """Return a moment in ISO 8601 as the locale writes it, in UTC; what is no moment stays as it is."""

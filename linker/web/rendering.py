@@ -117,6 +117,7 @@ def _environment(code: str) -> Environment:
         "percent": chosen.percent,
         "floor_percent": chosen.floor_percent,
         "time": chosen.time,
+        "sentence": chosen.sentence,
     }
     environment.globals |= {"static": static, "address": address, "address_if": address_if}
     return environment

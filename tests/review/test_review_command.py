@@ -41,6 +41,21 @@ def test_status(folder: Path) -> None:
     assert not (folder / "none").exists()
 
 
+def test_status_prints_the_method_note(folder: Path) -> None:
+    done = linker("review", "status", folder / "review.sqlite", "--note")
+    assert done.stdout == "In 5 documents, we read 3 and found 0 relevant.\n"
+    assert "Give no share at all: with fewer than 15 found" in done.stderr
+    pytest.importorskip("babel")
+    options = ("--note", "--language", "de", "--index", folder / "index", "--json")
+    told = json.loads(linker("review", "status", folder / "review.sqlite", *options).stdout)
+    assert told["note"] == "Von 5 Dokumenten haben wir 3 gelesen und 0 als relevant eingestuft."
+    assert told["language"] == "de"
+    missing = linker(
+        "review", "status", folder / "review.sqlite", "--note", "--index", folder / "none", check=1
+    )
+    assert "--index" in missing.stderr
+
+
 def test_export_with_the_index_and_without(folder: Path) -> None:
     out = folder / "x.jsonl"
     done = linker("review", "export", folder / "review.sqlite", out, "--index", folder / "index")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,9 @@ from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po
 from starlette.testclient import TestClient
 
+from linker.review.interface import Progress, Read
+from linker.review.stopping import make, method_note, price_of
+from linker.review.wording import say
 from linker.web import language as languages
 from linker.web.language import FOLDER, LANGUAGES, SOURCE, catalogue, choose, language
 from tests.helpers import ROOT
@@ -17,15 +21,50 @@ from tests.web.support import form
 
 TRANSLATED = sorted(set(LANGUAGES) - {SOURCE})
 JINJA = {"**.html": {"newstyle_gettext": "true", "extensions": "jinja2.ext.i18n"}}
+GERMAN_PRICE = (
+    "Um eine Trefferquote ≥ 0,8 zu sichern, sind zusätzlich zufällige Dokumente zu lesen: 7.017 (60 % von allen) bei "
+    "15 Funden, 2.869 (25 % von allen) bei 50 Funden, 1.529 (13 % von allen) bei 100 Funden, 537 (5 % von allen) bei "
+    "300 Funden."
+)
+GERMAN_PRICE_NOW = (
+    "Gewissheit würde kosten: 2.674 weitere Dokumente für eine Trefferquote ≥ 0,8 und 7.431 weitere Dokumente für eine "
+    "Trefferquote ≥ 0,95, zufällig gezogen und gelesen, ohne dass eines davon relevant ist."
+)
+GERMAN_REASON = (
+    "Geschätzt: Die angestrebte Trefferquote von 0,8 ist erreicht, denn andernfalls wären 140 Dokumente ohne Fund "
+    "unwahrscheinlich (p < 0,05). Durch eine Stichprobe aus dem Ungelesenen gesichert: Die Trefferquote ist mindestens "
+    "0,30."
+)
+GERMAN_NOTE = (
+    "Von 11.665 Dokumenten (Quelle: Telegram) haben wir 500 gelesen, davon 300 zufällig aus den noch ungelesenen "
+    "gezogen, und insgesamt 60 als relevant eingestuft. Nach einer Schätzung aus der Lesereihenfolge sind das "
+    "mindestens 80 % aller relevanten Dokumente. Mit einer statistischen Sicherheit von 95 % beträgt der Anteil der "
+    "übersehenen relevanten Dokumente höchstens 70 %."
+)
+GERMAN_CAUTIONS = [
+    "Schreiben Sie nicht, alle relevanten Dokumente seien gefunden: Ungelesen sind noch 11.165.",
+    "Schreiben Sie „mindestens 80 %“ nicht ohne „geschätzt“: Die Schätzung setzt voraus, dass ein relevantes Dokument "
+    "viel früher an die Reihe kommt als ein anderes. Ihr entgeht, was den bisher gefundenen Dokumenten nicht ähnelt.",
+    "Die Obergrenze für den Anteil der übersehenen Dokumente gilt mit der genannten Sicherheit, gleich in welcher "
+    "Reihenfolge gelesen wurde. Sie ist eine Grenze und keine Schätzung: Schreiben Sie nicht, so viele seien übersehen "
+    "worden.",
+    "„Relevant“ ist, was die Prüfenden dafür hielten: Keine Zahl hier berücksichtigt Fehlurteile.",
+]
 PLACE = re.compile(r"%\(\w+\)s")
 
 
 def messages() -> set[str | tuple[str, ...]]:
-    """Return every message of the templates and the code, also those that `plural` and `message` mark."""
+    """Return every message of the templates and the code, also those that are marked or made into sentences."""
     methods = [("**.html", "jinja2.ext:babel_extract"), ("**.py", "python")]
     keywords = {"_": None, "gettext": None, "ngettext": (1, 2), "message": None, "plural": (1, 2)}
-    found = extract_from_dir(ROOT / "linker" / "web", methods, options_map=JINJA, keywords=keywords)
-    return {m if isinstance(m, str) else tuple(m) for _, _, m, _, _ in found}
+    keywords |= {"say": None, "say_many": (1, 2)}
+    return {
+        m if isinstance(m, str) else tuple(m)
+        for folder in ("web", "review/stopping", "review/session")
+        for _, _, m, _, _ in extract_from_dir(
+            ROOT / "linker" / folder, methods, options_map=JINJA, keywords=keywords
+        )
+    }
 
 
 def forms_of(message: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -88,6 +127,38 @@ def test_what_is_certified_is_never_rounded_up(share: float, text: str) -> None:
     assert language("en").floor_percent(share) == text
 
 
+AUDITED = [Read(True)] * 60 + [Read(False)] * 140 + [Read(False, "audit")] * 300
+
+
+def test_a_whole_review_is_told_in_german() -> None:
+    rule = make("urn", 11_665, 0.8)
+    before = price_of(rule)
+    for read in AUDITED:
+        rule.update(read)
+    state = rule.state
+    note = method_note(Progress(500, 60, 0, 0, 11_665, [], state, "queue", ""), 0.8, 300, source="Telegram")
+    tell = language("de").sentence
+    percent = "\N{NO-BREAK SPACE}%"
+    assert tell(before) == GERMAN_PRICE.replace(" %", percent)
+    assert tell(price_of(rule)) == GERMAN_PRICE_NOW
+    assert tell(state.reason) == GERMAN_REASON
+    assert tell(note.text) == GERMAN_NOTE.replace(" %", percent)
+    assert [tell(caution) for caution in note.cautions] == [
+        text.replace(" %", percent) for text in GERMAN_CAUTIONS
+    ]
+
+
+def test_small_numbers_and_other_texts_are_told_as_they_are() -> None:
+    german = language("de")
+    assert german.sentence("no sentence") == "no sentence"
+    sentence = say(
+        "Certified by an audit of the unread: recall is at least %(recall)s.", recall=Decimal("0.90")
+    )
+    assert german.sentence(sentence).endswith("mindestens 0,90.")
+    tail = say("%(p)s", p=Decimal("1.23e-9"))
+    assert german.sentence(tail) == "1,23E-9"
+
+
 def test_a_page_is_in_the_language_that_was_chosen(browser: TestClient) -> None:
     judge = "/p/floods/judge"
     assert '<html lang="de">' in browser.get(judge, headers={"accept-language": "de"}).text
@@ -101,3 +172,16 @@ def test_a_page_is_in_the_language_that_was_chosen(browser: TestClient) -> None:
 def test_the_source_needs_no_catalogue() -> None:
     assert languages.language(SOURCE).text("Judge") == "Judge"
     assert languages.language(SOURCE).plural("%(num)s seed", "%(num)s seeds", 1200) == "1,200 seeds"
+
+
+def test_the_sentences_of_a_page_are_in_its_language(browser: TestClient) -> None:
+    page = browser.get("/p/floods/judge").text
+    browser.post("/p/floods/judge", data=form(page, "/p/floods/judge") | {"verdict": "relevant"})
+    german = {"accept-language": "de"}
+    progress, export = (
+        browser.get(f"/p/floods/{name}", headers=german).text for name in ("progress", "export")
+    )
+    assert "Unter 15 gefundenen relevanten Dokumenten wird nichts behauptet (bisher: 1)." in progress
+    assert "haben wir 1 gelesen und 1 als relevant eingestuft." in export
+    assert "Nennen Sie gar keinen Anteil" in export
+    assert 'lang="en"' not in (progress + export).replace('<option value="en" lang="en">', "")

@@ -170,6 +170,11 @@ def logistic(rows: Float64Array, labels: AnyArray, weights: AnyArray, c: float) 
     return coefficients
 
 
+def load() -> None:
+    """Load scikit-learn, which takes seconds, before the first model needs it. Raises MissingExtraError."""
+    _models()
+
+
 def _models() -> Any:
     try:
         import sklearn

@@ -8,9 +8,10 @@ from indexes.lazy import lazy
 
 if TYPE_CHECKING:
     from linker.review.session.finding import Answer, FindReport, Limits, find
+    from linker.review.session.noting import note_of
     from linker.review.session.review import Records, Review
 
-__all__ = ["Answer", "FindReport", "Limits", "Records", "Review", "find"]
+__all__ = ["Answer", "FindReport", "Limits", "Records", "Review", "find", "note_of"]
 __getattr__ = lazy(
     __name__,
     {
@@ -20,5 +21,6 @@ __getattr__ = lazy(
         "Records": "linker.review.session.review",
         "Review": "linker.review.session.review",
         "find": "linker.review.session.finding",
+        "note_of": "linker.review.session.noting",
     },
 )

@@ -17,6 +17,7 @@ from linker.review.session.making import make_order, make_rule
 from linker.review.session.tally import Key, Tally
 from linker.review.settings import Settings
 from linker.review.stopping.rules import Controls
+from linker.review.wording import say
 
 if TYPE_CHECKING:
     from linker.engine import Engine
@@ -278,7 +279,7 @@ class Review:
         with self._lock:
             until, stop = self.settings.until, self.stop
             if until and not self.settings.per_seed and self._tally.found >= until:
-                return f"{until} relevant found"
+                return say("%(until)s relevant found", until=until)
             return stop.reason if stop.estimated else ""
 
     def progress(self) -> Progress:

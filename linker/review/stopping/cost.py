@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from linker.review.stopping.bounds import hypergeometric_tail, least, log_evidence, short_of
-from linker.review.stopping.rule import LEAST_FOUND, Rule
+from linker.review.stopping.rule import LEAST_FOUND, Rule, number
+from linker.review.wording import DOCUMENTS, Sentence, joined, say, say_many
 
 EXPECTED = (15, 50, 100, 300)  # relevant documents, for the price before anything was found
 
@@ -35,34 +36,51 @@ def price_sentence(
     *,
     alpha: float = 0.05,
     anytime: bool = False,
-    what: str = "documents",
-) -> str:
+    what: str = DOCUMENTS,
+) -> Sentence:
     """Return what certainty would cost now, in a sentence; `what` names the documents, in the plural."""
     prices = [(target, price(unread, found, target, alpha=alpha, anytime=anytime)) for target in targets]
-    told = " and ".join(f"{count:,} more {what} for a recall ≥ {target:g}" for target, count in prices)
-    return f"Certainty would cost {told}, read at random, with none of them relevant."
+    told = [
+        say_many(
+            "%(num)s more document for a recall ≥ %(target)s",
+            "%(num)s more documents for a recall ≥ %(target)s",
+            count, target=number(target),
+        ).about(what)
+        for target, count in prices
+    ]  # fmt: skip
+    between = say(" and ")  # here, since messages inside another one are not extracted
+    return say(
+        "Certainty would cost %(prices)s, read at random, with none of them relevant.",
+        prices=joined(told, between),
+    )
 
 
-def outlook(population: int, target: float, *, alpha: float = 0.05, what: str = "documents") -> str:
+def outlook(population: int, target: float, *, alpha: float = 0.05, what: str = DOCUMENTS) -> Sentence:
     """Return what certainty will cost by how many relevant documents there are, before the reading begins."""
     parts = [
-        f"{count:,} ({count / population:.0%} of all) if {found} are found"
+        say(
+            "%(count)s (%(share)s of all) if %(found)s are found",
+            count=count, share=count / population, found=found,
+        )
         for found in EXPECTED
         if found < population and (count := price(population - found, found, target, alpha=alpha))
-    ]
+    ]  # fmt: skip
     if not parts:
-        return f"With so few {what}, read them all."
-    return f"To certify a recall ≥ {target:g} takes random {what} besides: {', '.join(parts)}."
+        return say("With so few documents, read them all.").about(what)
+    return say(
+        "To certify a recall ≥ %(target)s takes random documents besides: %(prices)s.",
+        target=number(target), prices=joined(parts, ", "),
+    ).about(what)  # fmt: skip
 
 
-def price_of(rule: Rule[Any], what: str = "documents") -> str:
+def price_of(rule: Rule[Any], what: str = DOCUMENTS) -> Sentence:
     """Return what certainty costs at this moment of a review: the outlook, until enough was found for a price.
 
     It is told at the error of the rule's next audit (or of the open one), which is what that audit can certify.
     """
     unread, found, audit = rule.counts.unread, rule.counts.found, rule.audit
     if not unread:
-        return f"All {what} were read."
+        return say("All documents were read.").about(what)
     if found < LEAST_FOUND:
         return outlook(rule.counts.population, rule.target, alpha=audit.error, what=what)
     targets = sorted({rule.target, 0.95}) if rule.target < 0.95 else [rule.target]

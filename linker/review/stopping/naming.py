@@ -10,16 +10,16 @@ from typing import Any
 
 from linker import config
 from linker.errors import ConfigError, InputError
-from linker.review.stopping import rules
+from linker.review.stopping import habits, rules
 from linker.review.stopping.rule import Options, Rule
 
 _RULES: dict[str, tuple[type[Rule[Any]], type[Options]]] = {
     "urn": (rules.Urn, rules.UrnOptions),
     "hypergeometric": (rules.Hypergeometric, Options),
     "qbcb": (rules.Controls, rules.ControlOptions),
-    "row": (rules.Row, rules.RowOptions),
-    "until": (rules.Until, rules.UntilOptions),
-    "reads": (rules.Reads, rules.ReadsOptions),
+    "row": (habits.Row, habits.RowOptions),
+    "until": (habits.Until, habits.UntilOptions),
+    "reads": (habits.Reads, habits.ReadsOptions),
 }
 NAMES = tuple(_RULES)
 DEFAULT = "urn"

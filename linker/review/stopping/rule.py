@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Generic, Literal, TypeVar
 
 from linker.review.interface import Read, StopState
 from linker.review.stopping.audit import Audit
+from linker.review.wording import Sentence, joined, say, say_many
 
 LEAST_FOUND = 15  # with fewer relevant documents found, nothing is claimed
 
@@ -31,6 +33,13 @@ class Options:
             raise ValueError(f"alpha = {self.alpha:g}: choose an error between 0 and 1, such as 0.05")
         if self.audit < 0:
             raise ValueError(f"audit = {self.audit}: choose a number of documents, or 0 for no audit")
+
+
+def positive(**values: float) -> None:
+    """Raise ValueError for a value that is not above 0."""
+    for name, value in values.items():
+        if value <= 0:
+            raise ValueError(f"{name} = {value:g}: choose a number above 0")
 
 
 O_co = TypeVar("O_co", bound=Options, covariant=True)
@@ -69,7 +78,7 @@ class Estimate:
     """What a rule says by itself: whether the target is reached, why, and whether it is over without any claim."""
 
     reached: bool
-    reason: str
+    reason: Sentence
     over: bool = False
 
 
@@ -98,23 +107,27 @@ class Rule(ABC, Generic[O_co]):
         """What is known now."""
         found = self.counts.found
         if not self.counts.unread:
-            return StopState(True, 1.0 if found else None, "Every document was read.", stop=True)
+            return StopState(True, 1.0 if found else None, say("Every document was read."), stop=True)
         estimate = self._estimate()
         certified = self.certified
         if found < LEAST_FOUND and not estimate.over:
-            reason = (
-                f"Nothing is claimed with fewer than {LEAST_FOUND} relevant documents found ({found} so far): "
-                "read on, or stop without a claim."
-            )
+            reason = say(
+                "Nothing is claimed with fewer than %(least)s relevant documents found (%(found)s so far): "
+                "read on, or stop without a claim.",
+                least=LEAST_FOUND, found=found,
+            )  # fmt: skip
             return StopState(False, None, reason)
         reasons, audited = [estimate.reason], self._audited(certified)
         if self.audit.total is not None and certified is not None:
-            reasons.append(f"Certified by an audit of the unread: recall is at least {_floor(certified)}.")
+            text = say(
+                "Certified by an audit of the unread: recall is at least %(recall)s.",
+                recall=_floor(certified),
+            )
+            reasons.append(text)
         if estimate.reached and not audited:
-            many = "until the target is certified" if self.audit.anytime else f"{self.audit.left:,} documents"
-            reasons.append(f"The audit is next: read unread documents at random, {many}.")
+            reasons.append(self._audit_next())
         stop = estimate.over or (estimate.reached and audited)
-        return StopState(estimate.reached, certified, " ".join(reasons), stop)
+        return StopState(estimate.reached, certified, joined(reasons), stop)
 
     @property
     def certified(self) -> float | None:
@@ -122,6 +135,15 @@ class Rule(ABC, Generic[O_co]):
         if self.counts.found < LEAST_FOUND:
             return None
         return self.audit.recall(self.counts.found)
+
+    def _audit_next(self) -> Sentence:
+        if self.audit.anytime:
+            return say("The audit is next: read unread documents at random, until the target is certified.")
+        return say_many(
+            "The audit is next: read unread documents at random, %(num)s document.",
+            "The audit is next: read unread documents at random, %(num)s documents.",
+            self.audit.left,
+        )
 
     def _audited(self, certified: float | None) -> bool:
         """Return whether the audit has nothing left to do."""
@@ -137,6 +159,11 @@ class Rule(ABC, Generic[O_co]):
         """Return what the rule says by itself."""
 
 
-def _floor(recall: float) -> str:
+def number(value: float) -> Decimal:
+    """Return a number such as a recall as it was set, to be told in a sentence: 0.8, not 0.80."""
+    return Decimal(f"{value:g}")
+
+
+def _floor(recall: float) -> Decimal:
     """Return a recall that is at least reached, to two digits: never rounded up."""
-    return f"{math.floor(100 * recall) / 100:.2f}"
+    return Decimal(f"{math.floor(100 * recall) / 100:.2f}")

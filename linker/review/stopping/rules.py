@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linker.review.interface import Read
 from linker.review.stopping.bounds import controls_to_reach, short_of, urn_gap, urn_tail
-from linker.review.stopping.rule import Estimate, Options, Rule
+from linker.review.stopping.rule import Estimate, Options, Rule, number, positive
+from linker.review.wording import say, say_many
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-
-def _positive(**values: float) -> None:
-    for name, value in values.items():
-        if value <= 0:
-            raise ValueError(f"{name} = {value:g}: choose a number above 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +28,7 @@ class UrnOptions(Options):
     def __post_init__(self) -> None:
         """Raise ValueError for a value outside its range."""
         Options.__post_init__(self)
-        _positive(w=self.w, gap=self.gap)
+        positive(w=self.w, gap=self.gap)
 
 
 class Urn(Rule[UrnOptions]):
@@ -72,18 +68,24 @@ class Urn(Rule[UrnOptions]):
         return max(self._long, self.options.gap)
 
     def _estimate(self) -> Estimate:
-        gap, target = self.counts.gap, self.target
+        gap, target = self.counts.gap, number(self.target)
         if gap < self.wanted:
-            return Estimate(
-                False,
-                f"Read on: after {self.wanted - gap:,} more documents without a find, a recall of {target:g} "
-                "will be estimated as reached.",
-            )
-        return Estimate(
-            True,
-            f"Estimated: the target recall of {target:g} is reached, for {gap:,} documents without a find would be "
-            f"improbable (p < {self.options.alpha:g}) if it were not.",
-        )
+            reason = say_many(
+                "Read on: after %(num)s more document without a find, a recall of %(target)s will be estimated as "
+                "reached.",
+                "Read on: after %(num)s more documents without a find, a recall of %(target)s will be estimated as "
+                "reached.",
+                self.wanted - gap, target=target,
+            )  # fmt: skip
+            return Estimate(False, reason)
+        reason = say_many(
+            "Estimated: the target recall of %(target)s is reached, for %(num)s document without a find would be "
+            "improbable (p < %(alpha)s) if it were not.",
+            "Estimated: the target recall of %(target)s is reached, for %(num)s documents without a find would be "
+            "improbable (p < %(alpha)s) if it were not.",
+            gap, target=target, alpha=number(self.options.alpha),
+        )  # fmt: skip
+        return Estimate(True, reason)
 
 
 class Hypergeometric(Rule[Options]):
@@ -126,12 +128,16 @@ class Hypergeometric(Rule[Options]):
 
     def _estimate(self) -> Estimate:
         if self._slack >= 0:
-            return Estimate(False, f"Read on: a recall below {self.target:g} is not yet improbable.")
-        return Estimate(
-            True,
-            f"Estimated: the target recall of {self.target:g} is reached, for so few finds among the last documents "
-            f"would be improbable (p = {self.p:.3g}) if it were not.",
-        )
+            reason = say(
+                "Read on: a recall below %(target)s is not yet improbable.", target=number(self.target)
+            )
+            return Estimate(False, reason)
+        reason = say(
+            "Estimated: the target recall of %(target)s is reached, for so few finds among the last documents would "
+            "be improbable (p = %(p)s) if it were not.",
+            target=number(self.target), p=Decimal(f"{self.p:.3g}"),
+        )  # fmt: skip
+        return Estimate(True, reason)
 
 
 def least_tail(x: Ints, size: Ints, relevant: Ints, drawn: Ints) -> float:
@@ -208,99 +214,22 @@ class Controls(Rule[ControlOptions]):
 
     def _estimate(self) -> Estimate:
         if self.drawn < self.size:
-            return Estimate(
-                False,
-                f"First judge random documents until {self.size} of them are relevant ({self.drawn} so far).",
-            )
-        counted = f"{self.reached} of {self.size} random relevant documents were reached by the ranking; "
+            reason = say(
+                "First judge random documents until %(size)s of them are relevant (%(drawn)s so far).",
+                size=self.size, drawn=self.drawn,
+            )  # fmt: skip
+            return Estimate(False, reason)
+        counted = {"reached": self.reached, "size": self.size, "wanted": self.wanted}
         if self.reached < self.wanted:
-            return Estimate(False, f"Read on: {counted}{self.wanted} are needed.")
-        return Estimate(
-            True, f"Certified: {counted}{self.wanted} certify the target recall of {self.target:g}."
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class RowOptions(Options):
-    """`gap`: how many documents in a row without a find."""
-
-    gap: int = 100
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for a value outside its range."""
-        Options.__post_init__(self)
-        _positive(gap=self.gap)
-
-
-class Row(Rule[RowOptions]):
-    """So many documents in a row without a find: a habit, which knows of no target."""
-
-    def __init__(self, population: int, target: float, options: RowOptions | None = None) -> None:
-        """See `Rule`."""
-        super().__init__(population, target, options or RowOptions())
-
-    def _estimate(self) -> Estimate:
-        left = self.options.gap - self.counts.gap
-        if left > 0:
-            return Estimate(False, f"Read on: {left:,} more documents without a find end the reading.")
-        return Estimate(
-            True,
-            f"{self.counts.gap:,} documents in a row without a find: the habit says to stop, and no probability does.",
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class UntilOptions(Options):
-    """`found`: how many relevant documents are wanted."""
-
-    found: int = 10
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for a value outside its range."""
-        Options.__post_init__(self)
-        _positive(found=self.found)
-
-
-@dataclass(frozen=True, slots=True)
-class ReadsOptions(Options):
-    """`reads`: how many documents are read at most."""
-
-    reads: int = 1000
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for a value outside its range."""
-        Options.__post_init__(self)
-        _positive(reads=self.reads)
-
-
-class Until(Rule[UntilOptions]):
-    """As many relevant documents as are wanted; nothing is said of those that are left."""
-
-    def __init__(self, population: int, target: float, options: UntilOptions | None = None) -> None:
-        """See `Rule`."""
-        super().__init__(population, target, options or UntilOptions())
-
-    def _estimate(self) -> Estimate:
-        found, wanted = self.counts.found, self.options.found
-        if found < wanted:
-            return Estimate(False, f"Read on: {wanted - found:,} more relevant documents are wanted.")
-        return Estimate(False, f"{found:,} relevant documents found, as many as were wanted.", over=True)
-
-
-class Reads(Rule[ReadsOptions]):
-    """As many reads as there is time for; nothing is said of what is left."""
-
-    def __init__(self, population: int, target: float, options: ReadsOptions | None = None) -> None:
-        """See `Rule`."""
-        super().__init__(population, target, options or ReadsOptions())
-        self._reads = 0
-
-    def _take(self, read: Read) -> None:
-        super()._take(read)
-        self._reads += 1
-
-    def _estimate(self) -> Estimate:
-        left = self.options.reads - self._reads
-        if left > 0:
-            return Estimate(False, f"Read on: {left:,} more documents may be read.")
-        return Estimate(False, f"{self._reads:,} documents read, as many as were allowed.", over=True)
+            reason = say(
+                "Read on: %(reached)s of %(size)s random relevant documents were reached by the ranking; %(wanted)s "
+                "are needed.",
+                **counted,
+            )
+            return Estimate(False, reason)
+        reason = say(
+            "Certified: %(reached)s of %(size)s random relevant documents were reached by the ranking; %(wanted)s "
+            "certify the target recall of %(target)s.",
+            target=number(self.target), **counted,
+        )  # fmt: skip
+        return Estimate(True, reason)

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 from linker.review.interface import Progress
 from linker.review.stopping.rule import LEAST_FOUND
+from linker.review.wording import DOCUMENTS, Sentence, joined, say
 
 
 @dataclass(frozen=True, slots=True)
 class MethodNote:
     """`text` may be published; `cautions` say what may not be claimed, one sentence each."""
 
-    text: str
-    cautions: tuple[str, ...]
+    text: Sentence
+    cautions: tuple[Sentence, ...]
 
 
 def method_note(
@@ -22,7 +23,7 @@ def method_note(
     target: float,
     audited: int = 0,
     *,
-    what: str = "documents",
+    what: str = DOCUMENTS,
     source: str = "",
     alpha: float = 0.05,
 ) -> MethodNote:
@@ -31,51 +32,79 @@ def method_note(
     target, alpha: the rule's. audited: documents that were read in audits. what: the documents, in the plural, such as
     "posts". source: where they are from, such as "the channel of the ministry, January to March".
     """
-    origin = f" from {source}" if source else ""
-    drawn = f", {audited:,} of them drawn at random from what was still unread," if audited else ""
-    read = f"In {progress.population:,} {what}{origin}, we read {progress.read:,}{drawn} and found {progress.found:,}"
-    sentences = [f"{read} relevant."]
+    sentences = [_reading(progress, audited, source).about(what)]
     if progress.read >= progress.population:
-        return MethodNote(f"We read all {progress.population:,} {what}{origin} and found {progress.found:,} relevant.",
-                          (_JUDGED,))  # fmt: skip
+        return MethodNote(sentences[0], (_JUDGED,))
     if progress.stop.estimated:
         sentences.append(
-            f"By an estimate from the order of reading, these are at least {target:.0%} of all relevant ones."
+            say(
+                "By an estimate from the order of reading, these are at least %(target)s of all relevant ones.",
+                target=float(target),
+            )
         )
     if (certified := progress.stop.certified) is not None:
-        share = math.ceil(100 * (1 - certified) - 1e-9)
-        sentences.append(f"With {1 - alpha:.0%} confidence, the share missed is at most {share} %.")
-    return MethodNote(" ".join(sentences), _cautions(progress, target, what))
+        missed = say(
+            "With %(confidence)s confidence, the share missed is at most %(share)s %%.",
+            confidence=1 - alpha, share=math.ceil(100 * (1 - certified) - 1e-9),
+        )  # fmt: skip
+        sentences.append(missed)
+    return MethodNote(joined(sentences), _cautions(progress, target, what))
 
 
-_JUDGED = "“Relevant” is what the reviewers took for it: no figure here covers wrong judgements."
+def _reading(progress: Progress, audited: int, source: str) -> Sentence:
+    """Return what was read and found."""
+    counts: dict[str, int | str] = {"population": progress.population, "found": progress.found}
+    counts["origin"] = say(" from %(source)s", source=source) if source else ""
+    if progress.read >= progress.population:
+        return say("We read all %(population)s documents%(origin)s and found %(found)s relevant.", **counts)
+    if not audited:
+        return say(
+            "In %(population)s documents%(origin)s, we read %(read)s and found %(found)s relevant.",
+            read=progress.read, **counts,
+        )  # fmt: skip
+    return say(
+        "In %(population)s documents%(origin)s, we read %(read)s, %(audited)s of them drawn at random from what was "
+        "still unread, and found %(found)s relevant.",
+        read=progress.read, audited=audited, **counts,
+    )  # fmt: skip
 
 
-def _cautions(progress: Progress, target: float, what: str) -> tuple[str, ...]:
-    cautions = [
-        f"Do not write that all relevant {what} were found: {progress.population - progress.read:,} are unread."
-    ]
+_JUDGED = say("“Relevant” is what the reviewers took for it: no figure here covers wrong judgements.")
+
+
+def _cautions(progress: Progress, target: float, what: str) -> tuple[Sentence, ...]:
+    unread = say(
+        "Do not write that all relevant documents were found: %(unread)s are unread.",
+        unread=progress.population - progress.read,
+    ).about(what)
     if progress.found < LEAST_FOUND:
-        cautions.append(
-            f"Give no share at all: with fewer than {LEAST_FOUND} found, neither estimate nor bound is made."
+        few = say(
+            "Give no share at all: with fewer than %(least)s found, neither estimate nor bound is made.",
+            least=LEAST_FOUND,
         )
-        return (*cautions, _JUDGED)
+        return (unread, few, _JUDGED)
+    return (unread, _on_the_estimate(progress, target), _on_the_limit(progress), _JUDGED)
+
+
+def _on_the_estimate(progress: Progress, target: float) -> Sentence:
     if progress.stop.estimated:
-        cautions.append(
-            f"Do not write “at least {target:.0%}” without “estimated”: the estimate supposes that a relevant document "
-            "comes up much earlier than another one. It misses what does not resemble the documents found so far."
+        return say(
+            "Do not write “at least %(target)s” without “estimated”: the estimate supposes that a relevant document "
+            "comes up much earlier than another one. It misses what does not resemble the documents found so far.",
+            target=float(target),
         )
-    else:
-        cautions.append(
-            f"Do not write that {target:.0%} were found: the stopping rule asks for more reading."
-        )
+    return say(
+        "Do not write that %(target)s were found: the stopping rule asks for more reading.",
+        target=float(target),
+    )
+
+
+def _on_the_limit(progress: Progress) -> Sentence:
     if progress.stop.certified is None:
-        cautions.append(
+        return say(
             "Give no upper limit of what was missed: only an audit of random unread documents yields one."
         )
-    else:
-        cautions.append(
-            "The limit of the share missed is certain to the confidence given, whatever the order was. It is a limit "
-            "and no estimate: do not write that so many were missed."
-        )
-    return (*cautions, _JUDGED)
+    return say(
+        "The limit of the share missed is certain to the confidence given, whatever the order was. It is a limit and "
+        "no estimate: do not write that so many were missed."
+    )

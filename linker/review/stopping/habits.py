@@ -1,0 +1,122 @@
+"""Rules that claim nothing: so many documents in a row without a find, so many found, so many read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from linker.review.interface import Read
+from linker.review.stopping.rule import Estimate, Options, Rule, positive
+from linker.review.wording import say_many
+
+
+@dataclass(frozen=True, slots=True)
+class RowOptions(Options):
+    """`gap`: how many documents in a row without a find."""
+
+    gap: int = 100
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a value outside its range."""
+        Options.__post_init__(self)
+        positive(gap=self.gap)
+
+
+class Row(Rule[RowOptions]):
+    """So many documents in a row without a find: a habit, which knows of no target."""
+
+    def __init__(self, population: int, target: float, options: RowOptions | None = None) -> None:
+        """See `Rule`."""
+        super().__init__(population, target, options or RowOptions())
+
+    def _estimate(self) -> Estimate:
+        left = self.options.gap - self.counts.gap
+        if left > 0:
+            reason = say_many(
+                "Read on: %(num)s more document without a find ends the reading.",
+                "Read on: %(num)s more documents without a find end the reading.",
+                left,
+            )
+            return Estimate(False, reason)
+        reason = say_many(
+            "%(num)s document without a find: the habit says to stop, and no probability does.",
+            "%(num)s documents in a row without a find: the habit says to stop, and no probability does.",
+            self.counts.gap,
+        )
+        return Estimate(True, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class UntilOptions(Options):
+    """`found`: how many relevant documents are wanted."""
+
+    found: int = 10
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a value outside its range."""
+        Options.__post_init__(self)
+        positive(found=self.found)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadsOptions(Options):
+    """`reads`: how many documents are read at most."""
+
+    reads: int = 1000
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a value outside its range."""
+        Options.__post_init__(self)
+        positive(reads=self.reads)
+
+
+class Until(Rule[UntilOptions]):
+    """As many relevant documents as are wanted; nothing is said of those that are left."""
+
+    def __init__(self, population: int, target: float, options: UntilOptions | None = None) -> None:
+        """See `Rule`."""
+        super().__init__(population, target, options or UntilOptions())
+
+    def _estimate(self) -> Estimate:
+        found, wanted = self.counts.found, self.options.found
+        if found < wanted:
+            reason = say_many(
+                "Read on: %(num)s more relevant document is wanted.",
+                "Read on: %(num)s more relevant documents are wanted.",
+                wanted - found,
+            )
+            return Estimate(False, reason)
+        reason = say_many(
+            "%(num)s relevant document found, as many as were wanted.",
+            "%(num)s relevant documents found, as many as were wanted.",
+            found,
+        )
+        return Estimate(False, reason, over=True)
+
+
+class Reads(Rule[ReadsOptions]):
+    """As many reads as there is time for; nothing is said of what is left."""
+
+    def __init__(self, population: int, target: float, options: ReadsOptions | None = None) -> None:
+        """See `Rule`."""
+        super().__init__(population, target, options or ReadsOptions())
+        self._reads = 0
+
+    def _take(self, read: Read) -> None:
+        super()._take(read)
+        self._reads += 1
+
+    def _estimate(self) -> Estimate:
+        left = self.options.reads - self._reads
+        if left > 0:
+            reason = say_many(
+                "Read on: %(num)s more document may be read.",
+                "Read on: %(num)s more documents may be read.",
+                left,
+            )
+            return Estimate(False, reason)
+        reason = say_many(
+            "%(num)s document read, as many as were allowed.",
+            "%(num)s documents read, as many as were allowed.",
+            self._reads,
+        )
+        return Estimate(False, reason, over=True)

@@ -1,0 +1,114 @@
+"""Sentences with numbers that can be told in another language: a text in English that keeps how it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
+from typing import Protocol, TypeAlias
+
+DOCUMENTS = "documents"
+
+# A count (int), a share from 0 to 1 that is told in whole per cent (float), a number with exactly the digits that are
+# to be shown (Decimal), a word that stays as it is (str), or a Sentence, which is told as well.
+Value: TypeAlias = "int | float | Decimal | str | Sentence"
+Show: TypeAlias = Callable[[int | float | Decimal], str]  # writes a number as a language does
+
+
+class Messages(Protocol):
+    """A catalogue of messages, as gettext's and Babel's translations are."""
+
+    def gettext(self, message: str, /) -> str:
+        """Return the message in the catalogue's language."""
+        ...
+
+    def ngettext(self, one: str, many: str, count: int, /) -> str:
+        """Return the form of a message for this count."""
+        ...
+
+
+class Sentence(str):
+    """A text in English; `told` tells it in another language.
+
+    `template` holds the places of `values` as `%(name)s`; `one` is its form for one, where the value `num` decides on
+    the form. A sentence that was `joined` has `parts` and what is `between` them instead. Without either, it is a text
+    that stays as it is.
+    """
+
+    template: str = ""
+    one: str = ""
+    values: Mapping[str, Value] = {}
+    parts: tuple[Sentence, ...] = ()
+    between: str = ""
+
+    def told(self, messages: Messages, show: Show) -> str:
+        """Return the sentence in the language of `messages`, its numbers as `show` writes them."""
+        if self.parts:
+            return _told(self.between, messages, show).join(part.told(messages, show) for part in self.parts)
+        if not self.template:
+            return str(self)
+        return _filled(self.one, self.template, self.values, messages, show)
+
+    def about(self, what: str) -> Sentence:
+        """Return the sentence about other things than documents, such as "posts"; that one is in English alone.
+
+        A noun of the caller's cannot be declined, so that no other language has a place for it.
+        """
+        if what == DOCUMENTS:
+            return self
+        one, template = (
+            text.replace(DOCUMENTS, what.replace("%", "%%")) for text in (self.one, self.template)
+        )
+        return _made(one, template, self.values)
+
+
+def say(template: str, /, **values: Value) -> Sentence:
+    """Return a sentence from its template, which is a message of the catalogues."""
+    return _made("", template, values)
+
+
+def say_many(one: str, many: str, /, num: int, **values: Value) -> Sentence:
+    """Return a sentence whose form depends on the count `num`."""
+    return _made(one, many, {"num": num, **values})
+
+
+def joined(parts: Iterable[Sentence], between: str = " ") -> Sentence:
+    """Return sentences one after the other, with `between` (which may be a Sentence) in between."""
+    parts = tuple(parts)
+    sentence = Sentence(between.join(parts))
+    sentence.parts, sentence.between = parts, between
+    return sentence
+
+
+class _Source:
+    def gettext(self, message: str, /) -> str:
+        return message
+
+    def ngettext(self, one: str, many: str, count: int, /) -> str:
+        return one if count == 1 else many
+
+
+def _made(one: str, template: str, values: Mapping[str, Value]) -> Sentence:
+    sentence = Sentence(_filled(one, template, values, _Source(), _in_english))
+    sentence.one, sentence.template, sentence.values = one, template, values
+    return sentence
+
+
+def _filled(one: str, template: str, values: Mapping[str, Value], messages: Messages, show: Show) -> str:
+    shown = {
+        name: _told(value, messages, show) if isinstance(value, str) else show(value)
+        for name, value in values.items()
+    }
+    count = values.get("num")
+    if one and isinstance(count, int):
+        return messages.ngettext(one, template, count) % shown
+    return messages.gettext(template) % shown
+
+
+def _told(text: str, messages: Messages, show: Show) -> str:
+    return text.told(messages, show) if isinstance(text, Sentence) else text
+
+
+def _in_english(value: int | float | Decimal) -> str:
+    if isinstance(value, float):
+        return f"{value:.0%}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
