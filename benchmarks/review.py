@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.review_pairs import pairs
 from benchmarks.support import common
 from benchmarks.support.meanvectors import mean_vectors
 from indexes.interface import Document, Matrix
@@ -233,9 +234,19 @@ def main() -> None:
         "--copies", type=int, default=0, help="of the corpus, for the time of an update (86: a million)"
     )
     parser.add_argument(
+        "--pairs",
+        action="store_true",
+        help="add the orders of pairs to the record (benchmarks/review_pairs.py)",
+    )
+    parser.add_argument(
         "--kept", action="store_true", help="add the comparison with what ASReview has read to the record"
     )
     given = parser.parse_args()
+    if given.pairs:
+        results = json.loads((common.RESULTS / "review.json").read_text(encoding="utf-8"))["results"]
+        results["pairs"] = pairs(given.work)
+        print(common.record("review", results, seed=0), file=sys.stderr)
+        return
     engine, chosen = corpus_engine(given.work), topics()[1::2]
     if given.kept:
         kept = (given.work / "asreview.jsonl").read_text(encoding="utf-8").splitlines()

@@ -6,6 +6,10 @@ os.environ["LINKER_TRUSTED_HOSTS"] = os.devnull  # the user's own file of truste
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("linker", deadline=None)  # no test fails for being slow on a loaded machine
+settings.load_profile("linker")
 
 
 @pytest.fixture(scope="session")

@@ -47,6 +47,17 @@ def test_the_name_is_one_everywhere() -> None:
             assert not spelled, f"{name}:{number}: use MissingExtraError or indexes.errors.install"
 
 
+def test_no_merge_was_left_half_done() -> None:
+    markers = tuple(7 * sign + " " for sign in "<>|")  # not written out, or this file would hold them
+    for name in tracked():
+        content = (ROOT / name).read_bytes()
+        if b"\0" in content:
+            continue
+        lines = content.decode(errors="replace").splitlines()
+        left = [f"{name}:{i}" for i, line in enumerate(lines, start=1) if line.startswith(markers)]
+        assert left == []
+
+
 def test_every_extra_exists() -> None:
     extras = set(PROJECT["optional-dependencies"])
     assert set(EXTRAS) <= extras

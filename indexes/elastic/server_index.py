@@ -300,8 +300,12 @@ class ElasticStore:
     def format(self) -> int:
         """Return the format version of the mapping, which determines the fields of the documents."""
         with self.errors():
-            (index,) = self.client.indices.get_mapping(index=self._target).body.values()
-        return int(index["mappings"].get("_meta", {}).get("linker", {}).get("format", 1))
+            indices = list(self.client.indices.get_mapping(index=self._target).body.values())
+        if len(indices) != 1 or not isinstance(indices[0], dict):
+            raise BackendUnavailableError(
+                f"what answers for {self._target} is no Elasticsearch, or has no such index"
+            )
+        return int(indices[0].get("mappings", {}).get("_meta", {}).get("linker", {}).get("format", 1))
 
     def ordered(self, again: bool = False) -> bool:
         """Return whether numbers and dates can be compared, for which an earlier version's index has no terms.

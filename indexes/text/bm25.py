@@ -20,7 +20,7 @@ from indexes.text.analysis import Analysis
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 from indexes.text.postings import PostingsSegment
 from indexes.text.scoring import Bm25Scorer
-from indexes.text.vocabulary import QueryTerms, Vocabulary
+from indexes.text.vocabulary import Vocabulary, query_terms
 
 PENDING = 1 << 23  # tokens held before they become a segment
 BATCH = 1024  # documents indexed again at a time
@@ -64,7 +64,7 @@ class Bm25Index:
         self._rows = Rows() if rows is None else rows
         self._segments = segments
         self._scorer: Bm25Scorer | None = None
-        self._vocabulary, self._query_terms = Vocabulary(self.analysis), QueryTerms(self.analysis)
+        self._vocabulary, self._query_terms = Vocabulary(self.analysis), query_terms(self.analysis.settings)
         self._tokens: list[Int32Array] = []
         self._lengths: list[Int64Array] = []
         self._pending = 0  # tokens

@@ -17,7 +17,7 @@ from indexes.text.bm25 import Bm25Index
 from indexes.text.field_scoring import FieldScorer
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 from indexes.text.scoring import Bm25Scorer
-from indexes.text.vocabulary import QueryTerms
+from indexes.text.vocabulary import query_terms
 
 
 def folder_of(number: int) -> str:
@@ -38,7 +38,7 @@ class FieldsIndex:
         self._names = [field.name for field in parameters.fields]
         self._indexes, self._rows, self._parameters = indexes, rows, parameters
         self.analysis = Analysis(analysis)
-        self._query_terms = QueryTerms(self.analysis)
+        self._query_terms = query_terms(self.analysis.settings)
         self._scorer: FieldScorer | None = None
 
     @classmethod

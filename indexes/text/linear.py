@@ -16,11 +16,10 @@ import numpy as np
 from indexes import native
 from indexes.dtypes import AnyArray, Float32Array
 from indexes.interface import Document
-from indexes.text.analysis import Analysis
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 from indexes.text.postings import check_lengths
 from indexes.text.scoring import Bm25Scorer, find
-from indexes.text.vocabulary import QueryTerms
+from indexes.text.vocabulary import query_terms
 
 FULL_TEXT = ""  # the name of the one field of an index without fields
 MIX = 0x9E3779B97F4A7C15  # makes a field's terms differ from another's; odd
@@ -59,7 +58,7 @@ class LinearText:
             if weight:
                 own = Bm25Parameters(parameters.k1, b, parameters.k3)
                 self._fields.append(_Field(name, scorer, weight, own, number * MIX % (1 << 64)))
-        self._terms = QueryTerms(Analysis(analysis))
+        self._terms = query_terms(analysis)
         self._library = native.load_linear()
 
     @property
@@ -78,7 +77,7 @@ class LinearText:
             number = np.fromiter(counts.values(), dtype=np.float32, count=len(counts))
             norm = field.scorer.norm(sum(counts.values()), field.parameters)
             hashes.append(terms ^ np.uint64(field.mix))
-            values.append(self._weights(field, terms) * (number / (number + norm)))
+            values.append(self._weights(field, self._places(field, terms)) * (number / (number + norm)))
         terms, weights = np.concatenate(hashes), np.concatenate(values)
         terms, weights = terms[weights > 0], weights[weights > 0]
         return TextVector(terms, (weights / (np.linalg.norm(weights) or 1)).astype(np.float32))
@@ -91,9 +90,9 @@ class LinearText:
         sums = np.zeros(self.rows, dtype=np.float32)
         for field in self._fields:
             hashes = terms ^ np.uint64(field.mix)
-            factors = (weights * self._weights(field, hashes)).astype(np.float32)
-            for number, segment in enumerate(field.scorer.segments):
-                begin, end, _ = find(segment, hashes)
+            places = self._places(field, hashes)
+            factors = (weights * self._weights(field, places)).astype(np.float32)
+            for number, (begin, end, _) in enumerate(places):
                 used = np.flatnonzero((end > begin) & (factors != 0))
                 self._add(field, number, (begin[used], end[used]), factors[used], sums)
         return sums * self._inverse_lengths
@@ -104,21 +103,24 @@ class LinearText:
         squares = np.zeros(self.rows, dtype=np.float32)
         for field in self._fields:
             for number, segment in enumerate(field.scorer.segments):
-                weights = self._weights(field, segment.terms).astype(np.float32)
+                weights = self._weights(field, self._places(field, segment.terms)).astype(np.float32)
                 self._add(
                     field, number, (segment.starts[:-1], segment.starts[1:]), weights, squares, squared=True
                 )
         lengths = np.sqrt(squares)
         return np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
 
-    def _weights(self, field: _Field, hashes: AnyArray) -> AnyArray:
+    @staticmethod
+    def _places(field: _Field, hashes: AnyArray) -> list[AnyArray]:
+        """Return where each term's postings lie in each of a field's segments; see `find`."""
+        return [find(segment, hashes) for segment in field.scorer.segments]
+
+    def _weights(self, field: _Field, places: Sequence[AnyArray]) -> AnyArray:
         """Return the weight of each of a field's terms, 0 where no row has it, float64 [n]."""
-        frequency = np.zeros(len(hashes), dtype=np.int64)
-        for segment in field.scorer.segments:
-            begin, end, _ = find(segment, hashes)
-            frequency += end - begin
+        frequency: AnyArray = np.sum([end - begin for begin, end, _ in places], axis=0)
         idf = np.log1p((self.rows - frequency + 0.5) / (frequency + 0.5))
-        return field.weight * (field.parameters.k1 + 1) * idf * (frequency > 0)
+        weights: AnyArray = field.weight * (field.parameters.k1 + 1) * idf * (frequency > 0)
+        return weights
 
     def _add(
         self,

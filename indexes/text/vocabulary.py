@@ -6,6 +6,7 @@ is cut where no language continues a word (pieces.py), and only pieces that were
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 from array import array
@@ -19,7 +20,7 @@ import xxhash
 from indexes import native
 from indexes.dtypes import Int32Array, Int64Array
 from indexes.text.analysis import Analysis
-from indexes.text.parameters import LONGEST
+from indexes.text.parameters import LONGEST, AnalysisSettings
 from indexes.text.pieces import cutting
 
 MOST = 500_000  # cached pieces, and terms
@@ -172,24 +173,26 @@ class QueryTerms:
 
     def __init__(self, analysis: Analysis) -> None:
         self._analysis = analysis
-        self._seen: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
+        self._seen: dict[str, tuple[int, ...]] = {}  # the content terms of pieces
 
     def of(self, text: str) -> Counter[int]:
         """Return the hashes of a query's terms and their counts; stop words count only if there is nothing else."""
-        analyses = [
-            self._seen.get(piece) or self._analyse(piece)
-            for piece in self._analysis.pieces(self._analysis.prepare(text))
-        ]
-        terms = Counter(term for content, _ in analyses for term in content)
-        return terms or Counter(term for _, everything in analyses for term in everything)
+        pieces, seen = self._analysis.pieces(self._analysis.prepare(text)), self._seen
+        content = [self._analyse(piece) if (known := seen.get(piece)) is None else known for piece in pieces]
+        return Counter(itertools.chain.from_iterable(content)) or Counter(
+            term_hash(term) for piece in pieces for term in self._analysis.terms(piece)
+        )
 
-    def _analyse(self, piece: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def _analyse(self, piece: str) -> tuple[int, ...]:
         if len(self._seen) > MOST_OF_QUERIES:
             self._seen.clear()
-        content, everything = (
-            tuple(map(term_hash, terms))
-            for terms in (self._analysis.content_terms(piece), self._analysis.terms(piece))
-        )
+        content = tuple(map(term_hash, self._analysis.content_terms(piece)))
         if len(piece) <= LONGEST:
-            self._seen[piece] = content, everything
-        return content, everything
+            self._seen[piece] = content
+        return content
+
+
+@functools.lru_cache(maxsize=8)
+def query_terms(settings: AnalysisSettings) -> QueryTerms:
+    """Return the terms of queries by these settings, with one cache for all in the process that ask for them."""
+    return QueryTerms(Analysis(settings))

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from linker.engine import Engine
     from linker.review.seeds import Seed
 
-DEPTH = 10_000  # hits of each seed that are looked at
+DEPTH, LEAST = 10_000, 200  # hits of a seed that are looked at: at most, and with many seeds
+TOTAL = 200_000  # hits of all seeds together, until each has the least
+BATCH = 16  # seeds of a search
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +56,24 @@ def scores(
 ) -> tuple[Float64Array, bool]:
     """Return the score of each decided pair [n] in a search with its seed, and whether it is P(link).
 
-    `by_document`: the best score with any of the seeds, for a topic. NaN where the search does not find the document.
+    `by_document`: the best score with any of the seeds, for a topic. Only seeds beside which something was decided are
+    searched, `DEPTH` hits deep, less with many seeds. NaN where the search does not find the document.
     """
-    depth = max(1, min(DEPTH, len(engine)))
+    beside = {seed for seed, _ in decided}
+    seeds = [seed for seed in seeds if seed.id in beside]
+    depth = max(1, min(DEPTH, max(LEAST, TOTAL // max(1, len(seeds))), len(engine)))
     best: dict[tuple[str, str], float] = {}
     calibrated = bool(seeds)
     wanted = {id_ for _, id_ in decided}
-    for seed in seeds:
-        answer = engine.search(full_text(seed), depth)
-        (hits,) = answer.hits
+    for start in range(0, len(seeds), BATCH):
+        part = seeds[start : start + BATCH]
+        answer = engine.search([full_text(seed) for seed in part], depth)
         calibrated = calibrated and answer.probabilities is not None
-        values = answer.probabilities[0] if answer.probabilities is not None else hits.scores
-        for id_, value in zip(hits.ids, values.tolist(), strict=True):
-            if id_ in wanted:
-                key = ("" if by_document else seed.id, id_)
-                best[key] = max(value, best.get(key, value))
+        for number, (seed, hits) in enumerate(zip(part, answer.hits, strict=True)):
+            values = answer.probabilities[number] if answer.probabilities is not None else hits.scores
+            for id_, value in zip(hits.ids, values.tolist(), strict=True):
+                if id_ in wanted:
+                    key = ("" if by_document else seed.id, id_)
+                    best[key] = max(value, best.get(key, value))
     pairs = (("" if by_document else seed, id_) for seed, id_ in decided)
     return np.array([best.get(pair, np.nan) for pair in pairs]), calibrated

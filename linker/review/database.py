@@ -17,7 +17,7 @@ from linker.errors import InputError
 MAGIC = b"SQLite format 3\0"
 APPLICATION = 0x6C6E6B72  # "lnkr" in the file's header: a ledger of ours
 VERSION = 1  # of the schema
-LARGEST_PAGE = 1 << 16  # bytes
+NEW_SIZES = {4096, 8192}  # bytes: of a file whose first pages SQLite has just made
 WAIT = 30.0  # seconds for another process to finish its write
 PAUSE = 0.02  # seconds between attempts at what SQLite itself does not wait for
 
@@ -143,11 +143,10 @@ def _refuse_foreign(path: Path) -> None:
         if not stat.S_ISREG(path.stat().st_mode):
             raise InputError(f"the ledger {path} is not a regular file: name another one")
         with path.open("rb") as file:
-            head = file.read(LARGEST_PAGE)
-        if head and len(head) < LARGEST_PAGE and not head.strip(b"\0"):
-            os.truncate(
-                path, 0
-            )  # a power loss while it was created left the size of its first page, and no byte
+            head = file.read(max(NEW_SIZES) + 1)
+        if len(head) in NEW_SIZES and not head.strip(b"\0"):
+            # A power loss while it was created left the size of its first pages, and no byte.
+            os.truncate(path, 0)
             head = b""
     except OSError as e:
         raise InputError(f"cannot read the ledger {path}: {e.strerror}") from e

@@ -77,8 +77,10 @@ class StopState:
 
     `estimated`: the target recall is reached by the rule's estimate, so the audit may begin. `certified`: a recall
     that was reached at the rule's confidence whatever the order was, 0 to 1, or None where nothing is certified.
-    `reason` says why to the reviewer, in a sentence or two with their numbers. `stop`: the rule asks for nothing more,
-    since the audit is over as well, or because the rule (so many found, so many read) never claims anything.
+    `reason` says why to the reviewer, in a sentence or two with their numbers; that of our rules is a `Sentence` (see
+    `linker.review.wording`), which can be told in another language, as can the price of `Progress`. `stop`: the rule
+    asks for nothing more, since the audit is over as well, or because the rule (so many found, so many read) never
+    claims anything.
     """
 
     estimated: bool

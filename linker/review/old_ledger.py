@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,10 @@ def import_jsonl(path: Path, ledger: Ledger, reviewer: str = "") -> tuple[int, i
     A relevance above 0 becomes "relevant", any other "not"; times are kept. The last line may be one that a crash
     left incomplete. Raises InputError naming file and line of any other that is no judgement.
     """
-    present = set(ledger.judgements(reviewer))
+    present = {entry.judgement for entry in ledger.history()}
+    timeless = {dataclasses.replace(j, time="") for j in present}
     given = _read(path, reviewer)
-    missing = [j for j in given if j not in present]
+    missing = [j for j in given if j not in (present if j.time else timeless)]
     ledger.add_all(missing)
     return len(missing), len(given) - len(missing)
 

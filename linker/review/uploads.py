@@ -75,6 +75,14 @@ def _place(temporary: Path, folder: Path, stem: str, suffix: str) -> Path:
     raise InputError(f"{folder} holds too many files named {stem}: rename the file")
 
 
+def remove(project: Project, name: str) -> None:
+    """Delete an uploaded file of a review. Raises InputError where there is none of this name."""
+    path = next((path for path in stored(project) if path.name == name), None)
+    if path is None:
+        raise InputError(f"this review has no file {name!r}: it may have been deleted already")
+    path.unlink(missing_ok=True)
+
+
 def stored(project: Project) -> list[Path]:
     """Return the uploaded files of a review, in the order of their names."""
     if project.folder is None or not project.uploads.is_dir():

@@ -65,7 +65,12 @@ def _curve(opened: Opened) -> dict[str, Any]:
     known = {(j.seed, j.id): j.relevant for j in final if j.verdict != "maybe"}
     if not any(known.values()):
         return {"points": [], "judged": len(known), "calibrated": False}
-    values, calibrated = scores(opened.engine, opened.review.seeds, known, by_document=topic)
+    seeds, generation = opened.review.seeds, opened.engine.collection.manifest.generation
+    values, calibrated = opened.once(
+        "scores",
+        (generation, seeds, known, topic),
+        lambda: scores(opened.engine, seeds, known, by_document=topic),
+    )
     return {
         "points": [_rounded(p) for p in points(values.tolist(), list(known.values()))],
         "judged": len(known),

@@ -146,7 +146,7 @@ def _show(
 
 def _hits(opened: Opened, q: str, beside: Candidate | None) -> list[tuple[Shown, str]]:
     """Return what a search finds, each with the verdict that it has, if any."""
-    (hits,) = opened.engine.search(q, HITS, phrases=_has_phrases(opened)).hits
+    (hits,) = opened.engine.search(q, HITS, phrases=_has_phrases(opened), probabilities=False).hits
     seed = beside.seed if beside else (opened.review.seeds[0].id if opened.review.seeds else "")
     verdicts = {j.id: str(j.verdict) for j in opened.ledger.judgements() if _is_of(opened, j, seed)}
     scored = zip(hits.ids, hits.scores.tolist(), strict=True)

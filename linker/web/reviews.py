@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from starlette.exceptions import HTTPException
@@ -18,13 +19,24 @@ from linker.review.session import Review
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Opened:
-    """One review, ready: several threads may use all of it. `copies` remembers the near duplicates of documents."""
+    """One review, ready: several threads may use all of it.
+
+    `copies` remembers the near duplicates of documents; `computed`, what a page last made, with what it was made of.
+    """
 
     project: Project
     engine: Engine
     ledger: Ledger
     review: Review
     copies: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    computed: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+
+    def once(self, name: str, of: Any, compute: Callable[[], Any]) -> Any:
+        """Return what `compute` made of `of`, made again where that is no longer equal to what it was."""
+        known = self.computed.get(name)
+        if known is None or known[0] != of:
+            self.computed[name] = known = (of, compute())
+        return known[1]
 
 
 class Reviews:

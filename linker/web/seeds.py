@@ -150,7 +150,7 @@ def _page(
 
 
 def _hits(opened: Opened, q: str) -> list[Document]:
-    (hits,) = opened.engine.search(q, HITS).hits
+    (hits,) = opened.engine.search(q, HITS, probabilities=False).hits
     return [opened.engine.document(id_) for id_ in hits.ids]
 
 

@@ -7,13 +7,16 @@ import errno
 import signal
 import socket
 import sys
+import threading
 import webbrowser
 from types import FrameType
 
 import python_multipart  # noqa: F401 - FastAPI would say only later, and differently, that it is missing
 import uvicorn
 
+from indexes.interface import MissingExtraError
 from linker.errors import InputError
+from linker.review.learning import model
 from linker.web.app import create_app
 from linker.web.config import ServeConfig
 
@@ -31,6 +34,8 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             print(self._address, flush=True)
+            # Else the first document would wait for it.
+            threading.Thread(target=_load_learner, name="load learner", daemon=True).start()
             if self._open_browser:
                 webbrowser.open(self._address)
 
@@ -48,6 +53,11 @@ def run(config: ServeConfig, host: str, port: int, *, open_browser: bool = False
     signal.signal(signal.SIGTERM, _end)  # uvicorn sends the signal again when all is closed
     with contextlib.suppress(KeyboardInterrupt):
         _Server(options, address, open_browser=open_browser).run(sockets=[listener])
+
+
+def _load_learner() -> None:
+    with contextlib.suppress(MissingExtraError):  # the page says so once it is needed
+        model.load()
 
 
 def _listen(host: str, port: int) -> socket.socket:

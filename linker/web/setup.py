@@ -6,26 +6,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Form, Request
 from starlette.datastructures import FormData
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from indexes.text.parameters import LANGUAGES
 from linker.corpora import Columns, Preview, columns_of, preview
 from linker.corpora.roles import Role
+from linker.corpora.workbooks import sheet_names
 from linker.errors import InputError, LinkerError
 from linker.review.jobs import Job
 from linker.review.jobs.indexing import Source, specification, unfinished
 from linker.review.project import Project
-from linker.review.uploads import stored
+from linker.review.uploads import remove, stored
 from linker.web.language import Language
 from linker.web.rendering import address, message, page, translate
 from linker.web.reviews import InProject, of_request
 from linker.web.running import jobs_of
 
 router = APIRouter()
+Name = Annotated[str, Form(max_length=1000)]
 ROLES = {
     "posts": message("posts: what is searched and judged"),
     "articles": message("articles: the seeds whose posts are sought"),
@@ -58,6 +60,7 @@ class Upload:
     preview: Preview | None = None
     problem: str = ""
     chosen: Mapping[str, str] = field(default_factory=dict)
+    is_other: bool = False  # another sheet than the one whose rows the form showed
 
     def column(self, role: Role) -> str:
         """Return the column that is chosen or guessed for a role, or an empty text."""
@@ -93,15 +96,30 @@ def _uploads(project: Project, form: FormData | None = None) -> list[Upload]:
     for path in stored(project):
         if path.name in done:
             continue
-        role, chosen = roles.get(path.name, "posts"), {}
+        role, sheet, chosen, is_other = roles.get(path.name, "posts"), "", {}, False
         if form is not None:
-            role = str(form.get(f"role.{path.name}", ""))
-            chosen = {what: str(form.get(f"{what}.{path.name}", "")) for what in (*ASKED, "date_format")}
+            role, sheet = str(form.get(f"role.{path.name}", "")), str(form.get(f"sheet.{path.name}", ""))
+            is_other = sheet != form.get(f"shown.{path.name}", "")
+            asked = () if is_other else (*ASKED, "date_format")
+            chosen = {what: str(form.get(f"{what}.{path.name}", "")) for what in asked}
         try:
-            found.append(Upload(path, role, preview(path), chosen=chosen))
+            found.append(Upload(path, role, _look(path, sheet), chosen=chosen, is_other=is_other))
         except LinkerError as e:
             found.append(Upload(path, "", problem=str(e)))
     return sorted(found, key=lambda u: (list(ROLES).index(u.role), u.path.name))
+
+
+def _look(path: Path, sheet: str) -> Preview:
+    """Return what a file holds; of a workbook, the sheet that is named, or the first that has records."""
+    if sheet or path.suffix != ".xlsx":
+        return preview(path, sheet=sheet or None)
+    problem: LinkerError | None = None
+    for name in sheet_names(path):
+        try:
+            return preview(path, sheet=name)
+        except LinkerError as e:
+            problem = problem or e
+    raise problem or InputError(f"{path.name} holds no sheet of cells")
 
 
 @router.get("/p/{project}/setup", name="setup")
@@ -142,6 +160,8 @@ async def start(request: Request, project: InProject) -> Response:
     form = await request.form()
     uploads = _uploads(project, form)
     encoder, language = str(form.get("encoder", "")).strip(), str(form.get("language", "english"))
+    if any(upload.is_other for upload in uploads):
+        return _form(request, project, uploads, encoder=encoder)
     problem, where = _problem(project, uploads, encoder)
     if problem:
         return _form(request, project, uploads, translate(request).text(problem), where, encoder)
@@ -159,6 +179,18 @@ async def start(request: Request, project: InProject) -> Response:
     except InputError as e:
         return _form(request, project, uploads, str(e))
     return RedirectResponse(address(request, "job", project=key), 303)
+
+
+@router.post("/p/{project}/setup/remove", name="remove_file")
+def remove_file(request: Request, project: InProject, name: Name) -> Response:
+    """Delete an uploaded file that is not indexed."""
+    job = jobs_of(request).get(project, "index")
+    if job is not None and job.state == "running":
+        raise InputError("the files are being indexed: wait for the end, or cancel it")
+    if name in project.about.get("indexed", ()):
+        raise InputError(f"{name} is indexed: only the whole review can be deleted")
+    remove(project, name)
+    return RedirectResponse(address(request, "setup", project=project.key), 303)
 
 
 def _sources(uploads: list[Upload], role: str) -> list[Source]:

@@ -1,12 +1,17 @@
 """Precision and recall at every threshold, beside counting one by one."""
 
+import json
 import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linker.review.curve import points
+from linker.building import BuildOptions, build
+from linker.engine import Engine
+from linker.review import curve
+from linker.review.curve import points, scores
+from linker.review.ledger import Seed
 
 SCORE = st.one_of(st.just(math.nan), st.integers(0, 5).map(float))
 
@@ -22,3 +27,63 @@ def test_each_point_is_what_counting_gives(judged: list[tuple[float, bool]]) -> 
         assert (point.judged, point.relevant) == (len(above), sum(above))
         assert point.precision == pytest.approx(sum(above) / len(above))
         assert point.recall == pytest.approx(sum(above) / whole)
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
+    """An index of documents that share ever fewer words with the seeds below."""
+    folder = tmp_path_factory.mktemp("curve")
+    texts = [" ".join(["rain", "vote", "river", "debate", "street"][i % 3 : 2 + i % 4]) for i in range(24)]
+    lines = (json.dumps({"id": f"d{i}", "text": f"{text} number {i}"}) for i, text in enumerate(texts))
+    (folder / "d.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    build([folder / "d.jsonl"], folder / "index", BuildOptions())
+    return Engine.open(folder / "index")
+
+
+SEEDS = [
+    Seed(f"s{i}", text) for i, text in enumerate(("rain in the street", "vote and debate", "river rain"))
+]
+
+
+@pytest.mark.parametrize("by_document", [False, True])
+def test_scores_are_those_of_a_search_with_each_seed_alone(
+    engine: Engine, by_document: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(curve, "BATCH", 2)
+    decided = {
+        ("s0", "d1"): True,
+        ("s1", "d1"): False,
+        ("s1", "d4"): True,
+        ("s2", "d6"): True,
+        ("gone", "d8"): True,
+    }
+    by_seed = {}
+    for seed in SEEDS:
+        (hits,) = engine.search(seed.text, len(engine)).hits
+        by_seed[seed.id] = dict(zip(hits.ids, hits.scores.tolist(), strict=True))
+    wanted = [
+        max((s.get(id_, -1.0) for s in by_seed.values()), default=-1.0)
+        if by_document
+        else by_seed.get(seed, {}).get(id_, -1.0)
+        for seed, id_ in decided
+    ]
+    found, calibrated = scores(engine, SEEDS, decided, by_document=by_document)
+    assert [-1.0 if math.isnan(v) else v for v in found.tolist()] == pytest.approx(wanted)
+    assert not calibrated
+
+
+def test_many_seeds_are_not_searched_deeply_and_idle_ones_not_at_all(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[int, int]] = []
+    search = Engine.search
+
+    def watched(self: Engine, texts: list[str], k: int) -> object:
+        asked.append((len(texts), k))
+        return search(self, texts, k)
+
+    monkeypatch.setattr(Engine, "search", watched)
+    monkeypatch.setattr(curve, "TOTAL", 12)
+    monkeypatch.setattr(curve, "LEAST", 2)
+    scores(engine, SEEDS, {("s0", "d1"): True, ("s2", "d6"): True}, by_document=True)
+    assert asked == [(2, 6)]

@@ -3,13 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from indexes.dtypes import Float32Array
 from linker.engine import Engine
 from linker.review.interface import Judgement
 from linker.review.learning import FeedbackOrder
-from linker.review.learning.model import LearnerSettings, fit
+from linker.review.learning.model import LearnerSettings, fit, logistic
 from linker.review.population import Population
 from linker.review.session import Review
 from linker.review.settings import Settings
@@ -124,3 +125,14 @@ def test_presumed_negatives_end_with_enough_real_ones(engine: Engine) -> None:
     assert all(e.weight == 0.1 and not e.relevant for e in order._presumed())
     order.tell(Judgement("s1", "vote9", "not"))
     assert order._presumed() == []
+
+
+@pytest.mark.parametrize("rows", [40, 300])
+def test_the_logistic_regression_is_that_of_scikit_learn(rows: int) -> None:
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    generator = np.random.default_rng(rows)
+    vectors = generator.normal(size=(rows, 64)) / 8
+    labels = vectors[:, 0] + generator.normal(size=rows) / 20 > 0.05
+    weights = np.where(labels, 9.8, 1.0)
+    expected = linear_model.LogisticRegression(C=5.0).fit(vectors, labels, sample_weight=weights).coef_[0]
+    np.testing.assert_allclose(logistic(vectors, labels.astype(float), weights, 5.0), expected, atol=1e-6)

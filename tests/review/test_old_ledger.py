@@ -68,3 +68,11 @@ def test_an_unreadable_line_is_named_and_nothing_is_taken(tmp_path: Path, ledger
     with pytest.raises(InputError, match="not a judgement"):
         import_jsonl(old, ledger)
     assert ledger.history() == ()
+
+
+def test_an_entry_without_a_time_is_imported_once(tmp_path: Path) -> None:
+    old = tmp_path / "old.jsonl"
+    old.write_text('{"seed":"s","id":"d","relevance":2,"score":-1}\n', encoding="utf-8")
+    with Ledger(tmp_path / "new.sqlite") as ledger:
+        assert import_jsonl(old, ledger) == (1, 0)
+        assert import_jsonl(old, ledger) == (0, 1)

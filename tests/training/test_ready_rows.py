@@ -1,4 +1,4 @@
-"""Rows of the README: measured with the settings of a ready configuration, or the row names the difference."""
+"""Rows of docs/measured.md: measured with the settings of a ready configuration, or the row names the difference."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.helpers import ROOT
 
 pytest.importorskip("torch")
 RESULTS = json.loads((ROOT / "benchmarks/results/ast_tables.json").read_text())["results"]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+MEASURED = (ROOT / "docs" / "measured.md").read_text(encoding="utf-8")
 TRAINED = [(data, name) for data, rows in RESULTS.items() for name, row in rows.items() if "settings" in row]
 CONFIGURATION = {"ast, cloze": "ast", "mean": "bag", "mean, cloze": "bag"}
 
 
 def line_of(data: str, name: str) -> str:
-    table = README.partition(f"| {data} | mAP")[2].partition("\n\n")[0]
+    table = MEASURED.partition(f"| {data} | mAP")[2].partition("\n\n")[0]
     return next(
         line for line in table.splitlines() if re.match(rf"\| {re.escape(name)} \(\d seeds?\) ", line)
     )
@@ -71,7 +71,7 @@ def test_what_all_rows_share_is_said_once() -> None:
     }
     assert (
         "the word vectors are word-vectors-en with `lsa_dim = 172`, where the ready ones learn theirs"
-        in README
+        in MEASURED
     )
     for name in ready.names():
         assert tomllib.loads(ready.text_of(name))["data"]["word_vectors"] in ("lsa", "gensim")

@@ -52,6 +52,11 @@ class Server:
         """The port that it listens on."""
         return int(self.address.rpartition(":")[2])
 
+    @property
+    def pid(self) -> int:
+        """The number of its process."""
+        return self._process.pid
+
     def kill(self) -> None:
         """End it at once, as a power loss would."""
         self._end(signal.SIGKILL)

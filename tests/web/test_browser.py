@@ -6,14 +6,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from linker.review.jobs.points import save
 from linker.review.ledger import Ledger
+from linker.review.links import make
+from linker.review.project import Project, Workspace
 from tests.web.chromium import chromium, served
 
 JUDGE = "/p/floods/judge"
 PAGES = (JUDGE, f"{JUDGE}?q=parliament", "/p/floods/seeds?q=rain", "/p/floods/progress", "/p/floods/export",
-         "/p/floods/judged", "/nowhere")  # fmt: skip
+         "/p/floods/judged", "/nowhere", "/", "/p/floods", "/p/floods/search?q=rain", "/p/floods/compare",
+         "/p/floods/links", "/p/floods/map")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +39,18 @@ def opened(browser: Any, **options: Any) -> tuple[Any, list[str]]:
 
 def document(page: Any) -> str:
     return str(page.get_attribute("#verdict", "data-document"))
+
+
+def write_pair(project: Project, folder: Path) -> None:
+    """Give a review a run of one pair to judge under Links."""
+    texts = {
+        "x.run": "ar1 Q0 en1 1 .9 r\n",
+        "ar.jsonl": '{"id": "ar1", "text": "فيضانات", "language": "ar"}\n',
+        "en.jsonl": '{"id": "en1", "text": "Floods in the town"}\n',
+    }
+    for name, text in texts.items():
+        (folder.parent / name).write_text(text, encoding="utf-8")
+    make(project, *(folder.parent / name for name in texts))
 
 
 def press(page: Any, key: str) -> None:
@@ -123,6 +140,9 @@ def test_without_scripts_everything_works(folder: Path, browser: Any) -> None:
 @pytest.mark.parametrize("size", [(1280, 900), (390, 844)], ids=["desktop", "phone"])
 def test_axe_finds_nothing(folder: Path, browser: Any, scheme: str, size: tuple[int, int]) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    project = Workspace(folder).project("floods")
+    save(project.map, ["f0", "v0"], np.array([[0, 1], [65535, 2]], np.uint16), 1)
+    write_pair(project, folder)
     viewport = {"width": size[0], "height": size[1]}
     page, errors = opened(browser, viewport=viewport, color_scheme=scheme)
     with served(folder) as server:
@@ -134,6 +154,10 @@ def test_axe_finds_nothing(folder: Path, browser: Any, scheme: str, size: tuple[
             found = axe.run(page).response["violations"]
             assert [(v["id"], [n["html"] for n in v["nodes"]]) for v in found] == [], path
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{path} is too wide"
+            for link in page.locator(".top nav a").all():
+                box = link.bounding_box()
+                assert box["x"] >= 0, f"{path}: {link.inner_text()} is cut off"
+                assert box["x"] + box["width"] <= size[0], f"{path}: {link.inner_text()} is cut off"
         page.goto(server.address + JUDGE)
         page.click(".account summary")
         page.keyboard.press("?")

@@ -1,15 +1,19 @@
 """Comparisons, links and the map as pages."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 from starlette.testclient import TestClient
 
 from linker.review.agreement import CONSENSUS
+from linker.review.curve import scores
 from linker.review.interface import Judgement, Verdict
 from linker.review.jobs.points import save
 from linker.review.ledger import Ledger
 from linker.review.project import Workspace
+from linker.web import compare
 from tests.web.support import form
 
 VERDICTS: dict[str, tuple[Verdict, ...]] = {
@@ -36,6 +40,25 @@ def test_two_reviewers_and_a_conflict_that_is_decided(browser: TestClient, folde
         assert "decided:" in text
         assert "By the 4 documents" in text  # the threshold's curve has what is decided now
         assert [j.id for j in ledger.judgements(CONSENSUS)] == ["f1"]
+
+
+def test_scores_are_searched_once_until_a_judgement_changes_them(
+    browser: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed = []
+
+    def counted(*args: Any, **options: Any) -> Any:
+        computed.append(1)
+        return scores(*args, **options)
+
+    monkeypatch.setattr(compare, "scores", counted)
+    with judged(folder) as ledger:
+        texts = [browser.get("/p/floods/compare").text for _ in range(2)]
+        assert len(computed) == 1
+        assert texts[0].partition("<h1")[2] == texts[1].partition("<h1")[2]
+        ledger.add(Judgement("s1", "f2", "relevant", "ana"))
+        browser.get("/p/floods/compare")
+        assert len(computed) == 2
 
 
 def test_two_runs_are_compared(browser: TestClient) -> None:

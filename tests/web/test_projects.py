@@ -1,8 +1,10 @@
 """From files to an index in the page, and what is answered to odd ones."""
 
+import io
 import time
 from pathlib import Path
 
+import openpyxl
 import pytest
 from starlette.testclient import TestClient
 
@@ -23,6 +25,10 @@ def upload(browser: TestClient, files: list[tuple[str, tuple[str, bytes]]]) -> s
 
 def index(browser: TestClient, key: str) -> None:
     browser.post(f"/p/{key}/setup", data=form(browser.get(f"/p/{key}/setup").text, "/setup"))
+    wait(browser, key)
+
+
+def wait(browser: TestClient, key: str) -> None:
     end = time.monotonic() + 60
     while browser.get(f"/p/{key}/job.json").json()["state"] == "running":
         assert time.monotonic() < end
@@ -67,6 +73,59 @@ def test_a_file_without_texts_asks_for_the_column(tmp_path: Path) -> None:
         upload(browser, [("posts", ("posts.csv", b"a,b\n1,2\n3,4\n"))])
         values = form(browser.get("/p/floods-2026/setup").text, "/setup") | {"text.posts.csv": ""}
         assert "Choose the column with the texts." in browser.post("/p/floods-2026/setup", data=values).text
+
+
+def workbook(**sheets: list[list[str]]) -> bytes:
+    book, written = openpyxl.Workbook(write_only=True), io.BytesIO()
+    for name, rows in sheets.items():
+        sheet = book.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    book.save(written)
+    return written.getvalue()
+
+
+def test_the_sheet_of_a_workbook_is_chosen(tmp_path: Path) -> None:
+    notes = [["remark", "by"], ["the posts are on the other sheet", "ana"], ["really they are", "ana"]]
+    posts = [["tweet_id", "text"], *([f"t{i}", f"heavy rain floods street {i}"] for i in range(9))]
+    file = workbook(empty=[], notes=notes, posts=posts)
+    with client(tmp_path) as browser:
+        text = upload(browser, [("posts", ("posts.xlsx", file))])
+        values = form(text, "/setup")
+        assert values["sheet.posts.xlsx"] == "notes"  # the first that has records
+        text = browser.post("/p/floods-2026/setup", data=values | {"sheet.posts.xlsx": "posts"}).text
+        assert "heavy rain floods street 3" in text  # nothing is indexed before its columns were seen
+        assert form(text, "/setup")["id.posts.xlsx"] == "tweet_id"
+        browser.post("/p/floods-2026/setup", data=form(text, "/setup"))
+        wait(browser, "floods-2026")
+        assert "heavy" in browser.get("/p/floods-2026/search", params={"q": "street"}).text
+        assert "remark" not in browser.get("/p/floods-2026/search", params={"q": "other sheet"}).text
+        values |= {"sheet.posts.xlsx": "none"}
+        assert browser.post("/p/floods-2026/setup", data=values).status_code < 500
+
+
+def test_an_indexed_file_is_not_deleted_alone(tmp_path: Path) -> None:
+    with client(tmp_path) as browser:
+        files = [("posts", ("posts.csv", POSTS)), ("posts", ("broken.csv", b"id,text\n1,a\n1,b\n"))]
+        text = upload(browser, files)
+        (project,) = Workspace(tmp_path).projects
+        index(browser, project.key)
+        assert browser.get(f"/p/{project.key}/job.json").json()["state"] == "done"
+        values = form(text, "/remove", 1)
+        assert "posts.csv" in values["name"]
+        assert "is indexed" in browser.post(f"/p/{project.key}/setup/remove", data=values).text
+        assert len(stored(project)) == 2
+
+
+def test_a_file_is_deleted_before_it_is_indexed(tmp_path: Path) -> None:
+    with client(tmp_path) as browser:
+        text = upload(browser, [("posts", ("posts.csv", POSTS)), ("posts", ("other.csv", b"\xff\xfe"))])
+        (project,) = Workspace(tmp_path).projects
+        for number in (1, 0):
+            values = form(text, "/remove", number)
+            assert values["name"] not in browser.post(f"/p/{project.key}/setup/remove", data=values).text
+        assert stored(project) == []
+        assert "may have been deleted" in browser.post(f"/p/{project.key}/setup/remove", data=values).text
 
 
 def test_a_name_that_is_taken_is_said_and_nothing_changes(tmp_path: Path) -> None:

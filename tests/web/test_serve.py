@@ -5,8 +5,11 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
+
+import pytest
 
 from tests.helpers import linker
 from tests.test_missing_extra import WITHOUT
@@ -18,6 +21,17 @@ def test_it_prints_its_address_and_ends_in_peace(folder: Path) -> None:
         assert server.address.startswith("http://127.0.0.1:")
         with urllib.request.urlopen(server.address + "/p/floods/judge") as answer:
             assert answer.status == 200
+        assert server.end() == 0
+        assert server.errors == ""
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="there is no /proc")
+def test_the_learner_is_loaded_before_anybody_asks(folder: Path) -> None:
+    with served(folder) as server:
+        loaded, end = Path(f"/proc/{server.pid}/maps"), time.monotonic() + 120
+        while "_liblinear" not in loaded.read_text(encoding="utf-8"):  # the part that is loaded last
+            assert time.monotonic() < end
+            time.sleep(0.1)
         assert server.end() == 0
         assert server.errors == ""
 

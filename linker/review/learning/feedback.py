@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import deque
 from collections.abc import Sequence
@@ -156,11 +157,18 @@ class FeedbackOrder:
         known = list(self._labels.items())[: self._trained_on]
         if sum(label is not None for _, label in known) >= self._settings.negatives:
             return []
+        judged = {row for row, _ in known}
+        return [self._example(r, False, self._settings.presumed) for r in self._drawn if r not in judged]
+
+    @functools.cached_property
+    def _drawn(self) -> list[int]:
+        """Random rows, always the same."""
         rows: RowArray = self._population.rows
         generator = np.random.default_rng([self._seed, len(rows)])
-        chosen = generator.choice(rows, min(self._settings.negatives, len(rows)), replace=False)
-        judged = {row for row, _ in known}
-        return [self._example(r, False, self._settings.presumed) for r in chosen.tolist() if r not in judged]
+        drawn: list[int] = generator.choice(
+            rows, min(self._settings.negatives, len(rows)), replace=False
+        ).tolist()
+        return drawn
 
     def _example(self, row: int, relevant: bool, weight: float) -> Example:
         vectors = self._examples.vectors

@@ -12,7 +12,7 @@ import orjson
 import xxhash
 
 from indexes.collection import Collection
-from indexes.dtypes import AnyArray, Float32Array
+from indexes.dtypes import AnyArray, Float32Array, Float64Array
 from indexes.interface import Document, Matrix, MissingExtraError
 from indexes.text.linear import TextVector
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 CACHED = 20_000  # documents whose vectors are kept
+# scikit-learn's checks cost as much as a small model; the numbers here are finite and the parameters known.
+UNCHECKED = {"assume_finite": True, "skip_parameter_validation": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,8 @@ class Examples:
         self.collection, self.linear = collection, collection.linear
         encoder = collection.manifest.encoder
         blocks = collection.documents.vectors(encoder.dim) if encoder else []
-        self.vectors: Matrix | None = blocks[0] if blocks else None
+        # Not as a memory map, whose rows cost more to make than to read.
+        self.vectors: Matrix | None = np.asarray(blocks[0]) if blocks else None
         self.mean = np.zeros(0) if self.vectors is None else self.vectors.mean(axis=0, dtype=np.float64)
         self.hashes = array("Q")  # of the terms, by column
         self._columns: dict[int, int] = {}
@@ -70,7 +73,8 @@ class Examples:
             columns.append(self._columns.setdefault(term, len(self._columns)))
             if columns[-1] == len(self.hashes):
                 self.hashes.append(term)
-        return TextVector(np.array(columns, dtype=np.int32), vector.values)
+        order = np.argsort(columns)  # here once: scikit-learn would sort all rows again in each training
+        return TextVector(np.array(columns, dtype=np.int32)[order], vector.values[order])
 
     def matrix(self, vectors: Sequence[TextVector]) -> csr_matrix:
         """Return vectors as the rows of one matrix, over all columns that are known so far."""
@@ -78,7 +82,9 @@ class Examples:
 
         ends = np.cumsum([0, *(len(v.terms) for v in vectors)])
         parts = [np.concatenate([part[i] for part in vectors]) for i in (1, 0)]
-        return csr_matrix((parts[0], parts[1], ends), shape=(len(vectors), len(self.hashes)))
+        matrix = csr_matrix((parts[0], parts[1], ends), shape=(len(vectors), len(self.hashes)))
+        matrix.has_sorted_indices = True
+        return matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +122,10 @@ def _text_scores(
     settings: LearnerSettings,
     seed: int,
 ) -> Float32Array:
-    svm = _models().svm.LinearSVC(loss="squared_hinge", C=settings.text_c, random_state=seed)
-    svm.fit(examples.matrix([e.text for e in training]), labels, sample_weight=weights)
+    models = _models()
+    svm = models.svm.LinearSVC(loss="squared_hinge", C=settings.text_c, random_state=seed)
+    with models.config_context(**UNCHECKED):
+        svm.fit(examples.matrix([e.text for e in training]), labels, sample_weight=weights)
     weight = svm.coef_[0]
     used = np.flatnonzero(weight)
     hashes = np.array(examples.hashes, dtype=np.uint64)
@@ -130,17 +138,46 @@ def _vector_scores(
     """Return the z-scores of all rows by a logistic regression over vectors, float32 [rows]."""
     assert examples.vectors is not None
     rows = np.array([e.vector for e in training], dtype=np.float64) - examples.mean
-    model = _models().linear_model.LogisticRegression(C=settings.vector_c)
-    model.fit(rows, [e.relevant for e in training], sample_weight=[e.weight for e in training])
-    values = examples.vectors @ model.coef_[0].astype(np.float32)
-    scaled: Float32Array = (values - values.mean()) / (values.std() or 1)
-    return scaled
+    labels, weights = np.array([(e.relevant, e.weight) for e in training]).T
+    values = examples.vectors @ logistic(rows, labels, weights, settings.vector_c).astype(np.float32)
+    values -= values.mean()
+    values /= np.sqrt(values @ values / len(values)) or 1
+    return values
+
+
+def logistic(rows: Float64Array, labels: AnyArray, weights: AnyArray, c: float) -> Float64Array:
+    """Return the coefficients of a logistic regression with an intercept, float64 [dim].
+
+    The same minimum, by the same method and tolerance, as scikit-learn's LogisticRegression, which spends most of its
+    time on checks. rows: [n, dim]; labels: 0 or 1 [n]; weights: [n]; c: 1 / the strength of the L2 penalty.
+    """
+    from scipy.optimize import minimize
+    from scipy.special import expit
+
+    rows = np.column_stack((rows, np.ones(len(rows))))
+    penalty = np.append(np.full(rows.shape[1] - 1, 1 / c), 0.0)
+    signs, total = 2 * labels - 1, weights.sum()
+
+    def loss(beta: Float64Array) -> tuple[float, Float64Array]:
+        margins = signs * (rows @ beta)
+        value = weights @ np.logaddexp(0, -margins) + beta @ (penalty * beta) / 2
+        gradient = penalty * beta - (weights * signs * expit(-margins)) @ rows
+        return value / total, gradient / total
+
+    options: Any = {"gtol": 1e-4, "ftol": 64 * np.finfo(float).eps, "maxls": 50, "maxiter": 100}
+    found = minimize(loss, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B", options=options)
+    coefficients: Float64Array = found.x[:-1]
+    return coefficients
+
+
+def load() -> None:
+    """Load scikit-learn, which takes seconds, before the first model needs it. Raises MissingExtraError."""
+    _models()
 
 
 def _models() -> Any:
     try:
         import sklearn
-        import sklearn.linear_model
         import sklearn.svm
     except ModuleNotFoundError:
         raise MissingExtraError("scikit-learn", "review") from None
