@@ -44,6 +44,20 @@ def transfer(results: Any) -> Iterator[str]:
         yield f"| {name} | {row['before']:.3f} | {alone:.3f} | {row['mrr']:.3f} | {_lead(*row['lead'])} |"
 
 
+def cross_encoder(results: Any) -> Iterator[str]:
+    """A cross-encoder on top of the ranker."""
+    yield "| the ranker's ten best, ordered by | MRR | Success@1 |"
+    yield "|---|---|---|"
+    for name, row in results["test"].items():
+        yield f"| {name} | {row['mrr']:.3f} | {row['s1']:.3f} |"
+    yield ""
+    yield (
+        f"{results['queries']} test statements; {results['learned_from']} training statements, "
+        f"{results['cpu_s_training']} CPU-seconds; {results['cpu_s_per_pair']:.3f} CPU-seconds per pair. Weight chosen on "
+        f"dev: {results['weight']}. Lead of the mix (95 %): {_lead(*results['lead'])}."
+    )
+
+
 def cost(results: Any) -> Iterator[str]:
     """Time and size."""
     if "cost" not in results:
@@ -69,5 +83,6 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "rank.gains": gains,
     "rank.curve": curve,
     "rank.transfer": transfer,
+    "cross_encoder": cross_encoder,
     "rank.cost": cost,
 }
