@@ -53,8 +53,8 @@ def cross_encoder(results: Any) -> Iterator[str]:
     yield ""
     yield (
         f"{results['queries']} test statements; {results['learned_from']} training statements, "
-        f"{results['cpu_s_training']} CPU-seconds; {results['cpu_s_per_pair']:.3f} CPU-seconds per pair. Weight chosen on "
-        f"dev: {results['weight']}. Lead of the mix (95 %): {_lead(*results['lead'])}."
+        f"{results['cpu_s_training']} CPU-seconds; {results['cpu_s_per_pair']:.3f} CPU-seconds per pair. Weight chosen "
+        f"on dev: {results['weight']}. Lead of the mix (95 %): {_lead(*results['lead'])}."
     )
 
 
