@@ -31,9 +31,8 @@ from benchmarks.support.meanvectors import mean_vectors
 from indexes.interface import Document, Matrix
 from linker import building
 from linker.engine import Engine
-from linker.review.interface import Judgement, Order
+from linker.review.interface import Judgement, Order, Seed
 from linker.review.learning import FeedbackOrder
-from linker.review.ledger import Seed
 from linker.review.orders import MergedOrder
 from linker.review.population import Population
 from linker.review.settings import Settings

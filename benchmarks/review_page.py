@@ -25,7 +25,8 @@ import numpy as np
 
 from benchmarks.support.common import record, shared_data
 from linker.building import BuildOptions, build
-from linker.review.ledger import Ledger, Seed
+from linker.review.interface import Seed
+from linker.review.ledger import Ledger
 from linker.review.project import Workspace
 from linker.web.rendering import SWAP
 

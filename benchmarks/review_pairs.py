@@ -20,7 +20,7 @@ from benchmarks.support import common
 from indexes.interface import Document
 from linker import building
 from linker.engine import Engine
-from linker.review.ledger import Seed
+from linker.review.interface import Seed
 from linker.review.orders import MergedOrder
 from linker.review.population import Population
 from linker.review.settings import OrderName, Settings

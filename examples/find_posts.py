@@ -5,8 +5,8 @@ from pathlib import Path
 
 import linker
 from linker import Document, Engine
-from linker.review.interface import Candidate, Verdict
-from linker.review.ledger import Ledger, Seed
+from linker.review.interface import Candidate, Seed, Verdict
+from linker.review.ledger import Ledger
 from linker.review.session import Review, find
 
 POSTS = [

@@ -16,8 +16,8 @@ from linker.files import path_text
 
 if TYPE_CHECKING:
     from linker.engine import Engine
-    from linker.review.interface import Candidate
-    from linker.review.ledger import Ledger, Seed
+    from linker.review.interface import Candidate, Seed
+    from linker.review.ledger import Ledger
     from linker.review.session import Answer, FindReport, Review
 
 KEYS = "y: relevant, n: not relevant, m: maybe, s: skip, u: undo the last one, q: quit"
@@ -135,7 +135,7 @@ def find(
 def _seeds(path: Path, engine: Engine) -> list[Seed]:
     """Return the seeds of a file; one that has id and text of a document is that document."""
     from linker.corpora import read_queries
-    from linker.review.ledger import Seed
+    from linker.review.interface import Seed
 
     def document(id_: str, text: str) -> str:
         same = id_ in engine and text.strip() in (engine.document(id_).text, engine.document(id_).full_text)

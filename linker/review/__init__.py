@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from indexes.lazy import lazy
 
 if TYPE_CHECKING:
-    from linker.review.interface import Candidate, Judgement
-    from linker.review.ledger import Entry, Ledger, Seed
+    from linker.review.interface import Candidate, Judgement, Seed
+    from linker.review.ledger import Entry, Ledger
 
 __all__ = ["Candidate", "Entry", "Judgement", "Ledger", "Seed"]
 __getattr__ = lazy(
@@ -18,6 +18,6 @@ __getattr__ = lazy(
         "Entry": "linker.review.ledger",
         "Judgement": "linker.review.interface",
         "Ledger": "linker.review.ledger",
-        "Seed": "linker.review.ledger",
+        "Seed": "linker.review.interface",
     },
 )

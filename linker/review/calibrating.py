@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from linker.corpora import Query
-from linker.review.interface import Judgement
-from linker.review.seeds import Seed, full_text
+from linker.review.interface import Judgement, Seed
 
 if TYPE_CHECKING:
     from linker.engine import Engine
@@ -35,7 +34,7 @@ def calibrated(engine: Engine, ledger: Judged, *, held_share: float = 0.5, seed:
     Only pairs that somebody judged count, so the probabilities are those of documents such as the review showed. Raises
     InputError where fewer than 20 judged documents are relevant, or fewer than 20 are not.
     """
-    queries = [Query(s.id, full_text(s)) for s in ledger.seeds]
+    queries = [Query(s.id, s.full_text) for s in ledger.seeds]
     qrels = agreed(ledger.judgements())
     return engine.calibrate(queries, qrels, complete=False, held_share=held_share, seed=seed)
 

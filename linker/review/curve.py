@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from indexes.dtypes import Float64Array
-from linker.review.seeds import full_text
 
 if TYPE_CHECKING:
     from linker.engine import Engine
-    from linker.review.seeds import Seed
+    from linker.review.interface import Seed
 
 DEPTH, LEAST = 10_000, 200  # hits of a seed that are looked at: at most, and with many seeds
 TOTAL = 200_000  # hits of all seeds together, until each has the least
@@ -67,7 +66,7 @@ def scores(
     wanted = {id_ for _, id_ in decided}
     for start in range(0, len(seeds), BATCH):
         part = seeds[start : start + BATCH]
-        answer = engine.search([full_text(seed) for seed in part], depth)
+        answer = engine.search([seed.full_text for seed in part], depth)
         calibrated = calibrated and answer.probabilities is not None
         for number, (seed, hits) in enumerate(zip(part, answer.hits, strict=True)):
             values = answer.probabilities[number] if answer.probabilities is not None else hits.scores

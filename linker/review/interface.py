@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
 
 Verdict = Literal["relevant", "not", "maybe", "skip"]
 VERDICTS: tuple[Verdict, ...] = ("relevant", "not", "maybe", "skip")
 # Why a document was shown: it was next in the order, drawn at random from the unread for the audit, found by a search
 # beside the queue, or a random control of a rule that needs some.
 Phase = Literal["queue", "audit", "search", "control"]
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """What documents are sought for; `document` is its id where it is a document of the index, else empty."""
+
+    id: str
+    text: str
+    title: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    document: str = ""
+
+    @property
+    def full_text(self) -> str:
+        """Title and text, joined by a newline if there is a title."""
+        return f"{self.title}\n{self.text}" if self.title else self.text
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import dataclasses
 import math
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -15,7 +15,7 @@ import orjson
 
 from linker.errors import InputError
 from linker.review.database import Database
-from linker.review.interface import VERDICTS, Judgement
+from linker.review.interface import VERDICTS, Judgement, Seed
 
 COLUMNS = tuple(f.name for f in dataclasses.fields(Judgement))
 INSERT = f"INSERT INTO entries (undoes, {', '.join(COLUMNS)}) VALUES ({', '.join('?' * (len(COLUMNS) + 1))})"
@@ -23,22 +23,6 @@ SELECT = f"SELECT number, undoes, {', '.join(f'e.{c}' for c in COLUMNS)} FROM en
 STANDING = "undoes IS NULL AND NOT EXISTS (SELECT 1 FROM entries u WHERE u.undoes = e.number)"
 
 Pair = tuple[str, str]  # seed and document
-
-
-@dataclass(frozen=True, slots=True)
-class Seed:
-    """What documents are sought for; `document` is its id where it is a document of the index, else empty."""
-
-    id: str
-    text: str
-    title: str = ""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    document: str = ""
-
-    @property
-    def full_text(self) -> str:
-        """Title and text, joined by a newline if there is a title."""
-        return f"{self.title}\n{self.text}" if self.title else self.text
 
 
 @dataclass(frozen=True, slots=True)

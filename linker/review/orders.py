@@ -13,9 +13,8 @@ from indexes.dtypes import Float64Array
 from indexes.hybrid import Answer
 from indexes.interface import Hits
 from linker.errors import InputError
-from linker.review.interface import Candidate, Judgement, Order
+from linker.review.interface import Candidate, Judgement, Order, Seed
 from linker.review.population import Population
-from linker.review.seeds import Seed, full_text
 from linker.review.settings import Settings
 
 if TYPE_CHECKING:
@@ -180,7 +179,7 @@ class MergedOrder:
             stream.take(hits, probabilities, depth, sort=self._by == "probability")
 
     def _search(self, streams: Sequence[_Stream], depth: int, *, probabilities: bool = False) -> Answer:
-        texts = [full_text(stream.seed) for stream in streams]
+        texts = [stream.seed.full_text for stream in streams]
         answer = self._engine.search(
             texts, depth, mode=self._settings.mode, where=self._where, probabilities=probabilities
         )

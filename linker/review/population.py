@@ -8,7 +8,7 @@ import numpy as np
 
 from indexes.interface import Filter, RowArray
 from indexes.rows import Rows
-from linker.review.seeds import Seed
+from linker.review.interface import Seed
 from linker.review.settings import Settings
 
 BLOCK, BLOCKS = 4096, 8  # random places drawn at a time, and how often before all that is left is listed

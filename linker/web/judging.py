@@ -10,8 +10,7 @@ from indexes.interface import filter_values
 from linker.errors import InputError
 from linker.review.evidence import Evidence, evidence, rarest_words
 from linker.review.folding import copies
-from linker.review.interface import Candidate, Judgement, Verdict
-from linker.review.seeds import Seed, full_text
+from linker.review.interface import Candidate, Judgement, Seed, Verdict
 from linker.web.reviews import Opened
 
 LONGEST = 40_000  # characters of a text that are shown at first
@@ -58,7 +57,7 @@ def shown(opened: Opened, candidate: Candidate, *, whole: bool = False) -> Shown
     document = opened.engine.document(candidate.id)
     number, seed = seed_of(opened, candidate.seed)
     text = unwrapped(document.text if whole else document.text[:LONGEST])
-    beside = full_text(seed) if seed else ""
+    beside = seed.full_text if seed else ""
     collection = opened.engine.collection
     both = evidence(collection, beside, f"{document.title}\n{text}")
     title, body = _split(both, len(document.title))

@@ -18,8 +18,7 @@ from indexes.text.analysis import Analysis
 from linker.errors import InputError
 from linker.review.fields import Field, fields
 from linker.review.folding import fold
-from linker.review.interface import Candidate, Verdict
-from linker.review.ledger import Seed
+from linker.review.interface import Candidate, Seed, Verdict
 from linker.review.marking import excerpt, marked
 from linker.web.rendering import address, page
 from linker.web.reviews import InReview, Opened

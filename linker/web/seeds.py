@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from indexes.interface import Document
 from linker.corpora import preview
 from linker.errors import InputError, LinkerError
-from linker.review.ledger import Seed
+from linker.review.interface import Seed
 from linker.review.settings import Settings
 from linker.web.rendering import address, message, page, translate
 from linker.web.reviews import InReview, Opened

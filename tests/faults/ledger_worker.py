@@ -11,8 +11,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from linker.review.interface import Judgement
-from linker.review.ledger import Ledger, Seed
+from linker.review.interface import Judgement, Seed
+from linker.review.ledger import Ledger
 
 
 def child(path: Path, report: int) -> None:

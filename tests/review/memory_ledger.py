@@ -1,7 +1,6 @@
 """A ledger in memory, and a small index: what the tests of a review need."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +9,14 @@ import pytest
 from indexes.interface import Document
 from linker import building
 from linker.engine import Engine
-from linker.review.interface import Judgement
+from linker.review.interface import Judgement, Seed
 from tests.helpers import HashEncoder
-
-
-@dataclass(frozen=True)
-class TextSeed:
-    id: str
-    text: str
-    title: str = ""
-    document: str | None = None
 
 
 class MemoryLedger:
     """The slow, obvious ledger: a list of judgements and of undone ones."""
 
-    def __init__(self, seeds: Sequence[TextSeed], **settings: Any) -> None:
+    def __init__(self, seeds: Sequence[Seed], **settings: Any) -> None:
         self.seeds, self._settings = tuple(seeds), dict(settings)
         self.entries: list[Judgement] = []
 

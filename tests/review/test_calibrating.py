@@ -12,8 +12,8 @@ from indexes.writer import Writer
 from linker.engine import Engine
 from linker.errors import InputError
 from linker.review.calibrating import agreed, calibrated
-from linker.review.interface import Judgement
-from linker.review.ledger import Ledger, Seed
+from linker.review.interface import Judgement, Seed
+from linker.review.ledger import Ledger
 from tests.helpers import linker
 from tests.ranking.synthetic import documents, judged_queries
 

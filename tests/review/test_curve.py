@@ -11,7 +11,7 @@ from linker.building import BuildOptions, build
 from linker.engine import Engine
 from linker.review import curve
 from linker.review.curve import points, scores
-from linker.review.ledger import Seed
+from linker.review.interface import Seed
 
 SCORE = st.one_of(st.just(math.nan), st.integers(0, 5).map(float))
 

@@ -20,8 +20,8 @@ from linker.errors import InputError
 from linker.evaluation import read_qrels, read_run
 from linker.review.exporting import cells, export
 from linker.review.importing import import_judgements
-from linker.review.interface import VERDICTS, Judgement
-from linker.review.ledger import Ledger, Seed
+from linker.review.interface import VERDICTS, Judgement, Seed
+from linker.review.ledger import Ledger
 
 TIME = "2026-01-02T03:04:05.678+00:00"
 LOSSLESS = (".csv", ".xlsx", ".jsonl", ".ris")

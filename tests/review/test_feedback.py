@@ -8,17 +8,17 @@ import pytest
 
 from indexes.dtypes import Float32Array
 from linker.engine import Engine
-from linker.review.interface import Judgement
+from linker.review.interface import Judgement, Seed
 from linker.review.learning import FeedbackOrder
 from linker.review.learning.model import LearnerSettings, fit, logistic
 from linker.review.population import Population
 from linker.review.session import Review
 from linker.review.settings import Settings
-from tests.review.memory_ledger import MemoryLedger, TextSeed, engine_of
+from tests.review.memory_ledger import MemoryLedger, engine_of
 from tests.review.test_session import read
 
 pytest.importorskip("sklearn")
-SEED = TextSeed("s1", "", document="flood0")
+SEED = Seed("s1", "", document="flood0")
 
 
 @pytest.fixture(params=[True, False], ids=["vectors", "text alone"])
@@ -26,7 +26,7 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     return engine_of(tmp_path / "index", monkeypatch, vectors=request.param)
 
 
-def order_of(engine: Engine, *seeds: TextSeed, seed: int = 0) -> FeedbackOrder:
+def order_of(engine: Engine, *seeds: Seed, seed: int = 0) -> FeedbackOrder:
     population = Population(engine.collection.rows, seeds, Settings())
     return FeedbackOrder(engine, seeds, population, seed=seed)
 
@@ -44,9 +44,9 @@ def handed(order: FeedbackOrder, count: int) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "seed", [SEED, TextSeed("s1", "rain river water and mud streets")], ids=["a document", "a text"]
+    "seed", [SEED, Seed("s1", "rain river water and mud streets")], ids=["a document", "a text"]
 )
-def test_it_finds_the_story_first_and_then_everything_else_once(engine: Engine, seed: TextSeed) -> None:
+def test_it_finds_the_story_first_and_then_everything_else_once(engine: Engine, seed: Seed) -> None:
     shown = handed(order_of(engine, seed), 100)
     first = [id_ for id_ in shown[:22] if id_.startswith("flood")]
     assert len(first) >= 18

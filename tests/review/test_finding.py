@@ -8,11 +8,11 @@ import pytest
 
 from linker.engine import Engine
 from linker.errors import InputError
-from linker.review.interface import Candidate, Judgement
+from linker.review.interface import Candidate, Judgement, Seed
 from linker.review.session import Answer, Limits, Review, find
-from tests.review.memory_ledger import MemoryLedger, TextSeed, engine_of
+from tests.review.memory_ledger import MemoryLedger, engine_of
 
-SEEDS = (TextSeed("s1", "rain river valencia", document="flood0"), TextSeed("s2", "party election ballot"))
+SEEDS = (Seed("s1", "rain river valencia", document="flood0"), Seed("s2", "party election ballot"))
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from linker.errors import InputError
 from linker.review import database
-from linker.review.interface import VERDICTS, Judgement, Verdict
-from linker.review.ledger import Ledger, Seed
+from linker.review.interface import VERDICTS, Judgement, Seed, Verdict
+from linker.review.ledger import Ledger
 
 NOW = "2026-01-02T03:04:05.000+00:00"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from linker.review.interface import Judgement
-from linker.review.ledger import Ledger, Seed
+from linker.review.interface import Judgement, Seed
+from linker.review.ledger import Ledger
 from tests.helpers import linker, write_corpus
 
 

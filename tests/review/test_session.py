@@ -7,13 +7,13 @@ import pytest
 
 from linker.engine import Engine
 from linker.errors import InputError
-from linker.review.interface import Candidate, Verdict
+from linker.review.interface import Candidate, Seed, Verdict
 from linker.review.session import Review
-from tests.review.memory_ledger import MemoryLedger, TextSeed, engine_of
+from tests.review.memory_ledger import MemoryLedger, engine_of
 
 TOPIC = (
-    TextSeed("s1", "rain and a river in valencia", document="flood0"),
-    TextSeed("s2", "mud bridge rescue", "Water"),
+    Seed("s1", "rain and a river in valencia", document="flood0"),
+    Seed("s2", "mud bridge rescue", "Water"),
 )
 
 

@@ -11,7 +11,8 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from linker.building import BuildOptions, build
-from linker.review.ledger import Ledger, Seed
+from linker.review.interface import Seed
+from linker.review.ledger import Ledger
 from linker.review.project import Workspace
 from linker.web import ServeConfig, create_app
 

@@ -11,8 +11,7 @@ import orjson
 
 from indexes.interface import Document
 from linker.review.exporting.cells import tags_text
-from linker.review.interface import Judgement
-from linker.review.ledger import Seed
+from linker.review.interface import Judgement, Seed
 
 Cell = str | int | float | bool | None
 JUDGED = (

@@ -19,7 +19,8 @@ from linker.encoders.opened import open_encoder
 from linker.errors import InputError
 from linker.files import sync_folder, write_atomically
 from linker.progress import listening
-from linker.review.ledger import Ledger, Seed
+from linker.review.interface import Seed
+from linker.review.ledger import Ledger
 from linker.review.project import UNFINISHED, Project
 
 Tell = Callable[[str, int, int | None], None]

@@ -12,10 +12,10 @@ import numpy as np
 
 from indexes.dtypes import Float32Array
 from indexes.interface import BackendUnavailableError, Document, RowArray
-from linker.review.interface import Candidate, Judgement
+from linker.review.interface import Candidate, Judgement, Seed
 from linker.review.learning.model import Example, Examples, LearnerSettings, fingerprint, fit
 from linker.review.population import Population
-from linker.review.seeds import Nearest, Seed, full_text
+from linker.review.seeds import Nearest
 
 if TYPE_CHECKING:
     from linker.engine import Engine
@@ -52,7 +52,7 @@ class FeedbackOrder:
         self._nearest = Nearest(seeds, collection.manifest.analysis)
         self._start: list[Example] | None = None  # of the seeds
         generation = collection.manifest.generation
-        names = [(s.id, full_text(s), s.document) for s in seeds]
+        names = [(s.id, s.full_text, s.document) for s in seeds]
         self.version = fingerprint(self._settings, generation, names, seed)
         self.restart()
 
@@ -126,7 +126,7 @@ class FeedbackOrder:
             rows = self._rows.locate([*dict.fromkeys(i for i in ids if i)])
             others = [s for s in self._seeds if not s.document or s.document not in self._rows]
             self._start = [self._example(row, True, self._settings.positive) for row in rows.tolist()]
-            self._start += self._texts([full_text(seed) for seed in others])
+            self._start += self._texts([seed.full_text for seed in others])
         return self._start
 
     def _texts(self, texts: Sequence[str]) -> list[Example]:

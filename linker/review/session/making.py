@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from linker.review import stopping
+from linker.review.interface import Seed
 from linker.review.learning import FeedbackOrder
 from linker.review.orders import MergedOrder, Queue
 from linker.review.population import Population
-from linker.review.seeds import Seed
 from linker.review.settings import Settings
 from linker.review.stopping import Rule
 

@@ -10,9 +10,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from linker.errors import InputError
 from linker.review import stopping
-from linker.review.interface import VERDICTS, Candidate, Judgement, Phase, Progress, Read, StopState, Verdict
+from linker.review.interface import (
+    VERDICTS,
+    Candidate,
+    Judgement,
+    Phase,
+    Progress,
+    Read,
+    Seed,
+    StopState,
+    Verdict,
+)
 from linker.review.population import Population
-from linker.review.seeds import Nearest, Seed
+from linker.review.seeds import Nearest
 from linker.review.session.making import make_order, make_rule
 from linker.review.session.tally import Key, Tally
 from linker.review.settings import Settings
