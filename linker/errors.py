@@ -14,6 +14,7 @@ EXTRA_OF = {
     "matplotlib": "plot",
     "openpyxl": "review",
     "pytorch_metric_learning": "train",
+    "prometheus_client": "serve",
     "python_multipart": "serve",
     "ray": "ray",
     "safetensors": "train",
