@@ -12,6 +12,8 @@ EXTRA_OF = {
     "jinja2": "serve",
     "lightgbm": "rank",
     "matplotlib": "plot",
+    "mcp": "mcp",
+    "mcp_types": "mcp",
     "openpyxl": "review",
     "pytorch_metric_learning": "train",
     "python_multipart": "serve",

@@ -45,6 +45,7 @@ ROOMS = (
     "linker/review/learning",
     "linker/review/session",
     "linker/review/jobs",
+    "linker/mcp",
     "linker/web",
     "linker/doctor",
     "linker/demo_training",
