@@ -50,7 +50,7 @@ class Splitter:
         self._limit, self._head, self._size, self._number = limit, bytearray(), 0, 0
 
     def feed(self, block: bytes) -> Iterator[Line]:
-        """Yield the lines that end in this block: number from 1, content cut at the limit, bytes before the cut."""
+        """Yield the lines that end in this block: number from 1, content (nothing beyond the limit), size in bytes."""
         *whole, tail = block.split(b"\n")
         for piece in whole:
             self._take(piece)
@@ -63,8 +63,11 @@ class Splitter:
             yield self._line()
 
     def _take(self, piece: bytes) -> None:
-        self._head += piece[: self._limit - len(self._head)]
         self._size += len(piece)
+        if self._size > self._limit:
+            self._head = bytearray()
+        else:
+            self._head += piece
 
     def _line(self) -> Line:
         self._number += 1
@@ -154,7 +157,7 @@ def _present(engine: Engine, batch: dict[str, Any]) -> list[str]:
 
 
 def _document(raw: bytes, size: int) -> Document:
-    if size > len(raw):
+    if size > MAX_LINE:
         raise UnusableError(too_long(size, MAX_LINE))
     try:
         fields = orjson.loads(raw)

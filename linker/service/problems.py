@@ -95,8 +95,8 @@ def response(problem: ProblemError, request_id: str) -> Response:
 
 
 def register(app: FastAPI) -> None:
-    """Answer every error of an application with problem details."""
-    for kind in (ProblemError, RequestValidationError, HTTPException, *KNOWN, Exception):
+    """Answer errors of an application with problem details; the guard answers those that are nobody's."""
+    for kind in (RequestValidationError, HTTPException, *KNOWN):
         app.add_exception_handler(kind, _handle)
 
 

@@ -148,7 +148,8 @@ async def delete(id: DocumentId, served: InIndex) -> Response:
         }
     },
     description="Take JSON lines as they come, and commit after "
-    f"{BATCH_DOCUMENTS:,} documents or {BATCH_BYTES >> 20} MiB: memory holds one such batch, and one line of at most 16 MiB. Lines that cannot be used are named in the answer "
+    f"{BATCH_DOCUMENTS:,} documents or {BATCH_BYTES >> 20} MiB: memory holds one such batch, and "
+    " one line of at most 16 MiB. Lines that cannot be used are named in the answer "
     f"and the others are taken; after {MOST_BAD:,} of them the rest is refused. An error has the member `report` with "
     "what has become of the lines before it: what was committed stays.",
 )
