@@ -1,0 +1,1 @@
+"""The HTTP API: searches, documents and evaluation over open indexes, for programs."""

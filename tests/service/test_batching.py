@@ -187,7 +187,9 @@ def test_an_unavailable_backend_is_asked_once_for_all() -> None:
         rest = await asked(batcher, ["b"], ["down"])
         gated.let_through()
         answers = await asyncio.gather(first, *rest, return_exceptions=True)
-        assert isinstance(answers[1], BackendUnavailableError) and isinstance(answers[2], BackendUnavailableError)
+        assert isinstance(answers[1], BackendUnavailableError) and isinstance(
+            answers[2], BackendUnavailableError
+        )
         assert len(gated.batches) == 2
 
     asyncio.run(scenario())
