@@ -10,14 +10,24 @@ import contextlib
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 READY = signal.SIGRTMIN  # from a worker to the supervisor; unlike others, such signals are queued
 SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, READY})
+SHARED = "PROMETHEUS_MULTIPROC_DIR"  # prometheus_client's name
 PAUSE = 1.0  # seconds before a worker is replaced that did not get ready
 MARGIN = 5.0  # seconds that a worker may take beyond its grace
+
+
+@contextlib.contextmanager
+def shared_metrics() -> Iterator[None]:
+    """Let the metrics of all workers meet in a folder; to be entered before prometheus_client is imported."""
+    with tempfile.TemporaryDirectory(prefix="linker-metrics-") as folder:
+        os.environ[SHARED] = folder
+        yield
 
 
 class Workers:
@@ -67,10 +77,12 @@ class Workers:
             elif info.si_signo == READY and info.si_pid in self._alive:
                 self._alive[info.si_pid] = True
             else:
-                failed = self._reaped()
-                if failed and not was_ready:
+                ended = self._reaped()
+                if not was_ready and ended:
                     return 1
-                if failed:
+                for pid in ended:
+                    self._on_end(pid)
+                if not all(ended.values()):
                     time.sleep(PAUSE)
                 while len(self._alive) < self._count:
                     self._start()
@@ -99,7 +111,9 @@ class Workers:
             self._work(lambda: os.kill(supervisor, READY))
             status = 0
         except SystemExit as e:
-            status = e.code if isinstance(e.code, int) else 0 if e.code is None else 1
+            status = e.code if isinstance(e.code, int) else int(e.code is not None)
+            if isinstance(e.code, str):
+                print(e.code, file=sys.stderr)
         except BaseException:
             sys.excepthook(*sys.exc_info())
         finally:
@@ -112,15 +126,12 @@ class Workers:
         os.read(self._pipe[0], 1)  # nobody writes: it returns when the supervisor is gone
         os.kill(os.getpid(), signal.SIGTERM)
 
-    def _reaped(self) -> bool:
-        """Forget the workers that have ended; return whether one had not been ready."""
-        failed = False
-        for pid, was_ready in list(self._alive.items()):
-            if os.waitpid(pid, os.WNOHANG)[0]:
-                del self._alive[pid]
-                self._on_end(pid)
-                failed |= not was_ready
-        return failed
+    def _reaped(self) -> dict[int, bool]:
+        """Forget the workers that have ended; return their process ids, and whether they had been ready."""
+        ended = {pid: r for pid, r in self._alive.items() if os.waitpid(pid, os.WNOHANG)[0]}
+        for pid in ended:
+            del self._alive[pid]
+        return ended
 
     def _send(self, number: int) -> None:
         for pid in self._alive:
