@@ -135,13 +135,7 @@ def test_workers_end_with_their_supervisor(directory: Path) -> None:
     with serving(directory) as server:
         workers = server.workers
         server.kill()
-        wait(
-            lambda: (
-                not any(
-                    Path(f"/proc/{pid}/fd").exists() and os.path.exists(f"/proc/{pid}/exe") for pid in workers
-                )
-            )
-        )
+        wait(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in workers))
 
 
 def test_ctrl_c_ends_all(directory: Path) -> None:
@@ -155,10 +149,7 @@ def test_a_mistake_is_told_once(tmp_path: Path, directory: Path) -> None:
     done = linker_process("serve", tmp_path, "--api", "--workers", "2", "--port", "0", check=1)
     assert "there is no index" in done.stderr and done.stderr.count("\n") == 1
     damaged = make(tmp_path / "damaged")
-    next(
-        damaged.rglob("*.jsonl*"),
-        next(p for p in damaged.rglob("*") if p.is_file() and p.name != "manifest.json"),
-    ).unlink()
+    next(p for p in damaged.rglob("*") if p.is_file() and p.name != "manifest.json").unlink()
     done = linker_process("serve", damaged, "--api", "--workers", "2", "--port", "0", check=1)
     assert "error: " in done.stderr and str(damaged) in done.stderr
     assert done.stdout == ""
