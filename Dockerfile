@@ -9,7 +9,7 @@ COPY requirements/bootstrap.txt requirements/build.txt requirements/serve.txt re
 RUN python -m venv /opt/uv && /opt/uv/bin/python -m pip install -q --require-hashes -r requirements/bootstrap.txt
 RUN python -m venv --without-pip /opt/linker \
     && VIRTUAL_ENV=/opt/linker /opt/uv/bin/uv pip install -q --require-hashes -r requirements/serve.txt
-COPY pyproject.toml setup.py README.md LICENSE ./
+COPY pyproject.toml setup.cfg setup.py README.md LICENSE ./
 COPY indexes indexes
 COPY linker linker
 RUN /opt/uv/bin/uv build -q --wheel --require-hashes --build-constraints requirements/build.txt --python /opt/linker/bin/python -o /wheels \
@@ -24,7 +24,7 @@ RUN useradd --uid 10001 --user-group --no-log-init --shell /usr/sbin/nologin --h
 COPY --from=build /opt/linker /opt/linker
 ENV PATH=/opt/linker/bin:$PATH LD_LIBRARY_PATH=/opt/linker/libraries HOME=/tmp PYTHONUNBUFFERED=1
 # Fails where a library is missing, and leaves the bytecode of what the service loads: nothing can be written later.
-RUN python -c "import faiss, lightgbm, onnxruntime, elasticsearch, linker.service.server, linker.review.learning.model as m; m.load()"
+RUN python -c "import faiss, lightgbm, onnxruntime, elasticsearch, linker.service.app.server, linker.review.learning.model as m; m.load()"
 ENV PYTHONDONTWRITEBYTECODE=1
 USER 10001:10001
 WORKDIR /data

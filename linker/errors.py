@@ -16,6 +16,7 @@ EXTRA_OF = {
     "mcp_types": "mcp",
     "openpyxl": "review",
     "pytorch_metric_learning": "train",
+    "prometheus_client": "serve",
     "python_multipart": "serve",
     "ray": "ray",
     "safetensors": "train",
