@@ -22,6 +22,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+BASE = 130  # megabytes of the slim base image, rounded up: it cannot be had without a registry of images
 PASSED = re.compile(r"(?i)(pip|uv|ssl|requests|curl)_.*|(https?|no|all)_proxy")
 
 
@@ -82,7 +83,9 @@ class Machine:
         for folder in [*python.parents][:-1]:  # the Python of a base image is open to every user
             (self.root / folder.relative_to("/")).chmod(0o755)
         self.environment = {name: value for name, value in os.environ.items() if PASSED.fullmatch(name)}
-        self.environment["PATH"] = f"{python.parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        self.environment["PATH"] = (
+            f"{python.parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        )
         self.environment["HOME"] = "/root"
         self.folder, self.user = "/", "0:0"
 
@@ -111,7 +114,7 @@ class Machine:
         options = [word for word in words if word.startswith("--")]
         *sources, target = [word for word in words if not word.startswith("--")]
         origin = stages[options[0].removeprefix("--from=")].root if options else context
-        place = self.root / os.path.join(self.folder, target)[1:]
+        place = self.root / str(Path(self.folder) / target)[1:]
         for source in sources:
             found, into_folder = origin / source.lstrip("/"), target.endswith("/")
             if found.is_dir():
@@ -167,6 +170,12 @@ def build(dockerfile: Path, context: Path, work: Path) -> Machine:
             machine.do(step, machines, context)
     machine.freeze([step.text for step in stages[-1].steps if step.name == "VOLUME"], work)
     return machine
+
+
+def megabytes(root: Path) -> float:
+    """Return the sizes of the files below a folder together, in units of 10⁶ bytes: what Docker calls the size."""
+    files = [path for path in root.rglob("*") if not path.is_symlink() and path.is_file()]
+    return sum(path.stat().st_size for path in files) / 1e6
 
 
 if __name__ == "__main__":
