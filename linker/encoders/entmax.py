@@ -23,6 +23,8 @@ MAX_STEPS = 50
 # Compiled: rounds of the start and Newton steps, for rows of up to 8 positions and for longer rows.
 _FEW, _MANY = (1, 4), (6, 6)
 
+Entmax = Callable[[Tensor, Tensor | float, int, Tensor | None], Tensor]
+
 
 def entmax(scores: Tensor, alpha: Tensor | float, dim: int = -1, mask: Tensor | None = None) -> Tensor:
     """Return probabilities of the shape and dtype of `scores`, with exact zeros; differentiable in scores and alpha.
@@ -31,7 +33,7 @@ def entmax(scores: Tensor, alpha: Tensor | float, dim: int = -1, mask: Tensor | 
     to `scores` and is True where a score counts: other positions get 0, and a row without any that counts is all zeros.
     float16 and bfloat16 are computed in float32.
     """
-    exact = scores if scores.dtype == torch.float64 else scores.float()
+    exact = _exact(scores)
     if mask is not None:
         exact = exact.masked_fill(~mask, -torch.inf)
     rows = list(exact.shape)
@@ -41,7 +43,8 @@ def entmax(scores: Tensor, alpha: Tensor | float, dim: int = -1, mask: Tensor | 
     return result.to(scores.dtype)
 
 
-Entmax = Callable[[Tensor, Tensor | float, int, Tensor | None], Tensor]
+def _exact(scores: Tensor) -> Tensor:
+    return scores if scores.dtype == torch.float64 else scores.float()
 
 
 def backend(name: str) -> Entmax:
@@ -57,7 +60,7 @@ def backend(name: str) -> Entmax:
     def by_package(
         scores: Tensor, alpha: Tensor | float, dim: int = -1, mask: Tensor | None = None
     ) -> Tensor:
-        exact = scores if scores.dtype == torch.float64 else scores.float()
+        exact = _exact(scores)
         if mask is None:
             return torch.as_tensor(entmax_bisect(exact, alpha, dim)).to(scores.dtype)
         # A finite floor: the package returns NaN for a row of −inf.
