@@ -173,11 +173,10 @@ def compare(
     """
     if markdown + latex + as_json > 1:
         raise typer.BadParameter("choose one of --markdown, --latex and --json")
-    from linker.evaluation.comparison import compare as run_comparison
-    from linker.evaluation.evaluator import Resampling
+    from linker import commands
     from linker.evaluation.formats import load_qrels
 
-    result = run_comparison(
+    result = commands.compare(
         load_qrels(qrels, warn),
         runs,
         measure or ["map", "recip_rank", "success.1,5"],
@@ -186,7 +185,8 @@ def compare(
         complete=complete,
         level=level,
         compat=compat,
-        resampling=Resampling(samples, seed=seed),
+        samples=samples,
+        seed=seed,
     )
     _print_comparison(result, markdown=markdown, latex=latex, as_json=as_json)
     if plot is not None:

@@ -5,29 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from indexes.interface import Hits
 from linker.errors import InputError
 from linker.evaluation.formats import beir, datasets, files
 from linker.evaluation.reading.columns import PathLike
 from linker.evaluation.reading.entries import Entries
-from linker.evaluation.reading.sources import as_qrels, as_run
+from linker.evaluation.reading.sources import Frame, as_qrels, as_run
 
 Warn = Callable[[str], None]
-
-
-class Frame(Protocol):
-    """A pandas or polars data frame."""
-
-    @property
-    def columns(self) -> Any:
-        """The names of the columns."""
-        ...
-
-    def __getitem__(self, name: str, /) -> Any:
-        """Return a column."""
-        ...
 
 
 # A topic's documents: with their scores, as a search returned them, or ids alone, best first.
@@ -35,7 +22,7 @@ Ranked: TypeAlias = Mapping[str, float] | Hits | Sequence[str]
 # Triples (topic, document, score), or objects with `query_id`, `doc_id` and `score`, such as ir_measures' ScoredDoc.
 Triples: TypeAlias = Iterable[tuple[Any, ...]]
 RunLike: TypeAlias = PathLike | Entries[float] | Mapping[str, Ranked] | Triples | Frame
-QrelsLike: TypeAlias = PathLike | Entries[int] | Mapping[str, Mapping[str, int]] | Triples | Frame
+QrelsLike: TypeAlias = PathLike | Entries[int] | Mapping[str, Mapping[str, float]] | Triples | Frame
 
 
 def load_run(run: RunLike) -> Entries[float]:
