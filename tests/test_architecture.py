@@ -48,6 +48,7 @@ ROOMS = (
     "linker/web",
     "linker/doctor",
     "linker/demo_training",
+    "linker/demo_files",
     "linker/demo",
     "linker/cli",
     "linker/__main__",
