@@ -142,11 +142,10 @@ def compare(
     """
     if markdown + latex + as_json > 1:
         raise typer.BadParameter("choose one of --markdown, --latex and --json")
-    from linker.evaluation.comparison import compare as run_comparison
-    from linker.evaluation.evaluator import Resampling
+    from linker import commands
     from linker.evaluation.reading.trec import read_qrels
 
-    result = run_comparison(
+    result = commands.compare(
         read_qrels(qrels, warn=warn),
         runs,
         measure or ["map", "recip_rank", "success.1,5"],
@@ -155,7 +154,8 @@ def compare(
         complete=complete,
         level=level,
         compat=compat,
-        resampling=Resampling(samples, seed=seed),
+        samples=samples,
+        seed=seed,
     )
     _print_comparison(result, markdown=markdown, latex=latex, as_json=as_json)
     if plot is not None:

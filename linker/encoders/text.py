@@ -20,6 +20,7 @@ from torch.nn import functional
 from linker.encoders.bag import BagOfVectors
 from linker.encoders.cnn import TextCnn
 from linker.encoders.configs import (
+    LATER_OPTIONS,
     BagConfig,
     BiGruConfig,
     CnnConfig,
@@ -88,8 +89,9 @@ class TextEncoder:
     def describe(self) -> dict[str, Any]:
         """Return the model's part of config.json."""
         model = dataclasses.asdict(self.config)
-        if not model.get("key_inputs"):  # models from before it exist keep their fingerprint
-            model.pop("key_inputs", None)
+        for name, default in LATER_OPTIONS.items():  # models from before them keep their fingerprint
+            if model.get(name) == default:
+                del model[name]
         return {"kind": self.kind, "max_length": self.max_length, "model": model}
 
     def compile(self) -> None:

@@ -15,7 +15,7 @@ from linker.errors import InputError
 from linker.evaluation import tables
 from linker.evaluation.evaluator import Resampling, evaluate
 from linker.evaluation.order import Compat
-from linker.evaluation.reading.sources import as_qrels
+from linker.evaluation.reading.sources import QrelsLike, RunLike, as_qrels
 from linker.evaluation.result import Evaluation
 from linker.evaluation.significance import bootstrap, holm, paired_t, randomisation
 
@@ -99,11 +99,11 @@ class Comparison:
 
 
 def compare(
-    qrels: Any,
-    runs: Sequence[Any],
+    qrels: QrelsLike,
+    runs: Sequence[RunLike],
     measures: Iterable[str] | str = DEFAULT,
     *,
-    baseline: Any = None,
+    baseline: RunLike | None = None,
     test: Test = "randomisation",
     complete: bool = True,
     level: int = 1,
@@ -119,7 +119,7 @@ def compare(
     how = resampling or Resampling(10_000)
     everything = list(runs)
     at = 0 if baseline is None else next((i for i, run in enumerate(runs) if _same(run, baseline)), -1)
-    if at < 0:
+    if at < 0 and baseline is not None:
         everything, at = [baseline, *runs], 0
     if len(everything) < 2:
         raise InputError("a comparison needs at least two runs: give another one, or --baseline")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from linker.evaluation.measures import summarise
 from linker.evaluation.names import DEFAULT, Measure, parse
 from linker.evaluation.order import Compat
 from linker.evaluation.ranking import Options, Ranking, extreme, rank, restrict
-from linker.evaluation.reading.sources import as_qrels, as_run
+from linker.evaluation.reading.sources import QrelsLike, RunLike, as_qrels, as_run
 from linker.evaluation.result import Evaluation, Interval
 from linker.evaluation.significance import bootstrap
 
@@ -29,8 +28,8 @@ class Resampling:
 
 
 def evaluate(
-    qrels: Any,
-    run: Any,
+    qrels: QrelsLike,
+    run: RunLike,
     measures: Iterable[str] | str = DEFAULT,
     *,
     complete: bool = True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,7 +20,26 @@ _SCORE = ("score", "sim", "similarity")
 _RELEVANCE = ("relevance", "rel", "label", "score")
 
 
-def as_run(run: Any) -> Entries[float]:
+class Frame(Protocol):
+    """A data frame by pandas or polars."""
+
+    @property
+    def columns(self) -> Any:
+        """The names of its columns."""
+        ...
+
+    def __getitem__(self, name: Any, /) -> Any:
+        """Return a column."""
+        ...
+
+
+QrelsLike = (
+    str | os.PathLike[str] | Mapping[str, Mapping[str, float]] | Frame
+)  # judgements, as `evaluate` takes them
+RunLike = str | os.PathLike[str] | Mapping[str, Mapping[str, float]] | Frame
+
+
+def as_run(run: RunLike) -> Entries[float]:
     """Return a run, given as a path, a mapping topic → document → score, a data frame, or a run.
 
     Raises InputError where it is malformed, empty or of another type.
@@ -28,7 +47,7 @@ def as_run(run: Any) -> Entries[float]:
     return _entries(run, "run", _SCORE)
 
 
-def as_qrels(qrels: Any) -> Entries[int]:
+def as_qrels(qrels: QrelsLike) -> Entries[int]:
     """Return judgements, given as a path, a mapping topic → document → relevance, a data frame, or judgements.
 
     Raises InputError where they are malformed, empty or of another type.
