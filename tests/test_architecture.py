@@ -57,6 +57,7 @@ ROOMS = (
     "linker/service/app",
     "linker/doctor",
     "linker/demo_training",
+    "linker/demo_files",
     "linker/demo",
     "linker/cli",
     "linker/__main__",
