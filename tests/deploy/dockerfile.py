@@ -80,9 +80,9 @@ class Machine:
         for file in ("resolv.conf", "hosts"):
             shutil.copy(f"/etc/{file}", self.root / "etc" / file)
         python = Path(os.path.realpath(sys.executable))
-        for folder in [*python.parents][:-1]:  # the Python of a base image is open to every user
-            (self.root / folder.relative_to("/")).chmod(0o755)
-        self.environment = {name: value for name, value in os.environ.items() if PASSED.fullmatch(name)}
+        for parent in [*python.parents][:-1]:  # the Python of a base image is open to every user
+            (self.root / parent.relative_to("/")).chmod(0o755)
+        self.environment = {key: value for key, value in os.environ.items() if PASSED.fullmatch(key)}
         self.environment["PATH"] = (
             f"{python.parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         )
