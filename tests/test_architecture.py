@@ -46,6 +46,7 @@ ROOMS = (
     "linker/review/learning",
     "linker/review/session",
     "linker/commands",
+    "linker/integrations",
     "linker/review/jobs",
     "linker/mcp",
     "linker/web",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -26,11 +27,14 @@ from linker.cli.common import (
     print_json,
     warn,
 )
+from linker.cli.on_server import ServerOption, TokenFile, on_server, refuse_here
 from linker.cli.probability import PrecisionPromise, Score, Threshold, cut
 from linker.printable import print_for_programs
 
 if TYPE_CHECKING:
     from indexes.hybrid import Answer
+
+DEPTH = 100  # candidates of a scorer of pairs
 
 
 def search(
@@ -80,7 +84,7 @@ def search(
     ] = False,
     depth: Annotated[
         int, typer.Option(min=1, help="Candidates that a scorer of pairs reads per query, at least -k.")
-    ] = 100,
+    ] = DEPTH,
     rerank_weight: Annotated[
         float,
         typer.Option(
@@ -93,11 +97,14 @@ def search(
             help="If a retriever of a hybrid search is unavailable: answer with the other one and say so, or fail."
         ),
     ] = "degrade",
+    server: ServerOption = None,
+    token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Search an index with a text or a file of queries.
 
-    A text prints documents, --queries writes a run in TREC's six-column format.
+    A text prints documents, --queries writes a run in TREC's six-column format. With --server, a running `linker serve
+    --api` answers: nothing is loaded here, and DIR is the index's name there (- where it serves one).
     """
     given = [*([] if words is None else [words]), *(texts or [])]
     if len(given) > 1:
@@ -110,6 +117,20 @@ def search(
     own = (mode, k1, b, k3, field_weight or None, field_b or None, rerank)
     if precision is not None and any(option is not None for option in own):
         raise typer.BadParameter("--precision holds for the index's own way to search: leave its options out")
+    if server is not None:
+        elsewhere = {
+            "--encoder": encoder, "--k1": k1, "--b": b, "--k3": k3, "--field-weight": field_weight,
+            "--field-b": field_b, "--precision": precision, "--on-failure": on_failure != "degrade",
+            "--depth": depth != DEPTH, "--rerank-weight": rerank_weight != 1,
+        }  # fmt: skip
+        refuse_here(elsewhere)
+        asked = on_server(
+            server, token_file, directory, k, mode, where, rerank, no_rerank, phrases, threshold, score
+        )
+        _print(asked, text, queries, run_name, out, as_json)
+        return
+    if token_file is not None:
+        raise typer.BadParameter("--token-file goes with --server")
     from linker.engine import Engine
     from linker.reranking import load_reranker
 
@@ -130,16 +151,31 @@ def search(
         stored_ranker=not no_rerank,
         phrases=phrases,
     )
+
+    def ask(texts: Sequence[str]) -> Answer:
+        return cut(engine, find(texts), precision, threshold, score)
+
+    _print(ask, text, queries, run_name, out, as_json)
+
+
+def _print(
+    ask: Callable[[Sequence[str]], Answer],
+    text: str | None,
+    queries: Path | None,
+    run_name: str,
+    out: Path | None,
+    as_json: bool,
+) -> None:
     if text is not None:
         text = text.encode("utf-8", "replace").decode()  # a terminal may send bytes that are not UTF-8
-        answer = cut(engine, find(text), precision, threshold, score)
+        answer = ask([text])
         _warn(answer)
         _print_hits(text, answer, as_json)
     elif queries is not None:
         from linker.corpora import read_queries
 
         records = read_queries(queries)
-        answer = cut(engine, find([q.text for q in records]), precision, threshold, score)
+        answer = ask([q.text for q in records])
         _warn(answer)
         _write_run([q.id for q in records], answer, run_name, out, as_json)
 

@@ -17,6 +17,7 @@ from indexes import errors
 from linker.errors import InputError, LinkerError
 from linker.printable import on_one_line
 from linker.service import logs
+from linker.service.batching import BusyError
 
 MEDIA_TYPE = "application/problem+json"
 OURS = "something went wrong in the server: its log has the details under this request id"
@@ -35,6 +36,7 @@ KNOWN: Mapping[type[Exception], tuple[int, str]] = {
     errors.EncoderMismatchError: (500, "encoder-mismatch"),
     errors.IndexesError: (400, "bad-request"),
     InputError: (400, "bad-input"),
+    BusyError: (503, "overloaded"),
     LinkerError: (400, "bad-request"),
     TimeoutError: (504, "timeout"),
 }

@@ -17,6 +17,7 @@ from linker.service.served import SearchOptions, Served
 router = APIRouter(tags=["search"])
 MOST_TEXTS, MOST_K, LONGEST = 1000, 1000, 100_000
 MOST_HITS = 100_000  # of all texts together
+FEW = 100  # hits that are written without a thread
 
 Text = Annotated[str, Field(max_length=LONGEST)]
 Where = (
@@ -111,6 +112,8 @@ async def search(request: SearchRequest, service: InService) -> Response:
     served = service.served(request.index)
     answer = await served.search(request.all, request.options)
     service.metrics.searched(served.name, len(request.all), bool(answer.degraded))
+    if sum(map(len, answer.hits)) <= FEW:  # a thread would cost more than it saves
+        return json(_described(served, answer, request))
     return await served.run(lambda: json(_described(served, answer, request)))
 
 
