@@ -75,8 +75,8 @@ class Machine:
             folder.mkdir(parents=True)
         options = f"lowerdir=/,upperdir={self.upper},workdir={work / name / 'work'}"
         subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, str(self.root)], check=True)
-        for folder in ("proc", "dev"):
-            subprocess.run(["mount", "--rbind", f"/{folder}", str(self.root / folder)], check=True)
+        for mounted in ("proc", "dev"):
+            subprocess.run(["mount", "--rbind", f"/{mounted}", str(self.root / mounted)], check=True)
         for file in ("resolv.conf", "hosts"):
             shutil.copy(f"/etc/{file}", self.root / "etc" / file)
         python = Path(os.path.realpath(sys.executable))
