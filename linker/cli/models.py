@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from linker.cli import completion
 from linker.cli.common import AsJson, CompileOption, PrecisionOption, note, print_json
 from linker.files import path_text
 
@@ -16,6 +17,7 @@ Config = Annotated[
         metavar="CONFIG.toml|NAME",
         help="Training configuration: a file, or a ready one (ast, ast-paper, cnn, gru, bigru, bag, distil).",
         show_default=False,
+        autocompletion=completion.configurations,
     ),
 ]
 
@@ -40,7 +42,12 @@ def train(
     ] = True,
     show: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Print this ready configuration and exit.", show_default=False),
+        typer.Option(
+            metavar="NAME",
+            help="Print this ready configuration and exit.",
+            show_default=False,
+            autocompletion=completion.configurations,
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -97,7 +104,13 @@ def plot(
 
 def encode(
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="Name or path of an encoder.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="Name or path of an encoder.",
+            show_default=False,
+            autocompletion=completion.encoders,
+        ),
     ],
     texts: Annotated[Path, typer.Argument(metavar="TEXTS", help="Corpus to encode.", show_default=False)],
     out: Annotated[
