@@ -51,8 +51,11 @@ $(VENV)/.demo $(VENV)/.dev: $(VENV)/.%: requirements/%.txt pyproject.toml setup.
 # Pins and hashes; no registry address is written.
 requirements: | $(BIN)/uv
 	@cd requirements && echo uv | ../$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header - -o bootstrap.txt
+	@cd requirements && echo setuptools | ../$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header - -o build.txt
 	@for e in demo dev; do $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-header --extra $$e pyproject.toml -o requirements/$$e.txt; done
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	  --extra serve --extra cpu --extra onnx --extra elastic --extra rank pyproject.toml -o requirements/serve.txt
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis
