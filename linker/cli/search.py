@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from linker.cli import completion
 from linker.cli.common import (
     K1,
     K3,
@@ -86,6 +87,7 @@ def search(
             metavar="MODEL",
             help="Rerank with this model by `linker rank train` or `linker sts train`, or with linker's own: pooled.",
             show_default=False,
+            autocompletion=completion.rerankers,
         ),
     ] = None,
     no_rerank: Annotated[
