@@ -19,11 +19,12 @@ import numpy as np
 from benchmarks.support import rank_data
 from benchmarks.support.common import record
 from indexes.dtypes import AnyArray, Float64Array
+from indexes.fusion import zscores
 from linker.engine import Engine
 from linker.evaluation.significance import bootstrap
 from linker.pairs.passages import best_passages
 from linker.ranking.candidates import PoolSettings
-from linker.ranking.ranker import Ranker, zscores
+from linker.ranking.ranker import EQUAL, Ranker
 from linker.ranking.training import train
 
 SET = "statements2articles"
@@ -124,7 +125,8 @@ def _some(count: int, most: int) -> AnyArray:
 
 def _mixed(task: Task, scores: AnyArray, weight: float) -> AnyArray:
     valid = task.rows >= 0
-    mixed = (1 - weight) * zscores(task.scores, valid) + weight * zscores(scores, valid)
+    trees, pairs = (zscores(values, valid, least=EQUAL) for values in (task.scores, scores))
+    mixed = (1 - weight) * trees + weight * pairs
     return np.where(valid, mixed, -np.inf)
 
 

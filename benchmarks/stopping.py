@@ -190,7 +190,7 @@ def any_time(records: Records) -> dict[str, Any]:
 
 
 def silence(records: Records) -> dict[str, Any]:
-    """Return how often the default claimed anything of a topic of fewer than 15 relevant documents."""
+    """Return how many reviews of topics of fewer than 15 relevant documents the default rule ended with an estimate."""
     part = [r for r in records if r["rule"] == DEFAULT and r["kind"] == "plain"]
     return {"reviews": len(part), "claims": sum(r["estimated"] for r in part)}
 

@@ -30,6 +30,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
+from indexes.dtypes import AnyArray
 from indexes.interface import Hits, IndexesError, Mask, RowArray, ScoreArray
 
 Method: TypeAlias = Literal["rrf", "minmax", "max", "cosine", "zscore"]
@@ -151,21 +152,30 @@ def _gain(scores: ScoreArray, present: Mask, scale: Scale, rank_k: int) -> Gains
     wide = np.where(present, scores, 0.0).astype(np.float64)
     if scale == "none":
         return wide
-    count = np.maximum(present.sum(axis=1, keepdims=True), 1)
     if scale == "max":
         return _ratio(wide, np.abs(wide).max(axis=1, keepdims=True, initial=0.0), 0.0)
     if scale == "zscore":
-        centred = np.where(present, wide - wide.sum(axis=1, keepdims=True) / count, 0.0)
-        return _ratio(centred, np.sqrt((centred**2).sum(axis=1, keepdims=True) / count), 0.0)
+        return zscores(scores, present)
     low = np.min(wide, axis=1, keepdims=True, where=present, initial=np.inf)
     high = np.max(wide, axis=1, keepdims=True, where=present, initial=-np.inf)
     return _ratio(wide - low, high - low, 1.0)
 
 
-def _ratio(values: Gains, by: Gains, otherwise: float) -> Gains:
-    """Return values [Q, k] / by [Q, 1], and `otherwise` in the rows where `by` is not positive."""
+def zscores(values: AnyArray, present: Mask, least: float = 0.0) -> Gains:
+    """Return (value − mean) / standard deviation over those of each row of `values` [Q, k] that are `present`.
+
+    It is 0 elsewhere, and in rows whose standard deviation is not above `least`.
+    """
+    count = np.maximum(present.sum(axis=1, keepdims=True), 1)
+    wide = np.where(present, values, 0.0).astype(np.float64)
+    centred = np.where(present, wide - wide.sum(axis=1, keepdims=True) / count, 0.0)
+    return _ratio(centred, np.sqrt((centred**2).sum(axis=1, keepdims=True) / count), 0.0, least)
+
+
+def _ratio(values: Gains, by: Gains, otherwise: float, least: float = 0.0) -> Gains:
+    """Return values [Q, k] / by [Q, 1], and `otherwise` in the rows where `by` is not above `least`."""
     out = np.full(values.shape, otherwise)
-    np.divide(values, by, out=out, where=by > 0)
+    np.divide(values, by, out=out, where=by > least)
     return out
 
 

@@ -28,7 +28,7 @@ from indexes.errors import (
     UnknownIdError,
 )
 from indexes.filters import Condition, Filter, Mask, Metadata, RowFilter, Where, filter_values
-from indexes.showing import SHOWN, brief, one_line, table
+from indexes.showing import SHOWN, Pieces, brief, marked_html, one_line, table
 
 __all__ = [
     "BackendUnavailableError",
@@ -134,12 +134,13 @@ class Hits:
     """One query's hits, best first: `ids` and `scores` (float32 [k]) of equal length.
 
     Iterating yields a Hit (id, score, document) each; documents are read then, by `read`, from the generation of the
-    index that was searched.
+    index that was searched. `mark` returns an excerpt of a text in pieces, each with whether the query has that word.
     """
 
     ids: tuple[str, ...]
     scores: ScoreArray
     read: Callable[[str], Document] | None = field(default=None, repr=False, compare=False)
+    mark: Callable[[str], Pieces] | None = field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -155,10 +156,13 @@ class Hits:
     def _repr_html_(self) -> str:
         first = Hits(self.ids[:SHOWN], self.scores[:SHOWN], self.read)
         rows = [
-            (rank, f"{score:.4f}", id_, one_line(document.full_text) if document else "")
+            (rank, f"{score:.4f}", id_, self._shown(document.full_text) if document else "")
             for rank, (id_, score, document) in enumerate(first, start=1)
         ]
         return table(rows, ("rank", "score", "id", "text"), f"{len(self)} hits")
+
+    def _shown(self, text: str) -> str:
+        return marked_html(self.mark(" ".join(text.split()))) if self.mark else one_line(text)
 
 
 @runtime_checkable

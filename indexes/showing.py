@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
+Pieces = Sequence[tuple[str, bool]]  # of a text: each with whether it is marked
 SHOWN = 10  # elements of a long value
 WIDTH = 200  # characters of a text
 
@@ -21,11 +22,27 @@ def one_line(text: str, width: int = WIDTH) -> str:
     return flat if len(flat) <= width else flat[: width - 1] + "…"
 
 
+class Html(str):
+    """Text that is HTML already, which `table` does not escape."""
+
+    __slots__ = ()
+
+
+def marked_html(pieces: Pieces) -> Html:
+    """Return the pieces of a text as HTML, escaped, with the marked ones in <mark>."""
+    escaped = ((html.escape(text), is_marked) for text, is_marked in pieces)
+    return Html("".join(f"<mark>{text}</mark>" if is_marked else text for text, is_marked in escaped))
+
+
+def _cell(value: object) -> str:
+    return value if isinstance(value, Html) else html.escape(str(value))
+
+
 def table(rows: Iterable[Sequence[object]], head: Sequence[str] = (), caption: str = "") -> str:
-    """Return an HTML table; every text in it is escaped."""
+    """Return an HTML table; every text in it is escaped, except Html."""
     parts = ["<table>", f"<caption>{html.escape(caption)}</caption>" if caption else ""]
     if head:
         parts.append(f"<tr>{''.join(f'<th>{html.escape(name)}</th>' for name in head)}</tr>")
     for row in rows:
-        parts.append(f"<tr>{''.join(f'<td>{html.escape(str(cell))}</td>' for cell in row)}</tr>")
+        parts.append(f"<tr>{''.join(f'<td>{_cell(cell)}</td>' for cell in row)}</tr>")
     return "".join([*parts, "</table>"])

@@ -12,39 +12,63 @@ from indexes.lazy import lazy
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
+    from indexes.hybrid import Answer
     from indexes.interface import Document, Filter, Hits
     from indexes.text.parameters import Bm25Parameters, Field
     from linker.building import BuildOptions, build, create
+    from linker.commands import Links, Question, calibrate, compare, find, link, train
     from linker.encoders.loading import load_encoder
     from linker.engine import Engine
     from linker.evaluation import evaluate
+    from linker.review.session import FindReport
+    from linker.tuning import Tuning
 
 __all__ = [
+    "Answer",
     "Bm25Parameters",
     "BuildOptions",
     "Document",
     "Engine",
     "Field",
     "Filter",
+    "FindReport",
     "Hits",
+    "Links",
+    "Question",
+    "Tuning",
     "build",
+    "calibrate",
+    "compare",
     "create",
     "evaluate",
+    "find",
+    "link",
     "load_encoder",
+    "train",
 ]
 __getattr__ = lazy(
     __name__,
     {
+        "Answer": "indexes.hybrid",
         "Bm25Parameters": "indexes.text.parameters",
         "BuildOptions": "linker.building",
         "Document": "indexes.interface",
         "Engine": "linker.engine",
         "Field": "indexes.text.parameters",
         "Filter": "indexes.interface",
+        "FindReport": "linker.review.session",
         "Hits": "indexes.interface",
+        "Links": "linker.commands.linking",
+        "Question": "linker.commands.finding",
+        "Tuning": "linker.tuning",
         "build": "linker.building",
+        "calibrate": "linker.commands.calibrating",
+        "compare": "linker.commands.comparing",
         "create": "linker.building",
         "evaluate": "linker.evaluation",
+        "find": "linker.commands.finding",
+        "link": "linker.commands.linking",
         "load_encoder": "linker.encoders.loading",
+        "train": "linker.commands.training",
     },
 )

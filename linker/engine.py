@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -170,6 +170,14 @@ class Engine:
     def document(self, id_: str) -> Document:
         """Return the document with this id. Raises UnknownIdError where there is none."""
         return self.collection.document(id_)
+
+    def documents(self, where: Filter | Where | None = None) -> Iterator[Document]:
+        """Yield the documents that fit `where` in the order in which they were added. Raises BadFilterError."""
+        allowed, collection = self.filter(where), self.collection
+        mask = collection.rows.mask(allowed)
+        for row in range(len(collection.rows.ids)):
+            if mask is None or mask[row]:
+                yield collection.documents[row]
 
     def search(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,10 @@ from indexes.arrays import check_k
 from indexes.collection import Collection
 from indexes.hybrid import Answer, Mode, OnFailure, by_filter
 from indexes.interface import BackendUnavailableError, Filter, Matrix
+from indexes.showing import WIDTH, Pieces
 from indexes.store import manifest as manifests
+from indexes.text.analysis import Analysis
+from indexes.text.marking import excerpt, marked
 from indexes.text.parameters import Bm25Parameters
 from linker.encoders.opened import OwnEncoder
 from linker.errors import InputError
@@ -107,10 +111,20 @@ class Snapshot:
             answer = by_filter(lambda part, allowed: self._answer(part, options, allowed), texts, filters)
         else:
             answer = self._answer(texts, options, where)
-        document = self.collection.document
-        return dataclasses.replace(
-            answer, hits=[dataclasses.replace(hits, read=document) for hits in answer.hits]
-        )
+        document, mark = self.collection.document, self._marked
+        hits = [
+            dataclasses.replace(hits, read=document, mark=functools.partial(mark, text))
+            for hits, text in zip(answer.hits, texts, strict=True)
+        ]
+        return dataclasses.replace(answer, hits=hits)
+
+    def _marked(self, query: str, text: str) -> Pieces:
+        analysis = self._analysis
+        return excerpt(marked(analysis, text, analysis.query_terms(query)), WIDTH)
+
+    @functools.cached_property
+    def _analysis(self) -> Analysis:
+        return Analysis(self.collection.manifest.analysis)
 
     def _answer(self, texts: Sequence[str], options: Options, where: Filter | None) -> Answer:
         k, reranker = options.k, options.reranker

@@ -50,6 +50,7 @@ RUNS = {
     "find": ("news.index --seeds queries.tsv --judgements qrels.txt", "review"),
     "calibrate": ("news.index --queries queries.tsv --qrels qrels.txt", ""),
     "serve": ("news.index --port 0", "serve"),
+    "mcp": ("news.index", "mcp"),
     "review import": ("review.sqlite judgements.csv", ""),
     "review status": ("review.sqlite", ""),
     "review agreement": ("review.sqlite", ""),

@@ -1,13 +1,14 @@
-"""Reads topics with ASReview's own simulator; runs in an environment that has `asreview`, where linker is not needed.
+"""Read topics with ASReview's own simulator, in an environment that has `asreview`; linker need not be installed in it.
 
     PYTHON benchmarks/support/asreview_reading.py TASK.json OUT.jsonl
 
 TASK.json: {"titles": [...], "texts": [...], "share": .95, "most": 2500, "topics": [{"name", "relevant": [row, …],
-"seeds": [row, …]}]}. The model is ASReview's default, elas_u4, and it reads as `asreview simulate` does: in the order
-of the file until there is a document of each class, then by the model, which is trained after each label. Reading ends
-when the share of the relevant documents besides the seeds is found, or after `most`. For each topic it writes the
-relevance of what was read, in order, and the CPU seconds, without those of the TF-IDF of the corpus, which is computed
-once. Topics that OUT.jsonl holds already are not read again.
+"seeds": [row, …]}]}. The model is ASReview's default, elas_u4. Documents are read as `asreview simulate` reads them: in
+the order of the file until there is a document of each class, then in the order of the model, which is trained after
+each label. Reading ends when `share` of the relevant documents other than the seeds has been found, or after `most`
+documents. For each topic, the script writes the relevance of the documents in the order in which they were read, and
+the CPU seconds, without those of the TF-IDF of the corpus, which is computed once. It skips topics that OUT.jsonl
+already holds.
 """
 
 import json

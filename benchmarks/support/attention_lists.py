@@ -18,7 +18,7 @@ import torch
 from torch.nn import functional
 
 from benchmarks.support import rank_data
-from benchmarks.support.attention_training import Data, Recipe, dropped, optimizer_of, window
+from benchmarks.support.attention_training import Data, Recipe, Steps, dropped, window
 from benchmarks.support.compact_star import CompactStar
 from linker.engine import Engine
 from linker.ranking.candidates import Gatherer, PoolSettings
@@ -27,7 +27,6 @@ from linker.ranking.groups import names_of
 from linker.ranking.learning import gathered, relevant_rows
 from linker.ranking.training import STEPS, _out_of_fold, grow, lists_of
 from linker.training.losses import info_nce
-from linker.training.schedule import learning_rate_scale
 
 TREES = 150
 QUERIES, SENTENCES = 5000, 4000
@@ -137,29 +136,17 @@ def learn_lists(
     """
     rng = np.random.default_rng([recipe.seed, 11])
     torch.manual_seed(recipe.seed)
-    optimizer = optimizer_of(model, recipe)
-    rates = [group["lr"] for group in optimizer.param_groups]
     useful = np.flatnonzero((lists.rows >= 0).sum(1) >= size)
     if lists.linked.any():
         useful = useful[lists.linked[useful].any(1)]
-    total, steps, losses = recipe.epochs * -(-len(useful) // recipe.batch), 0, []
+    steps = Steps(model, recipe, recipe.epochs * -(-len(useful) // recipe.batch))
     for _ in range(recipe.epochs):
-        order, running = rng.permutation(useful), []
+        order = rng.permutation(useful)
         for start in range(0, len(order), recipe.batch):
-            for group, rate in zip(optimizer.param_groups, rates, strict=True):
-                group["lr"] = rate * learning_rate_scale(steps, total, 0.1)
-            loss = _list_loss(
-                model, data, lists, order[start : start + recipe.batch], recipe, rng, size, soft, tau
-            )
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-            torch.nn.utils.clip_grad_norm_([p for g in optimizer.param_groups for p in g["params"]], 1.0)
-            optimizer.step()
-            running.append(loss.item())
-            steps += 1
-        losses.append(round(float(np.mean(running)), 4))
-        print(f"  epoch loss {losses[-1]}", file=sys.stderr, flush=True)
-    return losses
+            chosen = order[start : start + recipe.batch]
+            steps.step(_list_loss(model, data, lists, chosen, recipe, rng, size, soft, tau))
+        steps.end_epoch()
+    return steps.losses
 
 
 def _list_loss(

@@ -108,29 +108,46 @@ def learn(model: CompactStar, data: Data, recipe: Recipe) -> list[float]:
         linked.setdefault(text, set()).add(document)
     batch = min(recipe.batch, max(32, len(links) // 16))
     cloze = min(recipe.cloze, 2 * batch)
-    optimizer = optimizer_of(model, recipe)
-    rates = [group["lr"] for group in optimizer.param_groups]
-    steps, total, losses = 0, recipe.epochs * -(-len(links) // batch), []
+    steps = Steps(model, recipe, recipe.epochs * -(-len(links) // batch))
     for _ in range(recipe.epochs):
         bank = encode(model, data.documents) if recipe.bank else None
-        order, running = rng.permutation(len(links)), []
+        order = rng.permutation(len(links))
         for start in range(0, len(links), batch):
             pairs = [links[i] for i in order[start : start + batch]]
-            scale = learning_rate_scale(steps, total, 0.1)
-            for group, rate in zip(optimizer.param_groups, rates, strict=True):
-                group["lr"] = rate * scale
             loss = _loss(model, data, recipe, pairs, linked, bank, rng)
             if cloze:
                 loss = loss + _cloze(model, data.documents, recipe, cloze, rng)
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-            torch.nn.utils.clip_grad_norm_([p for g in optimizer.param_groups for p in g["params"]], 1.0)
-            optimizer.step()
-            running.append(loss.item())
-            steps += 1
-        losses.append(round(float(np.mean(running)), 4))
-        print(f"  epoch loss {losses[-1]}", file=sys.stderr, flush=True)
-    return losses
+            steps.step(loss)
+        steps.end_epoch()
+    return steps.losses
+
+
+class Steps:
+    """The optimizer of a model, its schedule over `total` steps, and the mean loss of every epoch (`losses`)."""
+
+    def __init__(self, model: CompactStar, recipe: Recipe, total: int) -> None:
+        self.losses: list[float] = []
+        self._optimizer, self._total, self._step = optimizer_of(model, recipe), total, 0
+        self._rates = [group["lr"] for group in self._optimizer.param_groups]
+        self._running: list[float] = []
+
+    def step(self, loss: Tensor) -> None:
+        """Take a step down the gradient of a loss, whose norm is at most 1."""
+        scale = learning_rate_scale(self._step, self._total, 0.1)
+        for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
+            group["lr"] = rate * scale
+        self._optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_([p for g in self._optimizer.param_groups for p in g["params"]], 1.0)
+        self._optimizer.step()
+        self._running.append(loss.item())
+        self._step += 1
+
+    def end_epoch(self) -> None:
+        """Note the mean loss since the last call, and print it."""
+        self.losses.append(round(float(np.mean(self._running)), 4))
+        self._running = []
+        print(f"  epoch loss {self.losses[-1]}", file=sys.stderr, flush=True)
 
 
 def optimizer_of(model: CompactStar, recipe: Recipe) -> torch.optim.Optimizer:

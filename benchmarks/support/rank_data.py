@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -114,21 +113,3 @@ def gather(directory: Path, judged: Judged, settings: PoolSettings, *, encoder: 
         for q, hits in zip(judged.queries, answer.hits, strict=True)
     ]
     return Gathered(pool, relevant, np.array(ranks))
-
-
-def joined(parts: Sequence[Gathered]) -> Gathered:
-    """Return the queries of several sets as one; the sets have the same features."""
-    most = max(part.pool.rows.shape[1] for part in parts)
-
-    def wide(array: Any, fill: int) -> Any:
-        widths = [(0, 0), (0, most - array.shape[1]), *[(0, 0)] * (array.ndim - 2)]
-        return np.pad(array, widths, constant_values=fill)
-
-    pool = Pool(
-        np.concatenate([wide(p.pool.rows, -1) for p in parts]),
-        np.concatenate([wide(p.pool.features, 0) for p in parts]),
-        parts[0].pool.names,
-    )
-    return Gathered(
-        pool, np.concatenate([wide(p.relevant, 0) for p in parts]), np.concatenate([p.hybrid for p in parts])
-    )

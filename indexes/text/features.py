@@ -7,6 +7,7 @@ the query's different terms that a candidate, or a part of it, has. Stop words h
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,10 +15,12 @@ import numpy.typing as npt
 
 from indexes.dtypes import AnyArray, Float64Array, Int64Array
 from indexes.text.analysis import Analysis
+from indexes.text.scoring import lucene_idf
 from indexes.text.vocabulary import term_hash
 
 MOST_TERMS, MOST_WORDS, MOST_TOKENS = 256, 1024, 8192  # as in features.c
 ONE = float(1 << 32)
+PIECES = 1 << 12  # of queries, whose terms are kept
 CONTENT, CAPITAL, NUMBER = 1, 2, 4
 ABSENT = 0xFFFFFFFF
 
@@ -50,25 +53,39 @@ class QueryWords:
     kind: npt.NDArray[np.uint8]
 
 
-def query_words(analysis: Analysis, text: str) -> QueryWords:
-    """Return the words of a query's text; a query of stop words alone has them as content."""
-    kinds: dict[int, int] = {}
-    word: list[int] = []
-    for piece in analysis.pieces(analysis.prepare(text)):
-        terms = [term_hash(t) for t in analysis.terms(piece)]
-        content = {term_hash(t) for t in analysis.content_terms(piece)}
+class QueryReader:
+    """Reads queries' words by one analysis. The most recent pieces of text stay analysed: queries share many of them.
+
+    Several threads may use it at once.
+    """
+
+    def __init__(self, analysis: Analysis) -> None:
+        self._analysis = analysis
+        self._terms = functools.lru_cache(PIECES)(self._analysed)
+
+    def read(self, text: str) -> QueryWords:
+        """Return the words of a query's text; a query of stop words alone has them as content."""
+        kinds: dict[int, int] = {}
+        word: list[int] = []
+        for piece in self._analysis.pieces(self._analysis.prepare(text)):
+            for term, found in self._terms(piece):
+                if len(word) == MOST_WORDS or (term not in kinds and len(kinds) == MOST_TERMS):
+                    continue
+                kinds[term] = kinds.get(term, 0) | found
+                word.append(term)
+        order = {term: i for i, term in enumerate(kinds)}
+        kind = np.array(list(kinds.values()), dtype=np.uint8)
+        if not (kind & CONTENT).any():
+            kind |= CONTENT
+        hashes = np.array(list(kinds), dtype=np.uint64)
+        return QueryWords(np.array([order[t] for t in word], dtype=np.int32), hashes, kind)
+
+    def _analysed(self, piece: str) -> list[tuple[int, int]]:
+        """Return the hash and the kind of each term of a piece."""
+        content = set(self._analysis.content_terms(piece))
         marks = CAPITAL * piece[0].isupper() + NUMBER * any(c.isdigit() for c in piece)
-        for term in terms:
-            if len(word) == MOST_WORDS or (term not in kinds and len(kinds) == MOST_TERMS):
-                continue
-            kinds[term] = kinds.get(term, 0) | marks | (CONTENT if term in content else 0)
-            word.append(term)
-    order = {term: i for i, term in enumerate(kinds)}
-    kind = np.array(list(kinds.values()), dtype=np.uint8)
-    if not (kind & CONTENT).any():
-        kind |= CONTENT
-    hashes = np.array(list(kinds), dtype=np.uint64)
-    return QueryWords(np.array([order[t] for t in word], dtype=np.int32), hashes, kind)
+        terms = self._analysis.terms(piece)
+        return [(term_hash(term), marks | (CONTENT if term in content else 0)) for term in terms]
 
 
 @dataclass(frozen=True)
@@ -85,12 +102,7 @@ def weigh(query: QueryWords, frequency: AnyArray, documents: int, tokens: int) -
 
     A term's probability, for the language model, is taken from the number of documents with it.
     """
-    idf = inverse(frequency, documents)
+    idf = lucene_idf(frequency, documents)
     content = idf * ((query.kind & CONTENT) > 0)
     weight = np.round(content / max(float(content.sum()), 1e-9) * ONE).astype(np.int64)
     return Weights(weight, idf, (frequency + 0.5) / (tokens + 1.0))
-
-
-def inverse(frequency: AnyArray, documents: int) -> Float64Array:
-    """Return Lucene's idf (see scoring.py) of terms that `frequency` of so many documents have, float64 [terms]."""
-    return np.asarray(np.log1p((documents - frequency + 0.5) / (frequency + 0.5)))

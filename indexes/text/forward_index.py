@@ -19,6 +19,7 @@ from indexes.text.analysis import Analysis
 from indexes.text.features import NAMES, QueryWords, Weights
 from indexes.text.forward import ForwardSegment
 from indexes.text.parameters import AnalysisSettings
+from indexes.text.scoring import lucene_idf
 from indexes.text.vocabulary import Vocabulary
 
 PENDING = 1 << 23  # tokens held before they become a segment
@@ -41,6 +42,7 @@ class ForwardIndex:
     ) -> None:
         """Start with `segments`, in memory, or in the folder `directory`, which holds their files."""
         self._analysis = Analysis(analysis)
+        self._reader = features.QueryReader(self._analysis)
         self._directory, self._segments = directory, list(segments)
         self._vocabulary = Vocabulary(self._analysis)
         self._parts: list[tuple[AnyArray, ...]] = []
@@ -121,12 +123,12 @@ class ForwardIndex:
         idf = []
         for segment in self._segments:
             frequencies = np.sum([_find(s, segment.hashes)[1] for s in self._segments], axis=0)
-            idf.append(features.inverse(frequencies, self.rows).astype(np.float32))
+            idf.append(lucene_idf(frequencies, self.rows).astype(np.float32))
         return firsts, sum(s.size for s in self._segments), idf
 
     def words(self, text: str) -> QueryWords:
         """Return a query's words as `describe` needs them."""
-        return features.query_words(self._analysis, text)
+        return self._reader.read(text)
 
     def describe(self, query: QueryWords, rows: AnyArray) -> Float32Array:
         """Return the features of a query and the candidates `rows` (int64 [n]), float32 [n, NAMES].

@@ -1,8 +1,9 @@
 """Texts as sparse vectors: a row's BM25 weights, divided by their Euclidean length; and linear models over them.
 
-x(t) = idf(t) · (k1 + 1) · f / (f + k1 (1 − b + b · length / average)), as in scoring.py with a query of t alone; a
-row's score is Σ w(t) · x(t) / ‖x‖. All rows are scored from the postings where they lie (linear.c, or numpy). Where
-BM25 has fields, a term of each field is a term of its own, and the field's weight multiplies it.
+x(t) = idf(t) · (k1 + 1) · f / (f + k1 (1 − b + b · length / average)), which is the BM25 score of the row for the query
+that consists of t alone (scoring.py). The score of a row is Σ w(t) · x(t) / ‖x‖. All rows are scored from the postings
+where they lie (linear.c, or numpy). Where BM25 has fields, a term of each field is a term of its own, and the field's
+weight multiplies it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from indexes.dtypes import AnyArray, Float32Array
 from indexes.interface import Document
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 from indexes.text.postings import check_lengths
-from indexes.text.scoring import Bm25Scorer, find
+from indexes.text.scoring import Bm25Scorer, find, lucene_idf
 from indexes.text.vocabulary import query_terms
 
 FULL_TEXT = ""  # the name of the one field of an index without fields
@@ -118,7 +119,7 @@ class LinearText:
     def _weights(self, field: _Field, places: Sequence[AnyArray]) -> AnyArray:
         """Return the weight of each of a field's terms, 0 where no row has it, float64 [n]."""
         frequency: AnyArray = np.sum([end - begin for begin, end, _ in places], axis=0)
-        idf = np.log1p((self.rows - frequency + 0.5) / (frequency + 0.5))
+        idf = lucene_idf(frequency, self.rows)
         weights: AnyArray = field.weight * (field.parameters.k1 + 1) * idf * (frequency > 0)
         return weights
 

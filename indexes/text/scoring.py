@@ -16,7 +16,7 @@ import numpy as np
 
 from indexes import native
 from indexes.arrays import padding
-from indexes.dtypes import AnyArray
+from indexes.dtypes import AnyArray, Float64Array
 from indexes.interface import IndexesError, Mask, RowArray, ScoreArray
 from indexes.text.parameters import Bm25Parameters
 from indexes.text.postings import EXACT, ROUNDED, PostingsSegment, check_lengths
@@ -225,7 +225,7 @@ def weigh(
     `frequency` (int64 [terms]): how many of `documents` have the term.
     """
     counts = np.array([n for q in queries for n in q.values()], dtype=np.float64)
-    idf = np.log1p((documents - frequency + 0.5) / (frequency + 0.5))
+    idf = lucene_idf(frequency, documents)
     query_of = np.repeat(np.arange(len(queries)), [len(q) for q in queries])
     lengths = np.bincount(query_of, counts, minlength=len(queries)).astype(np.float64)[query_of]
     weights = parameters.query_weights(counts, lengths) * (parameters.k1 + 1) * idf * (frequency > 0)
@@ -233,6 +233,11 @@ def weigh(
     # Powers of two, by which floats are divided exactly.
     scales = np.exp2(np.floor(np.log2(ONE / np.maximum(totals, 1e-30))))
     return (weights * scales[query_of]).astype(np.float32), scales
+
+
+def lucene_idf(frequency: AnyArray, documents: int) -> Float64Array:
+    """Return Lucene's idf, ln(1 + (N − n + ½) / (n + ½)), of terms that `frequency` of `documents` have, float64."""
+    return np.asarray(np.log1p((documents - frequency + 0.5) / (frequency + 0.5)))
 
 
 def find(segment: PostingsSegment, hashes: AnyArray) -> AnyArray:

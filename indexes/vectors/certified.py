@@ -286,7 +286,8 @@ class _Candidates:
 def _best(parts: list[UInt64Array], k: int) -> UInt64Array:
     keys = np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
     keys = np.sort(keys, axis=1)[:, :k]
-    return np.pad(keys, ((0, 0), (0, k - keys.shape[1])), constant_values=NO_KEY)
+    missing = k - keys.shape[1]
+    return np.pad(keys, ((0, 0), (0, missing)), constant_values=NO_KEY) if missing else keys
 
 
 def _decode(keys: UInt64Array) -> tuple[RowArray, ScoreArray]:

@@ -20,6 +20,7 @@ from linker.cli import (
     find,
     index,
     link,
+    mcp,
     models,
     probability,
     rank,
@@ -30,7 +31,9 @@ from linker.cli import (
     sts,
     tune,
 )
+from linker.cli.common import Notes
 from linker.errors import EXTRA_OF, LinkerError
+from linker.logs import logging_to
 from linker.printable import guard_output, on_one_line
 
 __all__ = ["app", "main"]
@@ -82,6 +85,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     search.search,
     find.find,
     serve.serve,
+    mcp.mcp,
     link.link,
     models.train,
     models.plot,
@@ -157,7 +161,8 @@ def main() -> None:
     elastic_trust.confirm = elastic.confirm_host
     guard_output()
     try:
-        app()
+        with logging_to(Notes()):
+            app()
     except (LinkerError, IndexesError) as e:
         _fail(str(e))
     except ModuleNotFoundError as e:

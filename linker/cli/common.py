@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -106,6 +107,14 @@ def print_json(value: Any) -> None:
 def note(message: str) -> None:
     """Print a message that is not a result, on stderr."""
     print(message, file=sys.stderr)
+
+
+class Notes(logging.Handler):
+    """Shows what the package logs: remarks as they are, warnings as warnings."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a message on stderr."""
+        (warn if record.levelno >= logging.WARNING else note)(record.getMessage())
 
 
 def warn(message: str) -> None:

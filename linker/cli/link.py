@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from linker.cli.common import note
-
-if TYPE_CHECKING:
-    from linker.corpora import BadLine
-    from linker.crosslingual.lexicon.dictionaries import Dictionary
-    from linker.crosslingual.pages.pages import Pages
+from linker.cli.common import AsJson, note, print_json
+from linker.files import path_text
 
 Method = Literal["hapax", "dictionary", "pivot", "cascade", "encoder", "auto"]
 
@@ -129,70 +124,25 @@ def link(
     ] = False,
     run_name: Annotated[str, typer.Option(help="Name of the run, in its sixth column.")] = "linker",
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Link pages to their counterparts in another language.
 
     The run has lines `id1 X id2 rank score name`, best first.
     """
-    from linker.crosslingual.pages.pages import split_languages
-    from linker.crosslingual.runs import link_to_file
-    from linker.crosslingual.scoring.hapax import HapaxRules
-    from linker.crosslingual.task import NO_LINKS, Options, Task, read_links
+    from linker import commands
 
-    codes = split_languages(languages) if languages else (None, None)
-    source_pages, target_pages = _pages(source, codes[0]), _pages(target, codes[1])
-    pivot_pages = _pages(pivot, None) if pivot else None
-    task = Task(
-        source_pages,
-        target_pages,
-        dictionaries=tuple(_dictionary(path) for path in dictionary or ()),
-        train=read_links(train, source_pages, target_pages) if train else NO_LINKS,
-        pivot=pivot_pages,
-        pivot_links=read_links(pivot_links, pivot_pages, target_pages)
-        if pivot_pages and pivot_links
-        else NO_LINKS,
-        encoder=encoder,
-        one_to_one=one_to_one,
-        options=Options(
-            weighting=weighting,
-            identity=identity,
-            whole_dictionary=whole_dictionary,
-            margin=margin,
-            pivot_mode=pivot_mode,
-            hapax=HapaxRules(strip=not keep_edges, transliterate=transliterate, ngrams=ngrams),
-            min_probability=min_probability,
-            self_train=self_train,
-            explain=explain,
-        ),
-    )
-    linked = link_to_file(task, method, out, k=k, name=run_name, resume=resume)
+    links = commands.link(
+        source, target, method, out, languages=languages, dictionary=dictionary or (), train=train, pivot=pivot,
+        pivot_links=pivot_links, pivot_mode=pivot_mode, encoder=encoder, weighting=weighting, identity=identity,
+        whole_dictionary=whole_dictionary, margin=margin, transliterate=transliterate, ngrams=ngrams,
+        keep_edges=keep_edges, min_probability=min_probability, self_train=self_train, explain=explain, k=k,
+        one_to_one=one_to_one, run_name=run_name, resume=resume,
+    )  # fmt: skip
+    if as_json:
+        counts = {"linked": len(links), "pages": links.pages, "targets": links.targets, "method": method}
+        print_json({"run": path_text(out), **counts})
     note(
-        f"{out}: {linked:,} of {len(source_pages):,} pages linked, each to at most {k} of {len(target_pages):,} pages, "
+        f"{out}: {len(links):,} of {links.pages:,} pages linked, each to at most {k} of {links.targets:,} pages, "
         f"method {method}"
     )
-
-
-def _pages(path: Path, code: str | None) -> Pages:
-    from linker.crosslingual.pages.pages import read_pages
-
-    pages = read_pages(path, code)
-    note(f"{path}: {len(pages):,} pages, language {pages.language.code}")
-    _report(pages.skipped)
-    return pages
-
-
-def _dictionary(path: Path) -> Dictionary:
-    from linker.crosslingual.lexicon.dictionaries import read_dictionary
-
-    dictionary = read_dictionary(path)
-    note(f"{path}: {len(dictionary.pairs):,} pairs, read as {dictionary.format}")
-    _report(dictionary.skipped)
-    return dictionary
-
-
-def _report(skipped: Sequence[BadLine]) -> None:
-    if skipped:
-        first = skipped[0]
-        note(
-            f"{first.path}: {len(skipped):,} unusable entries left out; the first is line {first.line}: {first.reason}"
-        )

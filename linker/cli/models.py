@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from indexes.errors import IndexesError, importing
+from indexes.errors import importing
 from linker.cli.common import AsJson, CompileOption, PrecisionOption, note, print_json
-from linker.errors import LinkerError
 from linker.files import path_text
 
 Config = Annotated[
@@ -55,26 +53,12 @@ def train(
         return
     if config is None:
         raise typer.BadParameter(f"name a CONFIG.toml or a ready configuration: {', '.join(ready.names())}")
-    from linker.config import load
+    from linker.commands.training import is_first
+    from linker.commands.training import train as run
 
-    settings = [*(overrides or []), *([f'output.path="{out}"'] if out else [])]
-    path = ready.find(config, settings)
-    first = os.environ.get("RANK", "0") == "0"  # under torchrun, only the first process prints
-    if first:
-        note(f"training as {path} says: loading PyTorch")  # which takes seconds
-    with importing("training", "train"):
-        from linker.training.config import TrainConfig
-        from linker.training.run import run
-
-    configuration = load(path, TrainConfig, settings)
-    model = run(configuration, resume=resume, log=note)
-    if not first:
+    model = run(config, out, overrides=overrides or (), resume=resume, plots=plots)
+    if not is_first():
         return
-    if plots:
-        try:
-            _draw(model, configuration.data.documents, None)
-        except (LinkerError, IndexesError) as e:
-            note(f"no plots: {e}")  # the model is complete without them
     if as_json:
         print_json({"model": path_text(model)})
     else:
@@ -96,29 +80,20 @@ def plot(
             metavar="DIR", help="Folder for the plots. Default: MODEL/training.", show_default=False
         ),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Plot a training as SVG.
 
     The plots show loss, dev figures, each head's α and exact zeros, and a t-SNE map of documents.
     """
-    for path in _draw(model, documents, out):
+    from linker.commands.training import draw
+
+    drawn = draw(model, documents, out)
+    if as_json:
+        print_json({"plots": [path_text(path) for path in drawn]})
+        return
+    for path in drawn:
         print(path)
-
-
-def _draw(model: Path, documents: Path | None, out: Path | None) -> list[Path]:
-    from linker.training.plots import METRICS, plot_metrics
-
-    drawn = plot_metrics(model, out)
-    if documents is not None:
-        from indexes.interface import Document
-        from linker.corpora import read_corpus
-        from linker.encoders.loading import load_encoder
-        from linker.training.document_map import draw_documents
-
-        corpus = [record for record in read_corpus(documents) if isinstance(record, Document)]
-        folder = out or model / METRICS.parent
-        drawn.append(draw_documents(load_encoder(model), corpus, folder / "documents.svg"))
-    return drawn
 
 
 def encode(
@@ -133,6 +108,7 @@ def encode(
     batch_size: Annotated[int, typer.Option(min=1, help="Texts encoded per batch.")] = 64,
     precision: PrecisionOption = "float32",
     compiled: CompileOption = False,
+    as_json: AsJson = False,
 ) -> None:
     """Encode a corpus into a matrix.
 
@@ -161,6 +137,8 @@ def encode(
     np.save(buffer, vectors, allow_pickle=False)
     write_atomically(out, buffer.getvalue())
     write_atomically(out.with_name(out.name + ".ids.txt"), "".join(f"{d.id}\n" for d in documents).encode())
+    if as_json:
+        print_json({"vectors": path_text(out), "documents": len(documents), "dim": vectors.shape[1]})
     note(f"{out}: {len(documents)} vectors of dimension {vectors.shape[1]}")
 
 

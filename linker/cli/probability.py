@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linker.cli.common import AsJson, EncoderOption, Index, note, print_json, warn
+from linker.cli.common import AsJson, EncoderOption, Index, note, print_json
 
 if TYPE_CHECKING:
     from indexes.hybrid import Answer
@@ -114,42 +113,12 @@ def calibrate(
     """
     if bool(queries) != bool(qrels) or bool(queries) == bool(ledger):
         raise typer.BadParameter("give either --queries with --qrels, or --ledger")
-    from linker.engine import Engine
+    from linker import commands
 
-    engine = Engine.open(directory, encoder=encoder)
-    if ledger is not None:
-        fitted = _of_review(engine, ledger, dev_share, seed)
-    else:
-        from linker.cli.tune import read_all
-        from linker.evaluation.reading.judgements import merged_qrels
-
-        judged = merged_qrels(qrels or (), warn)
-        fitted = engine.calibrate(read_all(queries or []), judged, held_share=dev_share, seed=seed)
-    calibration = store(engine, fitted, out)
+    calibration = commands.calibrate(
+        directory, queries, qrels, ledger=ledger, dev_share=dev_share, seed=seed, out=out, encoder=encoder
+    )
     report(calibration, out or directory, as_json)
-    if engine.collection.manifest.search.get("ranker"):
-        note("the index has a ranker, whose own P(link) searches show; with --no-rerank they show this one's")
-
-
-def _of_review(engine: Engine, path: Path, dev_share: float, seed: int) -> Calibration:
-    from linker.errors import InputError
-    from linker.review.calibrating import calibrated
-    from linker.review.ledger import Ledger
-
-    if not path.is_file():  # which opening it would make
-        raise InputError(f"{path} is no file: name the ledger of a review")
-    return calibrated(engine, Ledger(path), held_share=dev_share, seed=seed)
-
-
-def store(engine: Engine, fitted: Calibration, out: Path | None = None) -> Calibration:
-    """Store a calibration in the index, or in the folder `out` instead; return it with its fingerprint."""
-    from linker.probability import folder
-
-    with tempfile.TemporaryDirectory() as temporary:
-        saved = folder.save(fitted, out or Path(temporary))
-        if out is None:
-            engine.store_calibration(Path(temporary))
-    return saved
 
 
 def report(calibration: Calibration, place: Path, as_json: bool) -> None:

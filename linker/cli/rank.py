@@ -127,7 +127,8 @@ def explain(
 ) -> None:
     """Show why a ranker orders the candidates of a query as it does.
 
-    For each candidate: the probability of a link, and the features that moved its score most, with their values.
+    For each candidate: the probability of a link, and the features that moved its score most, with their values. The
+    contributions are Shapley values: signed, and together with the rest and the start they add up to the score.
     """
     from linker.engine import Engine
 
@@ -139,9 +140,12 @@ def explain(
     for number, parts in enumerate(moved[:k]):
         row = int(ranked.rows[0, number])
         values = dict(zip(ranker.forest.names, inputs[row].tolist(), strict=True))
-        listed = [{"feature": n, "value": values[n], "contribution": c} for n, c in parts.items()]
+        listed = [
+            {"feature": n, "value": values.get(n), "contribution": c} for n, c in parts.features.items()
+        ]
         figures = {"link": float(ranked.links[0, number]), "score": float(ranked.scores[0, number])}
-        shown.append({"id": engine.collection.rows.ids[row], **figures, "features": listed})
+        sums = {"start": parts.start, "rest": parts.rest}
+        shown.append({"id": engine.collection.rows.ids[row], **figures, **sums, "features": listed})
     no_match = float(ranked.none[0])
     if as_json:
         print_json({"query": query, "ranker": ranker.fingerprint, "no_match": no_match, "candidates": shown})
@@ -151,8 +155,12 @@ def explain(
         print(
             f"{candidate['link']:.3f}  {candidate['id']}  {one_line(engine.document(candidate['id']).full_text, 80)}"
         )
+        print(f"    {candidate['score']:+8.3f}  the score, which is the sum of:")
         for part in candidate["features"]:
-            print(f"    {part['contribution']:+8.3f}  {part['feature']} = {part['value']:.4g}")
+            value = "" if part["value"] is None else f" = {part['value']:.4g}"
+            print(f"    {part['contribution']:+8.3f}  {part['feature']}{value}")
+        print(f"    {candidate['rest']:+8.3f}  all other features")
+        print(f"    {candidate['start']:+8.3f}  what every candidate starts from")
 
 
 def _ranker(engine: Engine, model: Path | None) -> Ranker:

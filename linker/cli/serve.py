@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -11,12 +12,15 @@ from linker.cli.common import note
 
 
 def serve(
-    directory: Annotated[
-        Path,
+    directories: Annotated[
+        list[Path],
         typer.Argument(
-            metavar="DIR", help="Folder of reviews (may be new), one review, or an index.", show_default=False
+            metavar="DIR...",
+            help="Folder of reviews (may be new), one review, or an index; with --api, also several.",
+            show_default=False,
         ),
     ],
+    api: Annotated[bool, typer.Option("--api", help="Also answer programs: the HTTP API.")] = False,
     host: Annotated[
         str,
         typer.Option(
@@ -30,7 +34,8 @@ def serve(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Ask for the token in this file; it is made, with a new token, if there is none.",
+            help="Ask for a token in this file; it is made, with a new token, if there is none. "
+            "With --api, a line is TOKEN, or TOKEN SCOPES NAME.",
             show_default=False,
         ),
     ] = None,
@@ -47,9 +52,24 @@ def serve(
         list[str] | None,
         typer.Option(metavar="NAME", help="Also answer to this host name. Repeatable.", show_default=False),
     ] = None,
+    rate_limit: Annotated[
+        float,
+        typer.Option(
+            min=0, metavar="NUMBER", help="Requests per second of one client to the API; 0: any number."
+        ),
+    ] = 0,
+    log_format: Annotated[
+        Literal["text", "json"], typer.Option(help="How the API logs requests on stderr.")
+    ] = "text",
+    workers: Annotated[
+        int,
+        typer.Option(
+            min=1, max=256, help="Processes that answer, with --api; several serve the API without the page."
+        ),
+    ] = 1,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
-    """Open the review workbench: judge documents in a browser.
+    """Open the review workbench: judge documents in a browser. With --api, programs can search, too.
 
     Prints the page's address once it answers. Only this machine reaches it, unless --host says otherwise. Ctrl-C ends
     it; every judgement is stored as it is made.
@@ -57,9 +77,50 @@ def serve(
     from linker.web.config import ServeConfig
     from linker.web.server import run
 
+    allowed = tuple(allow_host or ())
+    if api:
+        _serve_api(
+            directories, host, port, token_file, proxy_header, allowed, rate_limit, log_format, workers, open_
+        )
+        return
+    if workers > 1:
+        raise typer.BadParameter("--workers goes with --api: the page is served by one process")
+    if len(directories) > 1:
+        raise typer.BadParameter("several directories are served with --api only")
+    (directory,) = directories
     config = ServeConfig.of(
-        directory, host, token_file=token_file, proxy_header=proxy_header, allowed=tuple(allow_host or ())
+        directory, host, token_file=token_file, proxy_header=proxy_header, allowed=allowed
     )
     if config.token:
         note(f"sign in with the token in {token_file}")
     run(config, host, port, open_browser=open_)
+
+
+def _serve_api(
+    directories: list[Path],
+    host: str,
+    port: int,
+    token_file: Path | None,
+    proxy_header: str,
+    allowed: tuple[str, ...],
+    rate: float,
+    log_format: Literal["text", "json"],
+    workers: int,
+    open_browser: bool,
+) -> None:
+    from linker.service.config import Limits, ServiceConfig
+    from linker.service.workers import shared_metrics
+
+    config = ServiceConfig.of(
+        directories,
+        host,
+        token_file=token_file,
+        proxy_header=proxy_header,
+        allowed=allowed,
+        limits=Limits(rate=rate),
+        log_format=log_format,
+    )
+    with shared_metrics() if workers > 1 else contextlib.nullcontext():
+        from linker.service.app import run
+
+        run(config, host, port, open_browser=open_browser, workers=workers)

@@ -10,7 +10,6 @@ import typer
 from linker.cli.common import AsJson, EncoderOption, Index, note, print_json, warn
 
 if TYPE_CHECKING:
-    from linker.corpora import Query
     from linker.tuning import Tuning
 
 SHOWN = 10  # settings
@@ -84,6 +83,7 @@ def _tune_recall(
     curve: Path | None,
     as_json: bool,
 ) -> None:
+    from linker.commands.given import read_all
     from linker.engine import Engine
     from linker.recall import write_curve
 
@@ -120,6 +120,7 @@ def _tune_mode(
     seed: int,
     as_json: bool,
 ) -> None:
+    from linker.commands.given import read_all
     from linker.engine import Engine
     from linker.evaluation.reading.judgements import merged_qrels
 
@@ -134,20 +135,6 @@ def _tune_mode(
     for warning in tuning.warnings:
         warn(warning)
     note(tuning.reason)
-
-
-def read_all(paths: list[Path]) -> list[Query]:
-    """Return the queries of all files; one that is in several must have the same text there."""
-    from linker.corpora import read_queries
-    from linker.errors import InputError
-
-    queries: dict[str, tuple[Query, Path]] = {}
-    for path in paths:
-        for query in read_queries(path):
-            first, where = queries.setdefault(query.id, (query, path))
-            if first.text != query.text:
-                raise InputError(f"the query {query.id!r} has one text in {where} and another one in {path}")
-    return [query for query, _ in queries.values()]
 
 
 def _report(tuning: Tuning) -> None:

@@ -14,19 +14,24 @@ from linker.crosslingual.methods import link
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.scoring.candidates import Candidates
 from linker.crosslingual.scoring.checkpoint import Checkpoint
-from linker.crosslingual.task import Task
+from linker.crosslingual.task import LinkingResult, Task
 from linker.errors import InputError
 from linker.evaluation.reading.trec import write_run
 from linker.files import write_atomically
 
 
-def link_to_file(task: Task, method: str, path: Path, *, k: int, name: str, resume: bool = False) -> int:
-    """Link a task's pages, write at most `k` targets per page, and return how many pages got a line.
+def linked(
+    task: Task, method: str, path: Path | None, *, k: int, name: str, resume: bool = False
+) -> LinkingResult:
+    """Link a task's pages to at most `k` targets each, and write the run to `path`, if there is one.
 
-    The pass over all pairs writes a checkpoint to RUN.part once a minute; `resume` continues from it. Raises
+    The pass over all pairs then writes a checkpoint to RUN.part once a minute; `resume` continues from it. Raises
     InputError where `link` does, where the checkpoint belongs to another task or is damaged, and where explanations
-    are requested but `path` exists and is not a regular file.
+    are requested but there is no regular file that they can lie beside.
     """
+    if path is None:
+        result = link(task, method)
+        return replace(result, candidates=result.candidates.cut(k))
     if task.options.explain and path.exists() and not path.is_file():
         raise InputError(
             f"--explain writes a file beside the run, and {path} is not a regular file: name another one with --out"
@@ -39,7 +44,19 @@ def link_to_file(task: Task, method: str, path: Path, *, k: int, name: str, resu
         lines = (orjson.dumps(dict(record)) + b"\n" for record in links.explanations)
         write_atomically(explanations_path(path), b"".join(lines))
     checkpoint.remove()
-    return int((candidates.targets[:, 0] >= 0).sum())
+    return replace(links, candidates=candidates)
+
+
+def link_to_file(task: Task, method: str, path: Path, *, k: int, name: str, resume: bool = False) -> int:
+    """Link a task's pages as `linked` does, and return how many pages got a line."""
+    result = linked(task, method, path, k=k, name=name, resume=resume)
+    return int((result.candidates.targets[:, 0] >= 0).sum())
+
+
+def run_of(source: Pages, target: Pages, candidates: Candidates) -> dict[str, dict[str, float]]:
+    """Return candidates as a run: source page → target page → score, best first; unlinked pages are left out."""
+    topics = _topics(source, target, candidates)
+    return {id_: dict(zip(targets, scores.tolist(), strict=True)) for id_, targets, scores in topics}
 
 
 def _about(task: Task) -> dict[str, Any]:

@@ -32,6 +32,9 @@ class StarConfig:
     key_inputs: bool = (
         False  # the relay's keys also learn from a token's idf, its count and its first position
     )
+    score: Literal["dot", "cosine"] = "dot"  # of query and key: scaled dot product, or cosine
+    relay_key: bool = True  # the relay attends to itself too, as in the Star Transformer
+    entmax: Literal["own", "package"] = "own"  # the package is slower and of the same values (extra `entmax`)
 
     def __post_init__(self) -> None:
         if min(self.dim, self.heads, self.head_dim, self.layers) < 1 or self.window < 0:
@@ -42,7 +45,17 @@ class StarConfig:
             raise ValueError(
                 "contrast is a factor of cosines and needs pre_norm = true (the preset paper has neither)"
             )
+        if self.score not in ("dot", "cosine") or self.entmax not in ("own", "package"):
+            raise ValueError(
+                f"score = {self.score!r}, entmax = {self.entmax!r}: the first must be 'dot' or 'cosine', "
+                "the second 'own' or 'package'"
+            )
+        if self.contrast is not None and self.score == "cosine":
+            raise ValueError("contrast needs score = 'dot': it is a factor that a cosine would divide out")
 
+
+# Options that config.json names only where they differ from these values, which older models have.
+LATER_OPTIONS = {"key_inputs": False, "score": "dot", "relay_key": True, "entmax": "own"}
 
 PRESETS: dict[str, StarConfig] = {
     "paper": StarConfig(),

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from linker.encoders.configs import KINDS, ModelConfig, kind_of
+from linker.encoders.configs import KINDS, LATER_OPTIONS, ModelConfig, kind_of
 from linker.encoders.model_folder import CONFIG, MAX_TOKENS, TOKENIZER, configured, read_settings, within
 from linker.errors import InputError
 from linker.tokens import Tokenizer
@@ -19,8 +19,9 @@ FORMAT = "linker-encoder-1"
 def describe(config: ModelConfig, max_length: int) -> dict[str, Any]:
     """Return a model's part of config.json."""
     model = dataclasses.asdict(config)
-    if not model.get("key_inputs"):  # models from before it exist keep their fingerprint
-        model.pop("key_inputs", None)
+    for name, default in LATER_OPTIONS.items():  # models from before them keep their fingerprint
+        if model.get(name) == default:
+            del model[name]
     return {"kind": kind_of(config), "max_length": max_length, "model": model}
 
 

@@ -10,15 +10,20 @@ left.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from indexes.errors import importing
+
 MIN_EPSILON = 1e-5  # α is at least 1 + this, where entmax and softmax agree to about 1e-5 · log² p
 MAX_STEPS = 50
 # Compiled: rounds of the start and Newton steps, for rows of up to 8 positions and for longer rows.
 _FEW, _MANY = (1, 4), (6, 6)
+
+Entmax = Callable[[Tensor, Tensor | float, int, Tensor | None], Tensor]
 
 
 def entmax(scores: Tensor, alpha: Tensor | float, dim: int = -1, mask: Tensor | None = None) -> Tensor:
@@ -28,7 +33,7 @@ def entmax(scores: Tensor, alpha: Tensor | float, dim: int = -1, mask: Tensor | 
     to `scores` and is True where a score counts: other positions get 0, and a row without any that counts is all zeros.
     float16 and bfloat16 are computed in float32.
     """
-    exact = scores if scores.dtype == torch.float64 else scores.float()
+    exact = _exact(scores)
     if mask is not None:
         exact = exact.masked_fill(~mask, -torch.inf)
     rows = list(exact.shape)
@@ -36,6 +41,33 @@ def entmax(scores: Tensor, alpha: Tensor | float, dim: int = -1, mask: Tensor | 
     alpha = torch.as_tensor(alpha, dtype=exact.dtype, device=exact.device).expand(rows)
     result: Tensor = _Entmax.apply(exact, alpha, dim)
     return result.to(scores.dtype)
+
+
+def _exact(scores: Tensor) -> Tensor:
+    return scores if scores.dtype == torch.float64 else scores.float()
+
+
+def backend(name: str) -> Entmax:
+    """Return the function by the name of an encoder's option `entmax`: "own" is `entmax`, "package" the package's.
+
+    Raises MissingExtraError where the package is not installed.
+    """
+    if name == "own":
+        return entmax
+    with importing("entmax = 'package'", "entmax"):
+        from entmax import entmax_bisect
+
+    def by_package(
+        scores: Tensor, alpha: Tensor | float, dim: int = -1, mask: Tensor | None = None
+    ) -> Tensor:
+        exact = _exact(scores)
+        if mask is None:
+            return torch.as_tensor(entmax_bisect(exact, alpha, dim)).to(scores.dtype)
+        # A finite floor: the package returns NaN for a row of −inf.
+        found = entmax_bisect(exact.masked_fill(~mask, -1e9), alpha, dim)
+        return torch.as_tensor(found * mask).to(scores.dtype)
+
+    return by_package
 
 
 class _Entmax(torch.autograd.Function):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+
 import orjson
 
 from linker.encoders.described import FORMAT, read_described, read_tokenizer

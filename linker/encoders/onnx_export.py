@@ -20,6 +20,7 @@ from torch.nn import functional
 from indexes.errors import importing
 from linker.encoders.bag import BagOfVectors
 from linker.encoders.batches import filled
+from linker.encoders.entmax import entmax
 from linker.encoders.folder import load
 from linker.encoders.gru import Gru
 from linker.encoders.key_inputs import occurrences_by_pairs
@@ -47,14 +48,22 @@ def export(folder: Path) -> Path:
         raise InputError(
             f"{folder} is a model of kind {encoder.kind}: recurrent layers are not exported; it runs with PyTorch"
         )
-    if isinstance(encoder.module, StarTransformer) and encoder.module.key_inputs is not None:
-        encoder.module.key_inputs.find = occurrences_by_pairs
+    if isinstance(encoder.module, StarTransformer):
+        _make_traceable(encoder.module)
     model = _trace(encoder.module.eval())
     _refer(model.graph, folder / WEIGHTS)
     _strip(model)
     model.metadata_props[FINGERPRINT] = encoder.fingerprint
     write_atomically(folder / GRAPH, onnx_ir.to_proto(model).SerializeToString(deterministic=True))
     return folder / GRAPH
+
+
+def _make_traceable(star: StarTransformer) -> None:
+    """Give a star the functions of the same values that can be written as a graph."""
+    if star.key_inputs is not None:
+        star.key_inputs.find = occurrences_by_pairs
+    for attention in star.attentions().values():
+        attention.entmax = entmax
 
 
 class _Normalised(nn.Module):

@@ -20,7 +20,9 @@ from linker.errors import InputError
 from linker.files import read_regular
 from linker.tokens import Tokenizer
 
-FINGERPRINT = "fingerprint"  # the key under which a graph's metadata names the model that it was exported from
+FINGERPRINT = (
+    "fingerprint"  # the key under which a graph's metadata names the model that it was exported from
+)
 LEAST = 8  # the graph was traced for texts of at least so many places; padding changes no vector
 MAX_GRAPH = 64 << 20  # bytes; the large weights are not in the graph's file
 
@@ -78,7 +80,9 @@ def _session(folder: Path) -> Any:
 
     path = folder / GRAPH
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1  # a query is too small to be shared out, and a server has its own threads
+    options.intra_op_num_threads = (
+        1  # a query is too small to be shared out, and a server has its own threads
+    )
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     options.log_severity_level = 4  # what it has to say is in the error
     try:

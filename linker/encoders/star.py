@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from linker.encoders.configs import StarConfig
-from linker.encoders.entmax import entmax
+from linker.encoders.entmax import backend
 from linker.encoders.key_inputs import KeyInputs
 
 
@@ -100,7 +100,11 @@ class _Attention(nn.Module):
         super().__init__()
         self.hook: Callable[[Tensor, Tensor], Tensor] | None = None
         self.heads, self.head_dim, self.window = config.heads, head_dim or config.head_dim, config.window
-        self.pre_norm = config.pre_norm
+        self.pre_norm, self.cosine, self.entmax = (
+            config.pre_norm,
+            config.score == "cosine",
+            backend(config.entmax),
+        )
         inner = self.heads * self.head_dim
         self.query = nn.Linear(config.dim, inner)
         self.key = nn.Linear(config.dim, inner, bias=False)
@@ -119,12 +123,21 @@ class _Attention(nn.Module):
 
     def _weights(self, scores: Tensor, dim: int, inside: Tensor) -> Tensor:
         """Return weights [..., L, h] for scores [..., h, L]; with h last, the inner loops of entmax would be short."""
-        weights = entmax(scores, self.alpha[:, None], dim, inside).mT
+        weights = self.entmax(scores, self.alpha[:, None], dim, inside).mT
         return weights if self.hook is None else self.hook(weights, inside.mT)
 
     def _seen(self, x: Tensor) -> Tensor:
         """Return the input of queries and keys, of the shape of `x`."""
         return functional.layer_norm(x, x.shape[-1:]) if self.pre_norm else x
+
+    def _scaled(self, query: Tensor) -> Tensor:
+        """Return queries [..., e] whose products with keys are the scores."""
+        return functional.normalize(query, dim=-1) if self.cosine else query / math.sqrt(self.head_dim)
+
+    def _keys(self, x: Tensor) -> Tensor:
+        """Return the keys [..., h, e] of inputs [..., d]."""
+        keys = self._split(self.key(self._seen(x)))
+        return functional.normalize(keys, dim=-1) if self.cosine else keys
 
     def _split(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:-1], self.heads, self.head_dim)  # [..., h·e] → [..., h, e]
@@ -137,13 +150,9 @@ class _Ring(_Attention):
     """Every token attends to its window, to the relay and, if `words` are given, to its own word vector."""
 
     def forward(self, ring: Tensor, relay: Tensor, words: Tensor | None, mask: Tensor) -> Tensor:
-        seen = self._seen(ring)
-        query = self._split(self.query(seen)) / math.sqrt(self.head_dim)  # [B, L, h, e]
+        query = self._scaled(self._split(self.query(self._seen(ring))))  # [B, L, h, e]
         others = [relay[:, None], *([] if words is None else [words])]  # [B, 1, d], [B, L, d]
-        keys = [
-            *_shifts(self._split(self.key(seen)), self.window),
-            *(self._split(self.key(self._seen(x))) for x in others),
-        ]
+        keys = [*_shifts(self._keys(ring), self.window), *map(self._keys, others)]
         values = [
             *_shifts(self._split(self.value(ring)), self.window),
             *(self._split(self.value(x)) for x in others),
@@ -160,7 +169,9 @@ class _Ring(_Attention):
 
 
 class _Relay(_Attention):
-    """The relay attends to itself and to all tokens; the query and the mix are projected instead of keys and values.
+    """The relay attends to itself, unless `relay_key` is false, and to all tokens.
+
+    The query and the mix are projected instead of keys and values; a cosine needs the keys themselves.
 
     With a `contrast` κ, the weights start as entmax(−κ · cosine with the mean), each head over its own share of the
     dimensions, and the values are passed on unchanged: the more similar a token is to the mean, the less it counts.
@@ -170,7 +181,7 @@ class _Relay(_Attention):
     def __init__(self, config: StarConfig) -> None:
         share = -(-config.dim // config.heads)  # rounded up, so that the heads together cover every dimension
         super().__init__(config, None if config.contrast is None else share)
-        self.contrast = config.contrast
+        self.contrast, self.own_key = config.contrast, config.relay_key
         if config.contrast is not None:
             self._start(config.contrast)
 
@@ -187,10 +198,9 @@ class _Relay(_Attention):
     def forward(self, ring: Tensor, relay: Tensor, mask: Tensor, added: Tensor | None = None) -> Tensor:
         """Return the mix [B, d]; `added` to the scores of tokens, [B, h, L], is what `KeyInputs` found."""
         seen = torch.cat([relay[:, None], ring], dim=1)  # [B, 1+L, d]
-        inside = functional.pad(mask, (1, 0), value=True)[:, None]
-        query = self._split(self.query(self._seen(relay))) / math.sqrt(self.head_dim)  # [B, h, e]
-        probe = torch.einsum("bhe,hed->bhd", query, self._matrices(self.key))
-        scores = torch.einsum("bld,bhd->bhl", self._seen(seen), probe)
+        inside = functional.pad(mask, (1, 0), value=self.own_key)[:, None]
+        query = self._scaled(self._split(self.query(self._seen(relay))))  # [B, h, e]
+        scores = self._scores(query, seen)
         if added is not None:
             scores = scores + functional.pad(added, (1, 0))
         if self.contrast is not None:
@@ -200,6 +210,13 @@ class _Relay(_Attention):
         values = torch.einsum("bhd,hed->bhe", mixed, self._matrices(self.value))
         out: Tensor = self.out(values.flatten(-2) + self.value.bias)  # [B, d]
         return out
+
+    def _scores(self, query: Tensor, seen: Tensor) -> Tensor:
+        """Return the scores [B, h, 1+L] of queries [B, h, e] and what is seen, [B, 1+L, d]."""
+        if self.cosine:
+            return torch.einsum("bhe,blhe->bhl", query, self._keys(seen))
+        probe = torch.einsum("bhe,hed->bhd", query, self._matrices(self.key))
+        return torch.einsum("bld,bhd->bhl", self._seen(seen), probe)
 
 
 def length_free(scores: Tensor, inside: Tensor, alpha: Tensor) -> Tensor:

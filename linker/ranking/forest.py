@@ -15,12 +15,15 @@ import numpy as np
 from indexes import native
 from indexes.dtypes import AnyArray, Float64Array, Int64Array
 from linker.errors import InputError
+from linker.ranking import shapley
+from linker.ranking.shapley import Paths, paths_of
+from linker.ranking.tree import Tree
 
 MOST_BYTES = 16 << 20
 MOST_TREES, MOST_LEAVES, MOST_FEATURES = 2000, 256, 1000
 KEPT = (
     "num_leaves", "num_cat", "split_feature", "threshold", "decision_type", "left_child", "right_child", "leaf_value",
-    "internal_value", "is_linear", "shrinkage",
+    "leaf_count", "internal_value", "is_linear", "shrinkage",
 )  # fmt: skip
 NODES = ("split_feature", "threshold", "decision_type", "left_child", "right_child", "internal_value")
 HEAD = (
@@ -34,22 +37,7 @@ HEAD = (
 )
 NAME = re.compile(r"[a-z0-9_.]{1,60}")
 BLOCK = 1 << 16  # rows times trees scored at a time
-
-
-@dataclass(frozen=True, eq=False)
-class Tree:
-    """A tree of n splits: `feature`, `left` and `right` (int64 [n]), `threshold` and `inner` (float64 [n]).
-
-    A row goes left where its feature is at most the threshold. A child ≥ 0 is a split, after its parent; −1 − l is leaf
-    l, whose value is leaf[l] (float64 [n + 1]); inner values are the mean of what lies below.
-    """
-
-    feature: Int64Array
-    threshold: Float64Array
-    left: Int64Array
-    right: Int64Array
-    inner: Float64Array
-    leaf: Float64Array
+MOST_ROWS = 1 << 40  # of a leaf
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,11 +140,19 @@ class Forest:
             out[start : start + step] = value[last].cumsum(axis=1)[:, -1]
         return out
 
+    @cached_property
+    def _paths(self) -> Paths | None:
+        return None if any(tree.count is None for tree in self.trees) else paths_of(self.trees)
+
     def contributions(self, x: AnyArray) -> Float64Array:
         """Return float64 [n, features + 1]: how much each feature moved each row's score, and the common start last.
 
-        A split on a row's path moves it from the split's mean to its child's (Saabas, 2014): a row sums to its score.
+        These are Shapley values (`linker.ranking.shapley`), as LightGBM's `pred_contrib`; a row sums to its score.
+        Trees without the counts that those need are followed along each row's path, where a split moves the score from
+        its own mean to its child's (Saabas, 2014).
         """
+        if self._paths is not None:
+            return shapley.contributions(self._paths, x, len(self.names))
         out = np.zeros((len(x), len(self.names) + 1))
         if self.trees:
             roots, feature, *_, value = self._table
@@ -211,6 +207,7 @@ def _tree(values: Mapping[str, str], features: int) -> Tree:
     leaf = np.array([float(v) for v in values["leaf_value"].split()])
     _require(len(leaf) == leaves, "a tree of uneven size")
     _require(all(np.isfinite(a).all() for a in (threshold, inner, leaf)), "a number that is not finite")
+    count = _counts(values, leaves)
     # Bit 0: by category; bit 1: where missing values go; others: which values are missing.
     _require(bool(np.isin(kind, (0, 2)).all()), "a split of another kind")
     _require(bool(((feature >= 0) & (feature < features)).all()), "a split on a feature that does not exist")
@@ -222,7 +219,19 @@ def _tree(values: Mapping[str, str], features: int) -> Tree:
         leaves == 1 or (once and bool((children[children >= 0] > parents[children >= 0]).all())),
         "a tree with a loop",
     )
-    return Tree(feature, threshold, left, right, inner, leaf)
+    return Tree(feature, threshold, left, right, inner, leaf, count)
+
+
+def _counts(values: Mapping[str, str], leaves: int) -> Int64Array | None:
+    """Return the training rows of each leaf, int64 [leaves], or None where the model does not tell."""
+    if not values.get("leaf_count", "").strip():
+        return np.ones(1, dtype=np.int64) if leaves == 1 else None
+    count = np.array([int(v) for v in values["leaf_count"].split()], dtype=np.int64)
+    _require(len(count) == leaves, "a tree of uneven size")
+    _require(
+        bool((count > 0).all()) and int(count.max()) < MOST_ROWS, "a leaf without rows, or with too many"
+    )
+    return count
 
 
 def _require(holds: bool, otherwise: str) -> None:

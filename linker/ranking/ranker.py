@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from indexes.dtypes import AnyArray, BoolArray, Float64Array, Int64Array
+from indexes.dtypes import AnyArray, Float64Array, Int64Array
+from indexes.fusion import zscores
 from linker.errors import InputError
 from linker.ranking.calibration import Calibration
 from linker.ranking.candidates import Pool, PoolSettings
@@ -17,6 +18,8 @@ from linker.ranking.forest import Forest
 from linker.ranking.groups import names_of, with_group
 
 BATCH = 256  # queries described at a time
+BLENDED = ("blend.bm25",)  # what a blend adds to the trees, among the contributions
+EQUAL = 1e-9  # scores of a query whose standard deviation is no larger are taken for equal
 
 
 @dataclass(frozen=True)
@@ -99,24 +102,43 @@ class Ranker:
 
 def blended(scores: Float64Array, pool: Pool, blend: float) -> Float64Array:
     """Return z(scores) + `blend` · z(BM25) over the candidates of each query, −inf where there is none."""
-    bm25 = np.where(pool.valid, pool.features[:, :, pool.names.index("bm25")], -np.inf)
-    return np.where(pool.valid, zscores(scores, pool.valid) + blend * zscores(bm25, pool.valid), -np.inf)
+    bm25 = pool.features[:, :, pool.names.index("bm25")]
+    # A sum of leaves that are all equal has a deviation of rounding errors.
+    trees, words = (zscores(values, pool.valid, least=EQUAL) for values in (scores, bm25))
+    return np.where(pool.valid, trees + blend * words, -np.inf)
 
 
-def zscores(values: AnyArray, valid: BoolArray) -> Float64Array:
-    """Return the z-scores of `values` [n, c] among the `valid` of each line; 0 where all are equal, and elsewhere."""
-    count = np.maximum(valid.sum(axis=1, keepdims=True), 1)
-    known = np.where(valid, values, 0).astype(np.float64)
-    centred = np.where(valid, known - known.sum(axis=1, keepdims=True) / count, 0)
-    spread = np.sqrt((centred**2).sum(axis=1, keepdims=True) / count)
-    return np.asarray(np.where(spread > 1e-9, centred / np.maximum(spread, 1e-9), 0.0))
+@dataclass(frozen=True)
+class Moved:
+    """What makes up the score of a candidate: start + the sum of `features` + rest.
+
+    `start` is the same for all candidates of a query, `features` has the largest contributions by feature, the largest
+    first, and `rest` is the sum of the others.
+    """
+
+    start: float
+    features: Mapping[str, float]
+    rest: float
 
 
-def contributions(ranker: Ranker, pool: Pool, top: int) -> Sequence[Mapping[str, float]]:
-    """Return for each candidate of one query, in the pool's order, the `top` features that moved its score."""
-    values = ranker.forest.contributions(ranker.inputs(pool))[:, :-1]
-    names = ranker.forest.names
-    return [
-        {names[i]: float(line[i]) for i in np.argsort(-np.abs(line), kind="stable")[:top] if line[i]}
-        for line in values
-    ]
+def contributions(ranker: Ranker, pool: Pool, top: int) -> list[Moved]:
+    """Return what moved the score of each candidate of one query, in the pool's order, with its `top` features.
+
+    The z-score of a blend is linear in the scores of a query, and so are its contributions.
+    """
+    values = ranker.forest.contributions(ranker.inputs(pool))
+    names = (*ranker.forest.names, *(BLENDED if ranker.blend else ()))
+    if ranker.blend:
+        scores, words = values.sum(axis=1), pool.features[0, pool.valid[0], pool.names.index("bm25")]
+        spread = float(scores.std())
+        values[:, -1] -= scores.mean()
+        values = values / spread if spread > EQUAL else np.zeros_like(values)
+        bm25 = ranker.blend * zscores(words[None], np.ones((1, len(words)), dtype=bool), least=EQUAL)[0]
+        values = np.column_stack([values[:, :-1], bm25, values[:, -1]])
+    return [_moved(line[:-1], float(line[-1]), names, top) for line in values]
+
+
+def _moved(line: Float64Array, start: float, names: Sequence[str], top: int) -> Moved:
+    largest = [i for i in np.argsort(-np.abs(line), kind="stable")[:top].tolist() if line[i]]
+    features = {names[i]: float(line[i]) for i in largest}
+    return Moved(start, features, float(line.sum()) - sum(features.values()))

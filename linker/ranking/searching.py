@@ -13,7 +13,7 @@ from indexes.hybrid import Answer, Embed, Mode
 from indexes.interface import Filter, Hits
 from linker.errors import InputError
 from linker.ranking.candidates import Gatherer, Pool
-from linker.ranking.ranker import BATCH, Ranked, Ranker, contributions
+from linker.ranking.ranker import BATCH, Moved, Ranked, Ranker, contributions
 
 
 class RankedSearch:
@@ -44,16 +44,16 @@ class RankedSearch:
         mode: Mode = "hybrid" if self.ranker.encoder else "bm25"
         return Answer(hits, mode, reranked=True, ranker=self.ranker.fingerprint, no_match=tuple(no_match))
 
-    def explain(self, text: str, top: int = 8) -> tuple[Pool, Ranked, list[dict[str, float]]]:
+    def explain(self, text: str, top: int = 8) -> tuple[Pool, Ranked, list[Moved]]:
         """Return a text's candidates, in the pool's and in the ranker's order, and what moved the score of each.
 
-        The last is in the ranker's order: the `top` features with the largest contributions.
+        The last is in the ranker's order, and names the `top` features with the largest contributions.
         """
         pool = self._gatherer.gather([text])
         ranked = self.ranker.rank(pool)
         moved = contributions(self.ranker, pool, top)
         place = {row: number for number, row in enumerate(pool.rows[0].tolist())}
-        return pool, ranked, [dict(moved[place[row]]) for row in ranked.rows[0].tolist() if row >= 0]
+        return pool, ranked, [moved[place[row]] for row in ranked.rows[0].tolist() if row >= 0]
 
 
 def followed(answer: Answer, first: Answer, k: int) -> Answer:

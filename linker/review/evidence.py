@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from indexes.text.analysis import CJK_RUN, Analysis
 from indexes.text.bm25 import Bm25Index
 from indexes.text.fields import FieldsIndex
 from indexes.text.parameters import BIGRAMS
-from indexes.text.scoring import find
+from indexes.text.scoring import find, lucene_idf
 from indexes.text.vocabulary import term_hash
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ def rarest_words(collection: Collection, text: str, count: int = RAREST) -> str:
         for term in terms:
             written.setdefault(term, text[start:end])
     idf = _idf(collection, list(written))
-    unique = _lucene(len(collection.rows.ids), 1)
+    unique = float(lucene_idf(np.array(1), len(collection.rows.ids)))
     ranked = sorted((t for t in written if idf[t] < unique), key=lambda term: (-idf[term], term))
     words = dict.fromkeys(written[term] for term in ranked[:count])
     return " ".join(words) if words and isinstance(collection.text, Bm25Index | FieldsIndex) else text
@@ -108,15 +107,12 @@ def _idf(collection: Collection, terms: list[str]) -> dict[str, float]:
     if isinstance(index, Bm25Index):
         segments = index.scorer().segments
         places = [find(segment, np.array(hashes, dtype=np.uint64)) for segment in segments]
-        frequency = np.sum([stop - start for start, stop, _ in places], axis=0).tolist()
+        frequency = np.sum([stop - start for start, stop, _ in places], axis=0)
     else:
-        frequency = [len(index.holding([h])) for h in hashes]
-    documents = len(collection.rows.ids)
-    return {term: _lucene(documents, n) for term, n in zip(terms, frequency, strict=True)}
-
-
-def _lucene(documents: int, frequency: int) -> float:
-    return math.log1p(max(0.0, documents - frequency + 0.5) / (frequency + 0.5))
+        frequency = np.array([len(index.holding([h])) for h in hashes])
+    # Removed documents count among those that have a term until the index is compacted: never below 0.
+    idf = np.maximum(lucene_idf(frequency, len(collection.rows.ids)), 0)
+    return dict(zip(terms, idf.tolist(), strict=True))
 
 
 def _pieces(text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[str, bool]]:

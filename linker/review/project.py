@@ -106,11 +106,6 @@ class Workspace:
         return self._single
 
     @property
-    def may_create(self) -> bool:
-        """Whether reviews can be made here."""
-        return self._single is None
-
-    @property
     def projects(self) -> list[Project]:
         """The reviews, and the indexes that lie in the folder, by name."""
         if self._single:

@@ -85,7 +85,10 @@ class TrainingConfig:
     `alpha_lr`, `embedding_lr` and `inputs_lr` (of the star's `key_inputs`) are multiples of `lr`.
     """
 
-    loss: Literal["infonce", "triplet"] = "infonce"
+    loss: Literal["infonce", "triplet", "multi-similarity"] = "infonce"
+    anchor: Literal["text", "document"] = (
+        "text"  # of triplet and multi-similarity; negatives are of the other kind
+    )
     temperature: float = 0.05
     margin: float = 0.15
     miner: Miner = "multi-similarity"

@@ -25,7 +25,7 @@ from linker.progress import bar
 from linker.training.batches import Batch, Batches, Pairs
 from linker.training.checkpoint import Progress, load_checkpoint, save_checkpoint
 from linker.training.config import TrainingConfig
-from linker.training.losses import info_nce, triplet_margin
+from linker.training.losses import info_nce, multi_similarity, triplet_margin
 from linker.training.miners import mine
 from linker.training.optimizer import Optimizer
 from linker.training.parallel import join
@@ -180,14 +180,27 @@ class _Trainer:
         if config.loss == "infonce":
             loss = info_nce(texts, documents, positives, config.temperature)
         else:
-            anchors, linked, others = mine(texts, documents, positives, config.miner)
-            loss = triplet_margin(texts[anchors], documents[linked], documents[others], config.margin)
+            loss = self._mined(texts, documents, positives)
         if config.cloze and self.long:
             loss = loss + self._cloze(rng)
         if self.teacher is None:
             return loss
         rows = (batch.texts, batch.documents)
         return loss + config.teacher_weight * self.teacher.loss(texts, documents, rows, config.temperature)
+
+    def _mined(self, texts: Tensor, documents: Tensor, positives: Tensor) -> Tensor:
+        """Return the loss of the pairs that the miner keeps. Danovitch's anchors (equation 7) are documents."""
+        config = self.config
+        ours, theirs = texts, documents
+        if config.anchor == "document":
+            ours, theirs, positives = documents, texts, positives.T
+        anchors, linked, others = mine(ours, theirs, positives, config.miner)
+        if config.loss == "triplet":
+            return triplet_margin(ours[anchors], theirs[linked], theirs[others], config.margin)
+        near, far = torch.zeros_like(positives), torch.zeros_like(positives)
+        near[anchors, linked] = True
+        far[anchors, others] = True
+        return multi_similarity(ours @ theirs.T, near, far)
 
     def _cloze(self, rng: np.random.Generator) -> Tensor:
         """Return the loss of the inverse cloze task: find a document's rest by a window of it (Lee et al., 2019)."""

@@ -26,6 +26,26 @@ def triplet_margin(anchors: Tensor, positives: Tensor, negatives: Tensor, margin
     return functional.relu(near - far + margin).sum() / max(len(anchors), 1)
 
 
+def multi_similarity(
+    cosines: Tensor,
+    positives: Tensor,
+    negatives: Tensor,
+    alpha: float = 2.0,
+    beta: float = 50.0,
+    base: float = 0.5,
+) -> Tensor:
+    """Return the multi-similarity loss (Wang et al., 2019, equation 15) of `cosines` [n, m], the mean over n anchors.
+
+    `positives` and `negatives`, bool [n, m], mark the pairs that the miner kept. With λ = `base`, an anchor's loss is
+    log(1 + Σ e^(−α(s − λ)))/α over its positives plus log(1 + Σ e^(β(s − λ)))/β over its negatives.
+    """
+    near = (-alpha * (cosines - base)).masked_fill(~positives, -torch.inf)
+    far = (beta * (cosines - base)).masked_fill(~negatives, -torch.inf)
+    one = torch.zeros_like(cosines[:, :1])  # e⁰
+    pulled = torch.cat([one, near], 1).logsumexp(1) / alpha
+    return (pulled + torch.cat([one, far], 1).logsumexp(1) / beta).mean()
+
+
 def cosine_mse(texts: Tensor, documents: Tensor, targets: Tensor) -> Tensor:
     """Return the mean squared error between the cosines of aligned rows, [n, d] and [n, d], and `targets` [n]."""
     return functional.mse_loss((texts * documents).sum(-1), targets)

@@ -24,6 +24,7 @@ import numpy as np
 
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from indexes.fusion import Ranking
+from indexes.showing import SHOWN, table
 from linker.errors import InputError
 from linker.tuning.lead import HYBRID_CERTAINTY, SINGLE_CERTAINTY, Lead
 from linker.tuning.measures import MEASURES
@@ -54,6 +55,19 @@ class Tuning:
     costs: Mapping[str, Lead]
     deciding: int
     warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        value = self.chosen.means.get(self.measure)
+        figure = "" if value is None else f", {self.measure} {value:.4f} on {self.queries} queries"
+        return f"<Tuning: {self.chosen}{figure}; {self.reason}>"
+
+    def _repr_html_(self) -> str:
+        """Return the best settings as a table, and why one was chosen."""
+        best = sorted(self.candidates, key=lambda c: -c.means[self.measure])[:SHOWN]
+        rows = [
+            (f"{c}{' (chosen)' * (c == self.chosen)}", *(f"{m:.4f}" for m in c.means.values())) for c in best
+        ]
+        return table(rows, ("setting", *self.chosen.means), "; ".join([self.reason, *self.warnings]))
 
     def to_json(self) -> dict[str, Any]:
         """Return the tuning as values for JSON."""

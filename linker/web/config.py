@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import secrets
 from dataclasses import dataclass
@@ -10,8 +9,8 @@ from pathlib import Path
 from typing import Self
 
 from linker.errors import InputError
+from linker.web.hosts import LOOPBACK, Hosts, is_loopback
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SHORTEST_TOKEN = 16  # characters
 
 
@@ -46,40 +45,28 @@ class ServeConfig:
 
         Raises InputError where it would be open to a network without a token or a proxy that signs people in.
         """
-        if not is_loopback(host) and token_file is None and not proxy_header:
-            raise InputError(
-                f"--host {host} would open the page to everyone who can reach this machine: add --token-file FILE, "
-                "or --proxy-header NAME behind a proxy that signs people in"
-            )
-        if token_file is not None and proxy_header:
-            raise InputError("give --token-file or --proxy-header, not both: one of them signs people in")
-        if proxy_header and not all(c.isascii() and (c.isalnum() or c == "-") for c in proxy_header):
-            raise InputError(
-                f"--proxy-header {proxy_header}: not the name of a header, such as X-Forwarded-User"
-            )
+        check_access(host, token_file, proxy_header)
         token = read_token(token_file) if token_file is not None else ""
-        names = tuple(name.lower() for name in (host, *allowed))
-        return cls(directory, names, token, proxy_header.lower(), any_address=not is_loopback(host))
+        hosts = Hosts.of(host, allowed)
+        return cls(directory, hosts.names, token, proxy_header.lower(), hosts.any_address)
 
-    def answers_to(self, host: str) -> bool:
-        """Whether requests to this name or address are answered; other names may be rebound to us by an attacker."""
-        host = host.strip("[]").lower()
-        return host in LOOPBACK or host in self.hosts or (self.any_address and _is_address(host))
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches what listens on `host`."""
-    if host == "localhost":
-        return True
-    return _is_address(host) and ipaddress.ip_address(host).is_loopback
+    @property
+    def answered(self) -> Hosts:
+        """The names and addresses to which requests are answered."""
+        return Hosts(self.hosts, self.any_address)
 
 
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
+def check_access(host: str, token_file: Path | None, proxy_header: str) -> None:
+    """Raise InputError where a server on `host` would be open to a network, or two ways sign people in."""
+    if not is_loopback(host) and token_file is None and not proxy_header:
+        raise InputError(
+            f"--host {host} would open the page to everyone who can reach this machine: add --token-file FILE, "
+            "or --proxy-header NAME behind a proxy that signs people in"
+        )
+    if token_file is not None and proxy_header:
+        raise InputError("give --token-file or --proxy-header, not both: one of them signs people in")
+    if proxy_header and not all(c.isascii() and (c.isalnum() or c == "-") for c in proxy_header):
+        raise InputError(f"--proxy-header {proxy_header}: not the name of a header, such as X-Forwarded-User")
 
 
 def read_token(path: Path) -> str:

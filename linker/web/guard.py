@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Mapping
-from urllib.parse import urlsplit
 
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
@@ -14,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from linker.web import sessions
 from linker.web.config import ServeConfig
+from linker.web.hosts import without_port
 from linker.web.rendering import message
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -74,9 +74,9 @@ class Guard:
     def _refused(self, request: Request, session: sessions.Session) -> Response | None:
         """Return the answer to a request that must not reach a page, or None."""
         text, host = session.language.text, request.headers.get("host", "")
-        if not self._config.answers_to(_name(host)):
+        if not self._config.answered.answers_to(without_port(host)):
             unknown = message("This server does not answer to the name %(host)s. Start it with --allow-host.")
-            return PlainTextResponse(text(unknown, host=_name(host)[:100]), 421)
+            return PlainTextResponse(text(unknown, host=without_port(host)[:100]), 421)
         origin = request.headers.get("origin")
         if request.method not in SAFE and origin is not None and not self._is_own(origin, host):
             return PlainTextResponse(text(FOREIGN), 403)
@@ -92,10 +92,7 @@ class Guard:
 
     def _is_own(self, origin: str, host: str) -> bool:
         """Whether a page of ours sent the request; a proxy may have changed the host's name on its way."""
-        parts = urlsplit(origin)
-        return parts.netloc == host or (
-            bool(self._config.proxy_header) and (parts.hostname or "") in self._config.hosts
-        )
+        return self._config.answered.is_own_origin(origin, host, proxied=bool(self._config.proxy_header))
 
 
 def protect(headers: MutableHeaders, *, is_static: bool = False) -> None:
@@ -136,13 +133,6 @@ def _limited(receive: Receive, limit: int) -> Receive:
         return message
 
     return receive_limited
-
-
-def _name(host: str) -> str:
-    """Return the name in a Host header, without its port."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
 
 
 async def _closed(send: Send) -> None:

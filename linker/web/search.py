@@ -15,11 +15,11 @@ from starlette.responses import RedirectResponse, Response
 
 from indexes.interface import Document, Filter, IndexesError
 from indexes.text.analysis import Analysis
+from indexes.text.marking import excerpt, marked
 from linker.errors import InputError
 from linker.review.fields import Field, fields
 from linker.review.folding import fold
 from linker.review.interface import Candidate, Seed, Verdict
-from linker.review.marking import excerpt, marked
 from linker.web.rendering import address, page
 from linker.web.reviews import InReview, Opened
 from linker.web.verdicts import NAMES

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from linker.encoders.entmax import _exp_remainder, entmax
+from linker.encoders.entmax import _exp_remainder, backend, entmax
 
 ALPHAS = (1.0001, 1.001, 1.01, 1.2, 1.5, 1.8, 1.9999, 2.0)
 
@@ -179,3 +179,23 @@ def test_the_remainder_of_the_exponential_is_exact_near_zero(t: float) -> None:
     assert _exp_remainder(torch.tensor([t], dtype=torch.float64)).item() == pytest.approx(
         float(exact), rel=1e-12
     )
+
+
+def test_the_package_as_backend_gives_the_same_values_and_gradients() -> None:
+    g = torch.Generator().manual_seed(3)
+    scores = torch.randn(2, 4, 9, generator=g, dtype=torch.float64)
+    mask = torch.rand(2, 1, 9, generator=g) > 0.3
+    mask[1] = False  # a text without tokens
+    weights = torch.randn(2, 4, 9, generator=g, dtype=torch.float64)
+    found = []
+    for name in ("own", "package"):
+        x = scores.clone().requires_grad_()
+        alpha = torch.tensor([1.1, 1.4, 1.7, 1.95], dtype=torch.float64)[:, None].requires_grad_()
+        p = backend(name)(x, alpha, -1, mask)
+        (p[:1] * weights[:1]).sum().backward()  # type: ignore[no-untyped-call]  # torch's own
+        found.append((p.detach(), x.grad, alpha.grad))
+    for ours, theirs in zip(*found, strict=True):
+        assert ours is not None
+        assert theirs is not None
+        assert (ours - theirs).abs().max() < 1e-6
+    assert not found[1][0][1].any()

@@ -117,7 +117,9 @@ def test_a_graph_of_other_weights_is_left_aside(exported: Path, tmp_path: Path) 
     assert isinstance(loaded, TextEncoder)
     np.testing.assert_array_equal(loaded.encode(["w1 w2"]), other.encode(["w1 w2"]))
     folders.save(other, folder)
-    assert not (folder / "model.onnx").exists(), "a model that is saved again drops the graph of the earlier one"
+    assert not (folder / "model.onnx").exists(), (
+        "a model that is saved again drops the graph of the earlier one"
+    )
 
 
 @pytest.mark.parametrize("content", [b"", b"no graph", b"\x08\x07" * 100])

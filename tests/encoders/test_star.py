@@ -30,6 +30,9 @@ VARIANTS = {
         SMALL, layers=3, residual=True, layer_norm=True, leaky_relu=True, max_weight=0.3, window=3, alpha=1.8
     ),
     "no window": dataclasses.replace(SMALL, window=0),
+    "cosine": dataclasses.replace(SMALL, layers=2, score="cosine"),
+    "relay without itself": dataclasses.replace(SMALL, layers=2, relay_key=False),
+    "the package's entmax": dataclasses.replace(SMALL, layers=2, entmax="package"),
 }
 
 
@@ -56,7 +59,8 @@ def naive(model: StarTransformer, config: StarConfig, ids: list[int]) -> Tensor:
             own = [words[i]] if config.token_key and number > 0 else []
             new.append(attend(layer.ring, config, ring[i], [*near, relay, *own]))
         ring = [finish(config, layer.ring_norm, h, n) for h, n in zip(ring, new, strict=True)]
-        seen = attend(layer.relay, config, relay, [relay, *ring], config.contrast is not None)
+        own = [relay] if config.relay_key else []
+        seen = attend(layer.relay, config, relay, [*own, *ring], config.contrast is not None)
         kept = (
             config
             if config.contrast is None
@@ -77,7 +81,13 @@ def attend(
     for h in range(config.heads):
         rows = slice(h * size, (h + 1) * size)
         q = module.query.weight[rows] @ looks[0] + module.query.bias[rows]
-        scores = torch.stack([q @ (module.key.weight[rows] @ k) for k in looks[1:]]) / math.sqrt(size)
+        keys_of_head = [module.key.weight[rows] @ k for k in looks[1:]]
+        if not keys_of_head:
+            heads.append(module.value.bias[rows])  # a relay that sees nothing: finite is all that is promised
+            continue
+        scores = torch.stack([q @ k for k in keys_of_head]) / math.sqrt(size)
+        if config.score == "cosine":
+            scores = torch.stack([q @ k / (q.norm() * k.norm()).clamp(min=1e-12) for k in keys_of_head])
         if length_free:
             scores = scores * len(keys) ** (1 - module.alpha[h])
         values = torch.stack([module.value.weight[rows] @ k + module.value.bias[rows] for k in keys])

@@ -130,9 +130,11 @@ def test_frames_equal_files(runs: list[Path], kind: str) -> None:
 
 def test_integer_ids_are_ids_and_other_numbers_are_refused() -> None:
     big = 2**53 + 1
-    assert evaluate({big: {7: 1}}, {str(big): {"7": 1.0}}, "map")["map"] == 1
+    whole: Any = {big: {7: 1}}
+    assert evaluate(whole, {str(big): {"7": 1.0}}, "map")["map"] == 1
+    broken: Any = {"q": {7.0: 1}}
     with pytest.raises(InputError, match="lose digits"):
-        evaluate({"q": {7.0: 1}}, {"q": {"7": 1.0}})
+        evaluate(broken, {"q": {"7": 1.0}})
 
 
 @pytest.mark.parametrize(

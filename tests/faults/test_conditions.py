@@ -20,9 +20,9 @@ from indexes.store import records
 from indexes.writer import Writer
 from linker import building, intake
 from linker.corpora.identity import identity
+from tests.faults.small_disk import mount
 from tests.faults.support import KILLED, Worker, assert_tidy, content
 from tests.faults.test_compaction import add, document, fresh
-from tests.faults.test_full_disk import mount
 from tests.helpers import WORDS, HashEncoder, linker, linker_process, write_corpus
 
 

@@ -1,7 +1,6 @@
 """A disk that fills up in the middle of a build: a clear message, nothing half-written, and the build goes on."""
 
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,30 +9,19 @@ import pytest
 from indexes.collection import Collection
 from indexes.store import files as storage
 from indexes.store import manifest as manifests
+from tests.faults.small_disk import mount, mounted
 from tests.helpers import linker, write_corpus
 
 
-def mount(folder: Path, size: str, *options: str) -> None:
-    command = ["mount", "-t", "tmpfs", "-o", ",".join([f"size={size}", *options]), "tmpfs", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"cannot mount a tmpfs here (needs root): {done.stderr.strip()}")
-
-
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    if os.geteuid() != 0:
-        pytest.skip("mounting a small tmpfs needs root")
-    mount(folder, "3m")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+def disk_of_3m(tmp_path: Path) -> Iterator[Path]:
+    with mounted(tmp_path / "disk", "3m") as folder:
+        yield folder
 
 
-def test_build_stops_with_a_message_and_resumes(small_disk: Path, tmp_path: Path) -> None:
+def test_build_stops_with_a_message_and_resumes(disk_of_3m: Path, tmp_path: Path) -> None:
     corpus = write_corpus(tmp_path / "c.jsonl", 20_000, length=40)
-    out = small_disk / "i"
+    out = disk_of_3m / "i"
     arguments = ("index", "build", corpus, "--out", out, "--commit-every", "1000", "--batch-size", "200")
     failed = linker(*arguments, check=1)
     assert "No space left" in failed.stderr
@@ -42,7 +30,7 @@ def test_build_stops_with_a_message_and_resumes(small_disk: Path, tmp_path: Path
     assert 0 < manifest.documents < 20_000
     assert len(Collection.open(out).rows) == manifest.documents
 
-    mount(small_disk, "64m", "remount")
+    mount(disk_of_3m, "64m", "remount")
     linker(*arguments, "--resume")
     linker(
         "index", "build", corpus, "--out", tmp_path / "whole", "--commit-every", "1000", "--batch-size", "200"
@@ -58,24 +46,24 @@ def test_build_stops_with_a_message_and_resumes(small_disk: Path, tmp_path: Path
         assert one.scores.tolist() == other.scores.tolist()
 
 
-def test_no_room_for_the_first_byte(small_disk: Path, tmp_path: Path) -> None:
+def test_no_room_for_the_first_byte(disk_of_3m: Path, tmp_path: Path) -> None:
     corpus = write_corpus(tmp_path / "c.jsonl", 10)
-    descriptor = os.open(small_disk / "filler", os.O_CREAT | os.O_WRONLY)
+    descriptor = os.open(disk_of_3m / "filler", os.O_CREAT | os.O_WRONLY)
     with pytest.raises(OSError, match="No space"):
         while os.write(descriptor, b"x" * 4096):
             pass
     os.close(descriptor)
-    failed = linker("index", "build", corpus, "--out", small_disk / "i", check=1)
+    failed = linker("index", "build", corpus, "--out", disk_of_3m / "i", check=1)
     assert "No space left" in failed.stderr
-    assert not (small_disk / "i" / manifests.NAME).exists()
+    assert not (disk_of_3m / "i" / manifests.NAME).exists()
 
 
-def test_no_room_to_compact(small_disk: Path, tmp_path: Path) -> None:
-    out = small_disk / "i"
+def test_no_room_to_compact(disk_of_3m: Path, tmp_path: Path) -> None:
+    out = disk_of_3m / "i"
     linker("index", "build", write_corpus(tmp_path / "c.jsonl", 1500, length=40), "--out", out)
     linker("index", "delete", out, *(f"d{n}" for n in range(500)))
     before = content_of(out)
-    filler = small_disk / "filler"
+    filler = disk_of_3m / "filler"
     with pytest.raises(OSError, match="No space"), filler.open("wb", buffering=0) as file:
         while file.write(b"x" * 4096):
             pass

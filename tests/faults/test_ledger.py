@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import random
 import sqlite3
 import subprocess
@@ -18,8 +17,8 @@ import pytest
 from linker.errors import InputError
 from linker.review.interface import Judgement
 from linker.review.ledger import Ledger
+from tests.faults.small_disk import mount, mounted
 from tests.faults.support import KILLED
-from tests.faults.test_full_disk import mount
 
 WORKER = Path(__file__).with_name("ledger_worker.py")
 KILLS = 100
@@ -74,44 +73,39 @@ def test_kills_while_it_is_created_leave_nothing_or_a_ledger(tmp_path: Path) -> 
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    if os.geteuid() != 0:
-        pytest.skip("mounting a small tmpfs needs root")
-    mount(folder, "1m")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+def disk_of_1m(tmp_path: Path) -> Iterator[Path]:
+    with mounted(tmp_path / "disk", "1m") as folder:
+        yield folder
 
 
-def test_a_full_disk_is_told_and_what_was_judged_stays(small_disk: Path) -> None:
-    ledger, given = Ledger(small_disk / "l"), 0
+def test_a_full_disk_is_told_and_what_was_judged_stays(disk_of_1m: Path) -> None:
+    ledger, given = Ledger(disk_of_1m / "l"), 0
     with pytest.raises(InputError, match="free some space"):
         while True:
             ledger.add(Judgement("s", f"d{given}", "not", note="x" * 2000))
             given += 1
     assert given > 10
     assert [j.id for j in ledger.judgements()] == [f"d{n}" for n in range(given)]
-    mount(small_disk, "8m", "remount")
+    mount(disk_of_1m, "8m", "remount")
     ledger.add(Judgement("s", "last", "not"))
     ledger.close()
-    with Ledger(small_disk / "l") as again:
+    with Ledger(disk_of_1m / "l") as again:
         assert len(again.judgements()) == given + 1
 
 
-def test_a_disk_without_room_for_the_first_byte(small_disk: Path) -> None:
-    with pytest.raises(OSError, match="No space"), (small_disk / "filler").open("wb", buffering=0) as file:
+def test_a_disk_without_room_for_the_first_byte(disk_of_1m: Path) -> None:
+    with pytest.raises(OSError, match="No space"), (disk_of_1m / "filler").open("wb", buffering=0) as file:
         while file.write(b"x" * 4096):
             pass
     with pytest.raises(InputError, match="free some space"):
-        Ledger(small_disk / "l")
+        Ledger(disk_of_1m / "l")
 
 
-def test_a_folder_that_cannot_be_written_is_told(small_disk: Path) -> None:
-    with Ledger(small_disk / "l") as ledger:
+def test_a_folder_that_cannot_be_written_is_told(disk_of_1m: Path) -> None:
+    with Ledger(disk_of_1m / "l") as ledger:
         ledger.add(Judgement("s", "d", "not"))
-    mount(small_disk, "1m", "remount", "ro")
+    mount(disk_of_1m, "1m", "remount", "ro")
     for name in ("l", "new"):
         with pytest.raises(InputError, match=r"must exist and be writable"):
-            Ledger(small_disk / name)
-    mount(small_disk, "1m", "remount", "rw")
+            Ledger(disk_of_1m / name)
+    mount(disk_of_1m, "1m", "remount", "rw")

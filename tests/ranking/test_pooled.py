@@ -14,7 +14,7 @@ from indexes.text.features import NAMES
 from linker.errors import InputError
 from linker.ranking import folder, pooled
 from linker.ranking.candidates import Pool
-from linker.ranking.ranker import blended, zscores
+from linker.ranking.ranker import Ranker, blended
 from tests.helpers import linker
 from tests.ranking.synthetic import documents, judged_queries
 
@@ -31,10 +31,17 @@ def made_pool(seed: int, queries: int = 60) -> tuple[Pool, BoolArray]:
     return Pool(rows, features, NAMES), relevant
 
 
-def test_zscores_are_those_of_the_valid() -> None:
-    values, valid = np.array([[1.0, 3, 99], [2, 2, 2]]), np.array([[True, True, False], [True] * 3])
-    assert zscores(values, valid).tolist() == [[-1, 1, 0], [0, 0, 0]]
-    assert zscores(np.full((1, 2), -np.inf), np.zeros((1, 2), dtype=bool)).tolist() == [[0, 0]]
+def pooled_ranker() -> Ranker:
+    """Return a small blended ranker of two collections."""
+    return pooled.learn([made_pool(1), made_pool(2)])[0]
+
+
+def test_scores_that_differ_by_rounding_alone_do_not_outweigh_bm25() -> None:
+    pool, _ = made_pool(0)
+    one = Pool(pool.rows[:1], pool.features[:1], pool.names)
+    noisy = np.where(one.valid, 0.1 + 1e-12 * np.arange(8), -np.inf)
+    equal = np.where(one.valid, 0.1, -np.inf)
+    np.testing.assert_array_equal(blended(noisy, one, 1.0), blended(equal, one, 1.0))
 
 
 def test_a_blend_is_two_zscores_added_candidate_by_candidate() -> None:

@@ -155,9 +155,12 @@ def test_explain_shows_what_moved_a_candidate(made: Path, model: Path) -> None:
     assert len(shown["candidates"]) == 3
     parts = [abs(p["contribution"]) for p in shown["candidates"][0]["features"]]
     assert parts == sorted(parts, reverse=True) and len(parts) <= 8
+    for candidate in shown["candidates"]:
+        moved = sum(p["contribution"] for p in candidate["features"])
+        assert candidate["start"] + moved + candidate["rest"] == pytest.approx(candidate["score"], abs=1e-6)
     assert shown["candidates"][0]["link"] > shown["candidates"][1]["link"]
     plain = linker("rank", "explain", made / "index", "--model", model, "--query", text).stdout
-    assert plain.startswith("no relevant document")
+    assert plain.startswith("no relevant document") and "all other features" in plain
     failed = linker("rank", "explain", made / "index", "--query", text, check=1)
     assert failed.returncode == 1 and "linker rank train" in failed.stderr
 

@@ -13,7 +13,7 @@ from linker.review.project import ABOUT, Workspace, key_of
 
 def test_a_new_folder_offers_to_make_a_review(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "new" / "reviews")
-    assert workspace.may_create
+    assert workspace.single is None
     assert workspace.projects == []
     project = workspace.create("  Floods   2026 ")
     assert (project.key, project.name, project.ready) == ("floods-2026", "Floods 2026", False)
@@ -26,7 +26,6 @@ def test_a_review_s_folder_and_an_index_are_opened_directly(tmp_path: Path) -> N
     create(made.index)
     alone = Workspace(tmp_path / "floods")
     assert alone.single == made
-    assert not alone.may_create
     index = Workspace(made.index).single
     assert index is not None
     assert (index.ledger, index.folder, index.ready) == (

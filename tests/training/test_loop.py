@@ -288,22 +288,43 @@ def test_hard_negatives_join_the_batch(tmp_path: Path) -> None:
         assert with_them._loss(batch, rng) > without._loss(plain, rng)  # more documents to be confused with
 
 
+@pytest.mark.parametrize("anchor", ["text", "document"])
 @pytest.mark.parametrize("margin", [0.05, 0.4])
-def test_the_triplet_loss_is_that_of_the_margin_and_the_miner_asked_for(
-    tmp_path: Path, margin: float
+def test_the_triplet_loss_is_that_of_the_margin_the_miner_and_the_anchor_asked_for(
+    tmp_path: Path, margin: float, anchor: str
 ) -> None:
     losses = []
     for miner in ("all", "multi-similarity"):
-        training = trainer(tiny.pairs(1), tmp_path, loss="triplet", miner=miner, margin=margin)
+        training = trainer(tiny.pairs(1), tmp_path, loss="triplet", miner=miner, margin=margin, anchor=anchor)
         batch = training.batches.epoch(0)[0]
         vectors = [
             training.encoder.vectors([ids[row] for row in rows]).detach().numpy().astype(np.float64)
             for ids, rows in ((training.texts, batch.texts), (training.documents, batch.documents))
         ]
-        expected = slow_triplet_loss(vectors[0] @ vectors[1].T, batch.positives, miner, margin)
+        cosines, linked = vectors[0] @ vectors[1].T, batch.positives
+        if anchor == "document":  # Danovitch's equation 7
+            cosines, linked = cosines.T, linked.T
+        expected = slow_triplet_loss(cosines, linked, miner, margin)
         losses.append(training._loss(batch, np.random.default_rng(0)).item())
         assert losses[-1] == pytest.approx(expected, abs=1e-5)
     assert losses[0] != pytest.approx(losses[1], abs=1e-3)
+
+
+def test_the_multi_similarity_loss_is_that_of_the_pairs_that_the_miner_keeps(tmp_path: Path) -> None:
+    training = trainer(tiny.pairs(1), tmp_path, loss="multi-similarity")
+    batch = training.batches.epoch(0)[0]
+    texts, documents = (
+        training.encoder.vectors([ids[row] for row in rows]).detach().numpy().astype(np.float64)
+        for ids, rows in ((training.texts, batch.texts), (training.documents, batch.documents))
+    )
+    expected = []
+    for row, linked in zip(texts @ documents.T, batch.positives, strict=True):
+        near = [s for s in row[linked] if s - 0.1 < row[~linked].max()]
+        far = [s for s in row[~linked] if near and s + 0.1 > row[linked].min()]
+        pulled = np.log1p(sum(np.exp(-2 * (s - 0.5)) for s in near)) / 2
+        expected.append(pulled + np.log1p(sum(np.exp(50 * (s - 0.5)) for s in far)) / 50)
+    loss = training._loss(batch, np.random.default_rng(0)).item()
+    assert loss == pytest.approx(np.mean(expected), abs=1e-5)
 
 
 def slow_triplet_loss(

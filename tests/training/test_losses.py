@@ -7,10 +7,11 @@ import math
 import numpy as np
 import pytest
 import torch
+from pytorch_metric_learning.losses import MultiSimilarityLoss
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from linker.training.losses import cosine_mse, info_nce, triplet_margin
+from linker.training.losses import cosine_mse, info_nce, multi_similarity, triplet_margin
 from linker.training.miners import mine
 
 
@@ -53,6 +54,30 @@ def test_triplet_margin_worked() -> None:
     # ‖a−p‖² = 2; ‖a−n‖² = 4 and 0
     assert float(triplet_margin(a, p, n, 0.15)) == pytest.approx((max(0, 2 - 4 + 0.15) + (2 - 0 + 0.15)) / 2)
     assert float(triplet_margin(a[:0], p[:0], n[:0], 0.15)) == 0
+
+
+@pytest.mark.parametrize("base", [0.5, 1.0])
+def test_multi_similarity_loss_is_the_package_s(base: float) -> None:
+    g = torch.Generator().manual_seed(1)
+    anchors = normalize(torch.randn(6, 4, generator=g), dim=-1)
+    others = normalize(torch.randn(7, 4, generator=g), dim=-1)
+    classes, theirs = torch.tensor([0, 1, 2, 0, 1, 2]), torch.tensor([0, 1, 2, 0, 1, 2, 3])
+    positives = classes[:, None] == theirs
+    expected = MultiSimilarityLoss(alpha=2, beta=50, base=base)(
+        anchors, classes, ref_emb=others, ref_labels=theirs
+    )
+    found = multi_similarity(anchors @ others.T, positives, ~positives, base=base)
+    assert float(found) == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_multi_similarity_loss_without_pairs_is_zero() -> None:
+    cosines = torch.rand(2, 3).requires_grad_()
+    nothing = torch.zeros(2, 3, dtype=torch.bool)
+    loss = multi_similarity(cosines, nothing, nothing)
+    torch.autograd.backward(loss)
+    assert float(loss.detach()) == 0
+    assert cosines.grad is not None
+    assert not cosines.grad.any()
 
 
 def test_cosine_mse_worked() -> None:

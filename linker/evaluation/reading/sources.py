@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,6 +18,19 @@ _TOPIC = ("topic", "query_id", "query-id", "qid", "q_id", "query")
 _DOCUMENT = ("document", "doc_id", "docno", "docid", "corpus-id", "corpus_id", "doc")
 _SCORE = ("score", "sim", "similarity")
 _RELEVANCE = ("relevance", "rel", "label", "score")
+
+
+class Frame(Protocol):
+    """A data frame by pandas or polars."""
+
+    @property
+    def columns(self) -> Any:
+        """The names of its columns."""
+        ...
+
+    def __getitem__(self, name: Any, /) -> Any:
+        """Return a column."""
+        ...
 
 
 def as_run(run: Any) -> Entries[float]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
+from indexes.showing import table
 from linker.review.interface import Candidate, Verdict
 from linker.review.session.review import Review
 
@@ -46,6 +47,13 @@ class FindReport:
     estimated: bool
     certified: float | None
     reason: str
+
+    def __repr__(self) -> str:
+        return f"<FindReport: {self.relevant} relevant of {self.read} read, {self.population} in all; {self.stopped}>"
+
+    def _repr_html_(self) -> str:
+        facts = ((name, "" if value is None else value) for name, value in asdict(self).items())
+        return table(facts, caption=self.stopped)
 
 
 def find(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from indexes import native
 from indexes.text import features
 from indexes.text.analysis import Analysis
-from indexes.text.features import CAPITAL, CONTENT, NAMES, NUMBER, query_words
+from indexes.text.features import CAPITAL, CONTENT, NAMES, NUMBER, QueryReader
 from indexes.text.forward_index import ForwardIndex
 
 compiled = pytest.mark.skipif(native.load_features() is None, reason=native.features_status())
@@ -28,11 +28,11 @@ def described(texts: list[str], query: str, row: int) -> dict[str, float]:
 
 
 def test_a_query_has_words_terms_and_kinds() -> None:
-    words = query_words(Analysis("english"), "The Zebra of 42 zebras")
+    words = QueryReader(Analysis("english")).read("The Zebra of 42 zebras")
     assert words.word.tolist() == [0, 1, 2, 3, 1]
     assert words.kind.tolist() == [CAPITAL, CONTENT | CAPITAL, 0, CONTENT | NUMBER]
-    assert query_words(Analysis("english"), "the of").kind.tolist() == [CONTENT, CONTENT]
-    assert len(query_words(Analysis("english"), "").word) == 0
+    assert QueryReader(Analysis("english")).read("the of").kind.tolist() == [CONTENT, CONTENT]
+    assert len(QueryReader(Analysis("english")).read("").word) == 0
 
 
 def test_worked_numbers() -> None:

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexes.text.analysis import Analysis
+from indexes.text.marking import excerpt, marked
 from linker.review.fields import Field, of_metadata
-from linker.review.marking import excerpt, marked
 
 ENGLISH = Analysis("english")
 

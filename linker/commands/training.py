@@ -1,0 +1,80 @@
+"""`train`: a model from a TOML configuration."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import orjson
+
+from indexes.errors import IndexesError, importing
+from linker.config import load
+from linker.errors import LinkerError
+from linker.logs import logger
+from linker.progress import Progress, listening
+from linker.training import ready
+
+
+def train(
+    config: str | Path,
+    out: str | Path | None = None,
+    *,
+    overrides: Sequence[str] | Mapping[str, object] = (),
+    resume: bool = False,
+    plots: bool = True,
+    progress: Progress | None = None,
+) -> Path:
+    """Train an encoder and return the model's folder, which `load_encoder` reads.
+
+    `config` is a TOML file or the name of a ready configuration; `overrides` replace its keys, for example
+    {"training.lr": 0.001} or ["training.lr=0.001"] (`--set`), and `out` replaces output.path. With `plots`, the
+    training is plotted into MODEL/training where the extra `plot` is installed. Raises ConfigError for a wrong
+    configuration, LinkerError where the data or the folder are wrong, MissingExtraError without the extra `train`.
+    """
+    if isinstance(overrides, Mapping):
+        overrides = [_assignment(key, value) for key, value in overrides.items()]
+    settings = [*overrides, *([] if out is None else [_assignment("output.path", str(out))])]
+    path = ready.find(Path(config), settings)
+    if is_first():
+        logger.info("training as %s says: loading PyTorch", path)  # which takes seconds
+    with importing("training", "train"):
+        from linker.training.config import TrainConfig
+        from linker.training.run import run
+
+    configuration = load(path, TrainConfig, settings)
+    with listening(progress):
+        model = run(configuration, resume=resume, log=logger.info)
+    if plots and is_first():
+        try:
+            draw(model, configuration.data.documents)
+        except (LinkerError, IndexesError) as e:
+            logger.info("no plots: %s", e)  # the model is complete without them
+    return model
+
+
+def is_first() -> bool:
+    """Return whether this is the process that prints: the only one, or under torchrun the first."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def _assignment(key: str, value: object) -> str:
+    """Return an override as `--set` takes it; JSON writes strings, numbers, truth and lists as TOML does."""
+    return f"{key}={orjson.dumps(value, default=str).decode()}"
+
+
+def draw(model: Path, documents: Path | None, out: Path | None = None) -> list[Path]:
+    """Plot the training of a model and, if there are any, a map of `documents`; return the plots' paths."""
+    from linker.training.plots import METRICS, plot_metrics
+
+    drawn = plot_metrics(model, out)
+    if documents is not None:
+        from indexes.interface import Document
+        from linker.corpora import read_corpus
+        from linker.encoders.loading import load_encoder
+        from linker.training.document_map import draw_documents
+
+        corpus = [record for record in read_corpus(documents) if isinstance(record, Document)]
+        folder = out or model / METRICS.parent
+        drawn.append(draw_documents(load_encoder(model), corpus, folder / "documents.svg"))
+    return drawn

@@ -1,0 +1,23 @@
+"""The logger `linker`: silent unless a program gives it a handler; every other logger of the package is below it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+
+logger = logging.getLogger("linker")
+logger.addHandler(logging.NullHandler())  # otherwise Python prints warnings on stderr by itself
+
+
+@contextlib.contextmanager
+def logging_to(handler: logging.Handler, level: int = logging.INFO) -> Iterator[None]:
+    """Send what the package logs from `level` on to `handler`, for as long as the context lasts."""
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(level)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)

@@ -1,0 +1,24 @@
+"""The application made of all routes, and the server that runs it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from indexes.lazy import lazy
+
+if TYPE_CHECKING:
+    from linker.service.app.making import ROUTES, Joined, add_api, service_app
+    from linker.service.app.server import application, run
+
+__all__ = ["ROUTES", "Joined", "add_api", "application", "run", "service_app"]
+__getattr__ = lazy(
+    __name__,
+    {
+        "ROUTES": "linker.service.app.making",
+        "Joined": "linker.service.app.making",
+        "add_api": "linker.service.app.making",
+        "application": "linker.service.app.server",
+        "run": "linker.service.app.server",
+        "service_app": "linker.service.app.making",
+    },
+)

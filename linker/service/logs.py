@@ -1,0 +1,61 @@
+"""The service's log: a line per request, as text or JSON, which never holds a text, an id of a document or a secret."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+import traceback
+from typing import Any, Literal
+
+import orjson
+
+LogFormat = Literal["text", "json"]
+log = logging.getLogger("linker.service")
+
+
+class _Formatter(logging.Formatter):
+    """A line per record: time, level, message and the fields of the record, which are numbers and names of ours."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self._as_json = kind == "json"
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03}Z"
+        fields: dict[str, Any] = getattr(record, "fields", {})
+        if self._as_json:
+            head = {"time": moment, "level": record.levelname.lower(), "message": record.getMessage()}
+            return orjson.dumps({**head, **fields}, default=str).decode()
+        shown = " ".join(f"{name}={value}" for name, value in fields.items())
+        return f"{moment} {record.levelname.lower()} {record.getMessage()} {shown}".rstrip()
+
+
+def configure(kind: str = "text") -> None:
+    """Write the log to stderr, as "text" or "json"."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Formatter(kind))
+    log.handlers[:] = [handler]
+    log.setLevel(logging.INFO)
+    log.propagate = False
+
+
+def event(message: str, level: int = logging.INFO, **fields: Any) -> None:
+    """Log what happened, with fields."""
+    log.log(level, message, extra={"fields": fields})
+
+
+def fault(request_id: str, error: BaseException) -> None:
+    """Log an error of ours by its type and where it was raised; its text may quote a document, so it is left out."""
+    frames = [
+        f"{frame.filename.rpartition('/')[2]}:{frame.lineno}:{frame.name}"
+        for frame in traceback.extract_tb(error.__traceback__)[-8:]
+    ]
+    event(
+        "error", logging.ERROR, request_id=request_id, error=type(error).__name__, at=" < ".join(frames[::-1])
+    )
+
+
+def name(text: str) -> str:
+    """Return a name that came in a header as it may stand in the log."""
+    return "".join(c for c in text if c.isprintable() and c != " ")[:64]

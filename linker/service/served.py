@@ -1,0 +1,226 @@
+"""The open indexes: searches run in a bounded pool of threads, changes of an index one after another."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from indexes.errors import BackendUnavailableError, IndexesError
+from indexes.hybrid import Answer, Mode
+from indexes.interface import Filter
+from linker.engine import Engine
+from linker.errors import LinkerError
+from linker.probability import drift
+from linker.ranking.ranker import Ranker
+from linker.reranking import DEPTH
+from linker.service import batching, logs
+from linker.service.config import ServiceConfig
+from linker.service.metrics import Metrics
+from linker.service.problems import ProblemError
+from linker.service.tokens import Tokens
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """How texts are searched; requests with equal options may be answered together.
+
+    `rerank`: with the ranker stored in the index, if there is one (True), without (False), or with linker's own.
+    """
+
+    k: int = 10
+    mode: Mode | None = None
+    where: Filter | None = None
+    rerank: bool | str = True
+    depth: int = DEPTH
+    phrases: bool = False
+
+
+class Pool:
+    """Threads for what would hold up the event loop; beyond `waiting` calls, more are refused."""
+
+    def __init__(self, threads: int, waiting: int, name: str) -> None:
+        self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._limit = threads + waiting
+        self.waiting = waiting
+        self.pending = 0  # calls that run or wait
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """Return the result of a call in a thread. Raises ProblemError (503) where too many wait already.
+
+        Where the caller gives up, the call runs to its end, and counts until then.
+        """
+        if self.pending >= self._limit:
+            raise ProblemError(
+                503, "too many requests wait for an answer: try again later", "overloaded", retry=1
+            )
+        self.pending += 1
+        try:
+            future = asyncio.get_running_loop().run_in_executor(self._executor, call)
+        except BaseException:
+            self.pending -= 1
+            raise
+        future.add_done_callback(self._ended)
+        return await asyncio.shield(future)
+
+    def _ended(self, future: asyncio.Future[Any]) -> None:
+        self.pending -= 1
+        if not future.cancelled():
+            future.exception()  # fetched, so that nobody is warned of what an abandoned call raised
+
+    def close(self) -> None:
+        """End the threads when their calls have ended."""
+        self._executor.shutdown(wait=True, cancel_futures=True)
+
+
+class Served:
+    """One index by its name on the wire."""
+
+    def __init__(self, name: str, engine: Engine, pool: Pool) -> None:
+        self.name, self.engine, self._pool = name, engine, pool
+        self._writing = asyncio.Lock()
+        self._batcher = batching.Batcher(self.search_now, self.run, most=self._most, capacity=pool.waiting)
+
+    @property
+    def waiting(self) -> int:
+        """How many searches wait to begin."""
+        return self._batcher.waiting
+
+    async def search(self, texts: Sequence[str], options: SearchOptions) -> Answer:
+        """Return the answer of `Engine.search`; searches that wait together are made together.
+
+        Raises what it raises, BusyError and ProblemError where too many wait.
+        """
+        return await self._batcher.search(texts, options)
+
+    def _most(self) -> int:
+        """Return how many texts are searched together; from FEWEST on, an answer would tell of others' scores."""
+        calibrated = self.engine.collection.manifest.search.get("calibration")
+        return drift.FEWEST - 1 if calibrated else batching.MOST
+
+    def search_now(self, texts: Sequence[str], options: SearchOptions) -> Answer:
+        """Search in this thread."""
+        try:
+            return self.engine.search(
+                texts,
+                options.k,
+                mode=options.mode,
+                where=options.where,
+                reranker=_pooled() if options.rerank == "pooled" else None,
+                depth=options.depth,
+                stored_ranker=options.rerank is True,
+                phrases=options.phrases,
+            )
+        except BackendUnavailableError as e:
+            hybrid = self.engine.collection.hybrid
+            missing = {"dense": hybrid.vectors is None, "bm25": hybrid.text is None}
+            if options.mode is not None and missing.get(options.mode):  # it will not be there later either
+                raise ProblemError(400, str(e), "no-such-retriever") from None
+            raise
+
+    def ranker(self, options: SearchOptions) -> Ranker | None:
+        """Return the ranker that a search with these options uses, if it is one."""
+        return _pooled() if options.rerank == "pooled" else self.engine.ranker
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """Return the result of a reading call in a thread of the pool."""
+        return await self._pool.run(call)
+
+    async def change(self, call: Callable[[], T]) -> T:
+        """Return the result of a call that changes the index, after the changes before it."""
+        async with self._writing:
+            return await self._pool.run(call)
+
+
+@functools.cache
+def _pooled() -> Ranker:
+    from linker.ranking import pooled
+
+    return pooled.load()
+
+
+class Service:
+    """All open indexes, and what may be done with them."""
+
+    def __init__(self, config: ServiceConfig) -> None:
+        """Open the indexes. Raises InputError or IndexesError where an index or the token file cannot be read."""
+        self.config = config
+        self.metrics = Metrics()
+        self.pool = Pool(config.limits.threads, config.limits.waiting, "search")
+        self.tokens = Tokens.read(config.token_file) if config.token_file else None
+        self.indexes: Mapping[str, Served] = {}
+        self.waiting_for = ""  # what is not ready yet
+        self._open(config.indexes())
+
+    def _open(self, found: Mapping[str, Path]) -> None:
+        """Open what is new and look for commits in the others; all of it, or raise and change nothing."""
+        opened: dict[str, Served] = {}
+        for name, directory in found.items():
+            known = self.indexes.get(name)
+            if known is not None and known.engine.directory == directory:
+                known.engine.refresh()
+                opened[name] = known
+            else:
+                opened[name] = Served(name, Engine.open(directory), self.pool)
+        gone = [served for name, served in self.indexes.items() if opened.get(name) is not served]
+        self.indexes = opened
+        for served in gone:
+            served.engine.close()
+
+    def reload(self) -> None:
+        """Read the tokens again and open the indexes that are there now; where that raises, nothing changes."""
+        tokens = Tokens.read(self.config.token_file) if self.config.token_file else None
+        self._open(self.config.indexes())
+        self.tokens = tokens
+
+    def look(self) -> None:
+        """Set the gauges of the metrics."""
+        open_now = {name: served.engine.collection for name, served in self.indexes.items()}
+        sizes = {name: (len(c.rows), c.manifest.generation) for name, c in open_now.items()}
+        waiting = sum(served.waiting for served in self.indexes.values())
+        self.metrics.look(self.pool.pending + waiting, sizes)
+
+    def warm(self) -> None:
+        """Load all encoders in a thread; until they are, `waiting_for` says what is missing."""
+        self.waiting_for = "encoders are being loaded"
+        threading.Thread(target=self.load_encoders, name="load encoders", daemon=True).start()
+
+    def load_encoders(self) -> None:
+        """Load all encoders; what cannot be loaded is logged."""
+        failed = 0
+        for served in self.indexes.values():
+            try:
+                if served.engine.collection.manifest.encoder is not None:
+                    served.engine.embed(["warm"])
+            except (LinkerError, IndexesError) as e:
+                failed += 1
+                logs.event("encoder", logging.ERROR, index=served.name, error=type(e).__name__)
+        self.waiting_for = f"{failed} encoders cannot be loaded, see the log" if failed else ""
+
+    def served(self, name: str | None) -> Served:
+        """Return an index by its name, which may be left out where there is one. Raises ProblemError (404, 400)."""
+        if name is None:
+            if len(self.indexes) == 1:
+                return next(iter(self.indexes.values()))
+            raise ProblemError(400, f"name an index: one of {', '.join(self.indexes)}", "index-missing")
+        try:
+            return self.indexes[name]
+        except KeyError:
+            known = ", ".join(self.indexes)
+            raise ProblemError(
+                404, f"there is no index {name!r}: choose one of {known}", "unknown-index"
+            ) from None
+
+    def close(self) -> None:
+        """End the threads and close the indexes."""
+        self.pool.close()
+        for served in self.indexes.values():
+            served.engine.close()

@@ -1,0 +1,63 @@
+"""Which names a server answers to: others may be pointed at it by an attacker (DNS rebinding)."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+from urllib.parse import urlsplit
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """Names that are answered, in small letters, beside those of this machine.
+
+    `any_address`: also answer to every IP address, which needs no name and so cannot be rebound.
+    """
+
+    names: tuple[str, ...] = ()
+    any_address: bool = False
+
+    @classmethod
+    def of(cls, host: str, allowed: Iterable[str] = ()) -> Self:
+        """Return the names of a server that listens on `host` and also answers to those `allowed`."""
+        return cls(tuple(name.lower() for name in (host, *allowed)), any_address=not is_loopback(host))
+
+    def answers_to(self, name: str) -> bool:
+        """Return whether requests to this name or address, without a port, are answered."""
+        name = name.strip("[]").lower()
+        return name in LOOPBACK or name in self.names or (self.any_address and is_address(name))
+
+    def is_own_origin(self, origin: str, host: str, *, proxied: bool = False) -> bool:
+        """Return whether the header Origin names this server; a proxy may have changed `host`, the header Host."""
+        try:
+            parts = urlsplit(origin)
+        except ValueError:  # a bracket without its partner
+            return False
+        return parts.netloc == host or (proxied and (parts.hostname or "") in self.names)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches what listens on `host`."""
+    if host == "localhost":
+        return True
+    return is_address(host) and ipaddress.ip_address(host).is_loopback
+
+
+def is_address(host: str) -> bool:
+    """Return whether `host` is an IP address."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def without_port(host: str) -> str:
+    """Return the name in a header Host, without its port."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]
