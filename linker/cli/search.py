@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -26,11 +27,15 @@ from linker.cli.common import (
     print_json,
     warn,
 )
+from linker.cli.on_server import ServerOption, TokenFile, on_server, refuse_here
 from linker.cli.probability import PrecisionPromise, Score, Threshold, cut
-from linker.printable import print_for_programs
+from linker.files import STDIO
 
 if TYPE_CHECKING:
     from indexes.hybrid import Answer
+    from linker.evaluation.formats import RunFormat
+
+DEPTH = 100  # candidates of a scorer of pairs
 
 
 def search(
@@ -61,6 +66,14 @@ def search(
         Path | None,
         typer.Option(metavar="RUN", help="Write the run here instead of to stdout.", show_default=False),
     ] = None,
+    run_format: Annotated[
+        Literal["trec", "ranx", "pytrec_eval", "parquet", "jsonl"] | None,
+        typer.Option(
+            "--format",
+            help="Format of the run [default: by the name of --out, else trec].",
+            show_default=False,
+        ),
+    ] = None,
     encoder: EncoderOption = None,
     k1: K1 = None,
     b: B = None,
@@ -80,7 +93,7 @@ def search(
     ] = False,
     depth: Annotated[
         int, typer.Option(min=1, help="Candidates that a scorer of pairs reads per query, at least -k.")
-    ] = 100,
+    ] = DEPTH,
     rerank_weight: Annotated[
         float,
         typer.Option(
@@ -93,11 +106,15 @@ def search(
             help="If a retriever of a hybrid search is unavailable: answer with the other one and say so, or fail."
         ),
     ] = "degrade",
+    server: ServerOption = None,
+    token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Search an index with a text or a file of queries.
 
-    A text prints documents, --queries writes a run in TREC's six-column format.
+    A text prints documents, --queries writes a run, in TREC's six-column format unless --format or --out says another.
+    With --server, a running `linker serve --api` answers: nothing is loaded here, and DIR is the index's name there
+    (- where it serves one).
     """
     given = [*([] if words is None else [words]), *(texts or [])]
     if len(given) > 1:
@@ -105,11 +122,25 @@ def search(
     text = given[0] if given else None
     if (text is None) == (queries is None):
         raise typer.BadParameter("give either a text or --queries")
-    if out and (text is not None or as_json):
-        raise typer.BadParameter("--out takes the run of --queries, without --json")
+    if (out or run_format) and (text is not None or as_json):
+        raise typer.BadParameter("--out and --format take the run of --queries, without --json")
     own = (mode, k1, b, k3, field_weight or None, field_b or None, rerank)
     if precision is not None and any(option is not None for option in own):
         raise typer.BadParameter("--precision holds for the index's own way to search: leave its options out")
+    if server is not None:
+        elsewhere = {
+            "--encoder": encoder, "--k1": k1, "--b": b, "--k3": k3, "--field-weight": field_weight,
+            "--field-b": field_b, "--precision": precision, "--on-failure": on_failure != "degrade",
+            "--depth": depth != DEPTH, "--rerank-weight": rerank_weight != 1,
+        }  # fmt: skip
+        refuse_here(elsewhere)
+        asked = on_server(
+            server, token_file, directory, k, mode, where, rerank, no_rerank, phrases, threshold, score
+        )
+        _print(asked, text, queries, (run_name, out, run_format), as_json)
+        return
+    if token_file is not None:
+        raise typer.BadParameter("--token-file goes with --server")
     from linker.engine import Engine
     from linker.reranking import load_reranker
 
@@ -130,18 +161,32 @@ def search(
         stored_ranker=not no_rerank,
         phrases=phrases,
     )
+
+    def ask(texts: Sequence[str]) -> Answer:
+        return cut(engine, find(texts), precision, threshold, score)
+
+    _print(ask, text, queries, (run_name, out, run_format), as_json)
+
+
+def _print(
+    ask: Callable[[Sequence[str]], Answer],
+    text: str | None,
+    queries: Path | None,
+    run: tuple[str, Path | None, RunFormat | None],
+    as_json: bool,
+) -> None:
     if text is not None:
         text = text.encode("utf-8", "replace").decode()  # a terminal may send bytes that are not UTF-8
-        answer = cut(engine, find(text), precision, threshold, score)
+        answer = ask([text])
         _warn(answer)
         _print_hits(text, answer, as_json)
     elif queries is not None:
         from linker.corpora import read_queries
 
         records = read_queries(queries)
-        answer = cut(engine, find([q.text for q in records]), precision, threshold, score)
+        answer = ask([q.text for q in records])
         _warn(answer)
-        _write_run([q.id for q in records], answer, run_name, out, as_json)
+        _write_run([q.id for q in records], answer, run, as_json)
 
 
 def _warn(answer: Answer) -> None:
@@ -194,7 +239,10 @@ def _print_hits(text: str, answer: Answer, as_json: bool) -> None:
         note(f"by {answer.ranker}; no relevant document: {answer.no_match[0]:.3f}")
 
 
-def _write_run(ids: list[str], answer: Answer, name: str, out: Path | None, as_json: bool) -> None:
+def _write_run(
+    ids: list[str], answer: Answer, target: tuple[str, Path | None, RunFormat | None], as_json: bool
+) -> None:
+    """Write the run of a file of queries; `target` is its name, its file (None: stdout) and its format."""
     run = [(id_, hits.ids, hits.scores) for id_, hits in zip(ids, answer.hits, strict=True)]
     if as_json:
         for number, (query, documents, scores) in enumerate(run):
@@ -202,11 +250,10 @@ def _write_run(ids: list[str], answer: Answer, name: str, out: Path | None, as_j
             said = {"probabilities": _said(answer, number)} if answer.calibration else {}
             print_json({"query": query, **described, "ids": documents, "scores": scores, **said})
         return
-    from linker.evaluation.reading.trec import run_lines, write_run
+    from linker.evaluation.formats import write_run_as
 
-    if out is None:
-        print_for_programs("".join(run_lines(run, name)))
-        return
-    write_run(out, run, name)
+    name, out, kind = target
+    write_run_as(out or STDIO, run, kind, name)
     how = f"mode {answer.mode}{f', {answer.ranker}' if answer.ranker else ', reranked' if answer.reranked else ''}"
-    note(f"{out}: {sum(len(h) for h in answer.hits)} lines for {len(ids)} queries, {how}")
+    if out:
+        note(f"{out}: {sum(len(h) for h in answer.hits)} lines for {len(ids)} queries, {how}")
