@@ -17,6 +17,7 @@ from linker.cli import (
     elastic,
     evaluate,
     explain,
+    export,
     find,
     index,
     link,
@@ -109,6 +110,7 @@ INDEX_COMMANDS: tuple[Callable[..., None], ...] = (
     backup.backup,
     backup.restore,
     backup.checkout,
+    export.export,
     tune.tune,
     elastic.rebuild,
 )
