@@ -13,7 +13,7 @@ from docs.hooks.names import names_page
 
 ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s#]+)(#[^)]*)?\)")
-MARKER = re.compile(r"^<!-- /?(?:results|tested)\b.*? -->$", re.MULTILINE)
+MARKER = re.compile(r"^<!-- /?(?:results|tested)\b.*? -->$|<!-- /?=[\w.-]* -->", re.MULTILINE)
 
 
 def on_files(files: Files, config: Any) -> Files:
