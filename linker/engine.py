@@ -78,7 +78,7 @@ class Engine:
         Without `follow`, the commits of others are seen after `refresh` only. Raises IndexesError where there is no
         index, DamagedError naming a damaged file.
         """
-        given = load_encoder(encoder) if encoder else None
+        given = load_encoder(encoder, light=True) if encoder else None
         return cls(Path(directory), encoder=given, on_failure=on_failure, follow=follow)
 
     def _open(self, before: Snapshot | None = None) -> Snapshot:
