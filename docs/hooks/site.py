@@ -10,6 +10,7 @@ from mkdocs.structure.files import File, Files
 
 from docs.hooks.commands import commands_page
 from docs.hooks.names import names_page
+from docs.hooks.routes import routes_page
 
 ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s#]+)(#[^)]*)?\)")
@@ -21,6 +22,7 @@ def on_files(files: Files, config: Any) -> Files:
     pages = {
         "reference/commands.md": commands_page(),
         "reference/python.md": names_page(),
+        "reference/http.md": routes_page(),
         "changelog.md": changelog(),
     }
     for name, content in pages.items():
