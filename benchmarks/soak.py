@@ -148,20 +148,16 @@ class Soak:
     def run(self, seconds: float) -> Tally:
         """Let all happen for so long."""
         begin = time.monotonic()
-        due = {
-            name: begin + getattr(self._pace, name)
-            for name in ("burst", "change", "kill", "compact", "memory")
-        }
-        do = {
-            "burst": self._burst, "change": self._change, "kill": self._kill, "compact": self._compact,
+        do: dict[str, Callable[[], None]] = {
+            "change": self._change, "kill": self._kill, "compact": self._compact,
             "memory": lambda: self._look(time.monotonic() - begin),
         }  # fmt: skip
+        due: dict[str, float] = {name: begin + getattr(self._pace, name) for name in do}
         bursts = threading.Event()
         with ThreadPoolExecutor(BURST) as pool:
             self._pool = pool
             asking = threading.Thread(target=self._ask_on, args=(bursts,))
             asking.start()
-            del due["burst"]
             while (now := time.monotonic()) < begin + seconds:
                 name = min(due, key=lambda n: due[n])
                 if due[name] > now:
