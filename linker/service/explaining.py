@@ -12,13 +12,16 @@ from indexes.hybrid import Answer
 from indexes.interface import RowFilter, RowSearch
 from indexes.text.search import TextSearch
 from linker.engine import Engine
+from linker.ranking.ranker import Ranker
 
 MOST_TEXTS, MOST_K = 10, 100  # explaining costs a second search
 FEATURES = 8  # of a ranker, per document
 
 
-def explain(engine: Engine, texts: Sequence[str], answer: Answer) -> list[list[dict[str, Any]]]:
-    """Return for each hit of each text its scores by `bm25` and `dense`, and `features` where a ranker ordered it.
+def explain(
+    engine: Engine, texts: Sequence[str], answer: Answer, ranker: Ranker | None
+) -> list[list[dict[str, Any]]]:
+    """Return for each hit of each text its scores by `bm25` and `dense`, and what makes up the `ranker`'s.
 
     A score is missing where the retriever is, or where the document shares no term with the text. Documents that a
     commit has removed since have none.
@@ -33,11 +36,11 @@ def explain(engine: Engine, texts: Sequence[str], answer: Answer) -> list[list[d
             scores["bm25"] = _scores(collection, collection.hybrid.text, [text], hits.ids)
         if vectors is not None and queries is not None:
             scores["dense"] = _scores(collection, vectors, queries[number : number + 1], hits.ids)
-        moved = _moved(engine, text, collection) if answer.ranker else {}
+        moved = _moved(engine, text, ranker, collection) if answer.ranker and ranker else {}
         explained.append(
             [
                 {name: found[id_] for name, found in scores.items() if id_ in found}
-                | ({"features": moved[id_]} if id_ in moved else {})
+                | ({"ranker": moved[id_]} if id_ in moved else {})
                 for id_ in hits.ids
             ]
         )
@@ -57,11 +60,9 @@ def _scores(
     return dict(zip(hits.ids, hits.scores.tolist(), strict=True))
 
 
-def _moved(engine: Engine, text: str, collection: Collection) -> dict[str, dict[str, float]]:
-    """Return what moved the stored ranker's score of each candidate most, by the names of features."""
-    ranker = engine.ranker
-    if ranker is None:
-        return {}
+def _moved(engine: Engine, text: str, ranker: Ranker, collection: Collection) -> dict[str, dict[str, Any]]:
+    """Return what makes up the ranker's score of each candidate, by id."""
     _, ranked, moved = engine.ranked_search(ranker).explain(text, FEATURES)
     rows = [row for row in ranked.rows[0].tolist() if row >= 0]
-    return {collection.rows.ids[row]: features for row, features in zip(rows, moved, strict=True)}
+    parts = [{"start": m.start, "features": dict(m.features), "rest": m.rest} for m in moved]
+    return {collection.rows.ids[row]: part for row, part in zip(rows, parts, strict=True)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ from indexes.interface import Filter
 from linker.engine import Engine
 from linker.errors import LinkerError
 from linker.probability import drift
+from linker.ranking.ranker import Ranker
 from linker.reranking import DEPTH
 from linker.service import batching, logs
 from linker.service.config import ServiceConfig
@@ -106,18 +108,13 @@ class Served:
 
     def search_now(self, texts: Sequence[str], options: SearchOptions) -> Answer:
         """Search in this thread."""
-        reranker = None
-        if options.rerank == "pooled":
-            from linker.ranking import pooled
-
-            reranker = pooled.load()
         try:
             return self.engine.search(
                 texts,
                 options.k,
                 mode=options.mode,
                 where=options.where,
-                reranker=reranker,
+                reranker=_pooled() if options.rerank == "pooled" else None,
                 depth=options.depth,
                 stored_ranker=options.rerank is True,
                 phrases=options.phrases,
@@ -129,6 +126,10 @@ class Served:
                 raise ProblemError(400, str(e), "no-such-retriever") from None
             raise
 
+    def ranker(self, options: SearchOptions) -> Ranker | None:
+        """Return the ranker that a search with these options uses, if it is one."""
+        return _pooled() if options.rerank == "pooled" else self.engine.ranker
+
     async def run(self, call: Callable[[], T]) -> T:
         """Return the result of a reading call in a thread of the pool."""
         return await self._pool.run(call)
@@ -137,6 +138,13 @@ class Served:
         """Return the result of a call that changes the index, after the changes before it."""
         async with self._writing:
             return await self._pool.run(call)
+
+
+@functools.cache
+def _pooled() -> Ranker:
+    from linker.ranking import pooled
+
+    return pooled.load()
 
 
 class Service:

@@ -62,6 +62,18 @@ def test_an_explanation_has_the_score_of_each_retriever(folder: Path) -> None:
             assert told == pytest.approx(dict(zip(hits.ids, hits.scores.tolist(), strict=True)))
 
 
+def test_the_parts_of_a_ranker_s_score_are_told(api: TestClient) -> None:
+    answer = search(api, text="parliament debates", k=3, explain=True, rerank="pooled")
+    assert answer["ranker"]
+    (result,) = answer["results"]
+    parts = [hit["explanation"]["ranker"] for hit in result["hits"] if "ranker" in hit["explanation"]]
+    sums = [part["start"] + sum(part["features"].values()) + part["rest"] for part in parts]
+    assert len(sums) == 2  # both documents with a word of the text
+    assert sums == sorted(sums, reverse=True)
+    assert 0 < result["no_match"] < 1
+    assert result["hits"][0]["probability"] == pytest.approx(result["hits"][0]["score"])
+
+
 def test_a_retriever_that_the_index_lacks_is_the_clients_mistake(api: TestClient) -> None:
     answer = api.post("/v1/search", json={"text": "x", "mode": "dense"})
     assert "--mode bm25" in check_problem(answer, 400, "no-such-retriever")

@@ -75,6 +75,16 @@ class SearchRequest(Model):
         return SearchOptions(self.k, self.mode, where, self.rerank, phrases=self.phrases)
 
 
+class Contributions(Model):
+    """What makes up a ranker's score: start + the sum of `features` + rest."""
+
+    start: float = Field(description="The same for all documents of a text.")
+    features: dict[str, float] = Field(
+        description=f"The {explaining.FEATURES} largest contributions, by feature."
+    )
+    rest: float = Field(description="The sum of the others.")
+
+
 class Explanation(Model):
     """Why a document was found, where `explain` asks."""
 
@@ -82,8 +92,8 @@ class Explanation(Model):
         None, description="Its score by BM25; missing where it shares no term with the text."
     )
     dense: float | None = Field(None, description="The cosine of its vector and the text's.")
-    features: dict[str, float] | None = Field(
-        None, description="What moved the ranker's score most, in log odds."
+    ranker: Contributions | None = Field(
+        None, description="What makes up the ranker's score, if it ordered the document."
     )
 
 
@@ -139,7 +149,10 @@ async def search(request: SearchRequest, service: InService) -> Response:
 
 
 def _described(served: Served, answer: Answer, request: SearchRequest) -> dict[str, Any]:
-    explained = explaining.explain(served.engine, request.all, answer) if request.explain else []
+    explained = []
+    if request.explain:
+        ranker = served.ranker(request.options)
+        explained = explaining.explain(served.engine, request.all, answer, ranker)
     results = []
     for number, hits in enumerate(answer.hits):
         said = None if answer.probabilities is None else answer.probabilities[number].tolist()
