@@ -35,17 +35,13 @@ from benchmarks.support.common import record
 from benchmarks.support.passages import statements
 from benchmarks.support.serve_data import make_index
 from benchmarks.support.service import Service, memory_mib, serving
-from indexes.hybrid import Answer
-from linker.engine import Engine
+from benchmarks.support.soak_oracle import Answered, K, Oracle
+from indexes.hybrid import Mode
 
-SEED, WORKERS, K, QUERIES, BURST = 0, 3, 10, 24, 8
-SPARE = 10  # hits beyond K that the oracle knows, for scores that are equal but for rounding
-CLOSE = 1e-4  # relative: batches encode with other last digits
-BEHIND = 3  # commits that an answer may miss, while a worker opens them
+SEED, WORKERS, QUERIES, BURST = 0, 3, 24, 8
 COUNTED = (
     "answers", "wrong", "stale", "failed", "failed_under_way_at_a_kill", "changes", "compactions", "kills_put_off",
 )  # fmt: skip
-Known = dict[tuple[str, int], tuple[tuple[str, ...], np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -60,17 +56,6 @@ class Pace:
 
 
 @dataclass
-class Answered:
-    """One answer to be compared: of which query, and the last commit when it was asked."""
-
-    mode: str
-    query: int
-    generation: int
-    ids: tuple[str, ...]
-    scores: np.ndarray
-
-
-@dataclass
 class Tally:
     """What happened."""
 
@@ -81,63 +66,15 @@ class Tally:
     memory: list[dict[str, Any]] = field(default_factory=list)
 
 
-class Oracle:
-    """Answers by an engine without a server, kept for each generation."""
-
-    def __init__(self, directory: Path, texts: Sequence[str], modes: Sequence[str]) -> None:
-        self._engine, self._texts, self._modes = Engine.open(directory, follow=False), texts, modes
-        self._known: dict[int, Known] = {}
-        self.learn()
-
-    @property
-    def generation(self) -> int:
-        """The last commit that it knows."""
-        return max(self._known)
-
-    def learn(self) -> None:
-        """Answer the queries on the last commit, one by one."""
-        self._engine.refresh()
-        generation, known = self._engine.collection.manifest.generation, {}
-        if generation in self._known:
-            return
-        for mode in self._modes:
-            for number, text in enumerate(self._texts):
-                answer: Answer = self._engine.search(text, K + SPARE, mode=mode)  # type: ignore[arg-type]  # one of MODES
-                known[mode, number] = (answer.hits[0].ids, answer.hits[0].scores)
-        self._known[generation] = known
-        self._known.pop(generation - 50, None)
-
-    def generation_of(self, answered: Answered) -> int | None:
-        """Return the newest generation that gives this answer, of those that it may be of."""
-        for generation in sorted(self._known, reverse=True):
-            if generation < answered.generation - BEHIND:
-                return None
-            if _same(self._known[generation][answered.mode, answered.query], answered):
-                return generation
-        return None
-
-
-def _same(known: tuple[tuple[str, ...], np.ndarray], answered: Answered) -> bool:
-    """Return whether hits are the top K, where scores that are equal but for rounding may change places."""
-    ids, scores = known
-    if len(answered.ids) != min(K, len(ids)) or len(set(answered.ids)) < len(answered.ids):
-        return False
-    score_of = dict(zip(ids, scores.tolist(), strict=True))
-    own = np.array([score_of.get(id_, np.inf) for id_ in answered.ids])
-    return bool(
-        np.allclose(own, answered.scores, rtol=CLOSE) and np.allclose(own, scores[: len(own)], rtol=CLOSE)
-    )
-
-
 class Soak:
     """One run: searches in threads of a pool, changes and kills in the thread that calls `run`."""
 
     def __init__(
-        self, service: Service, directory: Path, modes: Sequence[str], pace: Pace, workers: int
+        self, service: Service, directory: Path, modes: Sequence[Mode], texts: Sequence[str], pace: Pace
     ) -> None:
-        self._service, self._directory, self._pace, self._workers = service, directory, pace, workers
-        self._texts = statements()[:QUERIES]
-        self._modes, self._oracle = modes, Oracle(directory, self._texts, modes)
+        self._service, self._directory, self._pace = service, directory, pace
+        self._modes, self._texts, self._oracle = modes, texts, Oracle(directory, texts, modes)
+        self._workers = len(service.workers())
         self._committed = self._oracle.generation
         self._asked: deque[Answered] = deque()
         self._failed: deque[tuple[float, float, str]] = deque()  # from, to, why
@@ -176,10 +113,10 @@ class Soak:
             self._burst()
 
     def _burst(self) -> None:
-        cases = [(self._rng.choice(self._modes), self._rng.randrange(QUERIES)) for _ in range(BURST)]
+        cases = [(self._rng.choice(self._modes), self._rng.randrange(len(self._texts))) for _ in range(BURST)]
         list(self._pool.map(self._ask, *zip(*cases, strict=True)))
 
-    def _ask(self, mode: str, query: int) -> None:
+    def _ask(self, mode: Mode, query: int) -> None:
         generation, start = self._committed, time.monotonic()
         body = {"text": self._texts[query], "k": K, "mode": mode, "documents": False}
         try:
@@ -296,10 +233,17 @@ def summary(tally: Tally, seconds: float) -> dict[str, Any]:
     }
 
 
-def soak(directory: Path, seconds: float, modes: Sequence[str], pace: Pace, workers: int = WORKERS) -> Tally:
-    """Serve an index and let it all happen."""
+def soak(
+    directory: Path,
+    seconds: float,
+    modes: Sequence[Mode],
+    texts: Sequence[str],
+    pace: Pace,
+    workers: int = WORKERS,
+) -> Tally:
+    """Serve an index by `workers` processes and let it all happen."""
     with serving(directory, "--workers", str(workers)) as service:
-        return Soak(service, directory, modes, pace, workers).run(seconds)
+        return Soak(service, directory, modes, texts, pace).run(seconds)
 
 
 def main() -> None:
@@ -310,7 +254,8 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.work) as folder:
         directory = make_index(Path(folder), options.sentences)
-        tally = soak(directory, 60 * options.minutes, ("bm25", "dense"), Pace())
+        texts = statements()[:QUERIES]
+        tally = soak(directory, 60 * options.minutes, ("bm25", "dense"), texts, Pace())
     results = summary(tally, 60 * options.minutes)
     print({name: value for name, value in results.items() if name != "memory"}, file=sys.stderr)
     print(record("soak", results, SEED))

@@ -71,6 +71,8 @@ class Service:
             self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
 
 
 @contextlib.contextmanager
