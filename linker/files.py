@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
 
 from linker.errors import InputError
+from linker.printable import print_for_programs
 
+STDIO = Path("-")  # stands for stdin where a file is read, for stdout where one is written
 MAX_JSON, MAX_TOKENIZER = 16 << 20, 256 << 20  # bytes of a file of settings, and of a tokenizer
 
 
@@ -29,8 +33,14 @@ def write_atomically(path: Path, data: bytes) -> None:
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Open a temporary file that replaces `path` once the block has ended without an error and it is on the disk.
 
-    Pipes and devices are written directly. Raises InputError where the file cannot be written.
+    Pipes and devices are written directly, and so is stdout (`-`), at the end of the block. Raises InputError where the
+    file cannot be written.
     """
+    if path == STDIO:
+        held = io.BytesIO()
+        yield held
+        print_for_programs(held.getvalue())
+        return
     target = path.resolve()  # keeps a symbolic link as it is; /dev/stdout becomes its target
     try:
         direct = target.exists() and not target.is_file()
@@ -52,10 +62,13 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def open_input(path: Path) -> BufferedReader:
-    """Open a file that the user named: a regular file, a pipe (read once) or a terminal.
+    """Open a file that the user named: a regular file, a pipe (read once), a terminal, or stdin, by the name `-`.
 
     Raises InputError for any other device, whose data may never end, and OSError as `open` does.
     """
+    if path == STDIO:
+        # A copy, so that the caller may close it.
+        return os.fdopen(os.dup(sys.stdin.fileno()), "rb")
     mode = path.stat().st_mode
     refusal = InputError(f"{path} is a device or socket, not a file: save its data to a file and name that")
     if stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):

@@ -86,11 +86,11 @@ def unguarded(stream: TextIO | PrintableStream) -> TextIO:
     return stream._stream if isinstance(stream, PrintableStream) else stream
 
 
-def print_for_programs(text: str) -> None:
+def print_for_programs(text: str | bytes) -> None:
     """Print a result in a machine-readable format: exact UTF-8 to a pipe or file, printable text to a terminal."""
     if sys.stdout.isatty():
-        sys.stdout.write(text)
+        sys.stdout.write(text if isinstance(text, str) else text.decode("utf-8", "surrogateescape"))
         return
     sys.stdout.flush()
-    sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
+    sys.stdout.buffer.write(text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape"))
     sys.stdout.buffer.flush()

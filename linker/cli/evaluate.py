@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from linker.cli.common import AsJson, note, print_json, warn
+from linker.files import STDIO
 from linker.printable import print_for_programs
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ Qrels = Annotated[
     Path,
     typer.Argument(
         metavar="QRELS",
-        help="Relevance judgements: TREC's four columns or BEIR's TSV.",
+        help="Judgements: TREC, BEIR's TSV or folder, JSON, Parquet, ir_datasets:ID; - is stdin.",
         show_default=False,
     ),
 ]
@@ -26,7 +27,7 @@ Measures = Annotated[
     typer.Option(
         "-m",
         "--measure",
-        help="Measure to print (repeatable): map, P.5,10, nDCG@10, MRR, success.1,5, auc, official, …",
+        help="Measure to print (repeatable): map, P@5, nDCG@10, MRR, ERR@20, RBP(p=0.8), infAP, auc, official, …",
         show_default=False,
     ),
 ]
@@ -57,8 +58,13 @@ Seed = Annotated[int, typer.Option(help="Random seed of the resampling.")]
 
 def evaluate(
     qrels: Qrels,
-    run: Annotated[
-        Path, typer.Argument(metavar="RUN", help="A run in TREC's six-column format.", show_default=False)
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...",
+            help="Runs: TREC's six columns, JSON (ranx, pytrec_eval), JSON lines or Parquet; - is stdin.",
+            show_default=False,
+        ),
     ],
     measure: Measures = None,
     per_topic: Annotated[
@@ -75,29 +81,54 @@ def evaluate(
         typer.Option("--ties", help="Count ties, and bound each measure over all orders of tied scores."),
     ] = False,
     interval: Annotated[bool, typer.Option("--ci", help="Add 95% bootstrap confidence intervals.")] = False,
-    samples: Samples = 1000,
+    samples: Annotated[
+        int | None,
+        typer.Option(
+            min=100,
+            help="Resamples [default: 1,000 for --ci, 10,000 for the tests of a table].",
+            show_default=False,
+        ),
+    ] = None,
     seed: Seed = 0,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX table (booktabs).")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Evaluate a run as trec_eval does.
+    """Evaluate a run as trec_eval does, or several runs in one table.
 
-    Stdout is byte for byte that of `trec_eval -c` (with --answered-only, that of `trec_eval`).
+    Of one run, stdout is byte for byte that of `trec_eval -c` (with --answered-only, that of `trec_eval`). Several
+    runs, --latex or --markdown give a table with a row per run: the best values in bold, † and ‡ where a run differs
+    significantly from the first one.
     """
     from linker.evaluation.evaluator import Resampling
     from linker.evaluation.evaluator import evaluate as run_evaluation
-    from linker.evaluation.reading.trec import read_qrels
+    from linker.evaluation.formats import load_qrels
 
+    if markdown + latex + as_json > 1:
+        raise typer.BadParameter("choose one of --markdown, --latex and --json")
+    if [qrels, *runs].count(STDIO) > 1:
+        raise typer.BadParameter("only one of the files can come from stdin")
+    options: dict[str, Any] = {
+        "complete": complete, "level": level, "judged_only": judged_only, "most": most, "compat": compat,
+    }  # fmt: skip
+    judgements = load_qrels(qrels, warn)
+    if len(runs) > 1 or markdown or latex:
+        if ties or interval or no_summary or (per_topic and not as_json):
+            raise typer.BadParameter("a table has neither --ties nor --ci, nor --per-topic without --json")
+        from linker.evaluation.run_table import DEFAULT, tabulate
+
+        how = Resampling(samples or 10_000, seed=seed)
+        table = tabulate(judgements, runs, measure or DEFAULT, resampling=how, **options)
+        if as_json:
+            print_json(table.to_dict(per_topic=per_topic))
+        else:
+            print(table.latex() if latex else table.markdown() if markdown else table.text(), end="")
+        for line in table.remarks():
+            note(line)
+        return
+    intervals = Resampling(samples or 1000, seed=seed) if interval else None
     result = run_evaluation(
-        read_qrels(qrels, warn=warn),
-        run,
-        measure or ["official"],
-        complete=complete,
-        level=level,
-        judged_only=judged_only,
-        most=most,
-        compat=compat,
-        ties=ties,
-        intervals=Resampling(samples, seed=seed) if interval else None,
+        judgements, runs[0], measure or ["official"], ties=ties, intervals=intervals, **options
     )
     if as_json:
         print_json(result.to_dict(per_topic=per_topic))
@@ -143,10 +174,10 @@ def compare(
     if markdown + latex + as_json > 1:
         raise typer.BadParameter("choose one of --markdown, --latex and --json")
     from linker import commands
-    from linker.evaluation.reading.trec import read_qrels
+    from linker.evaluation.formats import load_qrels
 
     result = commands.compare(
-        read_qrels(qrels, warn=warn),
+        load_qrels(qrels, warn),
         runs,
         measure or ["map", "recip_rank", "success.1,5"],
         baseline=baseline,

@@ -29,10 +29,11 @@ from linker.cli.common import (
 )
 from linker.cli.on_server import ServerOption, TokenFile, on_server, refuse_here
 from linker.cli.probability import PrecisionPromise, Score, Threshold, cut
-from linker.printable import print_for_programs
+from linker.files import STDIO
 
 if TYPE_CHECKING:
     from indexes.hybrid import Answer
+    from linker.evaluation.formats import RunFormat
 
 DEPTH = 100  # candidates of a scorer of pairs
 
@@ -64,6 +65,14 @@ def search(
     out: Annotated[
         Path | None,
         typer.Option(metavar="RUN", help="Write the run here instead of to stdout.", show_default=False),
+    ] = None,
+    run_format: Annotated[
+        Literal["trec", "ranx", "pytrec_eval", "parquet", "jsonl"] | None,
+        typer.Option(
+            "--format",
+            help="Format of the run [default: by the name of --out, else trec].",
+            show_default=False,
+        ),
     ] = None,
     encoder: EncoderOption = None,
     k1: K1 = None,
@@ -103,8 +112,9 @@ def search(
 ) -> None:
     """Search an index with a text or a file of queries.
 
-    A text prints documents, --queries writes a run in TREC's six-column format. With --server, a running `linker serve
-    --api` answers: nothing is loaded here, and DIR is the index's name there (- where it serves one).
+    A text prints documents, --queries writes a run, in TREC's six-column format unless --format or --out says another.
+    With --server, a running `linker serve --api` answers: nothing is loaded here, and DIR is the index's name there
+    (- where it serves one).
     """
     given = [*([] if words is None else [words]), *(texts or [])]
     if len(given) > 1:
@@ -112,8 +122,8 @@ def search(
     text = given[0] if given else None
     if (text is None) == (queries is None):
         raise typer.BadParameter("give either a text or --queries")
-    if out and (text is not None or as_json):
-        raise typer.BadParameter("--out takes the run of --queries, without --json")
+    if (out or run_format) and (text is not None or as_json):
+        raise typer.BadParameter("--out and --format take the run of --queries, without --json")
     own = (mode, k1, b, k3, field_weight or None, field_b or None, rerank)
     if precision is not None and any(option is not None for option in own):
         raise typer.BadParameter("--precision holds for the index's own way to search: leave its options out")
@@ -127,7 +137,7 @@ def search(
         asked = on_server(
             server, token_file, directory, k, mode, where, rerank, no_rerank, phrases, threshold, score
         )
-        _print(asked, text, queries, run_name, out, as_json)
+        _print(asked, text, queries, (run_name, out, run_format), as_json)
         return
     if token_file is not None:
         raise typer.BadParameter("--token-file goes with --server")
@@ -155,15 +165,14 @@ def search(
     def ask(texts: Sequence[str]) -> Answer:
         return cut(engine, find(texts), precision, threshold, score)
 
-    _print(ask, text, queries, run_name, out, as_json)
+    _print(ask, text, queries, (run_name, out, run_format), as_json)
 
 
 def _print(
     ask: Callable[[Sequence[str]], Answer],
     text: str | None,
     queries: Path | None,
-    run_name: str,
-    out: Path | None,
+    run: tuple[str, Path | None, RunFormat | None],
     as_json: bool,
 ) -> None:
     if text is not None:
@@ -177,7 +186,7 @@ def _print(
         records = read_queries(queries)
         answer = ask([q.text for q in records])
         _warn(answer)
-        _write_run([q.id for q in records], answer, run_name, out, as_json)
+        _write_run([q.id for q in records], answer, run, as_json)
 
 
 def _warn(answer: Answer) -> None:
@@ -230,7 +239,10 @@ def _print_hits(text: str, answer: Answer, as_json: bool) -> None:
         note(f"by {answer.ranker}; no relevant document: {answer.no_match[0]:.3f}")
 
 
-def _write_run(ids: list[str], answer: Answer, name: str, out: Path | None, as_json: bool) -> None:
+def _write_run(
+    ids: list[str], answer: Answer, target: tuple[str, Path | None, RunFormat | None], as_json: bool
+) -> None:
+    """Write the run of a file of queries; `target` is its name, its file (None: stdout) and its format."""
     run = [(id_, hits.ids, hits.scores) for id_, hits in zip(ids, answer.hits, strict=True)]
     if as_json:
         for number, (query, documents, scores) in enumerate(run):
@@ -238,11 +250,10 @@ def _write_run(ids: list[str], answer: Answer, name: str, out: Path | None, as_j
             said = {"probabilities": _said(answer, number)} if answer.calibration else {}
             print_json({"query": query, **described, "ids": documents, "scores": scores, **said})
         return
-    from linker.evaluation.reading.trec import run_lines, write_run
+    from linker.evaluation.formats import write_run_as
 
-    if out is None:
-        print_for_programs("".join(run_lines(run, name)))
-        return
-    write_run(out, run, name)
+    name, out, kind = target
+    write_run_as(out or STDIO, run, kind, name)
     how = f"mode {answer.mode}{f', {answer.ranker}' if answer.ranker else ', reranked' if answer.reranked else ''}"
-    note(f"{out}: {sum(len(h) for h in answer.hits)} lines for {len(ids)} queries, {how}")
+    if out:
+        note(f"{out}: {sum(len(h) for h in answer.hits)} lines for {len(ids)} queries, {how}")

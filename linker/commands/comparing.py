@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from linker.evaluation.comparison import DEFAULT, Comparison, Test
 from linker.evaluation.comparison import compare as compared
 from linker.evaluation.evaluator import Resampling
+from linker.evaluation.formats import QrelsLike, RunLike
 from linker.evaluation.order import Compat
-from linker.evaluation.reading.sources import QrelsLike, RunLike
 
 
 def compare(

@@ -14,9 +14,10 @@ from indexes.dtypes import Float64Array
 from linker.errors import InputError
 from linker.evaluation import tables
 from linker.evaluation.evaluator import Resampling, evaluate
+from linker.evaluation.formats import QrelsLike, RunLike, load_qrels
 from linker.evaluation.order import Compat
-from linker.evaluation.reading.sources import QrelsLike, RunLike, as_qrels
 from linker.evaluation.result import Evaluation
+from linker.evaluation.run_labels import labels_of
 from linker.evaluation.significance import bootstrap, holm, paired_t, randomisation
 
 Test = Literal["randomisation", "t"]
@@ -117,17 +118,17 @@ def compare(
     a run given twice, topics without a common answer, and a measure that cannot be compared topic by topic.
     """
     how = resampling or Resampling(10_000)
-    everything = list(runs)
+    everything: list[RunLike] = list(runs)
     at = 0 if baseline is None else next((i for i, run in enumerate(runs) if _same(run, baseline)), -1)
     if at < 0 and baseline is not None:
         everything, at = [baseline, *runs], 0
     if len(everything) < 2:
         raise InputError("a comparison needs at least two runs: give another one, or --baseline")
-    judgements = as_qrels(qrels)
+    judgements = load_qrels(qrels)
     results = [
         evaluate(judgements, r, measures, complete=complete, level=level, compat=compat) for r in everything
     ]
-    labels = _labels(everything, results)
+    labels = labels_of(everything, results)
     unpaired = [m.base for m in results[0].measures if not m.definition.is_paired]
     if unpaired:
         raise InputError(f"measure {unpaired[0]!r} cannot be compared topic by topic; choose another")
@@ -175,17 +176,6 @@ def _row(
 def _adjusted(rows: list[Row]) -> list[Row]:
     adjusted = iter(holm([row.p for row in rows if row.p is not None]))
     return [row if row.p is None else Row(**(asdict(row) | {"p_holm": next(adjusted)})) for row in rows]
-
-
-def _labels(runs: Sequence[Any], results: Sequence[Evaluation]) -> list[str]:
-    """Name runs by their sixth column, or by their paths or numbers where those names repeat."""
-    names = [e.run_name for e in results]
-    if len(set(names)) == len(names):
-        return names
-    labels = [str(r) if isinstance(r, (str, os.PathLike)) else f"run {i}" for i, r in enumerate(runs, 1)]
-    if len(set(labels)) < len(labels):
-        raise InputError("the same run is given twice")
-    return labels
 
 
 def _same(run: Any, baseline: Any) -> bool:

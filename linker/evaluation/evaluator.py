@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from indexes.dtypes import Float64Array
+from linker.evaluation.formats.sources import QrelsLike, RunLike, load_qrels, load_run
 from linker.evaluation.measures import summarise
 from linker.evaluation.names import DEFAULT, Measure, parse
 from linker.evaluation.order import Compat
 from linker.evaluation.ranking import Options, Ranking, extreme, rank, restrict
-from linker.evaluation.reading.sources import QrelsLike, RunLike, as_qrels, as_run
 from linker.evaluation.result import Evaluation, Interval
 from linker.evaluation.significance import bootstrap
 
@@ -40,8 +40,12 @@ def evaluate(
     ties: bool = False,
     intervals: Resampling | None = None,
 ) -> Evaluation:
-    """Evaluate a run against judgements; each is a path, a nested mapping, or a pandas or polars data frame.
+    """Evaluate a run against judgements; each is a path, a mapping, triples, or a pandas or polars data frame.
 
+    A path names a file in TREC's format, JSON of ranx or pytrec_eval, JSON lines or Parquet, or stdin (`-`); for
+    judgements, also a BEIR folder or `ir_datasets:ID`. A mapping leads from topics to documents and their numbers; in a
+    run, also to the Hits of a search, or to ids alone, best first. Triples are (topic, document, number), or objects
+    such as ir_measures' Qrel and ScoredDoc.
     `complete`: average over all judged topics (trec_eval's -c), not only over the answered ones. `level` (-l): the
     lowest relevance that counts as relevant. `judged_only` (-J), `most` (-M) and `compat` are those of `Options`.
     `ties`: also count tied documents and bound every measure over all orders of tied scores. `intervals`: also
@@ -50,10 +54,10 @@ def evaluate(
     """
     requested = parse(measures)
     numeric = [m for m in requested if m.definition.summary != "name"]
-    judgements, answers = as_qrels(qrels), as_run(run)
+    judgements, answers = load_qrels(qrels), load_run(run)
     whole = rank(judgements, answers, Options(level, judged_only, most, compat))
     ranking = restrict(whole)
-    rankings = {m: whole if m.definition.is_area else ranking for m in numeric}
+    rankings = {m: whole if _is_of_whole(m, judged_only) else ranking for m in numeric}
     columns = {str(m): m.values(rankings[m]) for m in numeric}
     return Evaluation(
         measures=tuple(requested),
@@ -71,6 +75,11 @@ def evaluate(
             str(m): int(np.isnan(columns[str(m)]).sum()) for m in numeric if m.definition.summary == "defined"
         },
     )
+
+
+def _is_of_whole(measure: Measure, judged_only: bool) -> bool:
+    """Return whether a measure needs the ranking before `restrict`; -J leaves unjudged documents of the pool out."""
+    return measure.definition.is_area or (measure.definition.of_pool and not judged_only)
 
 
 def _bounds(whole: Ranking, measures: Sequence[Measure], complete: bool) -> dict[str, Interval]:

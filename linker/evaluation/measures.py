@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from indexes.dtypes import Float64Array
-from linker.evaluation import metrics, roc
+from linker.evaluation import browsing, metrics, pool, roc
 from linker.evaluation.ranking import Ranking
 
 # How the topics' values become one figure. "count": their sum. "geometric": exp of the mean of their logarithms.
@@ -30,7 +30,8 @@ class Definition:
 
     `cutoffs`: the cutoffs that the bare name stands for; None if the measure takes none. `with_cutoff`: the measure
     that this one becomes when a cutoff is given. `aliases`: other spellings, in lower case. `by_topic`: whether it is
-    printed per topic. `of_recall`: whether its cutoffs are recalls instead of ranks.
+    printed per topic. `unit`: what its cutoffs are; a persistence is RBP's p. `of_pool`: whether it uses the documents
+    that are in the pool but unjudged, those with a negative relevance.
     """
 
     name: str
@@ -40,7 +41,8 @@ class Definition:
     aliases: tuple[str, ...] = ()
     with_cutoff: str = ""
     by_topic: bool = True
-    of_recall: bool = False
+    unit: Literal["rank", "recall", "persistence"] = "rank"
+    of_pool: bool = False
 
     @property
     def is_area(self) -> bool:
@@ -50,7 +52,7 @@ class Definition:
     @property
     def is_bounded(self) -> bool:
         """Whether the order of tied scores can change it."""
-        return self.summary in {"mean", "geometric"}
+        return self.summary in {"mean", "geometric"} and not self.of_pool
 
     @property
     def is_resampled(self) -> bool:
@@ -70,20 +72,18 @@ def _no_value(*_: Any) -> Float64Array:
 # In the order of trec_eval's own table.
 DEFINITIONS = (
     Definition("runid", _no_value, summary="name", by_topic=False),
-    Definition("num_q", metrics.num_q, summary="count", by_topic=False),
-    Definition("num_ret", metrics.num_ret, summary="count"),
-    Definition("num_rel", metrics.num_rel, summary="count"),
-    Definition("num_rel_ret", metrics.num_rel_ret, summary="count"),
+    Definition("num_q", metrics.num_q, summary="count", aliases=("numq",), by_topic=False),
+    Definition("num_ret", metrics.num_ret, summary="count", aliases=("numret",)),
+    Definition("num_rel", metrics.num_rel, summary="count", aliases=("numrel",)),
+    Definition("num_rel_ret", metrics.num_rel_ret, summary="count", aliases=("numrelret",)),
     Definition("map", metrics.average_precision, aliases=("ap",), with_cutoff="map_cut"),
     Definition(
         "gm_map", metrics.log_average_precision, summary="geometric", aliases=("gmap",), by_topic=False
     ),
-    Definition("Rprec", metrics.r_precision),
+    Definition("Rprec", metrics.r_precision, aliases=("r-precision", "r-prec")),
     Definition("bpref", metrics.bpref),
     Definition("recip_rank", metrics.reciprocal_rank, aliases=("mrr", "rr"), with_cutoff="recip_rank_cut"),
-    Definition(
-        "iprec_at_recall", metrics.interpolated_precision, RECALLS, aliases=("iprec",), of_recall=True
-    ),
+    Definition("iprec_at_recall", metrics.interpolated_precision, RECALLS, aliases=("iprec",), unit="recall"),
     Definition("P", metrics.precision, RANKS, aliases=("precision",)),
     Definition("recall", metrics.recall, RANKS, aliases=("r",)),
     Definition("11pt_avg", metrics.eleven_point_average),
@@ -91,15 +91,19 @@ DEFINITIONS = (
     Definition("ndcg_cut", metrics.ndcg, RANKS),
     Definition("map_cut", metrics.average_precision, RANKS),
     Definition("success", metrics.success, (1, 5, 10), aliases=("hit", "hits", "s")),
-    Definition("set_P", metrics.set_precision),
-    Definition("set_recall", metrics.set_recall),
-    Definition("set_F", metrics.set_f),
+    Definition("set_P", metrics.set_precision, aliases=("setp",)),
+    Definition("set_recall", metrics.set_recall, aliases=("setr",)),
+    Definition("set_F", metrics.set_f, aliases=("setf", "f1")),
     Definition("unj", metrics.unjudged, (5, 10, 20), aliases=("unjudged",)),
     Definition("recip_rank_cut", metrics.reciprocal_rank, (10,)),
     Definition("auc", roc.auc, summary="defined", aliases=("auc-roc", "roc_auc")),
     Definition("auc_micro", roc.no_topic_value, summary="pooled", by_topic=False),
     Definition("auc_judged", roc.auc_judged, summary="defined"),
     Definition("auc_judged_micro", roc.no_topic_value, summary="pooled", by_topic=False),
+    Definition("infAP", pool.inferred_average_precision, of_pool=True),
+    Definition("judged", pool.judged, (5, 10, 20), of_pool=True),
+    Definition("rbp", browsing.rank_biased_precision, (0.8,), unit="persistence"),
+    Definition("err", browsing.expected_reciprocal_rank, (20,)),
 )
 BY_NAME = {definition.name: definition for definition in DEFINITIONS}
 POOLED = {"auc_micro": roc.auc_micro, "auc_judged_micro": roc.auc_judged_micro}

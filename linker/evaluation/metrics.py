@@ -46,7 +46,7 @@ def average_precision(r: Ranking, cutoff: float = math.inf) -> Float64Array:
     """
     hit = r.relevant & (r.rank <= cutoff)
     precision = nth(r.topic[hit]) / r.rank[hit]
-    return _over(_sums(r, hit, precision), r.num_rel)
+    return over(sums(r, hit, precision), r.num_rel)
 
 
 def log_average_precision(r: Ranking) -> Float64Array:
@@ -59,7 +59,7 @@ def log_average_precision(r: Ranking) -> Float64Array:
 
 def r_precision(r: Ranking) -> Float64Array:
     """Return the precision at rank R, the number of relevant documents, float64 [t]."""
-    return _over(r.count(r.relevant & (r.rank <= r.num_rel[r.topic])), r.num_rel)
+    return over(r.count(r.relevant & (r.rank <= r.num_rel[r.topic])), r.num_rel)
 
 
 def bpref(r: Ranking) -> Float64Array:
@@ -68,11 +68,11 @@ def bpref(r: Ranking) -> Float64Array:
     n of the N judged non-relevant documents are ranked above the relevant one; R documents are relevant.
     """
     hit = r.relevant
-    above = (nth(r.topic) - _count_so_far(r, hit))[hit]
+    above = (nth(r.topic) - so_far(r, hit))[hit]
     most = r.num_rel[r.topic[hit]]
     least = np.minimum(most, r.num_nonrel[r.topic[hit]])
     credit = 1.0 - np.minimum(above, most) / np.maximum(least, 1)
-    return _over(_sums(r, hit, np.where(above > 0, credit, 1.0)), r.num_rel)
+    return over(sums(r, hit, np.where(above > 0, credit, 1.0)), r.num_rel)
 
 
 def reciprocal_rank(r: Ranking, cutoff: float = math.inf) -> Float64Array:
@@ -111,7 +111,7 @@ def precision(r: Ranking, cutoff: float) -> Float64Array:
 
 def recall(r: Ranking, cutoff: float) -> Float64Array:
     """Return the relevant documents in the top `cutoff` over all relevant documents, float64 [t]."""
-    return _over(r.count(r.relevant & (r.rank <= cutoff)), r.num_rel)
+    return over(r.count(r.relevant & (r.rank <= cutoff)), r.num_rel)
 
 
 def success(r: Ranking, cutoff: float) -> Float64Array:
@@ -126,28 +126,28 @@ def ndcg(r: Ranking, cutoff: float = math.inf) -> Float64Array:
     level has no effect.
     """
     hit = (r.rel > 0) & (r.rank <= cutoff)
-    dcg = _sums(r, hit, r.rel[hit] / _discount(r.rank[hit]))
+    dcg = sums(r, hit, r.rel[hit] / _discount(r.rank[hit]))
     topic, gain = r.ideal
     ideal_rank = nth(topic)
     top = ideal_rank <= cutoff
     ideal = np.bincount(topic[top], gain[top] / _discount(ideal_rank[top]), minlength=len(r.topics))
-    return _over(dcg, ideal)
+    return over(dcg, ideal)
 
 
 def set_precision(r: Ranking) -> Float64Array:
     """Return the share of the retrieved documents that are relevant, float64 [t]."""
-    return _over(num_rel_ret(r), r.num_ret)
+    return over(num_rel_ret(r), r.num_ret)
 
 
 def set_recall(r: Ranking) -> Float64Array:
     """Return the share of the relevant documents that are retrieved, float64 [t]."""
-    return _over(num_rel_ret(r), r.num_rel)
+    return over(num_rel_ret(r), r.num_rel)
 
 
 def set_f(r: Ranking) -> Float64Array:
     """Return the harmonic mean of set_P and set_recall, float64 [t]."""
     p, q = set_precision(r), set_recall(r)
-    return _over(2.0 * p * q, p + q)
+    return over(2.0 * p * q, p + q)
 
 
 def unjudged(r: Ranking, cutoff: float) -> Float64Array:
@@ -155,14 +155,14 @@ def unjudged(r: Ranking, cutoff: float) -> Float64Array:
     return (np.minimum(r.num_ret, cutoff) - r.count(r.rank <= cutoff)) / cutoff
 
 
-def _over(above: Float64Array | Int64Array, below: Float64Array | Int64Array) -> Float64Array:
+def over(above: Float64Array | Int64Array, below: Float64Array | Int64Array) -> Float64Array:
     """Return `above` / `below`, 0 where the divisor is 0."""
     result = np.zeros(len(above))
     np.divide(above, below, out=result, where=below != 0)
     return result
 
 
-def _sums(r: Ranking, rows: BoolArray, weights: Float64Array) -> Float64Array:
+def sums(r: Ranking, rows: BoolArray, weights: Float64Array) -> Float64Array:
     """Return the sums of the marked rows' weights per topic [t], added in order of rank, as bincount does."""
     return np.bincount(r.topic[rows], weights, minlength=len(r.topics)).astype(np.float64)
 
@@ -172,7 +172,7 @@ def added(numbers: Float64Array) -> float:
     return float(np.cumsum(numbers)[-1]) if len(numbers) else 0.0
 
 
-def _count_so_far(r: Ranking, marked: BoolArray) -> Int64Array:
+def so_far(r: Ranking, marked: BoolArray) -> Int64Array:
     """Return how many rows of the same topic are marked up to each row, inclusive."""
     total = np.cumsum(marked)
     start = np.arange(len(marked)) - nth(r.topic) + 1

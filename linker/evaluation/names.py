@@ -16,8 +16,16 @@ OFFICIAL = (
     "iprec_at_recall", "P",
 )  # fmt: skip
 DEFAULT = ("num_q", "map", "recip_rank", "success")
+TITLES = {
+    "map": "MAP", "map_cut": "MAP", "gm_map": "GMAP", "Rprec": "R-Prec", "recip_rank": "MRR", "recip_rank_cut": "MRR",
+    "iprec_at_recall": "iPrec", "recall": "Recall", "ndcg": "nDCG", "ndcg_cut": "nDCG", "success": "Success",
+    "set_P": "Precision", "set_recall": "Recall", "set_F": "F1", "unj": "Unjudged", "auc": "AUC", "judged": "Judged",
+    "rbp": "RBP", "err": "ERR",
+}  # fmt: skip
+FORMATS = {"rank": ".0f", "recall": ".2f", "persistence": "g"}
 _SPELLED = {spelling: d for d in DEFINITIONS for spelling in (*d.aliases, d.name.lower())}
 _NAME = re.compile(r"(?P<base>.+?)(?:[._@](?P<cuts>[0-9.]+(?:,[0-9.]+)*))?")
+_PARAMETERS = re.compile(r"(?P<base>\w+)\((?P<name>\w+)=(?P<value>[^()]*)\)(?P<rest>.*)")  # as in RBP(p=0.8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +38,17 @@ class Measure:
     def __str__(self) -> str:
         if self.cutoff is None:
             return self.base
-        return (
-            f"{self.base}_{self.cutoff:.2f}"
-            if self.definition.of_recall
-            else f"{self.base}_{self.cutoff:.0f}"
-        )
+        return f"{self.base}_{self.cutoff:{FORMATS[self.definition.unit]}}"
+
+    @property
+    def title(self) -> str:
+        """The name as papers spell it: "nDCG@10"."""
+        title = TITLES.get(self.base, self.base)
+        if self.cutoff is None:
+            return title
+        if self.definition.unit == "persistence":
+            return f"{title}(p={self.cutoff:g})"
+        return f"{title}@{self.cutoff:g}"
 
     @property
     def definition(self) -> Definition:
@@ -51,7 +65,7 @@ def parse(names: Iterable[str] | str) -> list[Measure]:
     """Return the measures named (`map`, `P.5,10`, `success@1`, `nDCG@10`, `official`), in trec_eval's order, once each.
 
     Raises InputError where a name is unknown, there are no names, a measure takes no cutoff, or a cutoff is not a
-    positive integer (for iprec: not between 0 and 1).
+    positive integer (for iprec and rbp: not between 0 and 1).
     """
     texts = names.split() if isinstance(names, str) else list(names)
     expanded = [n for text in texts for n in (OFFICIAL if text == "official" else (text,))]
@@ -62,7 +76,7 @@ def parse(names: Iterable[str] | str) -> list[Measure]:
 
 
 def _read(text: str) -> list[Measure]:
-    match = _NAME.fullmatch(text)
+    match = _NAME.fullmatch(_plain(text))
     definition = _SPELLED.get(match["base"].lower()) if match else None
     if match is None or definition is None:
         raise InputError(f"unknown measure {text!r}; known: official, {', '.join(BY_NAME)}")
@@ -76,15 +90,27 @@ def _read(text: str) -> list[Measure]:
     ]
 
 
+def _plain(text: str) -> str:
+    """Return a name without ir_measures' parameters: "RBP.0.8" for "RBP(p=0.8)". Raises InputError for others."""
+    match = _PARAMETERS.fullmatch(text)
+    if match is None:
+        return text
+    definition = _SPELLED.get(match["base"].lower())
+    if definition and definition.unit == "persistence" and match["name"] == "p" and not match["rest"]:
+        return f"{match['base']}.{match['value']}"
+    hint = ": give the relevance level with --level (`level`)" if match["name"] == "rel" else ""
+    raise InputError(f"measure {text!r}: {match['base']} takes no parameter {match['name']!r}{hint}")
+
+
 def _cutoff(definition: Definition, text: str, name: str) -> float:
     try:
         value = float(text)
     except ValueError:
         raise InputError(f"cutoff {text!r} of {name!r} is not a number") from None
-    if definition.of_recall:
+    if definition.unit != "rank":
         if 0 <= value <= 1:
             return value
-        raise InputError(f"cutoff {text} of {name!r}: a recall must lie between 0 and 1")
+        raise InputError(f"cutoff {text} of {name!r}: a {definition.unit} must lie between 0 and 1")
     if value < 1 or not value.is_integer():
         raise InputError(f"cutoff {text} of {name!r}: a rank must be a positive integer")
     return value

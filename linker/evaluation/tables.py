@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import html as html_module
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from linker.printable import on_one_line
 
 Cells = Sequence[Sequence[str]]
+Places = AbstractSet[tuple[int, int]]  # (row, column), from 0; row 0 is the header
 
 _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "\\": "\\textbackslash{}",
@@ -32,19 +34,30 @@ def plain(cells: Cells) -> str:
     return "".join("  ".join(_pad(row, widths)).rstrip() + "\n" for row in cells)
 
 
-def markdown(cells: Cells) -> str:
-    """Return a Markdown table; all columns but the first two are aligned right."""
-    escaped = [[_in_markdown(cell) for cell in row] for row in _shown(cells)]
+def markdown(cells: Cells, bold: Places = frozenset()) -> str:
+    """Return a Markdown table, the cells (row, column) of `bold` in bold; all columns but two are aligned right."""
+    escaped = [
+        [f"**{_in_markdown(cell)}**" if (i, j) in bold else _in_markdown(cell) for j, cell in enumerate(row)]
+        for i, row in enumerate(_shown(cells))
+    ]
     widths = [max(3, w) for w in _widths(escaped)]
     rule = ["-" * w if i < 2 else "-" * (w - 1) + ":" for i, w in enumerate(widths)]
     lines = [_pad(escaped[0], widths), rule, *(_pad(row, widths) for row in escaped[1:])]
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
-def latex(cells: Cells) -> str:
-    """Return a LaTeX tabular; it needs the package booktabs."""
-    escaped = [["".join(_LATEX.get(c, c) for c in cell) for cell in row] for row in _shown(cells)]
-    columns = "ll" + "r" * (len(cells[0]) - 2)
+def latex(
+    cells: Cells, bold: Places = frozenset(), symbols: Mapping[str, str] | None = None, names: int = 2
+) -> str:
+    """Return a LaTeX tabular, the cells (row, column) of `bold` in bold; it needs the package booktabs.
+
+    The first `names` columns are aligned left. `symbols`: commands for single characters, which never become bold.
+    """
+    escaped = [
+        [_in_latex(cell, (i, j) in bold, symbols or {}) for j, cell in enumerate(row)]
+        for i, row in enumerate(_shown(cells))
+    ]
+    columns = "l" * names + "r" * (len(cells[0]) - names)
     body = [" & ".join(row) + " \\\\" for row in escaped]
     lines = [f"\\begin{{tabular}}{{{columns}}}", "\\toprule", body[0], "\\midrule", *body[1:], "\\bottomrule"]
     return "\n".join([*lines, "\\end{tabular}", ""])
@@ -59,6 +72,12 @@ def html(cells: Cells) -> str:
 
 def _shown(cells: Cells) -> Cells:
     return [[on_one_line(cell) for cell in row] for row in cells]
+
+
+def _in_latex(cell: str, bold: bool, symbols: Mapping[str, str]) -> str:
+    marks = cell[len(cell.rstrip("".join(symbols))) :] if symbols else ""
+    text = "".join(_LATEX.get(c, c) for c in cell.removesuffix(marks))
+    return (f"\\textbf{{{text}}}" if bold else text) + "".join(symbols[mark] for mark in marks)
 
 
 def _in_markdown(cell: str) -> str:

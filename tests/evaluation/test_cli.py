@@ -113,3 +113,51 @@ def test_evaluate_pairs(tmp_path: Path) -> None:
     assert data["map_micro"] == data["auc_macro"] == 1 and data["precision_at"]["50"] is None
     assert data["thresholds"][0]["true_positives"] == 4 and data["until"][0]["median_tweets"] == 2
     assert "map_micro                  1.0000\n" in invoke(*args).stdout
+
+
+def test_several_runs_give_a_table(files: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "three.json").write_text('{"é": {"a": 1.5}}', encoding="utf-8")
+    result = invoke(
+        "evaluate", *files, tmp_path / "three.json", "-m", "nDCG@10", "-m", "num_q", "--samples", 200
+    )
+    assert result.stdout == (
+        "run    num_q  nDCG@10\none    3       0.5436\ntwo    3       0.5436\nthree  3       0.3333\n"
+    )
+    assert "against one (Fisher randomisation, two-sided, 200 samples" in result.stderr
+    assert "three: 1 of 3 judged topics answered" in result.stderr
+    data = json.loads(invoke("evaluate", *files, "--json", "-q").stdout)
+    assert [run["label"] for run in data["runs"]] == ["one", "two"] and data["baseline"] == "one"
+    assert "p_holm" not in data["runs"][0] and set(data["runs"][1]["p_holm"]) == {
+        "map", "recip_rank", "recall_100", "ndcg_cut_10"
+    }  # fmt: skip
+    assert data["runs"][1]["per_topic"]["é"]["answered"]
+    for wrong in (["--ties"], ["--ci"], ["-q"], ["--latex", "--json"]):
+        invoke("evaluate", *files, *wrong, status=2)
+    with pytest.raises(InputError, match="given twice"):
+        invoke("evaluate", files[0], files[1], files[1])
+
+
+def test_the_latex_table_has_bold_bests_and_marks(tmp_path: Path) -> None:
+    qrels = "".join(f"q{t} 0 a 1\n" for t in range(40))
+    base = "".join(f"q{t} Q0 {d} 1 {s} b_1\n" for t in range(40) for d, s in (("x", 2), ("a", 1)))
+    better = "".join(f"q{t} Q0 a 1 1 better\n" for t in range(40))
+    slightly = "".join(
+        f"q{t} Q0 {d} 1 {s} slightly\n" for t in range(40) for d, s in (("x", 2 if t > 5 else 0), ("a", 1))
+    )
+    for name, text in (("q", qrels), ("b", base), ("c", better), ("d", slightly)):
+        (tmp_path / name).write_text(text)
+    paths = [tmp_path / n for n in "qbcd"]
+    lines = invoke("evaluate", *paths, "-m", "MRR@10", "-m", "num_ret", "--latex").stdout.splitlines()
+    assert lines == [
+        "\\begin{tabular}{lrr}", "\\toprule", "run & num\\_ret & MRR@10 \\\\", "\\midrule",
+        "b\\_1 & 80 & 0.5000 \\\\",
+        "better & 40 & \\textbf{1.0000}$^{\\ddagger}$ \\\\",
+        "slightly & 80 & 0.5750$^{\\dagger}$ \\\\",
+        "\\bottomrule", "\\end{tabular}",
+    ]  # fmt: skip
+    assert "**1.0000‡**" in invoke("evaluate", *paths, "-m", "MRR@10", "--markdown").stdout
+
+
+def test_only_one_file_comes_from_stdin(files: tuple[Path, Path, Path]) -> None:
+    invoke("evaluate", "-", "-", status=2)
+    invoke("evaluate", files[0], "-", "-", status=2)

@@ -39,6 +39,11 @@ def load(path: PathLike) -> Bytes:
             return _checked(_load_plain(path), path)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+    return loaded(text, path)
+
+
+def loaded(text: bytes, path: PathLike) -> Bytes:
+    """Return text that was read from `path`, in the form and with the errors of `load`."""
     return _checked(padded(text if text.endswith(b"\n") else text + b"\n"), path)
 
 

@@ -33,13 +33,7 @@ class Frame(Protocol):
         ...
 
 
-QrelsLike = (
-    str | os.PathLike[str] | Mapping[str, Mapping[str, float]] | Frame
-)  # judgements, as `evaluate` takes them
-RunLike = str | os.PathLike[str] | Mapping[str, Mapping[str, float]] | Frame
-
-
-def as_run(run: RunLike) -> Entries[float]:
+def as_run(run: Any) -> Entries[float]:
     """Return a run, given as a path, a mapping topic → document → score, a data frame, or a run.
 
     Raises InputError where it is malformed, empty or of another type.
@@ -47,7 +41,7 @@ def as_run(run: RunLike) -> Entries[float]:
     return _entries(run, "run", _SCORE)
 
 
-def as_qrels(qrels: QrelsLike) -> Entries[int]:
+def as_qrels(qrels: Any) -> Entries[int]:
     """Return judgements, given as a path, a mapping topic → document → relevance, a data frame, or judgements.
 
     Raises InputError where they are malformed, empty or of another type.

@@ -31,7 +31,11 @@ def read_run(path: PathLike) -> Entries[float]:
     Raises InputError naming file and line where there are too few columns, a score is not a number or NaN, a document
     repeats within a topic, or the file is empty.
     """
-    buffer, name = load(path), str(path)
+    return run_of(load(path), str(path))
+
+
+def run_of(buffer: Bytes, name: str) -> Entries[float]:
+    """Return the run in the text of the file `name`, uint8 [n], as `load` returns it. Raises what `read_run` does."""
     rows, label = _Rows(buffer, name), [""]
     for block in lines(buffer, name, 6, None, _RUN_COLUMNS):
         rows.add(block, 2, _scores(block, name))
@@ -46,7 +50,11 @@ def read_qrels(path: PathLike, *, warn: Callable[[str], None] | None = None) -> 
     file and lines; by default they are an error, as they are to trec_eval. Raises InputError naming file and line where
     the column count is wrong, a relevance is not an integer, a document repeats within a topic, or the file is empty.
     """
-    buffer, name = load(path), str(path)
+    return qrels_of(load(path), str(path), warn)
+
+
+def qrels_of(buffer: Bytes, name: str, warn: Callable[[str], None] | None = None) -> Entries[int]:
+    """Return the judgements in the text of the file `name`, uint8 [n], as `load` returns it; as `read_qrels` does."""
     header, rows = _beir_header(buffer, name), _Rows(buffer, name)
     columns, wanted = (3, "query-id corpus-id score") if header else (4, _QRELS_COLUMNS)
     for block in lines(buffer, name, columns, columns, wanted, header or PAD, 1 + bool(header)):
@@ -63,7 +71,7 @@ def write_run(
     score, then by document id in byte order, both descending. Raises InputError where a score is NaN, an id is empty,
     holds white space or repeats, ids and scores differ in number, or the file cannot be written.
     """
-    with _replacing(Path(path)) as out:
+    with replacing_file(Path(path)) as out:
         for line in run_lines(run, name, str(path)):
             out.write(line.encode("utf-8", "surrogateescape"))
 
@@ -109,7 +117,7 @@ def _check_column(text: str, what: str, path: str) -> None:
 
 
 @contextmanager
-def _replacing(target: Path) -> Iterator[IO[bytes]]:
+def replacing_file(target: Path) -> Iterator[IO[bytes]]:
     """Open a file to be replaced atomically, as `replacing` does; ".gz" is compressed."""
     with replacing(target) as raw:
         if target.suffix == ".gz":

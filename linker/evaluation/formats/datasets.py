@@ -1,0 +1,70 @@
+"""Data sets of the package ir_datasets, by `ir_datasets:ID`, as far as they are on this disk. Needs the extra `ir`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from indexes.errors import importing
+from linker.errors import InputError
+
+PREFIX = "ir_datasets:"
+_guard = threading.RLock()  # what `offline` replaces belongs to the process
+
+
+def is_name(value: object) -> bool:
+    """Return whether a text or path names a data set instead of a file."""
+    return isinstance(value, str | os.PathLike) and os.fspath(value).startswith(PREFIX)
+
+
+def open_dataset(name: str | os.PathLike[str]) -> Any:
+    """Return the data set, an `ir_datasets.Dataset`. Raises InputError where there is none of this name."""
+    with importing("a data set of ir_datasets", "ir"):
+        import ir_datasets
+    id_ = os.fspath(name).removeprefix(PREFIX)
+    try:
+        return ir_datasets.load(id_)
+    except KeyError:
+        raise InputError(
+            f"ir_datasets knows no data set {id_!r}: `ir_datasets list` names them all"
+        ) from None
+
+
+@contextlib.contextmanager
+def offline(name: str | os.PathLike[str]) -> Iterator[None]:
+    """Keep ir_datasets from downloading inside the block: raise InputError where files of the data set are missing."""
+    from ir_datasets.util import download
+
+    id_ = os.fspath(name).removeprefix(PREFIX)
+
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise InputError(
+            f"the data set {id_!r} of ir_datasets is not on this disk: fetch it first, as with "
+            f"`ir_datasets export {id_} docs > /dev/null` (and queries, qrels)"
+        )
+
+    remote = [download.RequestsDownload, download.GoogleDriveDownload, download.GoogleCloudBucketStream]
+    with _guard:
+        streams = [kind.stream for kind in remote]
+        try:
+            for kind in remote:
+                kind.stream = refuse
+            yield
+        finally:
+            for kind, stream in zip(remote, streams, strict=True):
+                kind.stream = stream
+
+
+def qrels(name: str | os.PathLike[str]) -> dict[str, dict[str, int]]:
+    """Return the judgements of a data set, topic → document → relevance. Raises InputError where it has none."""
+    dataset = open_dataset(name)
+    if not dataset.has_qrels():
+        raise InputError(f"{os.fspath(name)} has no judgements: name a split of it, such as …/test")
+    judged: dict[str, dict[str, int]] = {}
+    with offline(name):
+        for qrel in dataset.qrels_iter():
+            judged.setdefault(qrel.query_id, {})[qrel.doc_id] = int(qrel.relevance)
+    return judged
