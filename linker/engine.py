@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -91,7 +91,7 @@ class Engine:
         Without `follow`, the commits of others are seen after `refresh` only. Raises IndexesError where there is no
         index, DamagedError naming a damaged file.
         """
-        given = load_encoder(encoder) if encoder else None
+        given = load_encoder(encoder, light=True) if encoder else None
         return cls(Path(directory), encoder=given, on_failure=on_failure, follow=follow)
 
     def _open(self, before: Snapshot | None = None) -> Snapshot:
@@ -183,6 +183,14 @@ class Engine:
     def document(self, id_: str) -> Document:
         """Return the document with this id. Raises UnknownIdError where there is none."""
         return self.collection.document(id_)
+
+    def documents(self, where: Filter | Where | None = None) -> Iterator[Document]:
+        """Yield the documents that fit `where` in the order in which they were added. Raises BadFilterError."""
+        allowed, collection = self.filter(where), self.collection
+        mask = collection.rows.mask(allowed)
+        for row in range(len(collection.rows.ids)):
+            if mask is None or mask[row]:
+                yield collection.documents[row]
 
     def search(
         self,

@@ -21,6 +21,7 @@ from benchmarks.report import (
     tables,
     vector_tables,
 )
+from benchmarks.report.image_table import image
 from benchmarks.report.published_table import published
 from benchmarks.report.similarity_table import news_similarity
 from benchmarks.support.common import RESULTS, ROOT
@@ -119,6 +120,7 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "evaluate": _evaluate,
     "news_similarity": news_similarity,
     "published": published,
+    "image": image,
     **ast_pages.TABLES,
     **attention_tables.TABLES,
     **bm25_table.TABLES,

@@ -221,35 +221,47 @@ static float *windows(const Query *query, const Candidate *c, float *out) {
 /* 6 features of word order: runs of tokens that both texts have, the query's pairs of neighbours, nearness. */
 static float *phrases(const Query *query, const Candidate *c, float *out) {
     int32_t stamp[MOST_WORDS], run[MOST_WORDS], last[MOST_TERMS], pair[MOST_WORDS], nearest[MOST_WORDS];
+    int16_t own[MOST_TERMS], next[MOST_WORDS];             /* the words that are a term, the last one first; -1: no more */
+    int16_t following[MOST_TERMS], next_after[MOST_WORDS]; /* the words that another term precedes */
     int64_t before[MOST_WORDS + 1] = {0}, longest = 0, heaviest = 0, pairs = 0;
-    memset(stamp, 0xff, sizeof stamp);
-    for (int64_t t = 0; t < query->terms; t++) last[t] = -2 * MOST_TOKENS;
+    memset(stamp, 0xff, sizeof *stamp * (size_t)query->words);
+    for (int64_t t = 0; t < query->terms; t++) {
+        last[t] = -2 * MOST_TOKENS;
+        own[t] = following[t] = -1;
+    }
     for (int64_t j = 0, content = -1; j < query->words; j++) {
         const int32_t term = query->word[j];
         before[j + 1] = before[j] + query->weight[term];
         pair[j] = -1; /* the previous word with content */
         nearest[j] = 2 * MOST_TOKENS;
+        next[j] = own[term];
+        own[term] = (int16_t)j;
         if (!(query->kind[term] & CONTENT)) continue;
-        if (content >= 0) pair[j] = query->word[content];
+        if (content >= 0) {
+            pair[j] = query->word[content];
+            if (pair[j] != term) {
+                next_after[j] = following[pair[j]];
+                following[pair[j]] = (int16_t)j;
+            }
+        }
         content = j;
     }
     double together = 0;
     int64_t previous = -1;
     for (int64_t h = 0; h < c->hits; h++) {
         const int32_t at = c->at[h], term = c->term[h], content = query->kind[term] & CONTENT;
-        for (int64_t j = query->words - 1; j >= 0; j--) {
-            if (query->word[j] == term) {
-                run[j] = j && at && stamp[j - 1] == at - 1 ? run[j - 1] + 1 : 1;
-                stamp[j] = at;
-                if (run[j] > longest) longest = run[j];
-                const int64_t weight = before[j + 1] - before[j + 1 - run[j]];
-                if (weight > heaviest) heaviest = weight;
-                if (pair[j] >= 0 && at - last[pair[j]] < nearest[j]) nearest[j] = at - last[pair[j]];
-            } else if (content && pair[j] == term && at - last[query->word[j]] < nearest[j]) {
-                nearest[j] = at - last[query->word[j]] + 1; /* in the other order, which counts as one token more */
-            }
+        for (int64_t j = own[term]; j >= 0; j = next[j]) {
+            run[j] = j && at && stamp[j - 1] == at - 1 ? run[j - 1] + 1 : 1;
+            stamp[j] = at;
+            if (run[j] > longest) longest = run[j];
+            const int64_t weight = before[j + 1] - before[j + 1 - run[j]];
+            if (weight > heaviest) heaviest = weight;
+            if (pair[j] >= 0 && at - last[pair[j]] < nearest[j]) nearest[j] = at - last[pair[j]];
         }
         if (!content) continue;
+        for (int64_t j = following[term]; j >= 0; j = next_after[j])
+            if (at - last[query->word[j]] < nearest[j])
+                nearest[j] = at - last[query->word[j]] + 1; /* in the other order, which counts as one token more */
         if (previous >= 0 && c->term[previous] != term && at - c->at[previous] <= NEAR) {
             const int64_t a = query->weight[term], b = query->weight[c->term[previous]];
             together += (double)(a < b ? a : b) / (double)(at - c->at[previous]);

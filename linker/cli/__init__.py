@@ -91,6 +91,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     models.train,
     models.plot,
     models.encode,
+    models.export,
     explain.explain,
     probability.calibrate,
     evaluate.evaluate,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -60,6 +61,12 @@ def serve(
     log_format: Annotated[
         Literal["text", "json"], typer.Option(help="How the API logs requests on stderr.")
     ] = "text",
+    workers: Annotated[
+        int,
+        typer.Option(
+            min=1, max=256, help="Processes that answer, with --api; several serve the API without the page."
+        ),
+    ] = 1,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
     """Open the review workbench: judge documents in a browser. With --api, programs can search, too.
@@ -72,8 +79,12 @@ def serve(
 
     allowed = tuple(allow_host or ())
     if api:
-        _serve_api(directories, host, port, token_file, proxy_header, allowed, rate_limit, log_format, open_)
+        _serve_api(
+            directories, host, port, token_file, proxy_header, allowed, rate_limit, log_format, workers, open_
+        )
         return
+    if workers > 1:
+        raise typer.BadParameter("--workers goes with --api: the page is served by one process")
     if len(directories) > 1:
         raise typer.BadParameter("several directories are served with --api only")
     (directory,) = directories
@@ -94,10 +105,11 @@ def _serve_api(
     allowed: tuple[str, ...],
     rate: float,
     log_format: Literal["text", "json"],
+    workers: int,
     open_browser: bool,
 ) -> None:
-    from linker.service.app import run
     from linker.service.config import Limits, ServiceConfig
+    from linker.service.workers import shared_metrics
 
     config = ServiceConfig.of(
         directories,
@@ -108,4 +120,7 @@ def _serve_api(
         limits=Limits(rate=rate),
         log_format=log_format,
     )
-    run(config, host, port, open_browser=open_browser)
+    with shared_metrics() if workers > 1 else contextlib.nullcontext():
+        from linker.service.app import run
+
+        run(config, host, port, open_browser=open_browser, workers=workers)

@@ -44,7 +44,9 @@ def _said(answer: Answer) -> Sequence[np.ndarray]:
 def _cut(answer: Answer, kept: Sequence[BoolArray]) -> Answer:
     """Return the hits that `kept` marks, one bool array per query."""
     hits = [
-        Hits(tuple(id_ for id_, keep in zip(h.ids, mask.tolist(), strict=True) if keep), h.scores[mask])
+        Hits(
+            tuple(id_ for id_, keep in zip(h.ids, mask.tolist(), strict=True) if keep), h.scores[mask], h.read
+        )
         for h, mask in zip(answer.hits, kept, strict=True)
     ]
     said = answer.probabilities

@@ -68,6 +68,7 @@ class Guard:
         request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(16)
         state = scope.setdefault("state", {})
         state["request_id"], state["principal"] = request_id, Principal("nobody", frozenset())
+        self._service.metrics.began()
         sent = _Sent(send, request_id, self._service.config.limits.idle)
         try:
             state["principal"] = self._admitted(scope, headers)
@@ -75,9 +76,12 @@ class Guard:
             seconds = None if scope["path"].endswith(STREAMED) else self._service.config.limits.seconds
             async with asyncio.timeout(seconds):
                 await self._app(scope, self._limited(receive, limit), sent)
-        except (ProblemError, TimeoutError) as e:
+        except Exception as e:
+            problem = problems.problem_of(e)
+            if problem.status == 500:
+                logs.fault(request_id, e)
             if not sent.status:
-                await problems.response(problems.problem_of(e), request_id)(scope, receive, sent)
+                await problems.response(problem, request_id)(scope, receive, sent)
         finally:
             self._note(scope, request_id, sent.status, time.perf_counter() - start)
         return None
@@ -95,7 +99,7 @@ class Guard:
             detail = f"this server does not answer to the name {without_port(host)[:100]}: start it with --allow-host"
             raise ProblemError(421, detail, "unknown-host")
         try:
-            unquote_to_bytes(scope.get("raw_path") or b"").decode()
+            scope["path"] = unquote_to_bytes(scope["raw_path"]).decode()
         except UnicodeDecodeError:
             raise ProblemError(400, "the path is not UTF-8, percent-encoded", "bad-path") from None
         origin = headers.get("origin")

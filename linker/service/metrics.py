@@ -48,6 +48,10 @@ class Metrics:
             "linker_pending_calls", "Searches and changes that run or wait.", registry=registry,
             multiprocess_mode="livesum",
         )  # fmt: skip
+        self._running = Gauge(
+            "linker_requests_in_progress", "Requests that are being answered.", registry=registry,
+            multiprocess_mode="livesum",
+        )  # fmt: skip
         self._memory = Gauge(
             "linker_resident_memory_bytes", "Resident memory; mapped files that are shared count in each worker.",
             registry=registry, multiprocess_mode="liveall",
@@ -58,8 +62,13 @@ class Metrics:
         )  # fmt: skip
         self._started.set(time.time())
 
+    def began(self) -> None:
+        """Count a request that is being answered, until `request` is called for it."""
+        self._running.inc()
+
     def request(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count an answered request."""
+        self._running.dec()
         method = method if method in ("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH") else "other"
         self._requests.labels(route, method, str(status)).inc()
         self._seconds.labels(route).observe(seconds)

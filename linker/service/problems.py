@@ -11,15 +11,21 @@ import orjson
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from indexes import errors
 from linker.errors import InputError, LinkerError
 from linker.printable import on_one_line
 from linker.service import logs
+from linker.service.batching import BusyError
 
 MEDIA_TYPE = "application/problem+json"
 OURS = "something went wrong in the server: its log has the details under this request id"
+SILENT: Mapping[type[Exception], str] = {
+    ClientDisconnect: "the connection was closed before the body had ended",
+    TimeoutError: "there was no answer in time: ask for less, or try again later",
+}
 # The status and code of each kind of error; a subclass comes before its base.
 KNOWN: Mapping[type[Exception], tuple[int, str]] = {
     errors.UnknownIdError: (404, "unknown-document"),
@@ -35,20 +41,22 @@ KNOWN: Mapping[type[Exception], tuple[int, str]] = {
     errors.EncoderMismatchError: (500, "encoder-mismatch"),
     errors.IndexesError: (400, "bad-request"),
     InputError: (400, "bad-input"),
+    BusyError: (503, "overloaded"),
     LinkerError: (400, "bad-request"),
+    ClientDisconnect: (400, "disconnected"),
     TimeoutError: (504, "timeout"),
 }
 
 
-class ProblemError(Exception):
+class ProblemError(HTTPException):
     """An answer that is an error: its status, what is wrong and how to mend it, and a code for programs.
 
     `retry`: seconds after which the same request may succeed. `more`: further members of the answer.
     """
 
     def __init__(self, status: int, detail: str, code: str, *, retry: int | None = None, **more: Any) -> None:
-        super().__init__(detail)
-        self.status, self.detail, self.code, self.retry, self.more = status, detail, code, retry, more
+        super().__init__(status, detail)  # FastAPI lets no other exception out of the reading of a body
+        self.status, self.code, self.retry, self.more = status, code, retry, more
 
 
 def problem_of(error: Exception) -> ProblemError:
@@ -59,10 +67,12 @@ def problem_of(error: Exception) -> ProblemError:
         return _invalid(error)
     if isinstance(error, HTTPException):
         phrase = _phrase(error.status_code)
-        return ProblemError(error.status_code, _sentence(error), phrase.lower().replace(" ", "-"))
+        problem = ProblemError(error.status_code, _sentence(error), phrase.lower().replace(" ", "-"))
+        problem.headers = error.headers
+        return problem
     for kind, (status, code) in KNOWN.items():
         if isinstance(error, kind):
-            text = on_one_line(str(error)) or "there was no answer in time: ask for less, or try again later"
+            text = SILENT.get(kind) or on_one_line(str(error))
             return ProblemError(status, text, code, retry=1 if status == 503 else None)
     return ProblemError(500, OURS, "internal-error")
 
@@ -78,15 +88,17 @@ def response(problem: ProblemError, request_id: str) -> Response:
         "request_id": request_id,
         **problem.more,
     }
-    headers = {} if problem.retry is None else {"retry-after": str(problem.retry)}
+    headers = dict(problem.headers or {})
+    if problem.retry is not None:
+        headers["retry-after"] = str(problem.retry)
     if problem.status == 401:
         headers["www-authenticate"] = 'Bearer realm="linker"'
     return Response(orjson.dumps(content), problem.status, headers, MEDIA_TYPE)
 
 
 def register(app: FastAPI) -> None:
-    """Answer every error of an application with problem details."""
-    for kind in (ProblemError, RequestValidationError, HTTPException, *KNOWN, Exception):
+    """Answer errors of an application with problem details; the guard answers those that are nobody's."""
+    for kind in (RequestValidationError, HTTPException, *KNOWN):
         app.add_exception_handler(kind, _handle)
 
 

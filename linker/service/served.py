@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -16,8 +17,10 @@ from indexes.hybrid import Answer, Mode
 from indexes.interface import Filter
 from linker.engine import Engine
 from linker.errors import LinkerError
+from linker.probability import drift
+from linker.ranking.ranker import Ranker
 from linker.reranking import DEPTH
-from linker.service import logs
+from linker.service import batching, logs
 from linker.service.config import ServiceConfig
 from linker.service.metrics import Metrics
 from linker.service.problems import ProblemError
@@ -47,6 +50,7 @@ class Pool:
     def __init__(self, threads: int, waiting: int, name: str) -> None:
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._limit = threads + waiting
+        self.waiting = waiting
         self.pending = 0  # calls that run or wait
 
     async def run(self, call: Callable[[], T]) -> T:
@@ -83,25 +87,34 @@ class Served:
     def __init__(self, name: str, engine: Engine, pool: Pool) -> None:
         self.name, self.engine, self._pool = name, engine, pool
         self._writing = asyncio.Lock()
+        self._batcher = batching.Batcher(self.search_now, self.run, most=self._most, capacity=pool.waiting)
+
+    @property
+    def waiting(self) -> int:
+        """How many searches wait to begin."""
+        return self._batcher.waiting
 
     async def search(self, texts: Sequence[str], options: SearchOptions) -> Answer:
-        """Return the answer of `Engine.search`. Raises what it raises, and ProblemError where too many wait."""
-        return await self.run(lambda: self.search_now(texts, options))
+        """Return the answer of `Engine.search`; searches that wait together are made together.
+
+        Raises what it raises, BusyError and ProblemError where too many wait.
+        """
+        return await self._batcher.search(texts, options)
+
+    def _most(self) -> int:
+        """Return how many texts are searched together; from FEWEST on, an answer would tell of others' scores."""
+        calibrated = self.engine.collection.manifest.search.get("calibration")
+        return drift.FEWEST - 1 if calibrated else batching.MOST
 
     def search_now(self, texts: Sequence[str], options: SearchOptions) -> Answer:
         """Search in this thread."""
-        reranker = None
-        if options.rerank == "pooled":
-            from linker.ranking import pooled
-
-            reranker = pooled.load()
         try:
             return self.engine.search(
                 texts,
                 options.k,
                 mode=options.mode,
                 where=options.where,
-                reranker=reranker,
+                reranker=_pooled() if options.rerank == "pooled" else None,
                 depth=options.depth,
                 stored_ranker=options.rerank is True,
                 phrases=options.phrases,
@@ -113,6 +126,10 @@ class Served:
                 raise ProblemError(400, str(e), "no-such-retriever") from None
             raise
 
+    def ranker(self, options: SearchOptions) -> Ranker | None:
+        """Return the ranker that a search with these options uses, if it is one."""
+        return _pooled() if options.rerank == "pooled" else self.engine.ranker
+
     async def run(self, call: Callable[[], T]) -> T:
         """Return the result of a reading call in a thread of the pool."""
         return await self._pool.run(call)
@@ -121,6 +138,13 @@ class Served:
         """Return the result of a call that changes the index, after the changes before it."""
         async with self._writing:
             return await self._pool.run(call)
+
+
+@functools.cache
+def _pooled() -> Ranker:
+    from linker.ranking import pooled
+
+    return pooled.load()
 
 
 class Service:
@@ -161,14 +185,16 @@ class Service:
         """Set the gauges of the metrics."""
         open_now = {name: served.engine.collection for name, served in self.indexes.items()}
         sizes = {name: (len(c.rows), c.manifest.generation) for name, c in open_now.items()}
-        self.metrics.look(self.pool.pending, sizes)
+        waiting = sum(served.waiting for served in self.indexes.values())
+        self.metrics.look(self.pool.pending + waiting, sizes)
 
     def warm(self) -> None:
         """Load all encoders in a thread; until they are, `waiting_for` says what is missing."""
         self.waiting_for = "encoders are being loaded"
-        threading.Thread(target=self._load_encoders, name="load encoders", daemon=True).start()
+        threading.Thread(target=self.load_encoders, name="load encoders", daemon=True).start()
 
-    def _load_encoders(self) -> None:
+    def load_encoders(self) -> None:
+        """Load all encoders; what cannot be loaded is logged."""
         failed = 0
         for served in self.indexes.values():
             try:

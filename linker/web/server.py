@@ -9,6 +9,7 @@ import socket
 import sys
 import threading
 import webbrowser
+from collections.abc import Callable
 from types import FrameType
 
 import python_multipart  # noqa: F401 - FastAPI would say only later, and differently, that it is missing
@@ -21,24 +22,21 @@ from linker.review.learning import model
 from linker.web.app import create_app
 from linker.web.config import ServeConfig
 
+BACKLOG = 1024  # connections that wait to be accepted
 GRACE = 5  # seconds for requests that are under way when the server ends
 
 
 class _Server(uvicorn.Server):
-    """Prints its address on stdout once it answers."""
+    """Calls `then` once it answers."""
 
-    def __init__(self, config: uvicorn.Config, address: str, *, learner: bool, open_browser: bool) -> None:
+    def __init__(self, config: uvicorn.Config, then: Callable[[], None]) -> None:
         super().__init__(config)
-        self._address, self._learner, self._open_browser = address, learner, open_browser
+        self._then = then
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
-            print(self._address, flush=True)
-            if self._learner:  # else the first document would wait for it
-                threading.Thread(target=_load_learner, name="load learner", daemon=True).start()
-            if self._open_browser:
-                webbrowser.open(self._address)
+            self._then()
 
 
 def run(config: ServeConfig, host: str, port: int, *, open_browser: bool = False) -> None:
@@ -61,16 +59,41 @@ def serve(
     `proxied`: believe a proxy on this machine about addresses. `learner`: load what the page learns with. Raises
     InputError where the port cannot be used.
     """
-    listener = _listen(host, port)
+    listener = listen(host, port)
+    address = address_of(host, listener)
+
+    def announce() -> None:
+        print(address, flush=True)
+        if learner:  # else the first document would wait for it
+            threading.Thread(target=_load_learner, name="load learner", daemon=True).start()
+        if open_browser:
+            webbrowser.open(address)
+
+    serve_on(listener, app, announce, proxied=proxied, grace=grace)
+
+
+def serve_on(
+    listener: socket.socket,
+    app: ASGIApp,
+    then: Callable[[], None],
+    *,
+    proxied: bool = False,
+    grace: int = GRACE,
+) -> None:
+    """Serve an application on a listening socket until a signal, as `serve` does; call `then` once it answers."""
     options = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, ws="none",
         proxy_headers=proxied, timeout_graceful_shutdown=grace,
     )  # fmt: skip
-    shown = f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{listener.getsockname()[1]}/"
     signal.signal(signal.SIGTERM, _end)  # uvicorn sends the signal again when all is closed
     with contextlib.suppress(KeyboardInterrupt):
-        _Server(options, address, learner=learner, open_browser=open_browser).run(sockets=[listener])
+        _Server(options, then).run(sockets=[listener])
+
+
+def address_of(host: str, listener: socket.socket) -> str:
+    """Return the address of a server that listens on `host`."""
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{listener.getsockname()[1]}/"
 
 
 def _load_learner() -> None:
@@ -78,13 +101,14 @@ def _load_learner() -> None:
         model.load()
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens. Raises InputError where the port cannot be used."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
-        listener.listen(128)
+        listener.listen(BACKLOG)
     except OSError as e:
         listener.close()
         remedy = (

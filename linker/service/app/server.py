@@ -2,29 +2,67 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import sys
+from collections.abc import Callable
+
+from prometheus_client.multiprocess import mark_process_dead
 from starlette.types import ASGIApp
 
+from indexes.errors import IndexesError
 from indexes.store import manifest as manifests
+from linker.errors import LinkerError
+from linker.printable import on_one_line
 from linker.review.project import Workspace
 from linker.service import logs
 from linker.service.app.making import Joined, service_app
 from linker.service.config import ServiceConfig
 from linker.service.tokens import page_token
+from linker.service.workers import Workers
 from linker.web.app import create_app
 from linker.web.config import ServeConfig
-from linker.web.server import serve
+from linker.web.server import address_of, listen, serve, serve_on
 
 GRACE = 30  # seconds for requests that are under way when the server ends
 
 
-def run(config: ServiceConfig, host: str, port: int, *, open_browser: bool = False) -> None:
-    """Serve until a signal. Raises InputError or IndexesError where an index or the port cannot be used."""
+def run(config: ServiceConfig, host: str, port: int, *, open_browser: bool = False, workers: int = 1) -> None:
+    """Serve until a signal; several worker processes serve the API alone, since the page lives in one.
+
+    Raises InputError or IndexesError where an index or the port cannot be used.
+    """
     logs.configure(config.log_format)
+    if workers > 1:
+        sys.exit(_by_workers(config, host, port, workers))
     page = _page(config)
     serve(
         application(config, page), host, port, proxied=bool(config.proxy_header), learner=page is not None,
         open_browser=open_browser, grace=GRACE,
     )  # fmt: skip
+
+
+def _by_workers(config: ServiceConfig, host: str, port: int, count: int) -> int:
+    config.indexes()  # a mistake is told once, not by each worker
+    listener = listen(host, port)
+    # The threads of one search; libraries that are loaded in the workers ask this.
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, len(os.sched_getaffinity(0)) // count)))
+
+    def work(is_ready: Callable[[], None]) -> None:
+        try:
+            app = service_app(config)
+            app.state.service.load_encoders()  # meanwhile the other workers answer
+        except (LinkerError, IndexesError) as e:
+            sys.exit(f"error: {on_one_line(str(e))}")
+        serve_on(listener, app, is_ready, proxied=bool(config.proxy_header), grace=GRACE)
+
+    def ended(pid: int) -> None:
+        logs.event("a worker has ended and is replaced", logging.WARNING, pid=pid)
+        mark_process_dead(pid)  # type: ignore[no-untyped-call]  # it has no types
+
+    address = address_of(host, listener)
+    workers = Workers(count, work, grace=GRACE, ready=lambda: print(address, flush=True), ended=ended)
+    return workers.run()
 
 
 def application(config: ServiceConfig, page: ServeConfig | None) -> ASGIApp:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
 import orjson
-from fastapi import Depends, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from linker.service.problems import MEDIA_TYPE
+from linker.service.problems import MEDIA_TYPE, ProblemError
 from linker.service.served import Served, Service
 
 IndexName = Annotated[
@@ -69,7 +71,7 @@ DETAILS = {
     503: "A retriever is unavailable, another process is writing, or too many requests wait; try again later.",
     504: "There was no answer in time.",
 }
-ALWAYS = (400, 401, 403, 404, 413, 421, 422, 429, 500, 503, 504)
+ALWAYS = (400, 401, 403, 404, 408, 413, 415, 421, 422, 429, 500, 503, 504)
 
 
 def problems(*more: int, always: tuple[int, ...] = ALWAYS) -> dict[int | str, dict[str, Any]]:
@@ -81,6 +83,34 @@ def problems(*more: int, always: tuple[int, ...] = ALWAYS) -> dict[int | str, di
         }
         for status in sorted({*always, *more})
     }
+
+
+class _StrictRequest(Request):
+    """A request whose JSON is read by orjson: halves of characters, NaN and a thousand levels are no JSON."""
+
+    async def json(self) -> Any:
+        return orjson.loads(await self.body())
+
+
+class StrictRoute(APIRoute):
+    """A route that takes JSON as application/json only: a form of another site cannot send that."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return what answers a request."""
+        handle, takes_json = super().get_route_handler(), self.body_field is not None
+
+        async def strict(request: Request) -> Response:
+            kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if takes_json and kind != "application/json":
+                raise ProblemError(415, "send the body as application/json", "unsupported-media-type")
+            return await handle(_StrictRequest(request.scope, request.receive))
+
+        return strict
+
+
+def routes(tag: str) -> APIRouter:
+    """Return a router for one resource."""
+    return APIRouter(tags=[tag], route_class=StrictRoute)
 
 
 def json(content: Any, status: int = 200) -> Response:

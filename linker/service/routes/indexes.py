@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import Response
 
 from linker.service.guard import require
-from linker.service.routes.common import InService, Model, json, problems
+from linker.service.routes.common import InService, Model, json, problems, routes
 from linker.service.served import Served
 
-router = APIRouter(tags=["indexes"])
+router = routes("indexes")
 
 
 class IndexDescription(Model):

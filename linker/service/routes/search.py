@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from fastapi import APIRouter
 from pydantic import Field, model_validator
 from starlette.responses import Response
 
 from indexes.hybrid import Answer, Mode
 from indexes.interface import Filter, Hits
+from linker.service import explaining
 from linker.service.guard import require
-from linker.service.routes.common import IndexName, InService, Model, json, problems
+from linker.service.routes.common import IndexName, InService, Model, json, problems, routes
 from linker.service.served import SearchOptions, Served
 
-router = APIRouter(tags=["search"])
+router = routes("search")
 MOST_TEXTS, MOST_K, LONGEST = 1000, 1000, 100_000
 MOST_HITS = 100_000  # of all texts together
+FEW = 100  # hits that are written without a thread
 
 Text = Annotated[str, Field(max_length=LONGEST)]
 Where = (
@@ -44,6 +45,11 @@ class SearchRequest(Model):
         description="Whether the ranker stored in the index orders the documents; `pooled`: linker's own does.",
     )
     phrases: bool = Field(False, description='Only documents with the words in "quotes" one after the other.')
+    explain: bool = Field(
+        False,
+        description=f"Whether hits have the scores of each retriever; for at most {explaining.MOST_TEXTS} texts "
+        f"and k {explaining.MOST_K}.",
+    )
     documents: bool = Field(True, description="Whether hits have title, text and metadata.")
 
     @model_validator(mode="after")
@@ -52,6 +58,9 @@ class SearchRequest(Model):
             raise ValueError("give either text or texts")
         if len(self.all) * self.k > MOST_HITS:
             raise ValueError(f"at most {MOST_HITS:,} documents in all: ask for fewer texts or a smaller k")
+        if self.explain and (len(self.all) > explaining.MOST_TEXTS or self.k > explaining.MOST_K):
+            most = f"{explaining.MOST_TEXTS} texts and k {explaining.MOST_K}"
+            raise ValueError(f"explain takes at most {most}")
         return self
 
     @property
@@ -66,6 +75,28 @@ class SearchRequest(Model):
         return SearchOptions(self.k, self.mode, where, self.rerank, phrases=self.phrases)
 
 
+class Contributions(Model):
+    """What makes up a ranker's score: start + the sum of `features` + rest."""
+
+    start: float = Field(description="The same for all documents of a text.")
+    features: dict[str, float] = Field(
+        description=f"The {explaining.FEATURES} largest contributions, by feature."
+    )
+    rest: float = Field(description="The sum of the others.")
+
+
+class Explanation(Model):
+    """Why a document was found, where `explain` asks."""
+
+    bm25: float | None = Field(
+        None, description="Its score by BM25; missing where it shares no term with the text."
+    )
+    dense: float | None = Field(None, description="The cosine of its vector and the text's.")
+    ranker: Contributions | None = Field(
+        None, description="What makes up the ranker's score, if it ordered the document."
+    )
+
+
 class FoundDocument(Model):
     """One hit."""
 
@@ -77,6 +108,7 @@ class FoundDocument(Model):
     title: str | None = None
     text: str | None = None
     metadata: dict[str, Any] | None = None
+    explanation: Explanation | None = None
 
 
 class Result(Model):
@@ -111,14 +143,23 @@ async def search(request: SearchRequest, service: InService) -> Response:
     served = service.served(request.index)
     answer = await served.search(request.all, request.options)
     service.metrics.searched(served.name, len(request.all), bool(answer.degraded))
+    if sum(map(len, answer.hits)) <= FEW:  # a thread would cost more than it saves
+        return json(_described(served, answer, request))
     return await served.run(lambda: json(_described(served, answer, request)))
 
 
 def _described(served: Served, answer: Answer, request: SearchRequest) -> dict[str, Any]:
+    explained = []
+    if request.explain:
+        ranker = served.ranker(request.options)
+        explained = explaining.explain(served.engine, request.all, answer, ranker)
     results = []
     for number, hits in enumerate(answer.hits):
         said = None if answer.probabilities is None else answer.probabilities[number].tolist()
         result: dict[str, Any] = {"hits": _listed(hits, said, request.documents)}
+        if explained:
+            for hit, explanation in zip(result["hits"], explained[number], strict=True):
+                hit["explanation"] = explanation
         if answer.no_match:
             result["no_match"] = answer.no_match[number]
         results.append(result)

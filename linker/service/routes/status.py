@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.responses import Response
 
 from linker.service.guard import require
 from linker.service.problems import ProblemError
-from linker.service.routes.common import InService, Model, json, problems
+from linker.service.routes.common import InService, Model, json, problems, routes
 
-router = APIRouter(tags=["status"])
+router = routes("status")
 
 
 class Status(Model):

@@ -1,0 +1,185 @@
+"""Haystack: a document store and a retriever over an index (extra `haystack`).
+
+Filters are Haystack's nested dictionaries, decided by Haystack's own code, or linker's conditions as a string or list.
+The index's encoder makes the vectors; an embedding that a document brings is kept with it and not searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+
+from indexes.errors import importing
+from indexes.filters import RowFilter
+from indexes.hybrid import Mode
+from indexes.interface import Document, Filter
+from linker.building import create
+from linker.engine import Engine
+
+with importing("Haystack", "haystack"):
+    from haystack import Document as HaystackDocument
+    from haystack import component, default_from_dict, default_to_dict
+    from haystack.document_stores.errors import DuplicateDocumentError
+    from haystack.document_stores.types import DuplicatePolicy
+    from haystack.errors import FilterError
+    from haystack.utils.filters import document_matches_filter
+
+Filters = dict[str, Any] | str | Sequence[str]
+# The metadata field of what linker's documents have no place for: an object, so that no filter sees it.
+KEPT = "haystack"
+
+
+def from_haystack(document: HaystackDocument) -> Document:
+    """Return a document of Haystack as linker's."""
+    content, values = document.content, document.to_dict(flatten=False)
+    more = {
+        name: values[name] for name in ("blob", "embedding", "sparse_embedding") if values[name] is not None
+    }
+    if content is None:
+        more["content"] = None
+    return Document(document.id, content or "", metadata=document.meta | ({KEPT: more} if more else {}))
+
+
+def to_haystack(document: Document, score: float | None = None) -> HaystackDocument:
+    """Return a document of an index as Haystack's; its content is title and text."""
+    meta = dict(document.metadata)
+    more = meta.pop(KEPT, None) or {}
+    values = {"id": document.id, "content": document.full_text, "meta": meta, "score": score} | more
+    return HaystackDocument.from_dict(values)
+
+
+class LinkerDocumentStore:
+    """An index as a Haystack document store; one that does not exist is made, with the encoder `encoder`."""
+
+    def __init__(self, directory: str | Path, encoder: str = "none") -> None:
+        self.directory, self.encoder = Path(directory), encoder
+        if not self.directory.exists():
+            create(self.directory, encoder=encoder)
+        self.engine = Engine.open(self.directory)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a pipeline's file holds of this store."""
+        values: dict[str, Any] = default_to_dict(self, directory=str(self.directory), encoder=self.encoder)
+        return values
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> LinkerDocumentStore:
+        """Return the store that a pipeline's file describes."""
+        store: LinkerDocumentStore = default_from_dict(cls, data)
+        return store
+
+    def count_documents(self) -> int:
+        """Return the number of documents."""
+        self.engine.refresh()
+        return len(self.engine)
+
+    def filter_documents(self, filters: Filters | None = None) -> list[HaystackDocument]:
+        """Return the documents that fit `filters`, in the order in which they were written. Raises FilterError."""
+        self.engine.refresh()
+        if isinstance(filters, dict):
+            documents = map(to_haystack, self.engine.documents())
+            return [document for document in documents if _fits(document, filters)]
+        return [to_haystack(document) for document in self.engine.documents(filters or None)]
+
+    def write_documents(
+        self, documents: list[HaystackDocument], policy: DuplicatePolicy = DuplicatePolicy.NONE
+    ) -> int:
+        """Write documents in one commit and return how many were written; NONE is FAIL.
+
+        Raises ValueError for anything that is not a list of documents, DuplicateDocumentError where an id is in the
+        index and the policy is FAIL, BadIdError for an id with white space.
+        """
+        if not isinstance(documents, list) or not all(isinstance(d, HaystackDocument) for d in documents):
+            raise ValueError("write_documents takes a list of haystack.Document")
+        self.engine.refresh()
+        written, chosen = 0, dict[str, Document]()
+        for document in documents:
+            if policy != DuplicatePolicy.OVERWRITE and (document.id in chosen or document.id in self.engine):
+                if policy == DuplicatePolicy.SKIP:
+                    continue
+                raise DuplicateDocumentError(f"the id {document.id!r} is in the index already")
+            chosen[document.id] = from_haystack(document)
+            written += 1
+        if chosen:
+            self.engine.add(chosen.values(), replace=policy == DuplicatePolicy.OVERWRITE)
+        return written
+
+    def delete_documents(self, document_ids: list[str]) -> None:
+        """Delete documents in one commit; ids that are not there are no error."""
+        self.engine.refresh()
+        known = [id_ for id_ in dict.fromkeys(document_ids) if id_ in self.engine]
+        if known:
+            self.engine.delete(known)
+
+    def search(
+        self, query: str, top_k: int = 10, filters: Filters | None = None, mode: Mode | None = None
+    ) -> list[HaystackDocument]:
+        """Return the top documents with their scores. Raises FilterError, BadFilterError."""
+        self.engine.refresh()
+        where: Any = self._rows(filters) if isinstance(filters, dict) else filters
+        (hits,) = self.engine.search(query, top_k, mode=mode, where=where or None).hits
+        return [to_haystack(document, score) for _, score, document in hits if document]
+
+    def _rows(self, filters: dict[str, Any]) -> Filter | None:
+        """Return the filter of the rows whose documents fit Haystack's filters; this reads all documents."""
+        if not filters:
+            return None
+        rows = self.engine.collection.rows
+        mask = np.zeros(len(rows.ids), dtype=bool)
+        fitting = [d.id for d in self.engine.documents() if _fits(to_haystack(d), filters)]
+        mask[rows.locate(fitting)] = True
+        return RowFilter((), mask)
+
+
+def _fits(document: HaystackDocument, filters: dict[str, Any]) -> bool:
+    if filters and "operator" not in filters:
+        raise FilterError(f"'operator' key missing in {filters}")
+    return not filters or bool(document_matches_filter(filters, document))
+
+
+@component  # type: ignore[untyped-decorator]  # Haystack is optional, so its names are Any
+class LinkerRetriever:
+    """The search of an index as a component of a pipeline; `mode` is hybrid, dense or bm25 (default: the index's)."""
+
+    def __init__(
+        self,
+        document_store: LinkerDocumentStore,
+        filters: Filters | None = None,
+        top_k: int = 10,
+        mode: Mode | None = None,
+    ) -> None:
+        if mode is not None and mode not in get_args(Mode):
+            raise ValueError(f"unknown mode {mode!r}: choose one of {', '.join(get_args(Mode))}")
+        if top_k < 1:
+            raise ValueError(f"top_k must be at least 1, not {top_k}")
+        self.document_store, self.filters, self.top_k, self.mode = document_store, filters, top_k, mode
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a pipeline's file holds of this component."""
+        values: dict[str, Any] = default_to_dict(
+            self,
+            document_store=self.document_store.to_dict(),
+            filters=self.filters,
+            top_k=self.top_k,
+            mode=self.mode,
+        )
+        return values
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Any:
+        """Return the component that a pipeline's file describes."""
+        given = dict(data["init_parameters"])
+        if isinstance(given["document_store"], dict):
+            given["document_store"] = LinkerDocumentStore.from_dict(given["document_store"])
+        return default_from_dict(cls, {**data, "init_parameters": given})
+
+    @component.output_types(documents=list[HaystackDocument])
+    def run(
+        self, query: str, filters: Filters | None = None, top_k: int | None = None
+    ) -> dict[str, list[HaystackDocument]]:
+        """Return the top documents for a text under "documents", best first, with their scores."""
+        found = self.document_store.search(query, top_k or self.top_k, filters or self.filters, self.mode)
+        return {"documents": found}

@@ -1,0 +1,150 @@
+"""Several processes that serve one listening socket: one that ends is replaced, signals reach all.
+
+uvicorn's own supervisor does not fit: it restarts its workers at SIGHUP, kills one that is slow to start, hands the
+application over pickled, and leaves its workers behind when it is killed itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+READY = signal.SIGRTMIN  # from a worker to the supervisor; unlike others, such signals are queued
+SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, READY})
+SHARED = "PROMETHEUS_MULTIPROC_DIR"  # prometheus_client's name
+PAUSE = 1.0  # seconds before a worker is replaced that did not get ready
+MARGIN = 5.0  # seconds that a worker may take beyond its grace
+
+
+@contextlib.contextmanager
+def shared_metrics() -> Iterator[None]:
+    """Let the metrics of all workers meet in a folder; to be entered before prometheus_client is imported."""
+    with tempfile.TemporaryDirectory(prefix="linker-metrics-") as folder:
+        os.environ[SHARED] = folder
+        yield
+
+
+class Workers:
+    """The supervisor of `count` worker processes; `run` is called once, before there are threads."""
+
+    def __init__(
+        self,
+        count: int,
+        work: Callable[[Callable[[], None]], None],
+        *,
+        grace: float,
+        ready: Callable[[], None],
+        ended: Callable[[int], None] = lambda pid: None,
+    ) -> None:
+        """Call `work(is_ready)` in each worker, which calls `is_ready` once it answers, and ends after SIGTERM.
+
+        Workers have `grace` seconds to end. `ready` is called here once all of them are, and `ended` with the process
+        id of each that has ended by itself.
+        """
+        self._count, self._work, self._grace = count, work, grace
+        self._on_ready, self._on_end = ready, ended
+        self._alive: dict[int, bool] = {}  # by process id: whether it is ready
+        self._pipe = (-1, -1)  # its end tells workers that their supervisor is gone
+
+    def run(self) -> int:
+        """Serve until SIGINT or SIGTERM; return the exit status: 1 where a worker could not start at first."""
+        self._pipe = os.pipe()
+        old = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        try:
+            for _ in range(self._count):
+                self._start()
+            return self._supervise()
+        finally:
+            self._end()
+            signal.pthread_sigmask(signal.SIG_SETMASK, old)
+            for end in self._pipe:
+                os.close(end)
+
+    def _supervise(self) -> int:
+        was_ready = False
+        while True:
+            info = signal.sigwaitinfo(SIGNALS)
+            if info.si_signo in (signal.SIGINT, signal.SIGTERM):
+                return 0
+            if info.si_signo == signal.SIGHUP:
+                self._send(signal.SIGHUP)
+            elif info.si_signo == READY and info.si_pid in self._alive:
+                self._alive[info.si_pid] = True
+            else:
+                ended = self._reaped()
+                if not was_ready and ended:
+                    return 1
+                for pid in ended:
+                    self._on_end(pid)
+                if not all(ended.values()):
+                    time.sleep(PAUSE)
+                while len(self._alive) < self._count:
+                    self._start()
+            if not was_ready and all(self._alive.values()):
+                was_ready = True
+                self._on_ready()
+
+    def _start(self) -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if pid:
+            self._alive[pid] = False
+        else:
+            self._be_worker()
+
+    def _be_worker(self) -> None:
+        """Work, and leave by `os._exit`: what the supervisor would clean up at its end is not the worker's."""
+        supervisor, status = os.getppid(), 1
+        try:
+            os.close(self._pipe[1])
+            threading.Thread(target=self._watch, name="watch the supervisor", daemon=True).start()
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+            self._work(lambda: os.kill(supervisor, READY))
+            status = 0
+        except SystemExit as e:
+            status = e.code if isinstance(e.code, int) else int(e.code is not None)
+            if isinstance(e.code, str):
+                print(e.code, file=sys.stderr)
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        finally:
+            with contextlib.suppress(OSError):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(status)
+
+    def _watch(self) -> None:
+        os.read(self._pipe[0], 1)  # nobody writes: it returns when the supervisor is gone
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def _reaped(self) -> dict[int, bool]:
+        """Forget the workers that have ended; return their process ids, and whether they had been ready."""
+        ended = {pid: r for pid, r in self._alive.items() if os.waitpid(pid, os.WNOHANG)[0]}
+        for pid in ended:
+            del self._alive[pid]
+        return ended
+
+    def _send(self, number: int) -> None:
+        for pid in self._alive:
+            os.kill(pid, number)  # not yet waited for, so the process id is still its own
+
+    def _end(self) -> None:
+        """End the workers, and kill those that have not ended in time."""
+        self._send(signal.SIGTERM)
+        deadline = time.monotonic() + self._grace + MARGIN
+        while self._alive and (left := deadline - time.monotonic()) > 0:
+            signal.sigtimedwait({signal.SIGCHLD}, min(left, 0.2))
+            self._reaped()
+        self._send(signal.SIGKILL)
+        for pid in list(self._alive):
+            os.waitpid(pid, 0)
+            del self._alive[pid]
