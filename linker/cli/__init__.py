@@ -164,7 +164,7 @@ def main() -> None:
     guard_output()
     try:
         with logging_to(Notes()):
-            app()
+            app(prog_name="linker")  # by which the shell asks for completions
     except (LinkerError, IndexesError) as e:
         _fail(str(e))
     except ModuleNotFoundError as e:

@@ -10,7 +10,7 @@ import typer
 
 from indexes.kinds import KINDS, VectorKindName
 from indexes.text.parameters import LONGEST, TokenizerName
-from linker.cli import elastic
+from linker.cli import completion, elastic
 from linker.cli.backup import Keep
 from linker.cli.columns import (
     Delimiter,
@@ -78,7 +78,12 @@ def build(
     corpus: Corpora,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Directory of the new index.", show_default=False)],
     encoder: Annotated[
-        str, typer.Option(metavar="NAME|PATH|none", help="Encoder for dense retrieval; none: BM25 only.")
+        str,
+        typer.Option(
+            metavar="NAME|PATH|none",
+            help="Encoder for dense retrieval; none: BM25 only.",
+            autocompletion=completion.encoders,
+        ),
     ] = "none",
     vectors: Annotated[
         VectorKindName,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from linker.cli import completion
 from linker.cli.columns import (
     Delimiter,
     Encoding,
@@ -110,6 +111,7 @@ def search(
             metavar="MODEL",
             help="Rerank with this model by `linker rank train` or `linker sts train`, or with linker's own: pooled.",
             show_default=False,
+            autocompletion=completion.rerankers,
         ),
     ] = None,
     no_rerank: Annotated[
