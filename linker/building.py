@@ -16,6 +16,7 @@ from indexes.writer import Writer
 from linker.corpora.identity import identity
 from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
+from linker.encoders.opened import name_for
 from linker.errors import InputError
 from linker.files import path_text
 from linker.intake import BuildOptions, BuildReport, Intake, check_given, interruptible
@@ -39,7 +40,8 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
     given = _given(corpora, options)
     encoder = _encoder(options)
     sources += (given.source,) if given else ()
-    requested = _manifest(options, encoder, BuildRecord(complete=False, position=0, sources=sources), given)
+    record = BuildRecord(complete=False, position=0, sources=sources)
+    requested = _manifest(options, out, encoder, record, given)
     if resume and (out / manifests.NAME).exists():
         existing = manifests.load(out)
         _check_same_build(existing, requested, out)
@@ -82,7 +84,7 @@ def create(
     _check_target(Path(out))
     _reach(elastic)
     model = _encoder(options)
-    manifest = _manifest(options, model, BuildRecord())
+    manifest = _manifest(options, Path(out), model, BuildRecord())
     with Writer.create(Path(out), manifest, _own_model(Path(options.encoder))):
         pass
 
@@ -101,10 +103,13 @@ def _given(corpora: Sequence[Path], options: BuildOptions) -> GivenVectors | Non
 
 
 def _manifest(
-    options: BuildOptions, encoder: Encoder | None, build: BuildRecord, given: GivenVectors | None = None
+    options: BuildOptions,
+    out: Path,
+    encoder: Encoder | None,
+    build: BuildRecord,
+    given: GivenVectors | None = None,
 ) -> Manifest:
-    path = Path(options.encoder)
-    name = str(path.resolve()) if path.is_dir() else options.encoder  # the search may run from another folder
+    name = name_for(out, options.encoder)
     record = EncoderRecord(name, encoder.fingerprint, encoder.dim) if encoder else None
     if given and record is None:
         record = EncoderRecord(name, "", given.dim)
