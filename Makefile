@@ -1,4 +1,4 @@
-# Two commands for users: `make demo` and `make test`; for developers also `make mutants` and `make fuzz`.
+# Two commands for users: `make demo` and `make test`; for developers also `make docs`, `make mutants` and `make fuzz`.
 # Everything they need is set up in .venv on the first run.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
@@ -7,12 +7,17 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test mutants fuzz lint format requirements clean
+.PHONY: demo test docs mutants fuzz lint format requirements clean
 demo: $(VENV)/.demo
 	@$(BIN)/python -m linker.demo
 
 test: lint
 	@$(BIN)/python -m pytest -n $(or $(WORKERS),2)
+
+# The site, into build/site: strict, so a broken link fails, and without the network. `make test` builds it too (tests/site).
+docs: $(VENV)/.dev
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "build/site/index.html"
 
 # Every mutant of tests/mutants/lists against the tests that guard its line; JOBS=2 for two at once.
 mutants: $(VENV)/.dev

@@ -214,6 +214,21 @@ class Writer:
         """Commit a copy of the calibration in `folder` under `calibration/name`, as `store_ranker` does a ranker."""
         return self._store(storage.CALIBRATION, name, folder)
 
+    def store_encoder(self, name: str, folder: Path) -> Manifest:
+        """Commit a copy of the encoder in `folder` under `encoder/name`: the model of the index, in other files.
+
+        Raises IndexesError where `name` is in use.
+        """
+        old, name = self.manifest, f"{storage.ENCODER}/{name}"
+        if old.encoder is None or old.encoder.name == name:
+            raise IndexesError(f"{self.directory / name} is in use, or the index has no encoder")
+        files = dict(old.files)
+        _replace(files, storage.ENCODER, storage.copy_folder(self.directory, name, folder))
+        faults.point("stored.copied")
+        encoder = dataclasses.replace(old.encoder, name=name)
+        manifest = dataclasses.replace(old, generation=old.generation + 1, encoder=encoder)
+        return self._replace_manifest(manifest, files)
+
     def _store(self, kind: str, name: str, folder: Path) -> Manifest:
         old, name = self.manifest, f"{kind}/{name}"
         files = dict(old.files)

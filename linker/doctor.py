@@ -31,6 +31,8 @@ EXTRAS = {
     "review": ("scikit-learn", "openpyxl"),
     "serve": ("fastapi", "uvicorn", "jinja2", "python-multipart", "babel"),
     "plot": ("matplotlib", "scikit-learn"),
+    "onnx": ("onnxruntime",),
+    "mteb": ("mteb",),
 }
 CPU_FEATURES = ("avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "neon", "asimd", "bf16")
 ELASTICSEARCH = "http://127.0.0.1:9200"
@@ -94,10 +96,15 @@ def _gpus() -> dict[str, Any]:
 
         seen["faiss"] = faiss.get_num_gpus() if hasattr(faiss, "get_num_gpus") else 0
     if importlib.util.find_spec("torch"):
-        import torch
-
-        seen["torch"] = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+        seen["torch"] = _asked_torch() if any(Path("/dev").glob("nvidia[0-9]*")) else []
     return seen
+
+
+def _asked_torch() -> list[str]:
+    """Return the names of the GPUs that PyTorch sees: loading it takes seconds, and is worth it where there is one."""
+    import torch
+
+    return [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
 
 
 def _answers(url: str) -> dict[str, str]:

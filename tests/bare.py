@@ -65,6 +65,7 @@ RUNS = {
     "train": ("ast --set data.queries=q --set data.documents=d --set data.train=t --out m", "train"),
     "plot": ("model", "plot"),
     "encode": ("minilm texts.txt --out v.npy", "pretrained"),
+    "export": ("model", "train"),
     "explain": ("model --text a --text b", "train"),
     "similarity train": ("pairs.jsonl --out s", "train"),
     "similarity predict": ("model pairs.jsonl", "train"),

@@ -17,6 +17,7 @@ from linker.cli import (
     elastic,
     evaluate,
     explain,
+    export,
     find,
     index,
     link,
@@ -90,6 +91,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     models.train,
     models.plot,
     models.encode,
+    models.export,
     explain.explain,
     probability.calibrate,
     evaluate.evaluate,
@@ -108,6 +110,7 @@ INDEX_COMMANDS: tuple[Callable[..., None], ...] = (
     backup.backup,
     backup.restore,
     backup.checkout,
+    export.export,
     tune.tune,
     elastic.rebuild,
 )

@@ -1,4 +1,4 @@
-"""`linker train`, `linker plot` and `linker encode`."""
+"""`linker train`, `linker plot`, `linker encode` and `linker export`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from indexes.errors import importing
 from linker.cli import completion
 from linker.cli.common import AsJson, CompileOption, PrecisionOption, note, print_json
 from linker.files import path_text
@@ -152,3 +153,25 @@ def encode(
     if as_json:
         print_json({"vectors": path_text(out), "documents": len(documents), "dim": vectors.shape[1]})
     note(f"{out}: {len(documents)} vectors of dimension {vectors.shape[1]}")
+
+
+def export(
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL|DIR", help="A folder that `linker train` wrote, or an index.", show_default=False
+        ),
+    ],
+) -> None:
+    """Export an encoder, or that of an index, so that queries are encoded without PyTorch.
+
+    The graph goes to MODEL/model.onnx, for ONNX Runtime (extra onnx). After another training, export again.
+    """
+    from indexes.store import manifest as manifests
+
+    note("loading PyTorch")  # which takes seconds
+    with importing("exporting an encoder", "train"):
+        from linker.encoders.onnx_export import export as run
+    from linker.encoders.opened import export_own
+
+    print(export_own(model) if (model / manifests.NAME).exists() else run(model))

@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import orjson
 
-from linker.encoders.configs import ModelConfig
+from linker.encoders.described import FORMAT, read_described, read_tokenizer
 from linker.encoders.model_folder import (
     CARD,
     CONFIG,
-    MAX_TOKENS,
     TOKENIZER,
     WEIGHTS,
     card,
-    configured,
     format_of,
-    read_settings,
     replacing,
-    within,
     write_part,
 )
 from linker.encoders.shapes import without_values
-from linker.encoders.text import MODELS, TextEncoder
+from linker.encoders.text import TextEncoder
 from linker.encoders.weights import check_shapes, load_state, shapes_of, to_bytes
 from linker.errors import InputError
 from linker.files import write_atomically
-from linker.tokens.loading import load_tokenizer
-
-FORMAT = "linker-encoder-1"
 
 
 def save(encoder: TextEncoder, folder: Path, notes: str = "") -> None:
@@ -61,14 +53,8 @@ def load(folder: Path) -> TextEncoder:
 
     No weights are allocated before their file is known to fit.
     """
-    settings = read_settings(folder, [FORMAT], "linker train")
-    config, max_length = _config(settings, folder / CONFIG)
-    path = folder / TOKENIZER
-    if not path.is_file():
-        raise InputError(f"{path} is missing: the model cannot be read without it")
-    tokenizer = load_tokenizer(path)
-    if tokenizer.size > MAX_TOKENS:
-        raise InputError(f"{path} has {tokenizer.size:,} tokens, more than the {MAX_TOKENS:,} allowed")
+    config, max_length = read_described(folder)
+    tokenizer = read_tokenizer(folder)
     with without_values():
         check_shapes(folder / WEIGHTS, shapes_of(TextEncoder.new(config, tokenizer, max_length).module))
     encoder = TextEncoder.new(config, tokenizer, max_length)
@@ -88,14 +74,6 @@ def load_weights(encoder: TextEncoder, folder: Path) -> None:
             f"{folder} is damaged: its weights, {CONFIG} and {TOKENIZER} do not belong together; "
             "copy it again or train again"
         )
-
-
-def _config(settings: dict[str, Any], path: Path) -> tuple[ModelConfig, int]:
-    kind = settings.get("kind")
-    if not isinstance(kind, str) or kind not in MODELS:
-        raise InputError(f"{path} names the kind of model {str(kind)[:80]!r}, not one of {', '.join(MODELS)}")
-    config: ModelConfig = configured(MODELS[kind][0], settings.get("model"), path)
-    return config, within("max_length", settings.get("max_length"), path)
 
 
 def _weights(encoder: TextEncoder) -> bytes:

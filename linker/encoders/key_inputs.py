@@ -23,6 +23,7 @@ class KeyInputs(nn.Module):
 
     def __init__(self, heads: int, tokens: int) -> None:
         super().__init__()
+        self.find = occurrences
         self.register_buffer("idf", torch.zeros(tokens))
         self.weight = nn.Parameter(torch.zeros(len(NAMES), heads))
 
@@ -40,7 +41,7 @@ class KeyInputs(nn.Module):
 
         The first position is that of the token's first occurrence, as ln(1 + 10 · its share of the length).
         """
-        counts, first = occurrences(ids, mask)
+        counts, first = self.find(ids, mask)
         length = mask.sum(1, keepdim=True).clamp(min=1)
         found = torch.stack([self.idf[ids], counts.log(), (1 + 10 * first / length).log()], 1)
         share = (mask / counts)[:, None]  # the occurrences of a token count once together
@@ -62,6 +63,14 @@ def occurrences(ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     found = (x.gather(1, runs).gather(1, back) for x in (counts, starts))
     many, first = found
     return torch.where(mask, many, 1.0), torch.where(mask, first, 0.0)
+
+
+def occurrences_by_pairs(ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Return what `occurrences` does, in time and memory quadratic in L and in operators that ONNX has."""
+    same = (ids[:, :, None] == ids[:, None]) & mask[:, None]  # [B, L, L]
+    places = torch.arange(ids.shape[1], dtype=torch.float32, device=ids.device)
+    first = torch.where(same, places, torch.inf).amin(2)
+    return torch.where(mask, same.sum(2).float(), 1.0), torch.where(mask, first, 0.0)
 
 
 def _changes(values: Tensor) -> Tensor:

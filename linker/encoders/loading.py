@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 from indexes.errors import importing
 from linker.encoders.interface import Encoder, Precision
+from linker.encoders.model_folder import GRAPH, check_no_links, format_of
 from linker.errors import InputError
 
 
@@ -15,6 +17,7 @@ def load_encoder(
     precision: Precision = "float32",
     compiled: bool = False,
     fetch: bool = True,
+    light: bool = False,
 ) -> Encoder:
     """Load an encoder: a folder that `linker train` wrote, or a pretrained model by name or path.
 
@@ -23,19 +26,23 @@ def load_encoder(
     `precision` and `compiled` are for models that `linker train` wrote: bfloat16 is faster on processors that support
     it, and its vectors have a cosine above .999 with those in float32; compiling speeds up long texts a little, and
     needs a C++ compiler and a minute. Without `fetch`, a model that is not on this machine is not downloaded: use that
-    for names that come from a file.
+    for names that come from a file. With `light`, ONNX Runtime takes the place of PyTorch, which takes seconds to load,
+    where it is installed and `linker export` has exported the model; so it does where PyTorch is not installed.
     Raises InputError where there is no such model, it is damaged, or these options do not apply to it;
     MissingExtraError names the extra that is missing.
     """
     folder = Path(name_or_path)
     if _is_saved(folder):
+        is_plain = precision == "float32" and not compiled
+        if is_plain and (light or not find_spec("torch")) and (encoder := _light(folder)):
+            return encoder
         with importing(f"the encoder {folder}", "train"):
             from linker.encoders.folder import load
-        encoder = load(folder)
-        encoder.precision = precision
+        model = load(folder)
+        model.precision = precision
         if compiled:
-            encoder.compile()
-        return encoder
+            model.compile()
+        return model
     if compiled or precision != "float32":
         raise InputError(
             f"{name_or_path} is not a model of `linker train`: only those can be compiled or use bfloat16; "
@@ -52,8 +59,6 @@ def load_own(directory: Path, name: str) -> Encoder:
     Raises InputError where the folder is outside the index, holds a link or is not such a model; MissingExtraError
     where an extra is missing.
     """
-    from linker.encoders.model_folder import check_no_links
-
     folder = directory / name
     if (
         not folder.resolve().is_relative_to(directory.resolve())
@@ -66,10 +71,17 @@ def load_own(directory: Path, name: str) -> Encoder:
             "name the encoder with --encoder"
         )
     check_no_links(folder)
-    return load_encoder(folder)
+    return load_encoder(folder, light=True)
+
+
+def _light(folder: Path) -> Encoder | None:
+    """Return a model as ONNX Runtime runs it; None where that is not installed or there is no export of the weights."""
+    if not ((folder / GRAPH).is_file() and find_spec("onnxruntime")):
+        return None
+    with importing(f"the encoder {folder}", "train"):
+        from linker.encoders.onnx_model import load_onnx
+    return load_onnx(folder)
 
 
 def _is_saved(folder: Path) -> bool:
-    from linker.encoders.model_folder import format_of
-
     return format_of(folder).startswith("linker-encoder-")

@@ -22,12 +22,14 @@ from linker.errors import ConfigError, InputError
 from linker.files import read_json
 
 WEIGHTS, CONFIG, TOKENIZER, CARD = "model.safetensors", "config.json", "tokenizer.json", "README.md"
+GRAPH = "model.onnx"  # the model for ONNX Runtime; its weights stay in WEIGHTS
 BACKBONE, ENCODER, TRAINING = "backbone", "encoder", "training"
 PARTS = {
     WEIGHTS,
     CONFIG,
     TOKENIZER,
     CARD,
+    GRAPH,
     BACKBONE,
     ENCODER,
 }  # everything else in a model folder is the user's

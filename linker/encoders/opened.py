@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,9 +11,11 @@ from pathlib import Path
 from indexes.interface import BackendUnavailableError, EncoderMismatchError, Matrix
 from indexes.store.files import ENCODER
 from indexes.store.records import EncoderRecord
+from indexes.writer import Writer
 from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder, load_own
-from linker.errors import LinkerError
+from linker.encoders.model_folder import GRAPH
+from linker.errors import InputError, LinkerError
 
 
 def open_encoder(directory: Path, record: EncoderRecord, given: Encoder | None = None) -> Encoder:
@@ -21,8 +25,10 @@ def open_encoder(directory: Path, record: EncoderRecord, given: Encoder | None =
     check hashes the whole model: do it once.
     """
     inside = record.name.startswith(f"{ENCODER}/")
+    if not record.fingerprint:
+        return _given_for(directory, record, given)
     encoder = given or (
-        load_own(directory, record.name) if inside else load_encoder(record.name, fetch=False)
+        load_own(directory, record.name) if inside else load_encoder(record.name, fetch=False, light=True)
     )
     fingerprint = encoder.fingerprint
     if fingerprint != record.fingerprint:
@@ -32,6 +38,21 @@ def open_encoder(directory: Path, record: EncoderRecord, given: Encoder | None =
             "name the right one with --encoder, or rebuild the index"
         )
     return encoder
+
+
+def _given_for(directory: Path, record: EncoderRecord, given: Encoder | None) -> Encoder:
+    """Return `given` for an index of vectors computed elsewhere, whose encoder nobody has named."""
+    if given is None:
+        raise BackendUnavailableError(
+            f"the vectors of {directory} were computed elsewhere, so texts have none here: give query vectors "
+            "(--query-vectors, `vectors=`), name the encoder that made them with --encoder, or use --mode bm25"
+        )
+    if given.dim != record.dim:
+        raise EncoderMismatchError(
+            f"the encoder makes vectors of {given.dim} dimensions, and those of {directory} have {record.dim}: "
+            "name the one that made them"
+        )
+    return given
 
 
 class OwnEncoder:
@@ -44,6 +65,11 @@ class OwnEncoder:
             str, Encoder
         ] = {}  # by fingerprint: another index may come to lie in the directory
         self._lock = threading.RLock()  # tokenizers and models are not made for several threads at once
+
+    @property
+    def is_given(self) -> bool:
+        """Whether an encoder was given, which is then taken for the one of the index."""
+        return self._given is not None
 
     def of(self, record: EncoderRecord | None) -> Encoder:
         """Return the encoder of a manifest's record.
@@ -74,3 +100,25 @@ class OwnEncoder:
         """Let go of what is loaded."""
         with self._lock:
             self._loaded.clear()
+
+
+def export_own(directory: Path) -> Path:
+    """Export an index's encoder to ONNX and commit it; return the path of the graph.
+
+    Raises InputError where the index has no encoder of its own, or one that cannot be exported, MissingExtraError
+    without the packages that this needs, LockedError where another process is writing to the index.
+    """
+    from linker.encoders.onnx_export import export
+
+    with Writer.open(directory) as writer:
+        record = writer.manifest.encoder
+        if record is None or not record.name.startswith(f"{ENCODER}/"):
+            named = f"its encoder is {record.name}" if record else "it has none"
+            raise InputError(f"{directory} holds no encoder of its own to export: {named}")
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary, "encoder")
+            shutil.copytree(directory / record.name, folder)
+            export(folder)
+            name = f"{record.fingerprint[:11]}-onnx"
+            writer.store_encoder(name, folder)
+        return directory / ENCODER / name / GRAPH

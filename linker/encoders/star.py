@@ -225,7 +225,7 @@ def length_free(scores: Tensor, inside: Tensor, alpha: Tensor) -> Tensor:
     If every key is repeated k times, each then has 1/k of its weight. Unscaled, entmax keeps fewer places the longer a
     text is, and a model trained on windows would see other weights in whole documents.
     """
-    return scores * inside.sum(2, keepdim=True) ** (1 - alpha)[:, None]
+    return scores * inside.sum(2, keepdim=True).to(scores.dtype) ** (1 - alpha)[:, None]
 
 
 def masked_mean(x: Tensor, mask: Tensor) -> Tensor:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +16,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from linker.encoders.bag import BagOfVectors
+from linker.encoders.batches import by_length, filled
 from linker.encoders.cnn import TextCnn
 from linker.encoders.configs import (
-    LATER_OPTIONS,
     BagConfig,
     BiGruConfig,
     CnnConfig,
@@ -29,13 +27,14 @@ from linker.encoders.configs import (
     StarConfig,
     kind_of,
 )
+from linker.encoders.described import describe, hashed_first
 from linker.encoders.gru import Gru
 from linker.encoders.interface import Precision
 from linker.encoders.star import StarTransformer
 from linker.encoders.weights import hash_state
 from linker.errors import InputError
 from linker.progress import bar
-from linker.tokens import PAD, Tokenizer
+from linker.tokens import Tokenizer
 
 # One line per model: its name in config.json, its hyperparameters, and the module, built from (config, tokens).
 # Every module maps ids [B, L] and a mask [B, L] to vectors [B, d] and has an `embedding`.
@@ -46,7 +45,6 @@ MODELS: dict[str, tuple[type[ModelConfig], Callable[[Any, int], nn.Module]]] = {
     "gru": (GruConfig, Gru),
     "bigru": (BiGruConfig, Gru),
 }
-BATCH_TOKENS = 1 << 14  # positions per batch, padding included: bounds the memory that long texts need
 
 
 @dataclass
@@ -82,17 +80,13 @@ class TextEncoder:
     @property
     def fingerprint(self) -> str:
         """Hash of the weights, the configuration and the vocabulary."""
-        described = json.dumps(self.describe(), sort_keys=True).encode()
-        digest = hash_state(self.module.state_dict(), described + self.tokenizer.to_bytes())
+        start = hashed_first(self.config, self.max_length, self.tokenizer)
+        digest = hash_state(self.module.state_dict(), start)
         return f"{self.kind}-{digest}"
 
     def describe(self) -> dict[str, Any]:
         """Return the model's part of config.json."""
-        model = dataclasses.asdict(self.config)
-        for name, default in LATER_OPTIONS.items():  # models from before them keep their fingerprint
-            if model.get(name) == default:
-                del model[name]
-        return {"kind": self.kind, "max_length": self.max_length, "model": model}
+        return describe(self.config, self.max_length)
 
     def compile(self) -> None:
         """Compile the module with torch.compile at its first call, for texts of any length.
@@ -134,7 +128,7 @@ class TextEncoder:
                 torch.autocast(device, torch.bfloat16, enabled=self.precision == "bfloat16"),
                 bar(len(ids) if progress else 0, "encoding", "texts") as shown,
             ):
-                for rows in _by_length(ids, batch_size):
+                for rows in by_length(ids, batch_size):
                     vectors[rows] = self.vectors([ids[row] for row in rows]).float().cpu().numpy()
                     shown.update(len(rows))
         finally:
@@ -150,18 +144,5 @@ class TextEncoder:
 
 def padded(ids: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     """Return the ids padded with PAD, int64 [n, longest], and their mask, bool [n, longest], True at a token."""
-    lengths = np.array([len(text) for text in ids], dtype=np.int64)
-    mask = np.arange(lengths.max(initial=0)) < lengths[:, None]
-    filled = np.full(mask.shape, PAD, dtype=np.int64)
-    filled[mask] = [token for text in ids for token in text]
-    return torch.from_numpy(filled), torch.from_numpy(mask)
-
-
-def _by_length(ids: Sequence[Sequence[int]], batch_size: int) -> Iterator[npt.NDArray[np.int64]]:
-    lengths = np.array([len(text) for text in ids], dtype=np.int64)
-    order = np.argsort(lengths, kind="stable")[::-1]  # the longest first, so that memory peaks at the start
-    start = 0
-    while start < len(order):
-        size = min(batch_size, max(1, BATCH_TOKENS // max(1, int(lengths[order[start]]))))
-        yield order[start : start + size]
-        start += size
+    values, mask = filled(ids)
+    return torch.from_numpy(values), torch.from_numpy(mask)

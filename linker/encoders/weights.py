@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
 import xxhash
 from safetensors import SafetensorError, safe_open
 
@@ -103,6 +104,23 @@ def hash_state(state: Mapping[str, Tensor], start: bytes = b"") -> str:
     for name, value in sorted(state.items()):
         digest.update(f"{name} {value.dtype} {list(value.shape)}".encode())
         digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def hash_file(path: Path, start: bytes = b"") -> str:
+    """Return what `hash_state` returns of the tensors in a file, without PyTorch.
+
+    Raises InputError where the file is missing, damaged, or of types that numpy does not have.
+    """
+    names, digest = {short: name for name, short in DTYPES.items()}, xxhash.xxh3_128(start)
+    with opened(path) as file:
+        for name in sorted(file.keys()):
+            part = file.get_slice(name)
+            digest.update(f"{name} torch.{names.get(part.get_dtype())} {part.get_shape()}".encode())
+            try:
+                digest.update(np.ascontiguousarray(file.get_tensor(name)).reshape(-1).view(np.uint8).data)
+            except TypeError as e:
+                raise InputError(f"{path}: {name}: {e}") from None
     return digest.hexdigest()
 
 

@@ -21,6 +21,7 @@ from linker.encoders import opened
 from linker.engine import Engine
 from linker.errors import InputError
 from linker.probability import folder
+from linker.service import logs
 from linker.service.app import service_app
 from linker.service.client import Server
 from linker.service.config import ServiceConfig
@@ -64,6 +65,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (root / "queries.jsonl").write_text("".join(lines))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(opened, "load_encoder", lambda name, **_: encoder)
+        patch.setattr(logs.log, "disabled", True)  # the server shares its stderr with the commands here
         yield root
 
 

@@ -1,0 +1,265 @@
+"""Does the service stay right and small while workers are killed and documents change?
+
+`python -m benchmarks.soak [--minutes 30] [--work FOLDER]` → benchmarks/results/soak.json. Target: no wrong answer, no
+failed request but those under way at a kill, memory flat.
+
+`linker serve --api --workers 3` serves sentences of statements2articles with a star's vectors. Each minute one of the
+two younger workers is killed (SIGKILL); the oldest lives through all of it, and its memory is what must be flat. Every
+few seconds a document is put or deleted over HTTP, and every few minutes the index is compacted by the command line.
+Meanwhile bursts of searches, each on a connection of its own, are compared with an engine in this process, which
+answers the same queries one generation after another. An answer must be that of a generation which was committed at
+most BEHIND commits before the request began, or later; older ones than the last commit are counted as stale.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.support.common import record
+from benchmarks.support.passages import statements
+from benchmarks.support.serve_data import make_index
+from benchmarks.support.service import Service, memory_mib, serving
+from benchmarks.support.soak_oracle import Answered, K, Oracle
+from indexes.hybrid import Mode
+
+SEED, WORKERS, QUERIES, BURST = 0, 3, 24, 8
+COUNTED = (
+    "answers", "wrong", "stale", "failed", "failed_under_way_at_a_kill", "changes", "compactions", "kills_put_off",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How often things happen, in seconds."""
+
+    burst: float = 1.0
+    change: float = 5.0
+    kill: float = 60.0
+    compact: float = 300.0
+    memory: float = 10.0
+
+
+@dataclass
+class Tally:
+    """What happened."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    waits: list[float] = field(default_factory=list)  # seconds of each request that was answered
+    faults: list[str] = field(default_factory=list)
+    kills: list[float] = field(default_factory=list)
+    memory: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Soak:
+    """One run: searches in threads of a pool, changes and kills in the thread that calls `run`."""
+
+    def __init__(
+        self, service: Service, directory: Path, modes: Sequence[Mode], texts: Sequence[str], pace: Pace
+    ) -> None:
+        self._service, self._directory, self._pace = service, directory, pace
+        self._modes, self._texts, self._oracle = modes, texts, Oracle(directory, texts, modes)
+        self._workers = len(service.workers())
+        self._committed = self._oracle.generation
+        self._asked: deque[Answered] = deque()
+        self._failed: deque[tuple[float, float, str]] = deque()  # from, to, why
+        self._rng, self.tally, self._lock = random.Random(SEED), Tally(), threading.Lock()
+        self._present: list[str] = []
+        self._number = 0
+
+    def run(self, seconds: float) -> Tally:
+        """Let all happen for so long."""
+        begin = time.monotonic()
+        do: dict[str, Callable[[], None]] = {
+            "change": self._change, "kill": self._kill, "compact": self._compact,
+            "memory": lambda: self._look(time.monotonic() - begin),
+        }  # fmt: skip
+        due: dict[str, float] = {name: begin + getattr(self._pace, name) for name in do}
+        bursts = threading.Event()
+        with ThreadPoolExecutor(BURST) as pool:
+            self._pool = pool
+            asking = threading.Thread(target=self._ask_on, args=(bursts,))
+            asking.start()
+            while (now := time.monotonic()) < begin + seconds:
+                name = min(due, key=lambda n: due[n])
+                if due[name] > now:
+                    time.sleep(min(due[name] - now, 0.2))
+                    continue
+                do[name]()
+                due[name] = max(due[name] + getattr(self._pace, name), time.monotonic())
+            bursts.set()
+            asking.join()
+        self._oracle.learn()
+        self._compare()
+        return self.tally
+
+    def _ask_on(self, ended: threading.Event) -> None:
+        while not ended.wait(self._pace.burst):
+            self._burst()
+
+    def _burst(self) -> None:
+        cases = [(self._rng.choice(self._modes), self._rng.randrange(len(self._texts))) for _ in range(BURST)]
+        list(self._pool.map(self._ask, *zip(*cases, strict=True)))
+
+    def _ask(self, mode: Mode, query: int) -> None:
+        generation, start = self._committed, time.monotonic()
+        body = {"text": self._texts[query], "k": K, "mode": mode, "documents": False}
+        try:
+            status, answer = self._service.request("POST", "/v1/search", body)
+        except (OSError, http.client.HTTPException) as e:
+            self._failed.append((start, time.monotonic(), repr(e)))
+            return
+        if status != http.client.OK or answer["degraded"]:
+            self._failed.append((start, time.monotonic(), f"status {status}: {str(answer)[:200]}"))
+            return
+        hits = answer["results"][0]["hits"]
+        scores = np.array([hit["score"] for hit in hits], dtype=np.float32)
+        with self._lock:
+            self.tally.waits.append(time.monotonic() - start)
+        self._asked.append(Answered(mode, query, generation, tuple(hit["id"] for hit in hits), scores))
+
+    def _change(self) -> None:
+        if len(self._present) > 20 and self._rng.random() < 0.5:
+            id_ = self._present.pop(self._rng.randrange(len(self._present)))
+            self._send("DELETE", id_, None, {204, 404})
+        else:
+            self._number += 1
+            id_ = f"new{self._number}"
+            text = f"{self._rng.choice(self._texts)} {id_}"
+            self._send("PUT", id_, {"text": text, "metadata": {"number": self._number}}, {200, 201})
+            self._present.append(id_)
+        self.tally.counts["changes"] += 1
+
+    def _send(self, method: str, id_: str, body: Any, good: set[int]) -> None:
+        """Make a change; where the worker that makes it is killed, again, since nobody knows what came of it."""
+        while True:
+            start = time.monotonic()
+            try:
+                status, answer = self._service.request(method, f"/v1/documents/{id_}", body)
+                why = "" if status in good else f"{method} status {status}: {str(answer)[:200]}"
+            except (OSError, http.client.HTTPException) as e:
+                why = f"{method} {e!r}"
+            self._learn()
+            if not why:
+                return
+            self._failed.append((start, time.monotonic(), why))
+            time.sleep(0.2)
+
+    def _compact(self) -> None:
+        command = [sys.executable, "-m", "linker", "index", "compact", str(self._directory)]
+        subprocess.run(command, check=True, capture_output=True)
+        self.tally.counts["compactions"] += 1
+        self._learn()
+
+    def _learn(self) -> None:
+        self._oracle.learn()
+        self._committed = self._oracle.generation
+        self._compare()
+
+    def _compare(self) -> None:
+        """Compare what was answered until now: none of it can be of a generation that the oracle does not know."""
+        for _ in range(len(self._asked)):
+            answered = self._asked.popleft()
+            generation = self._oracle.generation_of(answered)
+            self.tally.counts["answers"] += 1
+            if generation is None:
+                self.tally.counts["wrong"] += 1
+                self.tally.faults.append(f"wrong: {answered}")
+            elif generation < answered.generation:
+                self.tally.counts["stale"] += 1
+        for _ in range(len(self._failed)):
+            start, end, why = self._failed.popleft()
+            under_way = any(start <= kill <= end for kill in self.tally.kills)
+            self.tally.counts["failed_under_way_at_a_kill" if under_way else "failed"] += 1
+            if not under_way:
+                self.tally.faults.append(f"failed: {why}")
+
+    def _kill(self) -> None:
+        workers = self._service.workers()
+        if len(workers) < self._workers:
+            self.tally.counts["kills_put_off"] += 1  # the one before is being replaced
+            return
+        self.tally.kills.append(time.monotonic())
+        self._service.kill(self._rng.choice(workers[1:]))
+
+    def _look(self, at: float) -> None:
+        workers = self._service.workers()
+        try:
+            oldest, pss = memory_mib(workers[0]), [memory_mib(pid)["pss"] for pid in workers]
+        except (OSError, ProcessLookupError):  # one was just killed
+            return
+        self.tally.memory.append(
+            {"s": round(at), "oldest": oldest, "workers": len(workers), "pss_sum": round(sum(pss), 1)}
+        )
+
+
+def summary(tally: Tally, seconds: float) -> dict[str, Any]:
+    """Return what is recorded."""
+    counts = {name: tally.counts[name] for name in COUNTED}
+    third = max(1, len(tally.memory) // 3)
+    oldest = [look["oldest"]["pss"] for look in tally.memory]
+    waits = np.array(tally.waits or [np.nan]) * 1000
+    return {
+        "minutes": round(seconds / 60, 1),
+        "kills": len(tally.kills),
+        **counts,
+        **{
+            name: tally.counts[name]
+            for name in ("failed_under_way_at_a_kill", "changes", "compactions", "kills_put_off")
+        },
+        "ms": {f"p{p}": round(float(np.percentile(waits, p)), 1) for p in (50, 99, 100)},
+        "oldest_worker_pss_mib": {
+            "second_third": round(statistics.median(oldest[third : 2 * third] or [0]), 1),
+            "last_third": round(statistics.median(oldest[-third:] or [0]), 1),
+            "peak": max(oldest, default=0),
+        },
+        "faults": tally.faults[:20],
+        "memory": tally.memory,
+    }
+
+
+def soak(
+    directory: Path,
+    seconds: float,
+    modes: Sequence[Mode],
+    texts: Sequence[str],
+    pace: Pace,
+    workers: int = WORKERS,
+) -> Tally:
+    """Serve an index by `workers` processes and let it all happen."""
+    with serving(directory, "--workers", str(workers)) as service:
+        return Soak(service, directory, modes, texts, pace).run(seconds)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--sentences", type=int, default=20_000)
+    parser.add_argument("--work", type=Path, help="folder for the index (otherwise temporary)")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.work) as folder:
+        directory = make_index(Path(folder), options.sentences)
+        texts = statements()[:QUERIES]
+        tally = soak(directory, 60 * options.minutes, ("bm25", "dense"), texts, Pace())
+    results = summary(tally, 60 * options.minutes)
+    print({name: value for name, value in results.items() if name != "memory"}, file=sys.stderr)
+    print(record("soak", results, SEED))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""Export of a model of `linker train` to ONNX: the graph of its forward pass, with the weights left where they are.
+
+The graph is traced from the PyTorch module, so that both compute the same; Newton's method for α-entmax takes a fixed
+number of steps in it. Its file refers to the tensors of model.safetensors beside it by their offsets.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+import warnings
+from pathlib import Path
+from typing import Any
+
+import orjson
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from indexes.errors import importing
+from linker.encoders.bag import BagOfVectors
+from linker.encoders.batches import filled
+from linker.encoders.entmax import entmax
+from linker.encoders.folder import load
+from linker.encoders.gru import Gru
+from linker.encoders.key_inputs import occurrences_by_pairs
+from linker.encoders.model_folder import GRAPH, WEIGHTS
+from linker.encoders.onnx_model import FINGERPRINT, LEAST
+from linker.encoders.star import StarTransformer, masked_mean
+from linker.errors import InputError
+from linker.files import write_atomically
+
+OPSET = 18
+MODULE = "module."  # what the names of the weights begin with in the traced module
+
+
+def export(folder: Path) -> Path:
+    """Write the graph of the model in `folder` beside its weights, and return its path.
+
+    Raises InputError where the folder holds no model of `linker train`, or one with recurrent layers; MissingExtraError
+    without the packages that the export needs.
+    """
+    with importing("exporting to ONNX", "onnx"):
+        import onnx_ir
+        import onnxscript  # noqa: F401  # PyTorch needs it, and its error would not name the extra
+    encoder = load(folder)
+    if isinstance(encoder.module, Gru):
+        raise InputError(
+            f"{folder} is a model of kind {encoder.kind}: recurrent layers are not exported; it runs with PyTorch"
+        )
+    if isinstance(encoder.module, StarTransformer):
+        _make_traceable(encoder.module)
+    model = _trace(encoder.module.eval())
+    _refer(model.graph, folder / WEIGHTS)
+    _strip(model)
+    model.metadata_props[FINGERPRINT] = encoder.fingerprint
+    write_atomically(folder / GRAPH, onnx_ir.to_proto(model).SerializeToString(deterministic=True))
+    return folder / GRAPH
+
+
+def _make_traceable(star: StarTransformer) -> None:
+    """Give a star the functions of the same values that can be written as a graph."""
+    if star.key_inputs is not None:
+        star.key_inputs.find = occurrences_by_pairs
+    for attention in star.attentions().values():
+        attention.entmax = entmax
+
+
+class _Normalised(nn.Module):
+    """A model with L2-normalised vectors; the mean of word vectors is written in operators that ONNX has."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        if isinstance(self.module, BagOfVectors):
+            vectors = self.module.projection(masked_mean(self.module.embedding(ids), mask))
+        else:
+            vectors = self.module(ids, mask)
+        return functional.normalize(vectors, dim=-1)
+
+
+def _trace(module: nn.Module) -> Any:
+    """Return the onnx_ir.Model of a module, for any number of texts and of tokens."""
+    texts, tokens = torch.export.Dim("texts", min=1), torch.export.Dim("tokens", min=LEAST)
+    example = tuple(torch.from_numpy(x) for x in filled([[1] * (LEAST + 3), [1] * 5, [1]]))
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")  # about the names of axes, and the libraries' own future
+            program = torch.onnx.export(
+                _Normalised(module),
+                example,
+                input_names=["ids", "mask"],
+                output_names=["vectors"],
+                dynamic_shapes=({0: texts, 1: tokens}, {0: texts, 1: tokens}),
+                opset_version=OPSET,
+                dynamo=True,
+                optimize=False,  # it would copy weights into the graph; ONNX Runtime optimises when it loads
+                verbose=False,
+            )
+    finally:
+        logger.setLevel(level)
+    assert program is not None
+    return program.model
+
+
+def _refer(graph: Any, weights: Path) -> None:
+    """Let the tensors of a graph that are in a file of weights refer to it."""
+    import onnx_ir
+
+    with weights.open("rb") as file:
+        (size,) = struct.unpack("<Q", file.read(8))
+        header = orjson.loads(file.read(size))
+    for name, value in graph.initializers.items():
+        place = header.get(name.removeprefix(MODULE))
+        if place is not None and place["shape"] == list(value.const_value.shape):
+            start, end = place["data_offsets"]
+            value.const_value = onnx_ir.ExternalTensor(
+                WEIGHTS, 8 + size + start, end - start, value.dtype, shape=value.shape, name=name
+            )
+
+
+def _strip(model: Any) -> None:
+    """Remove what the exporter notes about the source code, which is most of the file and names its paths."""
+    from onnx_ir.passes.common import ClearMetadataAndDocStringPass
+
+    ClearMetadataAndDocStringPass()(model)

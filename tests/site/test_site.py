@@ -1,0 +1,85 @@
+"""The site builds strictly, asks no other server for anything, and has every page in its navigation."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import ROOT
+
+PICTURES = 1024 * 1024  # bytes of all pictures
+PICTURE = 150 * 1024  # bytes of one
+FETCHED = re.compile(r'<(?:script|img|link|iframe|source)\b[^>]*?\b(?:src|href)="((?:https?:)?//[^"]*)"')
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("mkdocs")
+    pytest.importorskip("material")
+    pytest.importorskip("mkdocstrings")
+    out = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(out)]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return out
+
+
+def test_no_page_asks_another_server(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        assert not FETCHED.findall(page.read_text(encoding="utf-8")), page.name
+    for style in site.rglob("*.css"):
+        assert not re.findall(r"url\(['\"]?(?:https?:)?//[^)]*\)", style.read_text(encoding="utf-8")), (
+            style.name
+        )
+
+
+def test_every_command_is_in_the_reference(site: Path) -> None:
+    from linker.cli import COMMANDS, INDEX_COMMANDS
+
+    page = (site / "reference" / "commands.html").read_text(encoding="utf-8")
+    for command in COMMANDS:
+        assert f">linker {command.__name__.replace('_', '-')}</code>" in page
+    for command in INDEX_COMMANDS:
+        assert f">linker index {command.__name__.replace('_', '-')}</code>" in page
+    assert "Documents per query." in page
+
+
+def test_every_public_name_is_in_the_reference(site: Path) -> None:
+    import linker
+
+    page = (site / "reference" / "python.html").read_text(encoding="utf-8")
+    for name in linker.__all__:
+        assert re.search(rf'id="[\w.]+\.{name}"', page), name
+
+
+def test_every_route_is_in_the_reference(site: Path) -> None:
+    page = (site / "reference" / "http.html").read_text(encoding="utf-8")
+    assert "POST /v1/search</code>" in page
+    assert "GET /v1/indexes</code>" in page
+    assert "problem details" in page.lower()
+
+
+def test_lists_and_tables_are_rendered(site: Path) -> None:
+    """Markdown that GitHub shows as a list or table can be a paragraph elsewhere."""
+    for page in site.rglob("*.html"):
+        text = re.sub(r"<pre\b.*?</pre>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for paragraph in re.findall(r"<p>(.*?)</p>", text, re.DOTALL):
+            assert not re.search(r"^(?:- |\d+\. |\|.*\|$)", paragraph, re.MULTILINE), (
+                f"{page.name}: {paragraph}"
+            )
+
+
+def test_pictures_are_small() -> None:
+    sizes = {path.name: path.stat().st_size for path in (ROOT / "docs" / "images").iterdir()}
+    assert max(sizes.values()) <= PICTURE
+    assert sum(sizes.values()) <= PICTURES

@@ -1,0 +1,52 @@
+"""Every command of the tutorials runs as it stands, and prints what the page says."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.site.transcripts import ROOT, commands, matches, run
+
+DOCS = ROOT / "docs"
+PAGES = {
+    "index.md": "python -m linker.demo_files news",  # what a reader has done before, on another page
+    "tutorials/index.md": "true",
+    "tutorials/newsroom.md": "true",
+    "tutorials/researcher.md": "true",
+    "tutorials/engineer.md": "true",
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_does_what_it_says(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("gensim")
+    if "curl" in (DOCS / name).read_text(encoding="utf-8") and not shutil.which("curl"):
+        pytest.skip("needs curl")
+    before = f"```console\n$ {PAGES[name]} >/dev/null\n```\n"
+    steps = run(before + (DOCS / name).read_text(encoding="utf-8"), tmp_path)
+    assert len(steps) > 1
+    for step in steps:
+        assert step.right, "\n".join(
+            [f"$ {step.command}  [{step.status}]", step.printed, "--- the page says", step.expected]
+        )
+
+
+def test_every_tutorial_is_tested() -> None:
+    assert {f"tutorials/{path.name}" for path in (DOCS / "tutorials").glob("*.md")} <= PAGES.keys()
+
+
+def test_commands_and_their_outputs_are_told_apart() -> None:
+    assert list(commands("$ a \\\n  b\nout\n\nmore\n$ c\n")) == [("a \\\n  b", "out\n\nmore\n"), ("c", "")]
+
+
+def test_an_ellipsis_stands_for_what_it_should() -> None:
+    assert matches("a … c\n", "a b c\n")
+    assert matches("a\n…\nd\n", "a\nb\nc\nd\n")
+    assert not matches("a … c\n", "a b\nc\n")
+    assert not matches("a\n", "a\nb\n")
+    assert not matches("", "a\n")
+
+
+def test_a_command_that_fails_is_wrong(tmp_path: Path) -> None:
+    page = "```console\n$ echo one\none\n$ false\n$ echo two\nthree\n```\n"
+    assert [(step.right, step.status) for step in run(page, tmp_path)] == [(True, 0), (False, 1), (False, 0)]
