@@ -23,9 +23,9 @@ from benchmarks.support.attention_lists import learn_lists, teach
 from benchmarks.support.attention_stage import stage
 from benchmarks.support.attention_training import Data, Recipe, judge, learn, read
 from benchmarks.support.common import record
-from benchmarks.support.compact_star import CompactStar
 from linker.encoders.configs import PRESETS
 from linker.evaluation.significance import randomisation
+from linker.training.compact_star import CompactStar
 
 SETS = ("tweets2claims", "statements2articles")
 SPLITS = ("dev", "test")

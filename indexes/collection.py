@@ -207,7 +207,7 @@ class Collection:
         """Return what `index tune` stored; by default hybrid search, or BM25 where there are no vectors."""
         search = self.manifest.search
         if "mode" not in search:
-            return SearchSettings("hybrid" if self.manifest.encoder else "bm25", on_failure=on_failure)
+            return SearchSettings("hybrid" if self.manifest.embeds else "bm25", on_failure=on_failure)
         fusion = Fusion.from_json(search["fusion"]) if search["fusion"] else Fusion()
         return SearchSettings(search["mode"], fusion, on_failure=on_failure)
 

@@ -18,7 +18,8 @@ from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
 from linker.errors import InputError
 from linker.files import path_text
-from linker.intake import BuildOptions, BuildReport, Intake, interruptible
+from linker.intake import BuildOptions, BuildReport, Intake, check_given, interruptible
+from linker.vectors import GivenVectors, read_vectors
 
 __all__ = ["BuildOptions", "BuildReport", "add", "build", "create"]
 
@@ -35,8 +36,10 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
     sources = tuple((path_text(path), identity(path, options.columns, out)) for path in corpora)
     if not resume:
         _check_target(out)
+    given = _given(corpora, options)
     encoder = _encoder(options)
-    requested = _manifest(options, encoder, BuildRecord(complete=False, position=0, sources=sources))
+    sources += (given.source,) if given else ()
+    requested = _manifest(options, encoder, BuildRecord(complete=False, position=0, sources=sources), given)
     if resume and (out / manifests.NAME).exists():
         existing = manifests.load(out)
         _check_same_build(existing, requested, out)
@@ -47,7 +50,7 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
         _reach(options.elastic)
         opened = Writer.create(out, requested, _own_model(Path(options.encoder)), options.keep)
     with interruptible() as interrupted, opened as writer:
-        return Intake(writer, encoder, options, _loader(options)).run(corpora, interrupted)
+        return Intake(writer, encoder, options, _loader(options), given=given).run(corpora, interrupted)
 
 
 def create(
@@ -84,11 +87,33 @@ def create(
         pass
 
 
-def _manifest(options: BuildOptions, encoder: Encoder | None, build: BuildRecord) -> Manifest:
+def _given(corpora: Sequence[Path], options: BuildOptions) -> GivenVectors | None:
+    """Return the vectors computed elsewhere, if there are some. Raises InputError unless they are the documents'."""
+    if options.vectors_file is None:
+        if options.ids_file is not None:
+            raise InputError("--ids names the rows of --vectors-file: give both, or neither")
+        return None
+    if options.engine == "ray":
+        raise InputError("--vectors-file holds the vectors: there is nothing to encode with --engine ray")
+    given = read_vectors(options.vectors_file, options.ids_file)
+    check_given(given, corpora, options.columns)
+    return given
+
+
+def _manifest(
+    options: BuildOptions, encoder: Encoder | None, build: BuildRecord, given: GivenVectors | None = None
+) -> Manifest:
     path = Path(options.encoder)
     name = str(path.resolve()) if path.is_dir() else options.encoder  # the search may run from another folder
     record = EncoderRecord(name, encoder.fingerprint, encoder.dim) if encoder else None
-    vectors = options.vectors if encoder else "none"
+    if given and record is None:
+        record = EncoderRecord(name, "", given.dim)
+    if given and record and record.dim != given.dim:
+        raise InputError(
+            f"{given.path} has vectors of {given.dim} dimensions, and --encoder {name} makes {record.dim}: name the "
+            "encoder that made them, or none"
+        )
+    vectors = options.vectors if record else "none"
     elastic = options.elastic.to_json() if options.elastic else {}
     return Manifest(
         vectors=vectors,
@@ -144,8 +169,21 @@ def add(
     """
     for path in corpora:
         identity(path, options.columns, out)
+    record, given = manifests.load(out).encoder, _given(corpora, options)
+    if record and given and given.dim != record.dim:
+        raise InputError(
+            f"{given.path} has vectors of {given.dim} dimensions, and those of {out} have {record.dim}"
+        )
+    if given and record is None:
+        raise InputError(f"{out} has no vectors: leave out --vectors-file, or build the index again with it")
+    if record and given is None and encoder is None:
+        raise InputError(
+            f"the vectors of {out} were computed elsewhere: give those of the new documents with --vectors-file and "
+            "--ids, or name the encoder that makes them with --encoder"
+        )
     with interruptible() as interrupted, Writer.open(out, options.keep, wait=wait) as writer:
-        return Intake(writer, encoder, options, _loader(options), replace=replace).run(corpora, interrupted)
+        intake = Intake(writer, encoder, options, _loader(options), replace=replace, given=given)
+        return intake.run(corpora, interrupted)
 
 
 def _encoder(options: BuildOptions) -> Encoder | None:

@@ -8,11 +8,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+import numpy as np
+
 from indexes.collection import Collection
 from indexes.hybrid import Answer, Mode, OnFailure
-from indexes.interface import BackendUnavailableError, Document, Filter, IndexesError, Matrix, Where
+from indexes.interface import (
+    BackendUnavailableError,
+    Document,
+    Filter,
+    IndexesError,
+    Matrix,
+    Where,
+    check_vectors,
+)
 from indexes.showing import table
 from indexes.store import manifest as manifests
+from indexes.store.records import EncoderRecord
 from indexes.text.parameters import Bm25Parameters
 from indexes.vectors.faiss_index import FaissIndex
 from indexes.writer import Writer
@@ -24,6 +35,8 @@ from linker.reranking import DEPTH, Reranker
 from linker.snapshot import Options, Snapshot, stamp
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from indexes.dtypes import Float64Array
     from linker.corpora import Query
     from linker.probability.calibration import Calibration
@@ -107,7 +120,7 @@ class Engine:
         return {
             "documents": f"{manifest.documents:,} documents",
             "search": collection.hybrid.settings.mode,
-            "encoder": f"encoder {manifest.encoder.name}" if manifest.encoder else "no encoder",
+            "encoder": _encoder_named(manifest.encoder),
             "backend": "Elasticsearch" if manifest.elastic else "embedded",
             "generation": f"generation {manifest.generation}",
         }
@@ -181,9 +194,10 @@ class Engine:
 
     def search(
         self,
-        texts: str | Sequence[str],
+        texts: str | Sequence[str] = (),
         k: int = 10,
         *,
+        vectors: npt.ArrayLike | None = None,
         mode: Mode | None = None,
         where: Filter | Where | None = None,
         bm25: Bm25Parameters | None = None,
@@ -196,6 +210,8 @@ class Engine:
     ) -> Answer:
         """Return the top k documents for each text: `Answer.hits` holds one Hits per text, best first.
 
+        `vectors` (one [dim], or [n, dim]) are searched with instead of the texts' own; alone, without texts, by cosine.
+        The stored ranker and calibration, fitted on the index's own search, take no part then.
         `mode` defaults to the one `index tune` chose; `where` is a Filter or what `Filter.parse` reads, such as
         "lang=en|de", ["date>=2021-01-31", "likes>100"] or {"lang": ["en", "de"]}; `bm25` replaces
         the index's parameters of BM25. A `reranker` reorders the top `depth` (at least k); a `weight` below 1 mixes its
@@ -209,6 +225,10 @@ class Engine:
         texts = [texts] if isinstance(texts, str) else texts
         options = Options(k, mode, bm25, reranker, depth, weight, stored_ranker, probabilities)
         allowed, snapshot = Filter.parse(where), self._followed()
+        if vectors is not None:
+            return snapshot.by_vectors(
+                _query_vectors(vectors, texts, options, phrases), texts, options, allowed
+            )
         try:
             answer = snapshot.search(texts, options, allowed, phrases)
             if not answer.degraded or not self._moved(snapshot):
@@ -257,7 +277,7 @@ class Engine:
             return snapshot.search(texts, Options(k, stored_ranker=False, probabilities=False))
 
         collection = snapshot.collection
-        embed = snapshot.embed if collection.manifest.encoder else None
+        embed = snapshot.embed if collection.manifest.embeds else None
         return calibrate(
             collection, embed, find, queries, qrels, complete=complete, held_share=held_share, seed=seed
         )
@@ -337,22 +357,35 @@ class Engine:
             return manifests.load(self.directory).elastic != snapshot.collection.manifest.elastic
         return False
 
-    def add(self, documents: Iterable[Document], *, replace: bool = False, wait: float = WAIT) -> None:
+    def add(
+        self,
+        documents: Iterable[Document],
+        *,
+        vectors: npt.ArrayLike | None = None,
+        replace: bool = False,
+        wait: float = WAIT,
+    ) -> None:
         """Add documents in one commit, all or nothing; with `replace`, they replace documents of the same ids.
 
+        `vectors` [n, dim], computed elsewhere, are taken instead of those that the index's encoder makes.
         Another writer has `wait` seconds to end. Raises LockedError where it has not, DuplicateIdError where an id is
         in the index or repeated, BadIdError where one cannot be used, IndexesError where the build of the index was
         interrupted.
         """
         documents = list(documents)
+        matrix = None if vectors is None else check_vectors(vectors, None, [d.id for d in documents])
         with Writer.open(self.directory, wait=wait) as writer:
             record = writer.manifest.encoder
             if replace:
                 writer.remove([d.id for d in documents if d.id in writer.rows])
             for start in range(0, len(documents), BATCH):
                 batch = documents[start : start + BATCH]
-                vectors = self._encoder.encode(record, [d.full_text for d in batch]) if record else None
-                writer.add(batch, vectors)
+                if matrix is not None:
+                    writer.add(batch, matrix[start : start + BATCH])
+                else:
+                    writer.add(
+                        batch, self._encoder.encode(record, [d.full_text for d in batch]) if record else None
+                    )
             writer.commit()
         self.refresh()
 
@@ -383,7 +416,11 @@ class Engine:
         texts, hybrid = [q.text for q in judged], self.collection.hybrid
         rows, depth = self.collection.rows, hybrid.settings.depth
         bm25 = hybrid.text.search_rows(texts, depth) if hybrid.text else None
-        dense = hybrid.vectors.search_rows(self.embed(texts), depth) if hybrid.vectors and texts else None
+        dense = (
+            hybrid.vectors.search_rows(self.embed(texts), depth)
+            if hybrid.vectors and texts and self._embeds
+            else None
+        )
         relevant = [
             [int(rows.locate([d])[0]) if d in rows else -1 for d in relevant_ids[q.id]] for q in judged
         ]
@@ -395,6 +432,11 @@ class Engine:
             writer.commit(search=search, bm25=chosen.bm25)
         self.refresh()
         return tuning
+
+    @property
+    def _embeds(self) -> bool:
+        """Whether texts have vectors: the index's encoder is known, or one was given."""
+        return self.collection.manifest.embeds or self._encoder.is_given
 
     def _bm25_search(self, texts: Sequence[str], depth: int) -> Bm25Search | None:
         """Return how `tune` searches with other parameters of BM25; on a server, only k3 can differ per query."""
@@ -439,3 +481,27 @@ class Engine:
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return the vectors of texts, float32 [n, dim]. Raises BackendUnavailableError without the encoder."""
         return self._current().embed(texts)
+
+
+def _query_vectors(vectors: npt.ArrayLike, texts: Sequence[str], options: Options, phrases: bool) -> Matrix:
+    """Return query vectors, float32 [n, dim]. Raises IndexesError where they and the other arguments do not fit."""
+    matrix = check_vectors(np.atleast_2d(np.asarray(vectors)), None)
+    if texts and len(texts) != len(matrix):
+        raise IndexesError(f"{len(texts)} texts but {len(matrix)} vectors: give one vector per text")
+    if not texts and (options.reranker or options.bm25 or options.mode in ("bm25", "hybrid")):
+        raise IndexesError(
+            "vectors alone are searched by cosine: give the texts, too, for BM25 or a reranker"
+        )
+    if phrases or isinstance(options.reranker, Ranker):
+        raise IndexesError(
+            "neither phrases nor a learned ranker can be combined with vectors: leave one of them out"
+        )
+    return matrix
+
+
+def _encoder_named(record: EncoderRecord | None) -> str:
+    if record is None:
+        return "no encoder"
+    return (
+        f"encoder {record.name}" if record.fingerprint else f"vectors from elsewhere, {record.dim} dimensions"
+    )

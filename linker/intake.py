@@ -27,6 +27,7 @@ from linker.encoders.interface import Encoder, Precision
 from linker.errors import InputError
 from linker.files import path_text
 from linker.progress import bar
+from linker.vectors import GivenVectors
 
 T = TypeVar("T")
 
@@ -56,6 +57,8 @@ class BuildOptions:
     elastic: ElasticSettings | None = None  # where BM25 runs, if not in the directory
     engine: Literal["local", "ray"] = "local"  # where texts are encoded
     keep: int | None = None  # older generations to keep from now on; None: as before
+    vectors_file: Path | None = None  # vectors computed elsewhere, .npy or FAISS …
+    ids_file: Path | None = None  # … and their ids, one per line
 
     @property
     def analysis(self) -> AnalysisSettings:
@@ -65,13 +68,17 @@ class BuildOptions:
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """Counts of documents after a build or addition; `interrupted` where Ctrl-C ended it after its last commit."""
+    """Counts of documents after a build or addition; `interrupted` where Ctrl-C ended it after its last commit.
+
+    `notes` say what of a file of vectors was not taken over.
+    """
 
     documents: int
     added: int
     quarantined: int
     generation: int
     interrupted: bool = False
+    notes: tuple[str, ...] = ()
 
 
 class Intake:
@@ -85,8 +92,13 @@ class Intake:
         load: Callable[[], Encoder],
         *,
         replace: bool = False,
+        given: GivenVectors | None = None,
     ):
-        """`load` loads the encoder again, in another process; with `replace`, present documents are replaced."""
+        """`load` loads the encoder again, in another process; with `replace`, present documents are replaced.
+
+        Documents have the vectors that are `given`, otherwise those that the encoder computes.
+        """
+        self._given = given
         self._writer, self._encoder, self._options, self._replace = writer, encoder, options, replace
         self._load = load
         self._build = writer.manifest.build
@@ -120,7 +132,10 @@ class Intake:
         faults.point("build.read")
         after = self._writer.commit(self._build)
         quarantined = after.quarantined - before.quarantined
-        return BuildReport(after.documents, self._added, quarantined, after.generation, interrupted.is_set())
+        notes = self._given.notes if self._given else ()
+        return BuildReport(
+            after.documents, self._added, quarantined, after.generation, interrupted.is_set(), notes
+        )
 
     def _remote(self, corpora: Sequence[Path]) -> Generator[Matrix]:
         """Yield each batch's vectors [n, dim] from Ray's workers; nothing where they are computed in this process."""
@@ -182,7 +197,20 @@ class Intake:
         self._characters += sum(len(d.text) for d in documents.values())
 
     def _encode(self, documents: Sequence[Document]) -> Matrix | None:
+        if self._given:
+            return self._given.of([d.id for d in documents])
         return self._encoder.encode([d.full_text for d in documents]) if self._encoder else None
+
+
+def check_given(given: GivenVectors, corpora: Sequence[Path], columns: Columns | None) -> None:
+    """Raise InputError unless the documents of the corpora are those that have vectors; reads them all."""
+    ids, unusable = list[str](), 0
+    for _, _, record in _records(corpora, columns):
+        if isinstance(record, Document):
+            ids.append(record.id)
+        else:
+            unusable += 1
+    given.check(ids, unusable)
 
 
 def _records(

@@ -111,6 +111,30 @@ class Snapshot:
             answer = by_filter(lambda part, allowed: self._answer(part, options, allowed), texts, filters)
         else:
             answer = self._answer(texts, options, where)
+        return self._readable(answer, texts)
+
+    def by_vectors(
+        self, vectors: Matrix, texts: Sequence[str], options: Options, where: Filter | None = None
+    ) -> Answer:
+        """Return the answer to query vectors, float32 [n, dim], and the texts that they stand for, or none.
+
+        Nothing that was fitted on the index's own search takes part: no stored ranker and no probabilities.
+        """
+        if where is not None:
+            self.collection.check_fields(where)
+        mode: Mode = options.mode or ("hybrid" if texts and self.collection.hybrid.text else "dense")
+        words = texts or [""] * len(vectors)
+        first = max(options.k, options.depth) if options.reranker and options.k > 0 else options.k
+        answer = self.collection.hybrid.search(
+            words, first, embed=lambda _: vectors, mode=mode, where=where, bm25=options.bm25
+        )
+        if options.reranker and not isinstance(options.reranker, Ranker):
+            document = self.collection.document
+            answer = rerank(answer, texts, options.reranker, document, options.k, options.weight)
+        return self._readable(answer, words)
+
+    def _readable(self, answer: Answer, texts: Sequence[str]) -> Answer:
+        """Return an answer whose hits read their documents from this generation."""
         document, mark = self.collection.document, self._marked
         hits = [
             dataclasses.replace(hits, read=document, mark=functools.partial(mark, text))
@@ -212,4 +236,7 @@ class Snapshot:
         mode: Mode | None = None,
         bm25: Bm25Parameters | None = None,
     ) -> Answer:
+        manifest = self.collection.manifest
+        if mode is None and "mode" not in manifest.search and manifest.encoder and self._encoder.is_given:
+            mode = "hybrid"  # the encoder of vectors from elsewhere was named now
         return self.collection.hybrid.search(texts, k, embed=self.embed, mode=mode, where=where, bm25=bm25)

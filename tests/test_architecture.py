@@ -38,6 +38,7 @@ ROOMS = (
     "linker/tuning",
     "linker/snapshot",
     "linker/engine",
+    "linker/vectors",
     "linker/scaleout",
     "linker/intake",
     "linker/building",

@@ -18,6 +18,7 @@ from indexes.store import manifest as manifests
 from indexes.text.parameters import Bm25Parameters, Field
 from indexes.writer import Writer
 from linker import Document, Engine, create
+from linker.corpora import Query
 from tests.helpers import linker
 
 RECORDS: list[dict[str, Any]] = [
@@ -204,3 +205,20 @@ def test_an_index_without_fields_stores_nothing_of_them(tmp_path: Path) -> None:
     Engine.open(tmp_path / "new").add([Document("a", "b")])
     assert b"fields" not in (tmp_path / "new" / manifests.NAME).read_bytes()
     assert {p.parent.parent.name for p in (tmp_path / "new").rglob("*.postings")} == {"text"}
+
+
+def test_tune_chooses_and_stores_the_weights_of_fields(tmp_path: Path) -> None:
+    create(tmp_path / "index", bm25=Bm25Parameters(fields=(Field("title"), Field("text"))))
+    engine = Engine.open(tmp_path / "index")
+    # Each word is the title of one document, and stands three times in the text of the next one.
+    engine.add(Document(f"d{i}", f"word{(i + 1) % 40} " * 3, f"word{i}") for i in range(40))
+    queries = [Query(f"q{i}", f"word{i}") for i in range(40)]
+    qrels = {f"q{i}": {f"d{i}": 1.0} for i in range(40)}
+    tuning = engine.tune(queries, qrels)
+    assert tuning.default.means["mrr"] < 1 == tuning.chosen.means["mrr"]
+    stored = Engine.open(tmp_path / "index").collection.manifest.bm25
+    weights = {field.name: field.weight for field in stored.fields}
+    assert weights["title"] > weights["text"]
+    assert [hits.ids[0] for hits in engine.search([q.text for q in queries], 1).hits] == [
+        f"d{i}" for i in range(40)
+    ]

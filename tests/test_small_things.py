@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from indexes.interface import IndexesError
 from linker import building
-from tests.helpers import linker, write_corpus
+from tests.helpers import ROOT, linker, write_corpus
 
 
 @pytest.fixture
@@ -55,3 +58,57 @@ def test_the_target_is_checked_before_an_encoder_is_loaded(
         building.build([tmp_path / "c.jsonl"], index, options)
     with pytest.raises(IndexesError, match="already holds an index"):
         building.create(index, encoder="minilm")
+
+
+def completed(words: str, incomplete: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return what bash is told to complete after these words."""
+    monkeypatch.setenv("_LINKER_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", f"linker {words} {incomplete}")
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) + 1))
+    return linker(check=None).stdout.split()
+
+
+def test_the_shell_completes_names(index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert completed("train", "as", monkeypatch) == ["ast", "ast-paper"]
+    assert completed("train --show", "g", monkeypatch) == ["gru"]
+    assert completed("train", "c", monkeypatch) == ["cnn", "c.jsonl"]
+    assert completed("encode", f"{tmp_path}/c", monkeypatch) == [f"{tmp_path}/c.jsonl"]
+    assert completed("index build x --encoder", "m", monkeypatch) == ["minilm"]
+    assert completed(f"search {index} rain --where", "", monkeypatch) == ["group=", "lang="]
+    assert completed(f"search {index} rain --where", "la", monkeypatch) == ["lang="]
+    assert completed(f"search {index} rain --rerank", "p", monkeypatch) == ["pooled"]
+    assert completed("search nowhere rain --where", "", monkeypatch) == []
+    assert completed("link a b --method", "hap", monkeypatch) == ["hapax"]
+
+
+def test_help_is_not_cut_where_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    for group in ("index", "bucc", "similarity", "sts", "rank", "review"):
+        shown = linker(group, "--help").stdout
+        assert "..." not in shown.partition("Commands:")[2], shown
+
+
+# Commands without a result: one listens until it is stopped, the other speaks a protocol.
+WITHOUT_RESULT = {"serve", "mcp"}
+
+
+def commands(command: Any, name: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Yield each command of the command line by its words."""
+    if not hasattr(command, "commands"):
+        yield " ".join(name), command
+    for word, inner in getattr(command, "commands", {}).items():
+        yield from commands(inner, (*name, word))
+
+
+def test_every_command_that_prints_a_result_prints_json() -> None:
+    import typer
+
+    from linker.cli import app
+
+    every = dict(commands(typer.main.get_command(app)))
+    assert every.keys() >= WITHOUT_RESULT
+    without = {name for name, c in every.items() if not any("--json" in p.opts for p in c.params)}
+    assert without == WITHOUT_RESULT
+    page = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `([a-z -]+)` \|", page, re.MULTILINE)) == every.keys() - WITHOUT_RESULT

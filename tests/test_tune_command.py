@@ -41,7 +41,9 @@ def test_all_files_count_and_repeats_are_named(folder: Path) -> None:
     assert result["chosen"] == result["default"] == {
         "mode": "bm25", "fusion": None, "bm25": None, "mrr": 1, "success@1": 1, "success@5": 1, "map": 1,
     }  # fmt: skip
-    assert result["reason"].startswith("bm25 is the only retriever of the index, and no other k1")
+    assert result["reason"].startswith(
+        "bm25 is the only retriever of the index, and no other parameters of BM25"
+    )
     assert f"warning: {folder}/dev.qrels:3: repeats the judgement in {folder}/dev.qrels:1" in done.stderr
     assert f"warning: {folder}/train.qrels:2: repeats the judgement in {folder}/dev.qrels:2" in done.stderr
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indexes.fusion import Fusion, Ranking
-from indexes.text.parameters import Bm25Parameters
+from indexes.text.parameters import Bm25Parameters, Field
 from linker.errors import InputError
 from linker.tuning import Lead, Tuning, fusions, tune
 from linker.tuning.choice import choose, fold_numbers
@@ -325,7 +325,31 @@ def test_parameters_that_bring_nothing_stay() -> None:
     found = searcher({"k1": 9.0}, [])
     result = tune(found.search(found.current), None, WANTED, parameters=found)
     assert result.chosen == result.default and result.chosen.bm25 is None
-    assert result.reason.endswith("only retriever of the index, and no other k1, b and k3 lead out of fold")
+    assert result.reason.endswith(
+        "only retriever of the index, and no other parameters of BM25 lead out of fold"
+    )
+
+
+def test_weights_of_fields_are_chosen_after_the_parameters() -> None:
+    title, text = Field("title", 1.0, 0.5), Field("k1", 1.0)  # a field may be called as a parameter is
+    tried: list[Bm25Parameters] = []
+
+    def search(parameters: Bm25Parameters) -> Ranking:
+        tried.append(parameters)
+        right = parameters.k1 == 2.0 and parameters.fields and parameters.fields[0].weight == 4
+        return ranking(
+            [at_rank(q, 1 if right or q % 2 else 3 - (parameters.k1 == 2.0)) for q in range(QUERIES)]
+        )
+
+    found = Bm25Search(search, Bm25Parameters(fields=(title, text)))
+    result = tune(found.search(found.current), None, WANTED, parameters=found)
+    assert result.chosen.bm25 == Bm25Parameters(2.0, fields=(Field("title", 4.0, 0.5), text))
+    assert str(result.chosen) == "bm25 alone k1=2 b=0.75 k3=1 title=4 k1=1"
+    assert all(any(field.weight for field in p.fields) for p in tried)
+    tried.clear()
+    one = Bm25Search(search, Bm25Parameters(fields=(title,)))
+    tune(one.search(one.current), None, WANTED, parameters=one)
+    assert {p.fields for p in tried} == {(title,)}  # the weight of a lone field is k1's business
 
 
 def test_a_hybrid_takes_the_chosen_parameters() -> None:

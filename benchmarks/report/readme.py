@@ -1,7 +1,7 @@
 """Render tables of benchmarks/results into README.md and docs/: `python -m benchmarks.report.readme`.
 
-Tables replace what is between `<!-- results: NAME ... -->` and `<!-- /results -->`. A test checks that the pages are
-up to date.
+Tables replace what is between `<!-- results: NAME ... -->` and `<!-- /results -->`, single values (values.py) what is
+between `<!-- =NAME -->` and `<!-- /= -->`. A test checks that the pages are up to date.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from benchmarks.report import (
     ast_pages,
     attention_tables,
     bm25_table,
+    cost_tables,
+    pair_tables,
     precision_tables,
     rank_tables,
     stopping_tables,
@@ -24,9 +26,15 @@ from benchmarks.report import (
 from benchmarks.report.image_table import image
 from benchmarks.report.published_table import published
 from benchmarks.report.similarity_table import news_similarity
+from benchmarks.report.values import render_values
 from benchmarks.support.common import RESULTS, ROOT
 
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+PAGES = (
+    ROOT / "README.md",
+    *sorted(
+        page for folder in (".", "concepts", "tutorials") for page in (ROOT / "docs" / folder).glob("*.md")
+    ),
+)
 MARKED = re.compile(r"(<!-- results: ([\w. ]+) -->\n).*?(<!-- /results -->)", re.DOTALL)
 
 
@@ -37,7 +45,7 @@ def render(text: str) -> str:
         parts = [part for name in found[2].split() if (part := _part(name, TABLES[name]))]
         return found[1] + "\n".join(parts) + found[3]
 
-    return MARKED.sub(section, text)
+    return render_values(MARKED.sub(section, text))
 
 
 def _part(name: str, table: Callable[[Any], Iterator[str]]) -> str:
@@ -124,6 +132,8 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     **ast_pages.TABLES,
     **attention_tables.TABLES,
     **bm25_table.TABLES,
+    **cost_tables.TABLES,
+    **pair_tables.TABLES,
     **precision_tables.TABLES,
     **rank_tables.TABLES,
     **stopping_tables.TABLES,

@@ -19,13 +19,13 @@ from torch.nn import functional
 
 from benchmarks.support import rank_data
 from benchmarks.support.attention_training import Data, Recipe, Steps, dropped, window
-from benchmarks.support.compact_star import CompactStar
 from linker.engine import Engine
 from linker.ranking.candidates import Gatherer, PoolSettings
 from linker.ranking.forest import Forest, compact
 from linker.ranking.groups import names_of
 from linker.ranking.learning import gathered, relevant_rows
 from linker.ranking.training import STEPS, _out_of_fold, grow, lists_of
+from linker.training.compact_star import CompactStar
 from linker.training.losses import info_nce
 
 TREES = 150

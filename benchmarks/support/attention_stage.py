@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from benchmarks.support import rank_data
 from benchmarks.support.attention_training import Data, encode
-from benchmarks.support.compact_star import CompactStar
 from benchmarks.support.late_interaction import (
     kept_types,
     max_sim,
@@ -29,6 +28,7 @@ from linker.ranking.candidates import Pool
 from linker.ranking.forest import Forest, compact
 from linker.ranking.groups import names_of
 from linker.ranking.training import grow, lists_of, mrr
+from linker.training.compact_star import CompactStar
 
 FEW, DEEP, NEAR = 2000, 20, 10  # training queries, candidates of BM25 and of the star
 WEIGHTS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from benchmarks.support.ast_data import Case, read_case
-from benchmarks.support.compact_star import CompactStar, Types
 from linker.tokens import load_tokenizer
+from linker.training.compact_star import CompactStar, Types
 from linker.training.losses import info_nce
 from linker.training.run import joined
 from linker.training.schedule import learning_rate_scale

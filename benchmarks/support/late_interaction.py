@@ -13,8 +13,8 @@ import numpy.typing as npt
 import torch
 
 from benchmarks.support.attention_training import Ids, encode
-from benchmarks.support.compact_star import CompactStar, Types
 from indexes.arrays import normalised
+from linker.training.compact_star import CompactStar, Types
 
 Scores = npt.NDArray[np.float32]
 SEGMENTS, SHORTEST = 8, 48  # relays per document at most, and tokens of each at least

@@ -10,10 +10,11 @@ from mkdocs.structure.files import File, Files
 
 from docs.hooks.commands import commands_page
 from docs.hooks.names import names_page
+from docs.hooks.routes import routes_page
 
 ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s#]+)(#[^)]*)?\)")
-MARKER = re.compile(r"^<!-- /?(?:results|tested)\b.*? -->$", re.MULTILINE)
+MARKER = re.compile(r"^<!-- /?(?:results|tested)\b.*? -->$|<!-- /?=[\w.-]* -->", re.MULTILINE)
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -21,6 +22,7 @@ def on_files(files: Files, config: Any) -> Files:
     pages = {
         "reference/commands.md": commands_page(),
         "reference/python.md": names_page(),
+        "reference/http.md": routes_page(),
         "changelog.md": changelog(),
     }
     for name, content in pages.items():

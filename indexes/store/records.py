@@ -27,7 +27,10 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class EncoderRecord:
-    """The encoder that made the vectors: the name or path to load it by, its fingerprint, its dimension."""
+    """The encoder that made the vectors: the name or path to load it by, its fingerprint, its dimension.
+
+    An empty fingerprint: the vectors were computed elsewhere, nobody says by which encoder, and texts have none here.
+    """
 
     name: str
     fingerprint: str
@@ -64,6 +67,11 @@ class Manifest:
     # Settings of the server on which BM25 is, if it is on one.
     elastic: Mapping[str, Any] = field(default_factory=dict)
     format: int = FORMAT
+
+    @property
+    def embeds(self) -> bool:
+        """Whether texts can be encoded as the documents were: an encoder is known."""
+        return self.encoder is not None and bool(self.encoder.fingerprint)
 
     @property
     def rows(self) -> int:

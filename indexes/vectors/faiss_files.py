@@ -62,7 +62,7 @@ def read(path: Path, check: Check, flat: Any, dim: int | None = None) -> Any:
         data = map_file(path)
         check(File(data), dim or flat.d, flat.ntotal)
         give_back(data)
-        with _no_vector_above(len(data)):
+        with no_vector_above(len(data)):
             # The precomputed table serves L2 distances only.
             return faiss.read_index(str(path), faiss.IO_FLAG_SKIP_PRECOMPUTE_TABLE)
     except (OSError, RuntimeError, MemoryError, WrongError) as e:
@@ -70,7 +70,7 @@ def read(path: Path, check: Check, flat: Any, dim: int | None = None) -> Any:
 
 
 @contextlib.contextmanager
-def _no_vector_above(size: int) -> Iterator[None]:
+def no_vector_above(size: int) -> Iterator[None]:
     """Keep FAISS from exhausting the memory where a damaged file declares a vector longer than the file."""
     faiss = load_faiss()
     if not hasattr(faiss, "set_deserialization_vector_byte_limit"):  # older releases have no such limit

@@ -17,6 +17,7 @@ from linker.cli import (
     elastic,
     evaluate,
     explain,
+    export,
     find,
     index,
     link,
@@ -109,6 +110,7 @@ INDEX_COMMANDS: tuple[Callable[..., None], ...] = (
     backup.backup,
     backup.restore,
     backup.checkout,
+    export.export,
     tune.tune,
     elastic.rebuild,
 )
@@ -162,7 +164,7 @@ def main() -> None:
     guard_output()
     try:
         with logging_to(Notes()):
-            app()
+            app(prog_name="linker")  # by which the shell asks for completions
     except (LinkerError, IndexesError) as e:
         _fail(str(e))
     except ModuleNotFoundError as e:

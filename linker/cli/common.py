@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from linker.cli import completion
 from linker.printable import json_text, print_for_programs
 
 Index = Annotated[Path, typer.Argument(metavar="DIR", help="Directory of the index.", show_default=False)]
@@ -24,12 +25,16 @@ Where = Annotated[
         help="Only documents whose metadata fit: lang=en, lang=en|de, lang!=en, likes>100, date>=2021-01-31. "
         "Repeatable: all must fit, but of one field= any value.",
         show_default=False,
+        autocompletion=completion.conditions,
     ),
 ]
 EncoderOption = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME|PATH", help="Where the index's encoder is now, if it has moved.", show_default=False
+        metavar="NAME|PATH",
+        help="Where the index's encoder is now, if it has moved.",
+        show_default=False,
+        autocompletion=completion.encoders,
     ),
 ]
 

@@ -10,7 +10,7 @@ import typer
 
 from indexes.kinds import KINDS, VectorKindName
 from indexes.text.parameters import LONGEST, TokenizerName
-from linker.cli import elastic
+from linker.cli import completion, elastic
 from linker.cli.backup import Keep
 from linker.cli.common import (
     K1,
@@ -74,6 +74,21 @@ Sheet = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Sheet of XLSX files [default: the first].", show_default=False),
 ]
+VectorsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--vectors-file",
+        metavar="FILE",
+        help="Take the documents' vectors from this .npy or FAISS file; --encoder names what made them, if anything.",
+        show_default=False,
+    ),
+]
+VectorIds = Annotated[
+    Path | None,
+    typer.Option(
+        "--ids", metavar="FILE", help="Ids of --vectors-file's rows, one per line.", show_default=False
+    ),
+]
 BatchSize = Annotated[int, typer.Option(min=1, help="Documents encoded and added per batch.")]
 
 
@@ -81,7 +96,12 @@ def build(
     corpus: Corpora,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Directory of the new index.", show_default=False)],
     encoder: Annotated[
-        str, typer.Option(metavar="NAME|PATH|none", help="Encoder for dense retrieval; none: BM25 only.")
+        str,
+        typer.Option(
+            metavar="NAME|PATH|none",
+            help="Encoder for dense retrieval; none: BM25 only.",
+            autocompletion=completion.encoders,
+        ),
     ] = "none",
     vectors: Annotated[
         VectorKindName,
@@ -143,6 +163,8 @@ def build(
     encoding: Encoding = None,
     delimiter: Delimiter = None,
     sheet: Sheet = None,
+    vectors_file: VectorsFile = None,
+    ids: VectorIds = None,
     keep: Keep = None,
     as_json: AsJson = False,
 ) -> None:
@@ -169,6 +191,8 @@ def build(
         elastic=elastic.settings(backend, url, index or out.name, shards, replicas, vectors),
         engine=engine,
         keep=keep,
+        vectors_file=vectors_file,
+        ids_file=ids,
     )
     _describe(corpus, options.columns)
     report = building.build(corpus, out, options, resume=resume)
@@ -193,6 +217,8 @@ def add(
     encoding: Encoding = None,
     delimiter: Delimiter = None,
     sheet: Sheet = None,
+    vectors_file: VectorsFile = None,
+    ids: VectorIds = None,
     keep: Keep = None,
     wait: Wait = WAIT,
     as_json: AsJson = False,
@@ -209,8 +235,11 @@ def add(
     columns = _columns(id_column, text_column, title_column, make_ids, encoding, delimiter, sheet)
     record = manifests.load(directory).encoder
     override = load_encoder(encoder) if encoder else None
-    options = building.BuildOptions(batch_size=batch_size, columns=columns, keep=keep)
-    model = open_encoder(directory, record, override) if record else None
+    options = building.BuildOptions(
+        batch_size=batch_size, columns=columns, keep=keep, vectors_file=vectors_file, ids_file=ids
+    )
+    needed = record is not None and vectors_file is None and (override or record.fingerprint)
+    model = open_encoder(directory, record, override) if record and needed else None
     _describe(corpus, columns)
     report = building.add(corpus, directory, model, options, replace=replace, wait=wait)
     _report(report, directory, as_json)
@@ -251,6 +280,8 @@ def _describe(corpus: list[Path], columns: Columns | None) -> None:
 
 
 def _report(report: BuildReport, directory: Path, as_json: bool) -> None:
+    for message in report.notes:
+        note(message)
     if as_json:
         print_json(dataclasses.asdict(report))
         return
@@ -367,6 +398,8 @@ def info(directory: Index, as_json: AsJson = False) -> None:
     if as_json:
         print_json(values)
         return
+    if manifest.encoder and not manifest.embeds:
+        values["encoder"] = f"not known: vectors of {manifest.encoder.dim} dimensions, computed elsewhere"
     for name, value in values.items():
         print(f"{name:12} {_plain(value)}")
     if not manifest.build.complete:

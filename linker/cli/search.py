@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from linker.cli import completion
 from linker.cli.common import (
     K1,
     K3,
@@ -33,6 +34,7 @@ from linker.files import STDIO
 
 if TYPE_CHECKING:
     from indexes.hybrid import Answer
+    from indexes.interface import Matrix
     from linker.evaluation.formats import RunFormat
 
 DEPTH = 100  # candidates of a scorer of pairs
@@ -50,6 +52,22 @@ def search(
     queries: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Search for all of these: JSONL, BEIR or TSV.", show_default=False),
+    ] = None,
+    query_vectors: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Search by these vectors (.npy or FAISS), a row per text or query; alone, by cosine.",
+            show_default=False,
+        ),
+    ] = None,
+    query_ids: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Ids of the rows of --query-vectors, one per line [default: those of --queries, else 0, 1, …].",
+            show_default=False,
+        ),
     ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Documents per query.")] = 10,
     mode: ModeOption = None,
@@ -86,6 +104,7 @@ def search(
             metavar="MODEL",
             help="Rerank with this model by `linker rank train` or `linker sts train`, or with linker's own: pooled.",
             show_default=False,
+            autocompletion=completion.rerankers,
         ),
     ] = None,
     no_rerank: Annotated[
@@ -120,8 +139,14 @@ def search(
     if len(given) > 1:
         raise typer.BadParameter("give one text; for many, --queries FILE")
     text = given[0] if given else None
-    if (text is None) == (queries is None):
-        raise typer.BadParameter("give either a text or --queries")
+    if (text is not None and queries) or (text is None and not queries and not query_vectors):
+        raise typer.BadParameter("give either a text or --queries, or --query-vectors")
+    if query_ids and (query_vectors is None or queries or text is not None):
+        raise typer.BadParameter("--query-ids names the rows of --query-vectors, where there is no --queries")
+    if query_vectors and (precision, threshold) != (None, None):
+        raise typer.BadParameter(
+            "--precision and --threshold hold for the index's own way to search, by texts"
+        )
     if (out or run_format) and (text is not None or as_json):
         raise typer.BadParameter("--out and --format take the run of --queries, without --json")
     own = (mode, k1, b, k3, field_weight or None, field_b or None, rerank)
@@ -131,13 +156,13 @@ def search(
         elsewhere = {
             "--encoder": encoder, "--k1": k1, "--b": b, "--k3": k3, "--field-weight": field_weight,
             "--field-b": field_b, "--precision": precision, "--on-failure": on_failure != "degrade",
-            "--depth": depth != DEPTH, "--rerank-weight": rerank_weight != 1,
+            "--depth": depth != DEPTH, "--rerank-weight": rerank_weight != 1, "--query-vectors": query_vectors,
         }  # fmt: skip
         refuse_here(elsewhere)
         asked = on_server(
             server, token_file, directory, k, mode, where, rerank, no_rerank, phrases, threshold, score
         )
-        _print(asked, text, queries, (run_name, out, run_format), as_json)
+        _print(asked, text, _asked(queries, None, None), (run_name, out, run_format), as_json)
         return
     if token_file is not None:
         raise typer.BadParameter("--token-file goes with --server")
@@ -149,6 +174,7 @@ def search(
     bm25 = stored.changed(k1, b, k3).weighted(
         numbers_of("--field-weight", field_weight), numbers_of("--field-b", field_b)
     )
+    given_vectors = _query_rows(query_vectors) if query_vectors else None
     find = functools.partial(
         engine.search,
         k=k,
@@ -160,33 +186,60 @@ def search(
         weight=rerank_weight,
         stored_ranker=not no_rerank,
         phrases=phrases,
+        vectors=given_vectors,
     )
 
     def ask(texts: Sequence[str]) -> Answer:
         return cut(engine, find(texts), precision, threshold, score)
 
-    _print(ask, text, queries, (run_name, out, run_format), as_json)
+    _print(ask, text, _asked(queries, query_ids, given_vectors), (run_name, out, run_format), as_json)
 
 
 def _print(
     ask: Callable[[Sequence[str]], Answer],
     text: str | None,
-    queries: Path | None,
+    asked: tuple[list[str], list[str]],
     run: tuple[str, Path | None, RunFormat | None],
     as_json: bool,
 ) -> None:
+    """Print the documents of a text, or write the run of the ids and texts that were `asked`."""
     if text is not None:
         text = text.encode("utf-8", "replace").decode()  # a terminal may send bytes that are not UTF-8
         answer = ask([text])
         _warn(answer)
         _print_hits(text, answer, as_json)
-    elif queries is not None:
+        return
+    ids, texts = asked
+    answer = ask(texts)
+    _warn(answer)
+    _write_run(ids, answer, run, as_json)
+
+
+def _asked(queries: Path | None, ids: Path | None, vectors: Matrix | None) -> tuple[list[str], list[str]]:
+    """Return the ids and texts of a file of queries, or the ids of query vectors, which need no texts."""
+    if queries is not None:
         from linker.corpora import read_queries
 
         records = read_queries(queries)
-        answer = ask([q.text for q in records])
-        _warn(answer)
-        _write_run([q.id for q in records], answer, run, as_json)
+        return [q.id for q in records], [q.text for q in records]
+    return ([], []) if vectors is None else (_row_ids(ids, len(vectors)), [])
+
+
+def _query_rows(path: Path) -> Matrix:
+    from linker.vectors import read_matrix
+
+    return read_matrix(path)
+
+
+def _row_ids(path: Path | None, count: int) -> list[str]:
+    """Return the ids of query vectors. Raises InputError where there are not as many, or one repeats."""
+    from linker.errors import InputError
+    from linker.files import nonempty_lines
+
+    ids = nonempty_lines(path) if path else [str(row) for row in range(count)]
+    if len(ids) != count or len(set(ids)) < count:
+        raise InputError(f"{path} holds {len(ids):,} ids for {count:,} query vectors, or repeats one")
+    return ids
 
 
 def _warn(answer: Answer) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from linker.cli.common import AsJson, note, print_json
+from linker.files import path_text
 from linker.printable import print_for_programs
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ def train(
         typer.Option(help="Score of a translated pair: the model's, or a copy of the original's."),
     ] = "pseudo",
     seed: Annotated[int, typer.Option(help="Random seed of training, folds and fusion.")] = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Train a model on scored pairs.
 
@@ -165,7 +167,10 @@ def train(
         out,
         f"Trained on {len(scored)} scored pairs and {len(pseudo)} pseudo-labelled ones, preset {preset}.",
     )
-    print(out)
+    if as_json:
+        print_json({"model": path_text(out), "pairs": len(scored), "labelled": len(pseudo)})
+    else:
+        print(out)
 
 
 def predict(
@@ -184,6 +189,7 @@ def predict(
     ner: NerOption = None,
     cache: CacheOption = None,
     processes: ProcessesOption = 1,
+    as_json: AsJson = False,
 ) -> None:
     """Score pairs. A pair with an empty text, or one of fewer than ten words, gets no score."""
     from linker.files import write_atomically
@@ -196,11 +202,14 @@ def predict(
     pipelines = read_pipelines(ner) if ner else dict(loaded.config.pipelines)
     loaded = replace(loaded, recogniser=_recogniser(pipelines, cache, processes))
     every = read_news(pairs, graded=False)
-    text = predictions_text(every, loaded.predict(_kept(every)))
-    if out is None:
-        print_for_programs(text)
-    else:
-        write_atomically(out, text.encode())
+    predictions = loaded.predict(_kept(every))
+    if out is not None:
+        write_atomically(out, predictions_text(every, predictions).encode())
+    if as_json:
+        columns = {"score": predictions.scores, **predictions.columns}
+        print_json({"ids": predictions.ids, **{name: values.tolist() for name, values in columns.items()}})
+    elif out is None:
+        print_for_programs(predictions_text(every, predictions))
 
 
 def evaluate(

@@ -108,6 +108,7 @@ def predict(
         Path | None, typer.Option(metavar="FILE", help="Write here instead of to stdout.", show_default=False)
     ] = None,
     batch_size: Batch = 32,
+    as_json: AsJson = False,
 ) -> None:
     """Score sentence pairs, one JSON line each.
 
@@ -127,6 +128,8 @@ def predict(
     from linker.files import write_atomically
 
     write_atomically(out, "".join(lines).encode())
+    if as_json:
+        print_json({"predictions": path_text(out), "pairs": len(lines)})
     note(f"{out}: {len(lines)} pairs")
 
 

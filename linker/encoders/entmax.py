@@ -63,8 +63,8 @@ def backend(name: str) -> Entmax:
         exact = _exact(scores)
         if mask is None:
             return torch.as_tensor(entmax_bisect(exact, alpha, dim)).to(scores.dtype)
-        # A finite floor: the package returns NaN for a row of −inf.
-        found = entmax_bisect(exact.masked_fill(~mask, -1e9), alpha, dim)
+        # The package returns NaN for a row of −inf, so that a row without any position that counts keeps its scores.
+        found = entmax_bisect(exact.masked_fill(~mask & mask.any(dim, keepdim=True), -torch.inf), alpha, dim)
         return torch.as_tensor(found * mask).to(scores.dtype)
 
     return by_package

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,6 @@ from linker.encoders.model_folder import GRAPH, WEIGHTS
 from linker.encoders.weights import hash_file
 from linker.errors import InputError
 from linker.files import read_regular
-from linker.progress import bar
 from linker.tokens import Tokenizer
 
 FINGERPRINT = (
@@ -43,12 +43,20 @@ class OnnxEncoder:
         """Return float32 [n, dim], L2-normalised, in the order of `texts`; finite for an empty text."""
         ids = self.tokenizer.encode_batch(texts, self.max_length)
         vectors = np.zeros((len(ids), self.dim), dtype=np.float32)
-        with bar(len(ids) if progress else 0, "encoding", "texts") as shown:
+        shown = _bar(len(ids)) if progress else None
+        with shown or contextlib.nullcontext():
             for rows in by_length(ids, batch_size):
                 padded, mask = filled([ids[row] for row in rows], LEAST)
                 (vectors[rows],) = self.session.run(None, {"ids": padded, "mask": mask})
-                shown.update(len(rows))
+                if shown:
+                    shown.update(len(rows))
         return vectors
+
+
+def _bar(texts: int) -> Any:
+    from linker.progress import bar  # a lone query does not wait for its import
+
+    return bar(texts, "encoding", "texts")
 
 
 def load_onnx(folder: Path) -> OnnxEncoder | None:

@@ -25,6 +25,8 @@ def open_encoder(directory: Path, record: EncoderRecord, given: Encoder | None =
     check hashes the whole model: do it once.
     """
     inside = record.name.startswith(f"{ENCODER}/")
+    if not record.fingerprint:
+        return _given_for(directory, record, given)
     encoder = given or (
         load_own(directory, record.name) if inside else load_encoder(record.name, fetch=False, light=True)
     )
@@ -38,6 +40,21 @@ def open_encoder(directory: Path, record: EncoderRecord, given: Encoder | None =
     return encoder
 
 
+def _given_for(directory: Path, record: EncoderRecord, given: Encoder | None) -> Encoder:
+    """Return `given` for an index of vectors computed elsewhere, whose encoder nobody has named."""
+    if given is None:
+        raise BackendUnavailableError(
+            f"the vectors of {directory} were computed elsewhere, so texts have none here: give query vectors "
+            "(--query-vectors, `vectors=`), name the encoder that made them with --encoder, or use --mode bm25"
+        )
+    if given.dim != record.dim:
+        raise EncoderMismatchError(
+            f"the encoder makes vectors of {given.dim} dimensions, and those of {directory} have {record.dim}: "
+            "name the one that made them"
+        )
+    return given
+
+
 class OwnEncoder:
     """An index's encoder, loaded on first use; any number of threads may use it, one after the other."""
 
@@ -48,6 +65,11 @@ class OwnEncoder:
             str, Encoder
         ] = {}  # by fingerprint: another index may come to lie in the directory
         self._lock = threading.RLock()  # tokenizers and models are not made for several threads at once
+
+    @property
+    def is_given(self) -> bool:
+        """Whether an encoder was given, which is then taken for the one of the index."""
+        return self._given is not None
 
     def of(self, record: EncoderRecord | None) -> Encoder:
         """Return the encoder of a manifest's record.

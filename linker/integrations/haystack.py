@@ -140,7 +140,7 @@ def _fits(document: HaystackDocument, filters: dict[str, Any]) -> bool:
     return not filters or bool(document_matches_filter(filters, document))
 
 
-@component  # type: ignore[untyped-decorator]  # Haystack is optional, so its names are Any
+@component
 class LinkerRetriever:
     """The search of an index as a component of a pipeline; `mode` is hybrid, dense or bm25 (default: the index's)."""
 
@@ -176,7 +176,7 @@ class LinkerRetriever:
             given["document_store"] = LinkerDocumentStore.from_dict(given["document_store"])
         return default_from_dict(cls, {**data, "init_parameters": given})
 
-    @component.output_types(documents=list[HaystackDocument])
+    @component.output_types(documents=list[HaystackDocument])  # type: ignore[untyped-decorator]  # it is optional
     def run(
         self, query: str, filters: Filters | None = None, top_k: int | None = None
     ) -> dict[str, list[HaystackDocument]]:

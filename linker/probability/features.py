@@ -30,7 +30,7 @@ class Describer:
 
     def __init__(self, collection: Collection, embed: Embed | None) -> None:
         """`embed` turns texts into vectors, float32 [n, dim]; None: without an encoder."""
-        record = collection.manifest.encoder if embed else None
+        record = collection.manifest.encoder if embed and collection.manifest.embeds else None
         self._hybrid, self._embed = collection.hybrid, embed if record else None
         self._vectors = collection.documents.vectors(record.dim) if record else []
         self.names = names(record is not None)

@@ -72,7 +72,7 @@ class Gatherer:
     def __init__(self, collection: Collection, settings: PoolSettings, embed: Embed | None) -> None:
         """`embed` turns texts into vectors, float32 [n, dim]; None: without an encoder."""
         self._collection, self._settings = collection, settings
-        self._embed = embed if collection.manifest.encoder else None
+        self._embed = embed if collection.manifest.embeds else None
         self._forward, self._days = collection.forward, self._read_days()
         self.names = settings.names(self._embed is not None)
         dim = collection.manifest.encoder.dim if collection.manifest.encoder else 0

@@ -110,6 +110,9 @@ class TrainingConfig:
     cloze: int = 0
     cloze_window: int = 40  # tokens of such a window, at most half of the document
     mean_epochs: int = 0  # epochs in which the word vectors first learn as a plain mean, which takes seconds
+    held_back: float = (
+        0.0  # share of the linked texts from which the star's key inputs and α learn before the rest
+    )
     teacher: str | None = None  # an encoder by name or path, whose cosines are a second target (distillation)
     teacher_weight: float = 1.0
     sparse: bool = False  # update only the word vectors of a batch's tokens, for large vocabularies
@@ -150,8 +153,10 @@ class TrainingConfig:
         ):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"training.{name} must be at least 0")
-        if not (0 <= self.warmup < 1 and 0 <= self.word_dropout < 1):
-            raise ValueError("training.warmup and training.word_dropout must be at least 0 and below 1")
+        if not all(0 <= share < 1 for share in (self.warmup, self.word_dropout, self.held_back)):
+            raise ValueError(
+                "training.warmup, training.word_dropout and training.held_back must be at least 0 and below 1"
+            )
 
 
 @dataclass(frozen=True, slots=True)

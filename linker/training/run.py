@@ -18,6 +18,7 @@ from linker.encoders.text import TextEncoder
 from linker.errors import ConfigError, InputError
 from linker.evaluation.reading.trec import read_qrels
 from linker.tokens import Tokenizer
+from linker.training import held_back
 from linker.training.batches import Pairs
 from linker.training.config import EncoderConfig, TrainConfig, TrainingConfig
 from linker.training.loop import device_of, train
@@ -43,6 +44,7 @@ def run(config: TrainConfig, *, resume: bool = False, log: Log = silent) -> Path
     where the data, the settings or the output folder are wrong, or the loss is not finite; MissingExtraError where an
     extra is missing.
     """
+    held_back.check(config)
     out, world = config.output.path, join()
     log = log if world.first else silent
     try:
@@ -56,12 +58,7 @@ def run(config: TrainConfig, *, resume: bool = False, log: Log = silent) -> Path
             encoder = folders.load(out)
         else:
             log(f"word vectors: {config.data.word_vectors}")
-            tokenizer, vectors = start_vectors(config.data, joined(pairs), config.training.seed)
-            if config.training.mean_epochs:
-                log(f"word vectors: learning as a mean, mean_epochs = {config.training.mean_epochs}")
-                vectors = learn_as_mean(tokenizer, vectors, pairs, config, resume=resume)
-            encoder = build_encoder(config.encoder, tokenizer, vectors, config.training.seed)
-            count_documents(encoder, pairs.documents)
+            encoder = _start(config, pairs, log, resume=resume)
         if config.training.hard_negatives:
             log("hard negatives: searching with BM25")
             pairs = dataclasses.replace(
@@ -77,6 +74,24 @@ def run(config: TrainConfig, *, resume: bool = False, log: Log = silent) -> Path
     return out
 
 
+def _start(config: TrainConfig, pairs: Pairs, log: Log, *, resume: bool) -> TextEncoder:
+    """Return the encoder before its own training: with its word vectors and, of held-back links, its key inputs."""
+    training = config.training
+    tokenizer, start = start_vectors(config.data, joined(pairs), training.seed)
+    vectors = start
+    if training.mean_epochs:
+        log(f"word vectors: learning as a mean, mean_epochs = {training.mean_epochs}")
+        vectors = learn_as_mean(tokenizer, start, pairs, config, resume=resume)
+    encoder = build_encoder(config.encoder, tokenizer, vectors, training.seed)
+    count_documents(encoder, pairs.documents)
+    if training.held_back:
+        log(f"key inputs: learning from links held back, held_back = {training.held_back}")
+        seen, held = held_back.halves(pairs, training.held_back, training.seed)
+        part = learn_as_mean(tokenizer, start, seen, config, resume=resume, name="mean-of-part")
+        held_back.learn(encoder, part, held, training)
+    return encoder
+
+
 def _check_folder(out: Path, resume: bool) -> None:
     """Raise InputError where a folder holds anything that this training did not begin."""
     ours = folders.is_saved(out) or (out / "training").is_dir()
@@ -86,18 +101,24 @@ def _check_folder(out: Path, resume: bool) -> None:
 
 
 def learn_as_mean(
-    tokenizer: Tokenizer, vectors: Float32Array, pairs: Pairs, config: TrainConfig, *, resume: bool
+    tokenizer: Tokenizer,
+    vectors: Float32Array,
+    pairs: Pairs,
+    config: TrainConfig,
+    *,
+    resume: bool,
+    name: str = "mean",
 ) -> Float32Array:
     """Return the word vectors, float32 [size, d], after `mean_epochs` epochs in a bag of words.
 
-    `vectors`, float32 [size, d], are the initial ones. The bag has its own checkpoint, in training/mean, and is a model
-    itself: it reads whole texts, however little of them the encoder proper reads.
+    `vectors`, float32 [size, d], are the initial ones. The bag has its own checkpoint, in the folder
+    training/`name`, and is a model itself: it reads whole texts, however little of them the encoder proper reads.
     """
     training = config.training
     longest = max(MEAN_LENGTH, config.encoder.max_length)
     bag = build_encoder(EncoderConfig(BagConfig(), longest), tokenizer, vectors, training.seed)
     settings = mean_settings(training, len(pairs.links))
-    train(bag, pairs, None, settings, config.output.path / "training" / "mean", resume=resume)
+    train(bag, pairs, None, settings, config.output.path / "training" / name, resume=resume)
     weight: Float32Array = (
         bag.module.get_submodule("embedding").get_parameter("weight").detach().cpu().numpy()
     )

@@ -8,8 +8,9 @@ it helped to choose. Then
 - the best hybrid replaces the default where its lead out of fold exceeds one standard error (`HYBRID_CERTAINTY`). On
   30 judged queries, the setting that is best on all of them loses .004 to .010 of mean reciprocal rank on others, and
   this rule .001 to .002; from 400 on it gains (benchmarks/results/tuning.json);
-- k1, b and k3 of BM25 are chosen first, one after the other, by its own ranking, where that leads by one standard error
-  out of fold; the hybrids are then those with these parameters, and each fold chooses its own;
+- k1, b and k3 of BM25 and the weights of its fields are chosen first, one after the other, by its own ranking, where
+  that leads by one standard error out of fold; the hybrids are then those with these parameters, and each fold chooses
+  its own;
 - one retriever alone replaces it only where its lead exceeds two (`SINGLE_CERTAINTY`) and no hybrid is ahead of it: a
   few judged queries seldom show what the other retriever finds for the rest.
 """
@@ -99,7 +100,7 @@ def tune(
     `bm25` and `dense` are the rankings [Q, depth] of the same Q queries, None where the index lacks the retriever;
     fusion weights are in that order. `relevant` holds each query's relevant rows; −1 stands for a relevant document
     that is not in the index: it is counted, never found. Every query counts; one without relevant rows scores 0.
-    `seed` deals the queries to the folds; `parameters` lets k1, b and k3 of BM25 be chosen, too. Ties go to the
+    `seed` deals the queries to the folds; `parameters` lets those of BM25 be chosen, too. Ties go to the
     default, then to the plainer hybrid. Raises InputError where the measure is unknown, or there is no retriever or no
     relevant document to choose by.
     """
@@ -169,7 +170,7 @@ def choose(
     if len(with_parameters(hybrids, parameters(everything))) == 1:
         reason = f"{default.mode} is the only retriever of the index"
         if trials.tries_parameters:
-            reason += ", and no other k1, b and k3 lead out of fold"
+            reason += ", and no other parameters of BM25 lead out of fold"
         return Choice(default, reason, Lead.of(values, values), {})
     tuned, best = _out_of_fold(trials, hybrids, folds, parameters)
     chosen, lead, out_of_fold = default, Lead.of(tuned, values), values

@@ -1,11 +1,12 @@
-"""Choosing BM25's parameters on judged queries: one after the other, by its own ranking."""
+"""Choosing parameters of BM25 and weights of its fields on judged queries, one after the other, by its own ranking."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -21,6 +22,7 @@ GRID: Mapping[str, tuple[float, ...]] = {
     "b": (0.3, 0.5, 0.75, 0.9),
     "k3": (0.0, 1.0, 4.0, math.inf),
 }
+FIELD_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # of each field of an index that has several
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +63,25 @@ def choice_of_parameters(trials: Trials, bm25: Bm25Search | None, folds: Int64Ar
 
 
 def best_parameters(trials: Trials, bm25: Bm25Search, queries: BoolArray) -> Bm25Parameters | None:
-    """Return the parameters that are best on the marked `queries` [Q], k1 first, then b and k3; None: the index's."""
+    """Return the parameters that are best on the marked `queries` [Q]; None: the index's.
+
+    k1 is chosen first, then b and k3, then the weight of each field in turn.
+    """
     setting = Setting("bm25")
-    for name, values in bm25.grid.items():
-        now = setting.bm25 or bm25.current
-        others = [now.changed(**{name: value}) for value in values if value != getattr(now, name)]
+    fields = [field.name for field in bm25.current.fields]
+    steps = [partial(_with_values, name=name, values=values) for name, values in bm25.grid.items()]
+    steps += [partial(_with_weights, field=field) for field in fields if len(fields) > 1]
+    for others_of in steps:
+        others = others_of(setting.bm25 or bm25.current)
         options = [setting, *(Setting("bm25", bm25=p if p != bm25.current else None) for p in others)]
         setting = trials.best(options, queries)
     return setting.bm25
+
+
+def _with_values(now: Bm25Parameters, name: str, values: Sequence[float]) -> list[Bm25Parameters]:
+    return [now.changed(**{name: value}) for value in values if value != getattr(now, name)]
+
+
+def _with_weights(now: Bm25Parameters, field: str) -> list[Bm25Parameters]:
+    found = [now.weighted({field: weight}) for weight in FIELD_WEIGHTS]
+    return [p for p in found if p != now and any(f.weight for f in p.fields)]

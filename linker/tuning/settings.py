@@ -24,12 +24,17 @@ class Setting:
     bm25: Bm25Parameters | None = None
 
     def __str__(self) -> str:
-        changed = "" if self.bm25 is None else f" k1={self.bm25.k1:g} b={self.bm25.b:g} k3={self.bm25.k3:g}"
+        changed = "" if self.bm25 is None else _shown(self.bm25)
         if self.fusion is None:
             return f"{self.mode} alone{changed}"
         weights = ":".join(f"{w:g}" for w in self.fusion.weights)
         rank = f" k={self.fusion.k}" if self.fusion.method == "rrf" else ""
         return f"{self.mode} {self.fusion.method} {weights}{rank}{changed}"
+
+
+def _shown(bm25: Bm25Parameters) -> str:
+    weights = "".join(f" {field.name}={field.weight:g}" for field in bm25.fields)
+    return f" k1={bm25.k1:g} b={bm25.b:g} k3={bm25.k3:g}{weights}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,14 +75,14 @@ class Machine:
             folder.mkdir(parents=True)
         options = f"lowerdir=/,upperdir={self.upper},workdir={work / name / 'work'}"
         subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, str(self.root)], check=True)
-        for folder in ("proc", "dev"):
-            subprocess.run(["mount", "--rbind", f"/{folder}", str(self.root / folder)], check=True)
+        for mounted in ("proc", "dev"):
+            subprocess.run(["mount", "--rbind", f"/{mounted}", str(self.root / mounted)], check=True)
         for file in ("resolv.conf", "hosts"):
             shutil.copy(f"/etc/{file}", self.root / "etc" / file)
         python = Path(os.path.realpath(sys.executable))
-        for folder in [*python.parents][:-1]:  # the Python of a base image is open to every user
-            (self.root / folder.relative_to("/")).chmod(0o755)
-        self.environment = {name: value for name, value in os.environ.items() if PASSED.fullmatch(name)}
+        for parent in [*python.parents][:-1]:  # the Python of a base image is open to every user
+            (self.root / parent.relative_to("/")).chmod(0o755)
+        self.environment = {key: value for key, value in os.environ.items() if PASSED.fullmatch(key)}
         self.environment["PATH"] = (
             f"{python.parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         )

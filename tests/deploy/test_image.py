@@ -87,8 +87,9 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[dict[st
     health = shlex.join(json.loads(IMAGE.last("HEALTHCHECK").text.partition("CMD ")[2]))
     command = [*IMAGE.last("ENTRYPOINT").words, *IMAGE.last("CMD").words]
     session = (Path(__file__).parent / "session.sh").read_text(encoding="utf-8")
+    builder = ["unshare", "--mount", sys.executable, "-m", "tests.deploy.dockerfile"]
     done = subprocess.run(
-        ["unshare", "--mount", sys.executable, "-m", "tests.deploy.dockerfile", ROOT / "Dockerfile", ROOT, work,
+        [*builder, str(ROOT / "Dockerfile"), str(ROOT), str(work),
          "env", f"HEALTH={health}", "sh", "-c", session, "sh", *command],
         cwd=ROOT, capture_output=True, text=True, check=False, timeout=800,
     )  # fmt: skip
@@ -101,19 +102,10 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[dict[st
 
 
 def _require_network(work: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "-q",
-        "--no-deps",
-        "--require-hashes",
-        "-d",
-        work / "pip",
-    ]
+    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--require-hashes", "-d"]
+    requirements = str(ROOT / "requirements" / "build.txt")
     done = subprocess.run(
-        [*command, "-r", ROOT / "requirements" / "build.txt"], capture_output=True, text=True, check=False
+        [*command, str(work / "pip"), "-r", requirements], capture_output=True, text=True, check=False
     )
     if done.returncode and not os.environ.get("CI"):
         pytest.skip("the steps of the Dockerfile download packages, and there is no network")

@@ -181,21 +181,22 @@ def test_the_remainder_of_the_exponential_is_exact_near_zero(t: float) -> None:
     )
 
 
-def test_the_package_as_backend_gives_the_same_values_and_gradients() -> None:
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_package_as_backend_gives_the_same_values_and_gradients(dtype: torch.dtype) -> None:
     g = torch.Generator().manual_seed(3)
-    scores = torch.randn(2, 4, 9, generator=g, dtype=torch.float64)
+    scores = torch.randn(2, 4, 9, generator=g, dtype=dtype)
     mask = torch.rand(2, 1, 9, generator=g) > 0.3
     mask[1] = False  # a text without tokens
-    weights = torch.randn(2, 4, 9, generator=g, dtype=torch.float64)
+    weights = torch.randn(2, 4, 9, generator=g, dtype=dtype)
     found = []
     for name in ("own", "package"):
         x = scores.clone().requires_grad_()
-        alpha = torch.tensor([1.1, 1.4, 1.7, 1.95], dtype=torch.float64)[:, None].requires_grad_()
+        alpha = torch.tensor([1.1, 1.4, 1.7, 1.95], dtype=dtype)[:, None].requires_grad_()
         p = backend(name)(x, alpha, -1, mask)
-        (p[:1] * weights[:1]).sum().backward()  # type: ignore[no-untyped-call]  # torch's own
+        (p * weights).sum().backward()  # type: ignore[no-untyped-call]  # torch's own
         found.append((p.detach(), x.grad, alpha.grad))
     for ours, theirs in zip(*found, strict=True):
         assert ours is not None
         assert theirs is not None
-        assert (ours - theirs).abs().max() < 1e-6
+        assert (ours - theirs).abs().max() < (1e-6 if dtype == torch.float64 else 1e-4)
     assert not found[1][0][1].any()

@@ -28,7 +28,8 @@ from tests.helpers import linker
 WORDS = [f"w{n}" for n in range(60)]
 STAR = StarConfig(dim=8, heads=3, head_dim=4, residual=True, pre_norm=True, contrast=1.0, max_weight=0.1)
 # Two layers attend to the token's own word vector too: nine places in the ring, more than the compiled "few".
-PAPER = StarConfig(dim=8, heads=2, head_dim=4, layers=2, window=3, layer_norm=True, leaky_relu=True)
+PAPER = StarConfig(dim=8, heads=2, head_dim=4, layers=2, window=3, layer_norm=True, leaky_relu=True,
+                   score="cosine", relay_key=False, entmax="package")  # fmt: skip
 KEYS = StarConfig(dim=8, heads=2, head_dim=4, residual=True, pre_norm=True, contrast=1.0, key_inputs=True)
 
 

@@ -62,6 +62,13 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
         assert re.search(rf'id="[\w.]+\.{name}"', page), name
 
 
+def test_every_route_is_in_the_reference(site: Path) -> None:
+    page = (site / "reference" / "http.html").read_text(encoding="utf-8")
+    assert "POST /v1/search</code>" in page
+    assert "GET /v1/indexes</code>" in page
+    assert "problem details" in page.lower()
+
+
 def test_lists_and_tables_are_rendered(site: Path) -> None:
     """Markdown that GitHub shows as a list or table can be a paragraph elsewhere."""
     for page in site.rglob("*.html"):

@@ -1,20 +1,17 @@
-"""The compact star of benchmarks/attention.py is the star itself: its vectors, and entmax with its gradients."""
+"""The compact star is the star itself: its vectors, and entmax with its gradients."""
 
 from __future__ import annotations
 
 import dataclasses
 
 import numpy as np
-import pytest
 import torch
 
-pytest.importorskip("benchmarks.support.compact_star", reason="the benchmarks are not installed")
-
-from benchmarks.support.compact_star import CompactStar, CountedEntmax, Types
 from linker.encoders.configs import PRESETS
 from linker.encoders.entmax import entmax
 from linker.encoders.star import StarTransformer
 from linker.encoders.text import padded
+from linker.training.compact_star import CompactStar, CountedEntmax, Types
 
 
 def test_vectors_are_those_of_the_star() -> None:

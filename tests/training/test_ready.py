@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -16,21 +17,22 @@ from linker.training import ready
 from linker.training.config import TrainConfig
 from tests.helpers import linker
 
-NAMES = ["ast", "ast-paper", "bag", "bigru", "cnn", "distil", "gru"]
+NAMES = ["ast", "ast-paper", "ast-posts", "bag", "bigru", "cnn", "distil", "gru"]
 DATA = ["data.queries=q.jsonl", "data.documents=c.jsonl", "data.train=t.tsv", "output.path=model"]
 
 
-def test_there_are_seven() -> None:
+def test_there_are_eight() -> None:
     assert ready.names() == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_ready_file_is_whole_but_for_the_data(name: str) -> None:
     config = load(ready.find(Path(name), DATA), TrainConfig, DATA)
-    star = name in ("ast", "ast-paper", "distil")
+    star = name in ("ast", "ast-paper", "ast-posts", "distil")
     assert config.encoder.kind == ("star" if star else name)
     if star:
-        assert config.encoder.model == PRESETS["paper" if name == "ast-paper" else "recommended"]
+        preset = PRESETS["paper" if name == "ast-paper" else "recommended"]
+        assert config.encoder.model == dataclasses.replace(preset, key_inputs=name == "ast-posts")
     assert config.training.teacher == ("minilm" if name == "distil" else None)
     assert config.data.queries == Path("q.jsonl")
     assert linker("train", "--show", name).stdout == ready.text_of(name)

@@ -113,6 +113,19 @@ def routes(tag: str) -> APIRouter:
     return APIRouter(tags=[tag], route_class=StrictRoute)
 
 
+def examples(**by_name: Any) -> dict[str, Any]:
+    """Return requests, by name, as `Body(openapi_examples=…)` takes them; each works on a test's index."""
+    return {name: {"summary": name.replace("_", " "), "value": value} for name, value in by_name.items()}
+
+
+def answered(example: Any, description: str = "") -> dict[str, Any]:
+    """Return the description of an answer that succeeded, with an example."""
+    return {
+        "description": description or "It succeeded.",
+        "content": {"application/json": {"example": example}},
+    }
+
+
 def json(content: Any, status: int = 200) -> Response:
     """Return a value as a response of JSON; NaN becomes null."""
     return Response(

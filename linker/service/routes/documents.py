@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import Path, Query, Request
+from fastapi import Body, Path, Query, Request
 from pydantic import Field
 from starlette.responses import Response
 
@@ -13,7 +13,7 @@ from linker.corpora.records import Columns, UnusableError, make_document
 from linker.service.bulk import BATCH_BYTES, BATCH_DOCUMENTS, MOST_BAD, Bulk
 from linker.service.guard import require
 from linker.service.problems import ProblemError, problem_of
-from linker.service.routes.common import InIndex, Model, json, problems, routes
+from linker.service.routes.common import InIndex, Model, examples, json, problems, routes
 
 router = routes("documents")
 NDJSON = ("application/x-ndjson", "application/jsonl", "application/json-lines")
@@ -73,6 +73,16 @@ class BulkReport(Model):
     quarantined: list[BadLine] = Field(description="The lines that were not used, each with the reason.")
 
 
+EXAMPLES = examples(
+    news={
+        "title": "Floods in Valencia",
+        "text": "Heavy rain …",
+        "metadata": {"lang": "en", "date": "2021-03-14"},
+    },
+    only_text={"text": "Elections in May"},
+)
+
+
 @router.get(
     "/v1/documents/{id:path}",
     response_model=StoredDocument,
@@ -98,7 +108,11 @@ async def read(id: DocumentId, served: InIndex) -> Response:
     summary="Add or replace a document",
     dependencies=[require("write")],
 )
-async def put(id: DocumentId, body: DocumentBody, served: InIndex) -> Response:
+async def put(
+    id: DocumentId,
+    body: Annotated[DocumentBody, Body(openapi_examples=EXAMPLES)],
+    served: InIndex,
+) -> Response:
     """Store a document, in a commit of its own; for many, `documents:bulk` is much faster."""
     document = _document(id, body)
 

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from fastapi import Body
 from pydantic import Field
 from starlette.responses import Response
 
@@ -13,7 +14,7 @@ from linker.errors import InputError
 from linker.evaluation.evaluator import Resampling, evaluate
 from linker.evaluation.reading.trec import read_qrels, read_run
 from linker.service.guard import require
-from linker.service.routes.common import InService, Model, json, problems, routes
+from linker.service.routes.common import InService, Model, examples, json, problems, routes
 
 router = routes("evaluation")
 MOST_RUNS = 20
@@ -82,6 +83,16 @@ class Evaluations(Model):
     results: dict[str, Evaluated]
 
 
+EXAMPLES = examples(
+    files={"qrels": "q1 0 a 1\n", "runs": {"bm25": "q1 Q0 a 1 2.5 bm25\n"}, "measures": ["map", "MRR"]},
+    mappings={
+        "qrels": {"q1": {"a": 1}},
+        "runs": {"dense": {"q1": {"b": 0.9, "a": 0.4}}},
+        "measures": ["nDCG@10"],
+    },
+)
+
+
 @router.post(
     "/v1/evaluate",
     response_model=Evaluations,
@@ -89,7 +100,9 @@ class Evaluations(Model):
     summary="Evaluate runs",
     dependencies=[require("read")],
 )
-async def evaluate_runs(request: EvaluateRequest, service: InService) -> Response:
+async def evaluate_runs(
+    request: Annotated[EvaluateRequest, Body(openapi_examples=EXAMPLES)], service: InService
+) -> Response:
     """Return the measures of each run; nothing is stored."""
     return await service.pool.run(lambda: json({"results": _results(request)}))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
+from fastapi import Body
 from pydantic import Field, model_validator
 from starlette.responses import Response
 
@@ -11,7 +12,16 @@ from indexes.hybrid import Answer, Mode
 from indexes.interface import Filter, Hits
 from linker.service import explaining
 from linker.service.guard import require
-from linker.service.routes.common import IndexName, InService, Model, json, problems, routes
+from linker.service.routes.common import (
+    IndexName,
+    InService,
+    Model,
+    answered,
+    examples,
+    json,
+    problems,
+    routes,
+)
 from linker.service.served import SearchOptions, Served
 
 router = routes("search")
@@ -131,14 +141,39 @@ class SearchAnswer(Model):
     results: list[Result]
 
 
+EXAMPLES = examples(
+    one_text={"text": "heavy rain in Valencia", "k": 3},
+    only_English={"text": "parliament", "where": "lang=en", "documents": False},
+    several_texts={
+        "texts": ["floods", "elections"],
+        "k": 1,
+        "where": {"lang": ["en", "de"]},
+        "explain": True,
+    },
+)
+ANSWER = {
+    "index": "news", "mode": "bm25", "degraded": "", "reranked": False, "ranker": "", "calibration": "", "notes": [],
+    "results": [
+        {
+            "hits": [
+                {"id": "a1", "score": 1.84, "title": "Floods", "text": "Heavy rain in Valencia",
+                 "metadata": {"lang": "en"}}
+            ]
+        }
+    ],
+}  # fmt: skip
+
+
 @router.post(
     "/v1/search",
     response_model=SearchAnswer,
-    responses=problems(501),
+    responses={200: answered(ANSWER, "One result per text, best documents first."), **problems(501)},
     summary="Search an index",
     dependencies=[require("read")],
 )
-async def search(request: SearchRequest, service: InService) -> Response:
+async def search(
+    request: Annotated[SearchRequest, Body(openapi_examples=EXAMPLES)], service: InService
+) -> Response:
     """Return the documents that match each text best."""
     served = service.served(request.index)
     answer = await served.search(request.all, request.options)

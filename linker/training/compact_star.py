@@ -53,6 +53,7 @@ class CountedEntmax(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, alpha: Tensor, counts: Tensor) -> Tensor:
+        """Return the masses, by Newton's method."""
         epsilon = (alpha - 1).clamp(min=MIN_EPSILON)
         inside = counts > 0
         x = scores.masked_fill(~inside, -torch.inf)
@@ -75,6 +76,7 @@ class CountedEntmax(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
+        """Return the gradients with respect to scores and α."""
         masses, counts, epsilon = ctx.saved_tensors
         p = masses / counts.clamp(min=1)
         support = p > 0
@@ -116,9 +118,11 @@ class CompactStar(nn.Module):
 
     @property
     def relay(self) -> Any:
+        """The star's relay."""
         return self.star.layers[0].relay
 
     def alpha(self) -> Tensor:
+        """Return α of each head, [h]."""
         alpha: Tensor = self.relay.alpha
         return alpha if self.fixed_alpha is None else torch.full_like(alpha, self.fixed_alpha)
 

@@ -1,0 +1,56 @@
+"""What large collections cost, computed from measured rates: for docs/scale-out.md and docs/store.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+DOCUMENTS = 10**8
+PRICE = 0.04  # of a CPU-hour, assumed, in any currency
+CPUS = 64
+ENCODERS = {
+    "bag": "bag of word vectors",
+    "star 4 x 32, 128 dimensions": "star, 4 × 32, 128 dimensions",
+    "star, preset recommended": "star, recommended",
+    "star, preset recommended, compiled, bfloat16": "the same, compiled and in bfloat16",
+    "star, preset paper (10 x 30)": "star, paper's",
+    "minilm@256": "MiniLM, cut at 256 tokens",
+}
+PEAKS = {
+    "build": "build",
+    "query": "a process that opened it and ran hybrid queries",
+    "remove a tenth and compact": "removal of a tenth, then compaction",
+    "query after it": "the same queries after that",
+}
+
+
+def encoding(results: Any) -> Iterator[str]:
+    """CPU-hours, hours and price of encoding 100 million documents."""
+    yield (
+        f"| encoder | documents per CPU-second, of 256 / 1,024 tokens | CPU-hours for 10⁸ | hours on {CPUS} CPUs "
+        f"| price at {PRICE} per CPU-hour |"
+    )
+    yield "|---|---|---|---|---|"
+    for key, name in ENCODERS.items():
+        rates = [results[key][f"{n} tokens"] for n in (256, 1024) if f"{n} tokens" in results[key]]
+        hours = [DOCUMENTS / rate / 3600 for rate in rates]
+        cells = [
+            [f"{rate:,.0f}" for rate in rates], [f"{h:,.0f}" for h in hours], [f"{h / CPUS:.1f}" for h in hours],
+            [f"{h * PRICE:,.1f}" for h in hours],
+        ]  # fmt: skip
+        yield f"| {name} | {' | '.join(' / '.join(cell) for cell in cells)} |"
+
+
+def memory(results: Any) -> Iterator[str]:
+    """Peak memory of one million documents, by kind of vectors."""
+    kinds = {kind: row for kind, row in results["memory"].items() if kind in ("flat", "auto")}
+    yield f"| peak in MiB: resident / of which anonymous | {' | '.join(f'`--vectors {kind}`' for kind in kinds)} |"
+    yield "|---" * (1 + len(kinds)) + "|"
+    for key, name in PEAKS.items():
+        cells = [
+            f"{r[key]['peak_rss_mib']:,.0f} / {r[key]['peak_anonymous_mib']:,.0f}" for r in kinds.values()
+        ]
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
+TABLES: dict[str, Callable[[Any], Iterator[str]]] = {"encode.cost": encoding, "faults.memory": memory}

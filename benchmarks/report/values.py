@@ -1,0 +1,109 @@
+"""Single measured values for prose: `<!-- =NAME -->0.76<!-- /= -->` in a page holds what `VALUES[NAME]` renders.
+
+The comments are invisible where the page is shown. Each value names its results file and is computed from it alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from benchmarks.support.common import RESULTS
+
+INLINE = re.compile(r"(<!-- =([\w.-]+) -->).*?(<!-- /= -->)", re.DOTALL)
+
+
+def render_values(text: str) -> str:
+    """Return a page with its inline values rendered; raises KeyError for a name that does not exist."""
+    return INLINE.sub(lambda found: found[1] + value(found[2]) + found[3], text)
+
+
+def value(name: str) -> str:
+    """Return a value as it is printed."""
+    source, compute = VALUES[name]
+    return compute(_results(source))
+
+
+@cache
+def _results(source: str) -> Any:
+    return json.loads((RESULTS / f"{source}.json").read_text(encoding="utf-8"))["results"]
+
+
+def _speed(rival: str, documents: str = "89000") -> Callable[[Any], str]:
+    """BM25's queries per CPU-second in one batch."""
+    return lambda r: f"{r[documents]['rivals'][rival]['batch_queries_per_cpu_s']:,.0f}"
+
+
+def _faster(
+    rival: str, key: str = "batch_queries_per_cpu_s", documents: str = "89000"
+) -> Callable[[Any], str]:
+    def ratio(r: Any) -> str:
+        rivals = r[documents]["rivals"]
+        return f"{rivals['ours'][key] / rivals[rival][key]:.1f}"
+
+    return ratio
+
+
+def _encoded(model: str, tokens: int, beside: str) -> Callable[[Any], str]:
+    """How many times as many documents per CPU-second one way to encode yields as another."""
+    return lambda r: f"{r[model][f'{tokens} tokens'] / r[beside][f'{tokens} tokens']:.2f}"
+
+
+def _lead(data: str, split: str) -> Callable[[Any], str]:
+    """The lead in MRR of the untrained star over the mean of its word vectors."""
+    return lambda r: f"{r[data]['star'][split]['mrr'] - r[data]['mean'][split]['mrr']:.3f}"
+
+
+def _link(variant: str, system: str, language: str, key: str) -> Callable[[Any], str]:
+    def found(r: Any) -> str:
+        (row,) = (
+            row
+            for row in r["rows"]
+            if (row["variant"], row["system"], row["language"]) == (variant, system, language)
+        )
+        return f"{row[key]:.3f}"
+
+    return found
+
+
+def _build(name: str) -> Callable[[Any], str]:
+    return lambda r: f"{r[name]['engine']['documents_per_cpu_s']:,}"
+
+
+def _hours(name: str) -> Callable[[Any], str]:
+    """Hours for 100 million documents at a writer's rate."""
+    return lambda r: f"{1e8 / r[name]['engine']['documents_per_cpu_s'] / 3600:.1f}"
+
+
+def _at_recall(kind: str, recall: str) -> Callable[[Any], str]:
+    return lambda r: f"{r[f'{kind}, 1,000,000 real']['at_recall'][recall]['ms']:.1f}"
+
+
+RECOMMENDED = "star, preset recommended"
+VALUES: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "bm25.speed": ("elastic", _speed("ours")),
+    "bm25.speed-of-elasticsearch": ("elastic", _speed("elasticsearch")),
+    "bm25.times-elasticsearch": ("elastic", _faster("elasticsearch")),
+    "encode.bfloat16": ("encode", _encoded(f"{RECOMMENDED}, bfloat16", 256, RECOMMENDED)),
+    "encode.compiled-256": ("encode", _encoded(f"{RECOMMENDED}, compiled", 256, RECOMMENDED)),
+    "encode.compiled-1024": ("encode", _encoded(f"{RECOMMENDED}, compiled", 1024, RECOMMENDED)),
+    "encode.both": ("encode", _encoded(f"{RECOMMENDED}, compiled, bfloat16", 256, RECOMMENDED)),
+    "encode.times-minilm": ("encode", lambda r: f"{r[RECOMMENDED]['times MiniLM at 256 tokens']:.0f}"),
+    "star.lead-statements": ("attention", _lead("statements2articles", "test")),
+    "star.lead-tweets": ("attention", _lead("tweets2claims", "test")),
+    "build.articles": ("index_build", _build("bm25, articles")),
+    "build.articles-hours": ("index_build", _hours("bm25, articles")),
+    "build.sentences": ("index_build", _build("hybrid with flat, sentences")),
+    "build.sentences-hours": ("index_build", _hours("hybrid with flat, sentences")),
+    "ann.hnsw-95": ("ann", _at_recall("hnsw", "0.95")),
+    "ann.pq-95": ("ann", _at_recall("pq", "0.95")),
+    "ann.hnsw-99": ("ann", _at_recall("hnsw", "0.99")),
+    "ann.pq-99": ("ann", _at_recall("pq", "0.99")),
+    "faults.flat-in-use": (
+        "faults", lambda r: f"{r['memory']['flat']['query']['in_use_mib']['rss']:,.0f}",
+    ),
+    "faults.flat-peak": ("faults", lambda r: f"{r['memory']['flat']['query']['peak_rss_mib']:,.0f}"),
+}  # fmt: skip

