@@ -156,4 +156,4 @@ def test_an_index_finds_a_stock_model_beside_it_after_a_move(tmp_path: Path) -> 
     assert manifests.load(before / "index").encoder.name == "../minilm"  # type: ignore[union-attr]  # it has one
     before.rename(after)
     with Engine.open(after / "index") as engine:
-        assert engine.search("rain", mode="dense").hits[0].ids == ["a"]
+        assert engine.search("rain", mode="dense").hits[0].ids == ("a",)
