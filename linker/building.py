@@ -18,6 +18,7 @@ from linker.corpora import Columns
 from linker.corpora.identity import identity
 from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
+from linker.encoders.opened import name_for
 from linker.errors import InputError
 from linker.files import path_text
 from linker.intake import BuildOptions, BuildReport, Intake, check_given, interruptible
@@ -43,7 +44,7 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
     sources += (given.source,) if given else ()
     columns = options.columns.to_remember() if options.columns else {}
     record = BuildRecord(complete=False, position=0, sources=sources, columns=columns)
-    requested = _manifest(options, encoder, record, given)
+    requested = _manifest(options, out, encoder, record, given)
     if resume and (out / manifests.NAME).exists():
         existing = manifests.load(out)
         _check_same_build(existing, requested, out)
@@ -86,7 +87,7 @@ def create(
     _check_target(Path(out))
     _reach(elastic)
     model = _encoder(options)
-    manifest = _manifest(options, model, BuildRecord())
+    manifest = _manifest(options, Path(out), model, BuildRecord())
     with Writer.create(Path(out), manifest, _own_model(Path(options.encoder))):
         pass
 
@@ -105,10 +106,13 @@ def _given(corpora: Sequence[Path], options: BuildOptions) -> GivenVectors | Non
 
 
 def _manifest(
-    options: BuildOptions, encoder: Encoder | None, build: BuildRecord, given: GivenVectors | None = None
+    options: BuildOptions,
+    out: Path,
+    encoder: Encoder | None,
+    build: BuildRecord,
+    given: GivenVectors | None = None,
 ) -> Manifest:
-    path = Path(options.encoder)
-    name = str(path.resolve()) if path.is_dir() else options.encoder  # the search may run from another folder
+    name = name_for(out, options.encoder)
     record = EncoderRecord(name, encoder.fingerprint, encoder.dim) if encoder else None
     if given and record is None:
         record = EncoderRecord(name, "", given.dim)
