@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +74,8 @@ def compared(folder: Path, texts: list[str]) -> dict[str, Any]:
 
     by_torch, by_onnx = load_encoder(folder), load_encoder(folder, light=True)
     one, other = by_torch.encode(texts), by_onnx.encode(texts)
-    lone = {name: cpu_time(lambda e=e: e.encode([QUERY]), 50) for name, e in _named(by_torch, by_onnx)}
-    batch = {name: cpu_time(lambda e=e: e.encode([QUERY] * 64), 10) for name, e in _named(by_torch, by_onnx)}
+    lone = {name: cpu_time(partial(e.encode, [QUERY]), 50) for name, e in _named(by_torch, by_onnx)}
+    batch = {name: cpu_time(partial(e.encode, [QUERY] * 64), 10) for name, e in _named(by_torch, by_onnx)}
     return {
         "texts": len(texts),
         "least_cosine": round(float((one * other).sum(1).min()), 7),

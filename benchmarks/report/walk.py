@@ -65,7 +65,7 @@ def printed(command: str) -> str:
     ):
         with contextlib.suppress(SystemExit):
             main()
-        return stream.buffer.getvalue().decode()  # type: ignore[attr-defined]  # a BytesIO
+        return stream.buffer.getvalue().decode()
 
 
 def normalised(text: str, place: Path) -> str:

@@ -59,10 +59,10 @@ def add_api(app: FastAPI, service: Service) -> FastAPI:
 @contextlib.asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     service: Service = app.state.service
-    service.warm()
-    with _reloading(service):
+    with logs.aside(), _reloading(service):
+        service.warm()
         yield
-    service.close()
+        service.close()
 
 
 @contextlib.contextmanager
