@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from indexes.store.ownership import check_vacant
 from indexes.store.records import BuildRecord, EncoderRecord, Manifest
 from indexes.text.parameters import Bm25Parameters, TokenizerName
 from indexes.writer import Writer
+from linker.corpora import Columns
 from linker.corpora.identity import identity
 from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
@@ -40,7 +42,8 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
     given = _given(corpora, options)
     encoder = _encoder(options)
     sources += (given.source,) if given else ()
-    record = BuildRecord(complete=False, position=0, sources=sources)
+    columns = options.columns.to_remember() if options.columns else {}
+    record = BuildRecord(complete=False, position=0, sources=sources, columns=columns)
     requested = _manifest(options, out, encoder, record, given)
     if resume and (out / manifests.NAME).exists():
         existing = manifests.load(out)
@@ -169,9 +172,12 @@ def add(
 ) -> BuildReport:
     """Add corpora to a finished index in one commit; `wait` so many seconds for another writer to end.
 
-    A document whose id is already in the index replaces it with `replace` and is quarantined without. Raises InputError
-    where a corpus cannot be read, IndexesError where the index cannot be changed.
+    Without `options.columns`, files are read by the columns of the build. A document whose id is already in the index
+    replaces it with `replace` and is quarantined without. Raises InputError where a corpus cannot be read, IndexesError
+    where the index cannot be changed.
     """
+    if options.columns is None:
+        options = dataclasses.replace(options, columns=Columns.remembered(manifests.load(out).build.columns))
     for path in corpora:
         identity(path, options.columns, out)
     record, given = manifests.load(out).encoder, _given(corpora, options)

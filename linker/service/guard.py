@@ -180,6 +180,8 @@ class Guard:
             "request", request_id=request_id, method=scope["method"][:10], route=route, status=status or 499,
             ms=round(1000 * seconds, 1), client=(scope.get("client") or ("unknown",))[0], token=name,
         )  # fmt: skip
+        if self._service.metrics.is_due():
+            self._service.look()
         self._service.metrics.request(route, scope["method"], status or 499, seconds)
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import logging.handlers
+import queue
 import sys
+import threading
 import time
 import traceback
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import orjson
 
 LogFormat = Literal["text", "json"]
 log = logging.getLogger("linker.service")
+WAITING = 10_000  # lines that wait to be written; more are lost
+FLUSH = 2.0  # seconds for the last of them
 
 
 class _Formatter(logging.Formatter):
@@ -38,6 +45,46 @@ def configure(kind: str = "text") -> None:
     log.handlers[:] = [handler]
     log.setLevel(logging.INFO)
     log.propagate = False
+
+
+class _Queued(logging.handlers.QueueHandler):
+    """Leaves the writing to a thread; where that cannot keep up, lines are lost rather than answers."""
+
+    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
+        return record
+
+    def enqueue(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(queue.Full):
+            self.queue.put_nowait(record)
+
+
+@contextlib.contextmanager
+def aside() -> Iterator[None]:
+    """Write the log, and uvicorn's, in a thread: a stderr that nobody reads would stop every answer otherwise."""
+    handlers, loggers = log.handlers[:], (log, logging.getLogger("uvicorn"))
+    if not handlers:  # nobody has configured it
+        yield
+        return
+    before = [logger.handlers[:] for logger in loggers]
+    lines = queue.Queue[logging.LogRecord | None](WAITING)
+
+    def write() -> None:
+        for record in iter(lines.get, None):
+            for handler in handlers:
+                handler.handle(record)
+
+    thread = threading.Thread(target=write, name="write the log", daemon=True)
+    thread.start()
+    for logger in loggers:
+        logger.handlers[:] = [_Queued(lines)]
+    try:
+        yield
+    finally:
+        for logger, old in zip(loggers, before, strict=True):
+            logger.handlers[:] = old
+        with contextlib.suppress(queue.Full):
+            lines.put_nowait(None)
+        thread.join(FLUSH)
 
 
 def event(message: str, level: int = logging.INFO, **fields: Any) -> None:

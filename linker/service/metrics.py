@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Mapping
@@ -61,6 +62,7 @@ class Metrics:
             multiprocess_mode="livemin",
         )  # fmt: skip
         self._started.set(time.time())
+        self._looked = -math.inf
 
     def began(self) -> None:
         """Count a request that is being answered, until `request` is called for it."""
@@ -78,6 +80,14 @@ class Metrics:
         self._queries.labels(index).inc(texts)
         if degraded:
             self._degraded.labels(index).inc()
+
+    def is_due(self) -> bool:
+        """Return whether gauges that other workers read are older than a second; the next call says no."""
+        now = time.monotonic()
+        is_due = SHARED in os.environ and now - self._looked > 1
+        if is_due:
+            self._looked = now
+        return is_due
 
     def look(self, pending: int, indexes: Mapping[str, tuple[int, int]]) -> None:
         """Set the gauges to what holds now: calls that run or wait, and documents and generation of each index."""

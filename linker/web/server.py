@@ -21,6 +21,7 @@ from linker.errors import InputError
 from linker.review.learning import model
 from linker.web.app import create_app
 from linker.web.config import ServeConfig
+from linker.web.protocol import PatientProtocol
 
 BACKLOG = 1024  # connections that wait to be accepted
 GRACE = 5  # seconds for requests that are under way when the server ends
@@ -82,7 +83,7 @@ def serve_on(
 ) -> None:
     """Serve an application on a listening socket until a signal, as `serve` does; call `then` once it answers."""
     options = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, ws="none",
+        app, http=PatientProtocol, log_level="warning", access_log=False, server_header=False, ws="none",
         proxy_headers=proxied, timeout_graceful_shutdown=grace,
     )  # fmt: skip
     signal.signal(signal.SIGTERM, _end)  # uvicorn sends the signal again when all is closed

@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from linker.service import logs
 from tests.service.support import client, make
+
+
+@pytest.fixture(autouse=True)
+def log_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget how a command of another test has configured the log."""
+    monkeypatch.setattr(logs.log, "handlers", [])
+    monkeypatch.setattr(logs.log, "propagate", True)
 
 
 @pytest.fixture(scope="session")

@@ -220,6 +220,15 @@ def test_headers_have_an_end(server: Server) -> None:
     assert ask(server, "/health")[0] == 200
 
 
+def test_a_log_that_nobody_reads_stops_no_answer(server: Server) -> None:
+    """A pipe holds 64 KiB; a request with an id of 128 characters logs twice as many."""
+    client = connection(server)
+    for _ in range(500):
+        client.request("GET", "/health", headers={"X-Request-ID": "i" * 128})
+        assert client.getresponse().read() == b'{"status":"alive"}'
+    client.close()
+
+
 def test_mistakes_are_one_line(folder: Path, tmp_path: Path) -> None:
     assert "--api" in linker("serve", folder / "news", folder / "old", check=2).stderr
     assert "there is no index" in linker("serve", tmp_path, "--api", check=1).stderr

@@ -1,0 +1,128 @@
+"""The description of the API: complete, true, and no request that it allows or forbids is the server's fault."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi import checks
+from starlette.testclient import TestClient
+
+from tests.service.support import client
+from tests.service.test_guard import bearer
+from tests.web.chromium import served
+
+CHECKS = [
+    not_a_server_error, checks.status_code_conformance, checks.content_type_conformance,
+    checks.response_schema_conformance, checks.negative_data_rejection,
+]  # fmt: skip
+EXAMPLES = 300  # requests per operation
+
+
+@schemathesis.serializer("application/x-ndjson")
+def _lines(_: Any, value: Any) -> bytes:
+    return value.encode(errors="replace") if isinstance(value, str) else json.dumps(value).encode()
+
+
+@pytest.fixture(scope="module")
+def fuzzed(indexes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, dict[str, str]]]:
+    """The description that a real server gives, and the headers that it wants."""
+    folder = Path(shutil.copytree(indexes, tmp_path_factory.mktemp("fuzzed") / "indexes"))
+    tokens = folder / "tokens"
+    tokens.write_text("t" * 32)
+    tokens.chmod(0o600)
+    with served(folder / "news", 0, str(folder / "news"), "--api", "--token-file", str(tokens)) as server:
+        yield schemathesis.openapi.from_url(f"{server.address}/openapi.json"), bearer("t" * 32)
+        server.end()
+        assert " error " not in server.errors
+
+
+@pytest.fixture(scope="module")
+def described(indexes: Path) -> Any:
+    return client(indexes / "news").get("/openapi.json").json()
+
+
+LABELS = [
+    "POST /v1/search", "GET /v1/indexes", "GET /v1/documents/{id}", "PUT /v1/documents/{id}",
+    "DELETE /v1/documents/{id}", "POST /v1/documents:bulk", "POST /v1/evaluate", "GET /health", "GET /ready",
+    "GET /metrics",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_what_is_described_is_what_happens(fuzzed: tuple[Any, dict[str, str]], label: str) -> None:
+    schema, headers = fuzzed
+    (operation,) = (found.ok() for found in schema.get_all_operations() if found.ok().label == label)
+    strategy = st.one_of(
+        operation.as_strategy(generation_mode=schemathesis.GenerationMode.POSITIVE),
+        operation.as_strategy(generation_mode=schemathesis.GenerationMode.NEGATIVE),
+    )
+
+    @settings(
+        max_examples=EXAMPLES,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy)
+    def ask(case: Any) -> None:
+        answer = case.call(headers=headers)
+        taken = CHECKS[:-1] if label.endswith(":bulk") else CHECKS  # bulk answers for its lines one by one
+        case.validate_response(answer, checks=taken, headers=headers)
+        if "index" in (named := case.body if isinstance(case.body, dict) else case.query or {}):
+            del named["index"]  # a name made up ends with 404, which says little
+            case.validate_response(case.call(headers=headers), checks=CHECKS[:1], headers=headers)
+
+    ask()
+
+
+def test_every_operation_is_described(described: Any) -> None:
+    found = []
+    for path, methods in described["paths"].items():
+        for method, operation in methods.items():
+            found.append(f"{method.upper()} {path}")
+            assert operation["summary"]
+            assert operation["description"], path
+            assert operation["tags"]
+            assert any(status.startswith("2") for status in operation["responses"])
+            for parameter in operation.get("parameters", []):
+                assert parameter.get("description"), (path, parameter["name"])
+            for status, answer in operation["responses"].items():
+                assert answer["description"], (path, status)
+                if status.startswith(("4", "5")):
+                    assert list(answer["content"]) == ["application/problem+json"], (path, status)
+    assert set(LABELS) <= set(found)
+
+
+def test_every_body_has_an_example_that_works(api: TestClient, described: Any) -> None:
+    for path, methods in described["paths"].items():
+        for method, operation in methods.items():
+            if "requestBody" in operation:
+                ((kind, content),) = operation["requestBody"]["content"].items()
+                assert "examples" in content or "example" in content, path
+                for example in _examples(content):
+                    data = example if isinstance(example, str) else json.dumps(example)
+                    address = path.replace("{id}", "an-example")
+                    answer = api.request(method, address, content=data, headers={"content-type": kind})
+                    assert answer.is_success, (path, example, answer.text)
+
+
+def _examples(content: Any) -> list[Any]:
+    return (
+        [content["example"]] if "example" in content else [e["value"] for e in content["examples"].values()]
+    )
+
+
+def test_fields_are_described(described: Any) -> None:
+    bodies = ("SearchRequest", "EvaluateRequest", "DocumentBody", "IndexDescription", "SearchAnswer")
+    for name in bodies:
+        schema = described["components"]["schemas"][name]
+        assert schema["description"]
