@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,9 +14,11 @@ from indexes.store.ownership import check_vacant
 from indexes.store.records import BuildRecord, EncoderRecord, Manifest
 from indexes.text.parameters import Bm25Parameters, TokenizerName
 from indexes.writer import Writer
+from linker.corpora import Columns
 from linker.corpora.identity import identity
 from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
+from linker.encoders.opened import name_for
 from linker.errors import InputError
 from linker.files import path_text
 from linker.intake import BuildOptions, BuildReport, Intake, check_given, interruptible
@@ -39,7 +42,9 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
     given = _given(corpora, options)
     encoder = _encoder(options)
     sources += (given.source,) if given else ()
-    requested = _manifest(options, encoder, BuildRecord(complete=False, position=0, sources=sources), given)
+    columns = options.columns.to_remember() if options.columns else {}
+    record = BuildRecord(complete=False, position=0, sources=sources, columns=columns)
+    requested = _manifest(options, out, encoder, record, given)
     if resume and (out / manifests.NAME).exists():
         existing = manifests.load(out)
         _check_same_build(existing, requested, out)
@@ -82,7 +87,7 @@ def create(
     _check_target(Path(out))
     _reach(elastic)
     model = _encoder(options)
-    manifest = _manifest(options, model, BuildRecord())
+    manifest = _manifest(options, Path(out), model, BuildRecord())
     with Writer.create(Path(out), manifest, _own_model(Path(options.encoder))):
         pass
 
@@ -101,10 +106,13 @@ def _given(corpora: Sequence[Path], options: BuildOptions) -> GivenVectors | Non
 
 
 def _manifest(
-    options: BuildOptions, encoder: Encoder | None, build: BuildRecord, given: GivenVectors | None = None
+    options: BuildOptions,
+    out: Path,
+    encoder: Encoder | None,
+    build: BuildRecord,
+    given: GivenVectors | None = None,
 ) -> Manifest:
-    path = Path(options.encoder)
-    name = str(path.resolve()) if path.is_dir() else options.encoder  # the search may run from another folder
+    name = name_for(out, options.encoder)
     record = EncoderRecord(name, encoder.fingerprint, encoder.dim) if encoder else None
     if given and record is None:
         record = EncoderRecord(name, "", given.dim)
@@ -164,9 +172,12 @@ def add(
 ) -> BuildReport:
     """Add corpora to a finished index in one commit; `wait` so many seconds for another writer to end.
 
-    A document whose id is already in the index replaces it with `replace` and is quarantined without. Raises InputError
-    where a corpus cannot be read, IndexesError where the index cannot be changed.
+    Without `options.columns`, files are read by the columns of the build. A document whose id is already in the index
+    replaces it with `replace` and is quarantined without. Raises InputError where a corpus cannot be read, IndexesError
+    where the index cannot be changed.
     """
+    if options.columns is None:
+        options = dataclasses.replace(options, columns=Columns.remembered(manifests.load(out).build.columns))
     for path in corpora:
         identity(path, options.columns, out)
     record, given = manifests.load(out).encoder, _given(corpora, options)

@@ -30,7 +30,7 @@ from linker.demo_training import train_demo_encoder
 from linker.encoders.explain import explain
 from linker.encoders.loading import load_encoder
 from linker.training.document_map import tsne
-from linker.training.plots import draw_alpha, draw_dev, draw_loss, read_metrics
+from linker.training.plots import draw_alpha, draw_dev, read_metrics
 
 OUT = ROOT / "docs" / "images"
 LARGEST = 60 * 1024  # bytes of a picture
@@ -69,7 +69,7 @@ def draw_hybrid() -> Figure:
 
 
 def draw_recall() -> Figure:
-    """Recall of the ten best over the time of a query, for each approximate index over a million passages."""
+    """Recall of the top ten over the time of a query, for each approximate index over a million passages."""
     drawn, axes = figure()
     for name, row in results("ann").items():
         kind, _, corpus = name.partition(", ")
@@ -78,7 +78,7 @@ def draw_recall() -> Figure:
             best = [p for i, p in enumerate(points) if all(p[1] > q[1] for q in points[:i])]
             ours = kind not in ("hnswlib", "usearch")
             axes.plot(*zip(*best, strict=True), "o-" if ours else "o--", label=kind, markersize=3)
-    axes.set(xscale="log", xlabel="CPU-milliseconds per query", ylabel="recall of the ten best")
+    axes.set(xscale="log", xlabel="CPU-milliseconds per query", ylabel="recall of the top ten")
     axes.grid(alpha=0.3)
     axes.legend()
     return drawn
@@ -127,7 +127,6 @@ def pictures(model: Path, trained: Path | None, data: Path) -> Iterator[tuple[st
     if trained:
         metrics = read_metrics(trained)
         yield "alpha", lambda: _there(draw_alpha(metrics))
-        yield "loss", lambda: _there(draw_loss(metrics))
         yield "dev", lambda: _there(draw_dev(metrics))
     if data.is_dir():
         yield "tweets", lambda: draw_tweets(data)

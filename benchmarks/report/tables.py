@@ -23,7 +23,7 @@ def _bm25(results: Any) -> Iterator[str]:
     """BM25 beside its rivals: queries and documents per CPU-second."""
     yield (
         "**BM25 beside its peers**, the same sentences, queries and terms for all; per CPU-second (Elasticsearch: "
-        "server and client), k = 10, and the overlap of the ten best with ours:"
+        "server and client), k = 10, and the overlap of the top ten with ours:"
     )
     yield ""
     yield "| sentences | | queries at once | one by one | documents indexed | same ten |"

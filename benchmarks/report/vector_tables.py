@@ -40,7 +40,7 @@ def _cell(figures: Any) -> str:
 
 def _ann(results: Any) -> Iterator[str]:
     yield (
-        "**Approximate search**, ten best, one core: CPU ms of a query alone at the cheapest setting that reaches "
+        "**Approximate search**, top ten, one core: CPU ms of a query alone at the cheapest setting that reaches "
         "a recall, and what is built for it:"
     )
     yield ""

@@ -111,7 +111,7 @@ class _Retriever:
         return [_clause(condition) for condition in conditions]
 
     def _top(self, queries: Sequence[Query], k: int) -> tuple[RowArray, ScoreArray]:
-        """Return the k best rows and scores of each query, both [n, k].
+        """Return the top k rows and scores of each query, both [n, k].
 
         Further pages are read where hits were skipped or k exceeds a page.
         """
@@ -220,7 +220,7 @@ class ElasticText(_Retriever):
         where: Filter | None = None,
         bm25: Bm25Parameters | None = None,
     ) -> list[Hits]:
-        """Return the k best documents per query, or fewer; equal scores come in row order.
+        """Return the top k documents per query, or fewer; equal scores come in row order.
 
         Raises what `search_rows` raises.
         """
@@ -369,7 +369,7 @@ class ElasticVectors(_Retriever):
         return rows, scores
 
     def _scored(self, queries: Matrix, k: int, candidates: Sequence[Query]) -> tuple[RowArray, ScoreArray]:
-        """Return the k best rows and cosines, both [n, k], among the matches of each query's `candidates` clause."""
+        """Return the top k rows and cosines, both [n, k], among the matches of each query's `candidates` clause."""
         rows, scores = self._top(
             [
                 {"script_score": {"query": clause, "script": {"source": DOT, "params": {"q": q.tolist()}}}}

@@ -88,6 +88,8 @@ def _read(directory: Path, name: str) -> bytes:
 def _to_json(manifest: Manifest) -> dict[str, Any]:
     values = dataclasses.asdict(manifest)
     values |= {"analysis": manifest.analysis.to_json(), "bm25": manifest.bm25.to_json()}
+    if not manifest.build.columns:  # earlier versions know nothing of them
+        del values["build"]["columns"]
     if manifest.format < WITH_PARAMETERS:
         values["language"] = manifest.analysis.language
         del values["analysis"], values["bm25"], values["positions"]
@@ -97,6 +99,7 @@ def _to_json(manifest: Manifest) -> dict[str, Any]:
 def _from_json(values: dict[str, Any]) -> Manifest:
     del values["xxh3"]
     build = values.pop("build")
+    sources = tuple((path, identity) for path, identity in build["sources"])
     encoder = values.pop("encoder")
     if values["format"] < WITH_PARAMETERS:
         analysis, bm25 = AnalysisSettings(values.pop("language"), version=1), OLD_PARAMETERS
@@ -107,7 +110,7 @@ def _from_json(values: dict[str, Any]) -> Manifest:
         analysis=analysis,
         bm25=bm25,
         encoder=EncoderRecord(**encoder) if encoder else None,
-        build=BuildRecord(build["complete"], build["position"], tuple((p, n) for p, n in build["sources"])),
+        build=BuildRecord(build["complete"], build["position"], sources, build.get("columns", {})),
         segments=tuple(Segment(**s) for s in values.pop("segments")),
         files={name: FileRecord(**record) for name, record in values.pop("files").items()},
         **values,

@@ -112,7 +112,12 @@ COMMON: dict[str, Check] = {
             "complete": flag,
             "position": whole(),
             "sources": several(several(_source, most=2, least=2), most=MOST_FILES),
-        }
+            "columns": record(
+                {"id": optional(text()), "text": text(), "title": optional(text())},
+                absent=("id", "text", "title"),
+            ),
+        },
+        absent=("columns",),
     ),
     "search": record(
         {

@@ -45,6 +45,8 @@ class BuildRecord:
     position: int = 0
     # For each: the path as the user gave it, and a text that changes with its content.
     sources: tuple[tuple[str, str], ...] = ()
+    # The names of the columns that hold id, text and title, where they are not the usual ones.
+    columns: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ class Scorer(abc.ABC):
         allowed: Mask | None = None,
         parameters: Bm25Parameters = DEFAULT,
     ) -> tuple[RowArray, ScoreArray]:
-        """Return the k best rows of each query and their scores, both [n, k], padded with −1 and −inf.
+        """Return the top k rows of each query and their scores, both [n, k], padded with −1 and −inf.
 
         Only rows that `allowed` (bool [rows]) marks are returned. Equal scores come in row order. Raises IndexesError
         where `allowed` has a wrong length, DamagedError where a segment's file has become shorter.

@@ -215,7 +215,7 @@ def _allowed(blocks: list[_Block], mask: Mask | None) -> list[_Block]:
 def _scan(
     vectors: Matrix, blocks: list[tuple[int, _Block]], queries: _Queries, k: int, room: int
 ) -> _Candidates:
-    """Return the rows of `blocks` that may be among the k best of each query."""
+    """Return the rows of `blocks` that may be among the top k of each query."""
     library, pool = native.load(), _Candidates(vectors, queries, k, room)
     padded = -(-vectors.shape[1] // 4) * 4
     for number, block in blocks:
@@ -232,7 +232,7 @@ def _scan(
 
 
 class _Candidates:
-    """The rows that may be among the k best of each query; a row leaves only when its bound or score rules it out."""
+    """The rows that may be among the top k of each query; a row leaves only when its bound or score rules it out."""
 
     def __init__(self, vectors: Matrix, queries: _Queries, k: int, room: int) -> None:
         count = len(queries.vectors)
@@ -254,7 +254,7 @@ class _Candidates:
         )  # fmt: skip
 
     def make_room(self) -> None:
-        """Shrink buffers that are over half full: apply the bound; if that is not enough, score and keep the k best."""
+        """Shrink buffers that are over half full: apply the bound; if that is not enough, score and keep the top k."""
         half = max(self.k, self.room // 2)
         self._tighten(half)
         for q in np.flatnonzero(self.count > half):
@@ -278,7 +278,7 @@ class _Candidates:
         return keys
 
     def best(self) -> UInt64Array:
-        """Score the remaining candidates; return the k best keys per query, uint64 [n, k], filled with NO_KEY."""
+        """Score the remaining candidates; return the top k keys per query, uint64 [n, k], filled with NO_KEY."""
         self._tighten(self.k)
         return _best([self._keys(slice(None))], self.k)
 

@@ -220,7 +220,7 @@ class FaissIndex:
         return rows, scores
 
     def _exact(self, queries: Matrix, k: int, mask: Mask | None) -> tuple[RowArray, ScoreArray]:
-        """Return the k best rows that `mask` allows and their scores, both [n, k]; at least k rows are allowed."""
+        """Return the top k rows that `mask` allows and their scores, both [n, k]; at least k rows are allowed."""
         return self._exact_scan(len(queries), k, mask).search(self.vectors, queries, k, mask)
 
     def live_rows(self) -> RowArray:

@@ -115,7 +115,7 @@ class FlatScan:
     def _scan(
         self, scanner: Any, vectors: Matrix, queries: Matrix, k: int, mask: Mask | None
     ) -> tuple[ScoreArray, RowArray]:
-        """Return FAISS's k best scores and rows, both [n, k]; ties in any order."""
+        """Return FAISS's top k scores and rows, both [n, k]; ties in any order."""
         faiss = load_faiss()
         batch = len(queries) >= BLAS_BATCH
         answer: tuple[ScoreArray, RowArray]
@@ -136,7 +136,7 @@ def _half_rounding(dim: int) -> float:
 
 
 def _scan_picked(vectors: Matrix, queries: Matrix, k: int, picked: RowArray) -> tuple[ScoreArray, RowArray]:
-    """Return the k best scores and rows among `picked` (int64 [m]), both [n, k].
+    """Return the top k scores and rows among `picked` (int64 [m]), both [n, k].
 
     The rows are copied block by block, because FAISS computes no matrix product under a selector.
     """
@@ -156,7 +156,7 @@ def _scan_picked(vectors: Matrix, queries: Matrix, k: int, picked: RowArray) -> 
 def _settle(
     vectors: Matrix, queries: Matrix, k: int, mask: Mask | None, bar: ScoreArray
 ) -> tuple[RowArray, ScoreArray]:
-    """Return the k best rows and scores, both [n, k], after scoring every row whose product reaches `bar` [n]."""
+    """Return the top k rows and scores, both [n, k], after scoring every row whose product reaches `bar` [n]."""
     rows, scores = padding(len(queries), k)
     size = max(1, SCORED_FLOATS // len(vectors))
     for start in range(0, len(queries), size):

@@ -63,7 +63,7 @@ class Hnsw:
         """Choose the levels of the new rows: at random as in the paper, but copies on the lowest level only.
 
         Copies (retweets, empty texts) are linked to each other, so a search that meets one on its way down finds
-        nothing else. Where 58 % of the rows were copies, recall of the ten best was .60; with this rule it is .99.
+        nothing else. Where 58 % of the rows were copies, recall of the top ten was .60; with this rule it is .99.
         """
         faiss, known = load_faiss(), index.ntotal
         cumulative = np.cumsum(faiss.vector_to_array(index.hnsw.assign_probas))[:-1]

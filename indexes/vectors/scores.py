@@ -38,6 +38,6 @@ def with_reserve(k: int) -> int:
 
 
 def best(rows: RowArray, scores: ScoreArray, k: int) -> tuple[RowArray, ScoreArray]:
-    """Return the k best of `rows` and `scores` [n, m] per query, [n, k]: by falling score, then by rising row."""
+    """Return the top k of `rows` and `scores` [n, m] per query, [n, k]: by falling score, then by rising row."""
     first = np.arange(len(rows))[:, None], np.lexsort((rows, -scores))[:, :k]
     return rows[first], scores[first]

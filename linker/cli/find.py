@@ -11,6 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from linker.cli.columns import (
+    Delimiter,
+    Encoding,
+    IdColumn,
+    MakeIds,
+    Sheet,
+    TextColumn,
+    TitleColumn,
+    columns_from,
+    describe,
+)
 from linker.cli.common import AsJson, EncoderOption, Index, ModeOption, Where, note, one_line, print_json
 from linker.files import path_text
 
@@ -24,7 +35,8 @@ KEYS = "y: relevant, n: not relevant, m: maybe, s: skip, u: undo the last one, q
 def find(
     directory: Index,
     seeds: Annotated[
-        Path, typer.Option(metavar="FILE", help="Seed texts: JSONL, BEIR or TSV.", show_default=False)
+        Path,
+        typer.Option(metavar="FILE", help="Seed texts: JSONL, BEIR, TSV, CSV or XLSX.", show_default=False),
     ],
     until: Annotated[int | None, typer.Option(min=1, help="Stop after this many relevant documents.")] = None,
     per_seed: Annotated[bool, typer.Option(help="Count --until for each seed by itself.")] = False,
@@ -85,6 +97,13 @@ def find(
     mode: ModeOption = None,
     where: Where = None,
     encoder: EncoderOption = None,
+    id_column: IdColumn = None,
+    text_column: TextColumn = None,
+    title_column: TitleColumn = None,
+    make_ids: MakeIds = False,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    sheet: Sheet = None,
     seed: Annotated[int, typer.Option(help="Of everything that is drawn at random.")] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -94,16 +113,24 @@ def find(
     that the target recall is reached, or after --until or --max-read. On a terminal, answer y (relevant), n (not), m
     (maybe), s (skip, comes back last), u (undo) or q (quit). A second call with the same ledger continues.
     """
+    if (per_seed or order or threshold is not None or score is not None) and not static:
+        raise typer.BadParameter("--per-seed, --order, --threshold and --score need --static")
+    if per_seed and until is None:
+        raise typer.BadParameter("--per-seed needs --until")
     from linker import commands
     from linker.commands.finding import ledger_path
 
+    columns = columns_from(
+        directory, id_column, text_column, title_column, make_ids, encoding, delimiter, sheet
+    )
+    describe([seeds], columns)
     kept = ledger_path(ledger, seeds)
     try:
         report = commands.find(
             directory, seeds, None if judgements else _from_terminal(), judgements=judgements, until=until,
             per_seed=per_seed, static=static, order=order, target=target, stop=stop, audit=audit, max_read=max_read,
             threshold=threshold, score=score, ledger=ledger, out=out, reviewer=reviewer, mode=mode, where=where,
-            encoder=encoder, seed=seed,
+            encoder=encoder, columns=columns, seed=seed,
         )  # fmt: skip
     except KeyboardInterrupt:
         note(f"\njudgements are in {kept}; the same command continues")

@@ -12,6 +12,17 @@ from indexes.kinds import KINDS, VectorKindName
 from indexes.text.parameters import LONGEST, TokenizerName
 from linker.cli import completion, elastic
 from linker.cli.backup import Keep
+from linker.cli.columns import (
+    Delimiter,
+    Encoding,
+    IdColumn,
+    MakeIds,
+    Sheet,
+    TextColumn,
+    TitleColumn,
+    columns_from,
+    describe,
+)
 from linker.cli.common import (
     K1,
     K3,
@@ -32,7 +43,6 @@ from linker.printable import on_one_line
 
 if TYPE_CHECKING:
     from linker.building import BuildReport
-    from linker.corpora import Columns
 
 Corpora = Annotated[
     list[Path],
@@ -42,38 +52,10 @@ Corpora = Annotated[
         show_default=False,
     ),
 ]
-IdColumn = Annotated[str, typer.Option(metavar="NAME", help="Name of the id column of a table.")]
-TextColumn = Annotated[str, typer.Option(metavar="NAME", help="Name of the text column of a table.")]
-TitleColumn = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Name of the title column, if there is one.", show_default=False),
-]
 Wait = Annotated[
     float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for another writer to end.")
 ]
 WAIT = 30.0  # as Engine's
-MakeIds = Annotated[
-    bool, typer.Option("--make-ids", help="Make ids from the content, for files that have none.")
-]
-Encoding = Annotated[
-    str | None,
-    typer.Option(
-        "--encoding",
-        metavar="NAME",
-        help="Encoding of the files [default: guessed for CSV and TSV, else UTF-8].",
-        show_default=False,
-    ),
-]
-Delimiter = Annotated[
-    str | None,
-    typer.Option(
-        metavar="CHARACTER", help="What separates columns in CSV [default: guessed].", show_default=False
-    ),
-]
-Sheet = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Sheet of XLSX files [default: the first].", show_default=False),
-]
 VectorsFile = Annotated[
     Path | None,
     typer.Option(
@@ -156,8 +138,8 @@ def build(
     commit_every: Annotated[
         int, typer.Option(min=0, help="Documents per commit; 0: commit by volume, at least once a minute.")
     ] = 0,
-    id_column: IdColumn = "id",
-    text_column: TextColumn = "text",
+    id_column: IdColumn = None,
+    text_column: TextColumn = None,
     title_column: TitleColumn = None,
     make_ids: MakeIds = False,
     encoding: Encoding = None,
@@ -185,7 +167,9 @@ def build(
         positions=positions,
         batch_size=batch_size,
         commit_every=commit_every,
-        columns=_columns(id_column, text_column, title_column, make_ids, encoding, delimiter, sheet),
+        columns=columns_from(
+            None, id_column, text_column, title_column, make_ids, encoding, delimiter, sheet, adding=True
+        ),
         precision=precision,
         compiled=compiled,
         elastic=elastic.settings(backend, url, index or out.name, shards, replicas, vectors),
@@ -194,7 +178,7 @@ def build(
         vectors_file=vectors_file,
         ids_file=ids,
     )
-    _describe(corpus, options.columns)
+    describe(corpus, options.columns)
     report = building.build(corpus, out, options, resume=resume)
     _report(report, out, as_json)
     if report.interrupted:
@@ -210,8 +194,8 @@ def add(
     ] = False,
     encoder: EncoderOption = None,
     batch_size: BatchSize = 256,
-    id_column: IdColumn = "id",
-    text_column: TextColumn = "text",
+    id_column: IdColumn = None,
+    text_column: TextColumn = None,
     title_column: TitleColumn = None,
     make_ids: MakeIds = False,
     encoding: Encoding = None,
@@ -232,7 +216,9 @@ def add(
     from linker.encoders.loading import load_encoder
     from linker.encoders.opened import open_encoder
 
-    columns = _columns(id_column, text_column, title_column, make_ids, encoding, delimiter, sheet)
+    columns = columns_from(
+        directory, id_column, text_column, title_column, make_ids, encoding, delimiter, sheet, adding=True
+    )
     record = manifests.load(directory).encoder
     override = load_encoder(encoder) if encoder else None
     options = building.BuildOptions(
@@ -240,43 +226,12 @@ def add(
     )
     needed = record is not None and vectors_file is None and (override or record.fingerprint)
     model = open_encoder(directory, record, override) if record and needed else None
-    _describe(corpus, columns)
+    describe(corpus, columns)
     report = building.add(corpus, directory, model, options, replace=replace, wait=wait)
     _report(report, directory, as_json)
     if report.interrupted:
         note("interrupted: nothing was added")
         raise typer.Exit(130)
-
-
-def _columns(
-    id_column: str,
-    text_column: str,
-    title_column: str | None,
-    make_ids: bool,
-    encoding: str | None,
-    delimiter: str | None,
-    sheet: str | None,
-) -> Columns:
-    from linker.corpora import Columns
-    from linker.corpora.dialects import check_delimiter, check_encoding
-
-    return Columns(
-        None if make_ids else id_column,
-        text_column,
-        title_column,
-        encoding=check_encoding(encoding) if encoding else None,
-        delimiter=check_delimiter(delimiter) if delimiter else None,
-        sheet=sheet,
-    )
-
-
-def _describe(corpus: list[Path], columns: Columns | None) -> None:
-    """Say on stderr how tables are written that are not plain UTF-8 with commas."""
-    from linker.corpora.previews import describe
-
-    for path in corpus:
-        if columns and not (columns.encoding or columns.delimiter) and (words := describe(path)):
-            note(words)
 
 
 def _report(report: BuildReport, directory: Path, as_json: bool) -> None:

@@ -102,7 +102,8 @@ def import_(
 ) -> None:
     """Add the judgements of a file to a ledger, which is made if there is none.
 
-    What the ledger holds already is not added again. Records that are no judgements go to a quarantine file.
+    Judgements that the ledger already holds are not added again. Records that are no
+    judgements go to a quarantine file.
     """
     from linker.review.importing import import_judgements
     from linker.review.importing.readers import read_records

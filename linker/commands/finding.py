@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Any
 from indexes.hybrid import Mode
 from indexes.interface import Document
 from linker.commands.given import opened
-from linker.corpora import read_queries
+from linker.corpora import Columns, read_queries
 from linker.engine import Engine
 from linker.errors import InputError
 from linker.evaluation.reading.sources import as_qrels
@@ -68,6 +69,7 @@ def find(
     mode: Mode | None = None,
     where: str | Sequence[str] | None = None,
     encoder: str | None = None,
+    columns: Columns | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> FindReport:
@@ -78,6 +80,7 @@ def find(
     All seeds describe one story; with `static`, each has links of its own. The search ends when the stopping rule
     estimates that the `target` recall is reached, or after `until` relevant documents or `max_read` judgements. These
     are kept in the file `ledger` (by default beside a seed file; nowhere for texts), and a second call continues.
+    `columns` says how a seed file is to be read.
     Raises InputError for options that contradict each other, and where a file cannot be read.
     """
     if (judge is None) == (judgements is None):
@@ -96,7 +99,7 @@ def find(
     }  # fmt: skip
     by_rule = stop is not None or target is not None or audit or not (static or until or max_read)
     with opened(directory, encoder) as engine, _ledger(ledger, seeds, durable=judge is not None) as kept:
-        texts = seeds_of(seeds, engine)
+        texts = seeds_of(seeds, engine, columns)
         review = _review(engine, kept, texts, settings)
         answer = _told(progress, _asking(engine, texts, judge) if judge else _known(judgements, review))
         report = read(review, answer, Limits(max_read, by_rule, audit), reviewer)
@@ -107,8 +110,14 @@ def find(
     return report
 
 
-def seeds_of(given: Seeds, engine: Engine) -> list[Seed]:
-    """Return the seeds of a file, or texts; one that has id and text of a document is that document."""
+def seeds_of(given: Seeds, engine: Engine, columns: Columns | None = None) -> list[Seed]:
+    """Return the seeds of a file, or texts; one that has id and text of a document is that document.
+
+    `columns` name what a file's columns hold; without them, the index's own names and the usual ones count.
+    """
+    columns = columns or dataclasses.replace(
+        Columns.remembered(engine.collection.manifest.build.columns), usual=True
+    )
 
     def document(id_: str, text: str) -> str:
         same = id_ in engine and text.strip() in (engine.document(id_).text, engine.document(id_).full_text)
@@ -117,7 +126,7 @@ def seeds_of(given: Seeds, engine: Engine) -> list[Seed]:
     if isinstance(given, Mapping):
         pairs = list(given.items())
     elif isinstance(given, (str, Path)):
-        pairs = [(q.id, q.text) for q in read_queries(Path(given))]
+        pairs = [(q.id, q.text) for q in read_queries(Path(given), columns)]
     else:
         pairs = [(str(number), text) for number, text in enumerate(given, start=1)]
     return [Seed(id_, text, document=document(id_, text)) for id_, text in pairs]

@@ -33,6 +33,7 @@ from linker.corpora.records import (
 from linker.corpora.tables import read_csv, read_query_tsv, read_tsv
 from linker.corpora.workbooks import read_xlsx
 from linker.errors import InputError
+from linker.files import STDIO
 from linker.lines import MAX_LINE, DamagedInputError, Line, read_lines
 
 Kind = Literal["jsonl", "csv", "tsv", "text", "xlsx"]
@@ -73,15 +74,17 @@ def read_corpus(path: Path, columns: Columns | None = None, *, limit: int = MAX_
     yield from records
 
 
-def read_queries(path: Path, *, limit: int = MAX_LINE) -> list[Query]:
+def read_queries(path: Path, columns: Columns | None = None, *, limit: int = MAX_LINE) -> list[Query]:
     """Read queries: what `read_corpus` reads, queries.jsonl of a BEIR folder, or lines `id TAB text`.
+
+    A TSV file has a header where `columns` names a column that is in its first line.
 
     Raises InputError naming file and line of the first unusable or repeated query: leaving one out silently
     would bias an evaluation.
     """
     queries: dict[str, Query] = {}
     with _readable(path):
-        records = list(_read_query_records(path, limit))
+        records = list(_read_query_records(path, columns or Columns(), limit))
     for line, record in records:
         if isinstance(record, BadLine):
             raise InputError(f"{record.path}:{line}: {record.reason}")
@@ -101,15 +104,15 @@ def _readable(path: Path) -> Iterator[None]:
         raise InputError(f"cannot read {e.filename or path}: {e.strerror}") from e
 
 
-def _read_query_records(path: Path, limit: int) -> Records:
+def _read_query_records(path: Path, columns: Columns, limit: int) -> Records:
     inside = _first_file(path, "queries.jsonl") if path.is_dir() else None
     if path.is_dir() and not inside:
-        return _read(path, Columns(), limit)
+        return _read(path, columns, limit)
     file = inside or path
-    kind, lines = _detect(file, Columns(), limit, otherwise="tsv")
+    kind, lines = _detect(file, columns, limit, otherwise="tsv")
     if kind in ("tsv", "text"):
-        return _until_damage(read_query_tsv(file, lines, limit))
-    return _read_file(file, kind, lines, Columns(), limit, file.name)
+        return _until_damage(read_query_tsv(file, lines, limit, columns))
+    return _read_file(file, kind, lines, columns, limit, file.name)
 
 
 def _read(path: Path, columns: Columns, limit: int) -> Records:
@@ -172,7 +175,7 @@ def _detect(
     path: Path, columns: Columns, limit: int, otherwise: Kind | None = None
 ) -> tuple[Kind, Iterator[Line]]:
     """Return a file's kind, by its name or, where that says nothing (a pipe), by its first line; and its lines."""
-    if not path.exists():
+    if path != STDIO and not path.exists():
         raise InputError(f"no such file or folder: {path}")
     if path.is_file() and not path.stat().st_size:
         raise InputError(f"{path} is empty")

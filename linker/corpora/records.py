@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -17,6 +17,8 @@ from indexes.interface import BadIdError, Document, check_id
 from linker.corpora.dates import iso_date
 from linker.files import path_text
 
+IDS = ("_id", "id")
+TEXTS = ("text", "contents", "content", "body")
 KEPT = 1 << 16  # bytes of a bad line that are kept
 MAX_REASON = 400  # characters
 MAX_DEPTH = 64  # levels of lists and objects inside a metadata value; the store's JSON writer ends at 254
@@ -26,9 +28,11 @@ MAX_DEPTH = 64  # levels of lists and objects inside a metadata value; the store
 class Columns:
     """The fields of a table or of JSON objects that hold id, text and title, and how the file is written.
 
-    The defaults stand for the usual names: `_id` or `id`; `text`, `contents` or `body`; `title` if there is one.
+    The defaults stand for the usual names: `_id` or `id`; `text`, `contents`, `content` or `body`; `title` if there is
+    one.
     `id` may be None: ids are then made from the content of each record (see `ContentIds`). `names` renames fields that
     become metadata, (field, name); one renamed to "date" is converted to ISO 8601 from `date_format` (of `strptime`).
+    With `usual`, the usual names count after the named ones, as for queries beside an index of named columns.
     `encoding`, `delimiter` (of CSV) and `sheet` (of XLSX) are guessed, or the first, where they are None.
     """
 
@@ -40,6 +44,7 @@ class Columns:
     encoding: str | None = None
     delimiter: str | None = None
     sheet: str | None = None
+    usual: bool = False
 
     def __repr__(self) -> str:
         """Return what identifies how a corpus is read: fields that came later count only where they are set."""
@@ -53,12 +58,28 @@ class Columns:
     @property
     def ids(self) -> tuple[str, ...]:
         """Names of the id field; the first one present counts."""
-        return ("_id", "id") if self.id == "id" else (self.id,) if self.id else ()
+        return _named(self.id, "id", IDS, self.usual) if self.id else ()
 
     @property
     def texts(self) -> tuple[str, ...]:
         """Names of the text field; the first one present counts."""
-        return ("text", "contents", "body") if self.text == "text" else (self.text,)
+        return _named(self.text, "text", TEXTS, self.usual)
+
+    def to_remember(self) -> dict[str, str | None]:
+        """Return what an index remembers of them: the names that are not the usual ones."""
+        names = {"id": self.id, "text": self.text, "title": self.title}
+        return {name: value for name, value in names.items() if value != getattr(Columns(), name)}
+
+    @classmethod
+    def remembered(cls, names: Mapping[str, Any]) -> Self:
+        """Return the columns that an index remembers."""
+        return cls(**names)
+
+
+def _named(name: str, default: str, usual: tuple[str, ...], also: bool) -> tuple[str, ...]:
+    if name == default:
+        return usual
+    return (name, *usual) if also else (name,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ MAX_RECORD_LINES = 1 << 16
 MAX_REREAD_LINES = 100
 
 QUERY_IDS = {"id", "_id", "qid", "query_id", "query-id", "queryid"}
-QUERY_TEXTS = {"text", "query", "query_text", "contents", "body", "question", "title"}
+QUERY_TEXTS = {"text", "query", "query_text", "contents", "content", "body", "question", "title"}
 
 
 def read_csv(path: Path, lines: Iterable[Line], columns: Columns, limit: int = MAX_LINE) -> Records:
@@ -49,13 +49,22 @@ def read_tsv(path: Path, lines: Iterable[Line], columns: Columns, limit: int = M
     return documents(path, tsv_rows(lines, limit), columns)
 
 
-def read_query_tsv(path: Path, lines: Iterable[Line], limit: int = MAX_LINE) -> Records:
-    """Read `id TAB text` lines; a first line such as `qid TAB query` is a header if both names are known."""
+def read_query_tsv(
+    path: Path, lines: Iterable[Line], limit: int = MAX_LINE, columns: Columns | None = None
+) -> Records:
+    """Read `id TAB text` lines; a first line such as `qid TAB query` is a header if both names are known.
+
+    It is also one if it holds the names of `columns` that are not the usual ones.
+    """
     rows = tsv_rows(lines, limit)
     for number, raw, fields in rows:
         names = [field.strip().lower() for field in fields] if isinstance(fields, list) else []
         text = next((n for n in names[1:] if n in QUERY_TEXTS), None)
-        if names and names[0] in QUERY_IDS and text:
+        exact = [field.strip() for field in fields] if isinstance(fields, list) else []
+        if columns and columns.to_remember() and columns.text in exact:
+            check_header(path, exact, columns)
+            yield from _records(path, rows, exact, columns)
+        elif names and names[0] in QUERY_IDS and text:
             yield from _records(path, rows, names, Columns(names[0], text))
         else:
             first: Iterator[Row] = iter([(number, raw, fields)])
@@ -75,7 +84,7 @@ def documents(path: Path, rows: Iterator[Row], columns: Columns) -> Records:
 
 def check_header(path: Path, header: Sequence[str], columns: Columns) -> None:
     """Raise InputError where the header lacks a column or names one twice."""
-    titles = (columns.title,) if columns.title else ()
+    titles = (columns.title,) if columns.title and not columns.usual else ()
     for names in (columns.ids, columns.texts, titles):
         if names and not set(names) & set(header):
             raise InputError(

@@ -10,6 +10,7 @@ from linker.encoders.described import FORMAT, read_described, read_tokenizer
 from linker.encoders.model_folder import (
     CARD,
     CONFIG,
+    MODULES,
     TOKENIZER,
     WEIGHTS,
     card,
@@ -23,6 +24,11 @@ from linker.encoders.weights import check_shapes, load_state, shapes_of, to_byte
 from linker.errors import InputError
 from linker.files import write_atomically
 
+# What sentence-transformers reads first: which class, by its path, loads what lies in which subfolder.
+SENTENCE_TRANSFORMERS = [
+    {"idx": 0, "name": "0", "path": "", "type": "linker.integrations.sentence_transformers.LinkerModule"}
+]
+
 
 def save(encoder: TextEncoder, folder: Path, notes: str = "") -> None:
     """Write a model, which replaces an earlier one as a whole; `notes` go into its card.
@@ -31,11 +37,17 @@ def save(encoder: TextEncoder, folder: Path, notes: str = "") -> None:
     Raises InputError where the folder holds anything but an encoder, or cannot be written.
     """
     with replacing(folder, [FORMAT], "encoder of `linker train`") as new:
-        settings = {"format": FORMAT, **encoder.describe()}
-        write_part(new / TOKENIZER, encoder.tokenizer.to_bytes())
-        write_part(new / CONFIG, orjson.dumps(settings, option=orjson.OPT_INDENT_2))
+        save_parts(encoder, new)
+        write_part(new / MODULES, orjson.dumps(SENTENCE_TRANSFORMERS, option=orjson.OPT_INDENT_2))
         write_part(new / CARD, _card(encoder, folder.name, notes))
-        write_part(new / WEIGHTS, _weights(encoder))
+
+
+def save_parts(encoder: TextEncoder, folder: Path) -> None:
+    """Write the files that `load` reads into an existing folder, one after the other."""
+    settings = {"format": FORMAT, **encoder.describe()}
+    write_part(folder / TOKENIZER, encoder.tokenizer.to_bytes())
+    write_part(folder / CONFIG, orjson.dumps(settings, option=orjson.OPT_INDENT_2))
+    write_part(folder / WEIGHTS, _weights(encoder))
 
 
 def save_weights(encoder: TextEncoder, folder: Path) -> None:

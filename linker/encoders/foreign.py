@@ -12,11 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from linker.encoders.model_folder import CONFIG, MAX_SIZE, MAX_TOKENS, check_no_links
+from linker.encoders.model_folder import CONFIG, MAX_SIZE, MAX_TOKENS, MODULES, check_no_links
 from linker.errors import InputError
 from linker.files import read_json
 
-MODULES = "modules.json"
 CLASSES = (
     "Transformer", "Pooling", "Normalize", "Dense", "LayerNorm", "Dropout", "WeightedLayerPooling", "StaticEmbedding",
 )  # fmt: skip

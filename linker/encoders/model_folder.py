@@ -22,6 +22,7 @@ from linker.errors import ConfigError, InputError
 from linker.files import read_json
 
 WEIGHTS, CONFIG, TOKENIZER, CARD = "model.safetensors", "config.json", "tokenizer.json", "README.md"
+MODULES = "modules.json"  # what sentence-transformers reads first
 GRAPH = "model.onnx"  # the model for ONNX Runtime; its weights stay in WEIGHTS
 BACKBONE, ENCODER, TRAINING = "backbone", "encoder", "training"
 PARTS = {
@@ -30,6 +31,7 @@ PARTS = {
     TOKENIZER,
     CARD,
     GRAPH,
+    MODULES,
     BACKBONE,
     ENCODER,
 }  # everything else in a model folder is the user's

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import threading
@@ -17,6 +18,24 @@ from linker.encoders.loading import load_encoder, load_own
 from linker.encoders.model_folder import GRAPH
 from linker.errors import InputError, LinkerError
 
+BESIDE = "../"  # what the name of a model begins with that lies beside its index
+
+
+def name_for(directory: Path, encoder: str) -> str:
+    """Return the name by which the index in `directory` finds a model again, given as a name or path.
+
+    A folder beside the index, or deeper, is named from there ("../models/minilm"), so that both can move together. Any
+    other folder is named by its absolute path.
+    """
+    if not Path(encoder).is_dir():
+        return encoder
+    folder, home = Path(encoder).resolve(), directory.resolve()
+    return os.path.relpath(folder, home) if folder.is_relative_to(home.parent) else str(folder)
+
+
+def _path_of(directory: Path, name: str) -> str:
+    return str((directory.resolve() / name).resolve()) if name.startswith(BESIDE) else name
+
 
 def open_encoder(directory: Path, record: EncoderRecord, given: Encoder | None = None) -> Encoder:
     """Return the encoder that an index was built with; `given` is taken instead of the one that the index names.
@@ -28,7 +47,9 @@ def open_encoder(directory: Path, record: EncoderRecord, given: Encoder | None =
     if not record.fingerprint:
         return _given_for(directory, record, given)
     encoder = given or (
-        load_own(directory, record.name) if inside else load_encoder(record.name, fetch=False, light=True)
+        load_own(directory, record.name)
+        if inside
+        else load_encoder(_path_of(directory, record.name), fetch=False, light=True)
     )
     fingerprint = encoder.fingerprint
     if fingerprint != record.fingerprint:

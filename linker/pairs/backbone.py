@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from indexes.errors import importing
-from linker.encoders.foreign import MODULES, check_allocation, check_foreign
+from linker.encoders.foreign import check_allocation, check_foreign
+from linker.encoders.model_folder import MODULES
 from linker.encoders.pretrained import MINILM, MINILM_PACKAGE
 from linker.errors import InputError
 from linker.files import read_json, write_atomically

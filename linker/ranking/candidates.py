@@ -29,7 +29,7 @@ DATE_NAMES = ("days", "days_apart", "days_wrong")
 
 @dataclass(frozen=True)
 class PoolSettings:
-    """Which candidates a ranker reads: so many of BM25, of the encoder, and of BM25's of the right date.
+    """How many candidates a ranker reads: of BM25, of the encoder, and of BM25's those with the right date.
 
     `date_field`: the metadata field of a document's date, or "". `direction`: documents are dated "after" their query,
     "before" it, or "near" it. Raises ConfigError where a value cannot be used.

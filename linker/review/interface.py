@@ -68,7 +68,7 @@ class Judgement:
 
 
 class Order(Protocol):
-    """Which document to read next. What is told to it may change everything that it has not handed out yet."""
+    """Which document to read next. A judgement may change everything not handed out yet."""
 
     def next(self) -> Candidate | None:
         """Return the best candidate that was neither handed out nor told of, or None at the end."""

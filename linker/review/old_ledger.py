@@ -1,4 +1,4 @@
-"""Import the ledgers of before, one JSON object per line; the file itself stays as it is."""
+"""Import ledgers of earlier versions, one JSON object per line; the file itself stays as it is."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Queue(Order, Protocol):
         ...
 
     def restart(self) -> None:
-        """Forget what was told. What was handed out may come again."""
+        """Forget all judgements. A document that was handed out may come again."""
         ...
 
     def total(self, seed: str) -> int | None:

@@ -27,6 +27,10 @@ class Limits:
     rate: float = 0.0  # requests per second of one token or address; 0: any number
     threads: int = max(4, 2 * (os.cpu_count() or 1))  # searches at the same time
     waiting: int = 256  # searches that wait for a thread
+    jobs: int = 2  # jobs that run at the same time, in each worker
+    jobs_waiting: int = 16  # jobs that wait for their turn, in each worker
+    job_seconds: float = 3600.0  # until a job is ended
+    job_kept: float = 3600.0  # until an ended job is forgotten
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,7 @@ class ServiceConfig:
     proxy_header: str = ""
     limits: Limits = field(default_factory=Limits)
     log_format: logs.LogFormat = "text"
+    jobs_folder: Path | None = None  # where workers share the state of jobs; None: there is one process
 
     @classmethod
     def of(

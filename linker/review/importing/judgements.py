@@ -51,9 +51,10 @@ class _BadRecordError(Exception):
 def import_judgements(path: Path, ledger: Ledger, *, reviewer: str = "", seed: str = "") -> ImportReport:
     """Add the judgements of a file (.csv, .tsv, .xlsx, .jsonl, .qrels or .ris) to the ledger, all or none.
 
-    `reviewer` and `seed` stand where a record names none; without `seed`, it is the ledger's only one. What stands in
-    the ledger already is not added again. Records that are no judgements go to NAME.quarantine.jsonl beside the
-    ledger, NAME being the file's. Raises InputError where the file cannot be read, or its suffix is not known.
+    `reviewer` and `seed` stand where a record names none; without `seed`, it is the ledger's only one. Judgements
+    that the ledger already holds are not added again. Records that are no judgements go to NAME.quarantine.jsonl
+    beside the ledger, NAME being the file's. Raises InputError where the file cannot be read, or its suffix is not
+    known.
     """
     if path.suffix.lower() == ".jsonl" and _is_old(path):
         return ImportReport(*import_jsonl(path, ledger, reviewer), 0, None)

@@ -26,6 +26,10 @@ def task(name: str) -> Task:
     """Return the task of this name; each is loaded with what it alone needs."""
     if name == "index":
         from linker.review.jobs.indexing import run
+    elif name == "find":
+        from linker.review.jobs.finding import run
+    elif name == "link":
+        from linker.review.jobs.linking import run
     else:
         from linker.review.jobs.landscape import run
     return run

@@ -125,7 +125,7 @@ class Review:
     def next(self, reviewer: str = "") -> Candidate | None:
         """Return what this reviewer should judge now, the same until it is judged, or None where nothing is left.
 
-        Nobody else has it before them, unless everyone is to judge everything (`double`). What was skipped comes last.
+        Nobody else has it before them, unless everyone is to judge everything (`double`). Skipped documents come last.
         """
         with self._lock:
             if reviewer not in self._open and (candidate := self._draw(reviewer)):

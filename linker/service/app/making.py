@@ -22,12 +22,12 @@ from linker.printable import on_one_line
 from linker.service import logs, problems
 from linker.service.config import ServiceConfig
 from linker.service.guard import OPEN, Guard
-from linker.service.routes import documents, embeddings, evaluate, indexes, rerank, search, status
+from linker.service.routes import documents, embeddings, evaluate, indexes, jobs, rerank, search, status
 from linker.service.routes.common import ProblemDetails
 from linker.service.served import Service
 
 # One module per resource; each has a `router`.
-ROUTES: tuple[ModuleType, ...] = (search, embeddings, rerank, indexes, documents, evaluate, status)
+ROUTES: tuple[ModuleType, ...] = (search, embeddings, rerank, jobs, indexes, documents, evaluate, status)
 PATHS = ("/v1/", "/metrics", *OPEN)  # those that the API answers where a page has the rest
 DESCRIPTION = (
     "Search indexes, change their documents, and evaluate runs. Errors are problem details (RFC 9457)."

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
 import sys
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 from prometheus_client.multiprocess import mark_process_dead
 from starlette.types import ASGIApp
@@ -34,7 +37,8 @@ def run(config: ServiceConfig, host: str, port: int, *, open_browser: bool = Fal
     """
     logs.configure(config.log_format)
     if workers > 1:
-        sys.exit(_by_workers(config, host, port, workers))
+        with tempfile.TemporaryDirectory(prefix="linker-jobs-") as folder:
+            sys.exit(_by_workers(dataclasses.replace(config, jobs_folder=Path(folder)), host, port, workers))
     page = _page(config)
     serve(
         application(config, page), host, port, proxied=bool(config.proxy_header), learner=page is not None,

@@ -1,0 +1,139 @@
+"""What `linker search` prints: documents for a text, a run for queries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from linker.cli.common import note, one_line, print_json, warn
+from linker.files import STDIO
+
+if TYPE_CHECKING:
+    from indexes.hybrid import Answer
+    from indexes.interface import Matrix
+    from linker.corpora import Columns
+    from linker.evaluation.formats import RunFormat
+
+Record = tuple[str, str | None]  # a query's id and its text; vectors may have none
+
+
+def show(
+    ask: Callable[[Sequence[str]], Answer],
+    text: str | None,
+    records: list[Record] | None,
+    run: tuple[str, Path | None, RunFormat | None],
+    as_json: bool,
+) -> None:
+    """Ask for one text and print its documents, or for records and write their run: its name, file and format."""
+    if text is not None:
+        text = text.encode("utf-8", "replace").decode()  # a terminal may send bytes that are not UTF-8
+        answer = ask([text])
+        _warn(answer)
+        _print_hits(text, answer, as_json)
+    elif records is not None:
+        answer = ask([text for _, text in records if text is not None])
+        _warn(answer)
+        _write_run([id_ for id_, _ in records], answer, run, as_json)
+
+
+def queries_in(path: Path | None, columns: Columns) -> list[Record] | None:
+    """Return the queries of a file, if one is given; how it is written is said on stderr."""
+    if path is None:
+        return None
+    from linker.cli.columns import describe
+    from linker.corpora import read_queries
+
+    describe([path], columns)
+    return [(query.id, query.text) for query in read_queries(path, columns)]
+
+
+def query_rows(path: Path | None, ids_file: Path | None) -> tuple[Matrix, list[str]] | None:
+    """Return query vectors, float32 [n, dim], and their ids: those of a file, or their numbers from 0.
+
+    Raises InputError where there are not as many ids, or one repeats.
+    """
+    if path is None:
+        return None
+    from linker.errors import InputError
+    from linker.files import nonempty_lines
+    from linker.vectors import read_matrix
+
+    vectors = read_matrix(path)
+    ids = nonempty_lines(ids_file) if ids_file else [str(row) for row in range(len(vectors))]
+    if len(ids) != len(vectors) or len(set(ids)) < len(ids):
+        raise InputError(
+            f"{ids_file} holds {len(ids):,} ids for {len(vectors):,} query vectors, or repeats one"
+        )
+    return vectors, ids
+
+
+def _warn(answer: Answer) -> None:
+    if answer.degraded:
+        note(f"degraded: {answer.degraded}")
+    for message in answer.notes:
+        warn(message)
+
+
+def _how(answer: Answer) -> dict[str, Any]:
+    how = {"mode": answer.mode, "degraded": answer.degraded, "reranked": answer.reranked}
+    if answer.ranker:
+        how["ranker"] = answer.ranker
+    return {**how, "calibration": answer.calibration} if answer.calibration else how
+
+
+def _said(answer: Answer, number: int) -> list[float | None]:
+    """Return P(link) of each hit of a query; None where it is not known."""
+    if answer.probabilities is None:
+        return [None] * len(answer.hits[number])
+    return [None if math.isnan(p) else p for p in answer.probabilities[number].tolist()]
+
+
+def _no_match(answer: Answer, number: int) -> dict[str, float]:
+    return {"no_match": answer.no_match[number]} if answer.no_match else {}
+
+
+def _print_hits(text: str, answer: Answer, as_json: bool) -> None:
+    (hits,) = answer.hits
+    results = [(hit.document, hit.score) for hit in hits if hit.document]
+    said = _said(answer, 0)
+    if as_json:
+        listed = [
+            {"id": d.id, "score": score}
+            | ({"probability": p} if answer.calibration else {})
+            | {"title": d.title, "text": d.text, "metadata": d.metadata}
+            for (d, score), p in zip(results, said, strict=True)
+        ]
+        print_json({"query": text, **_how(answer), **_no_match(answer, 0), "hits": listed})
+        return
+    shown = answer.calibration and not answer.ranker  # a ranker's scores are its probabilities
+    for rank, ((document, score), p) in enumerate(zip(results, said, strict=True), start=1):
+        probability = f"  {p:.3f}" if shown else ""
+        print(f"{rank:3}  {score:9.4f}{probability}  {document.id}  {one_line(document.full_text)}")
+    if not results:
+        note("nothing found")
+    if shown:
+        note(f"rank, score, P(link) by {answer.calibration}")
+    if answer.ranker:
+        note(f"by {answer.ranker}; no relevant document: {answer.no_match[0]:.3f}")
+
+
+def _write_run(
+    ids: list[str], answer: Answer, target: tuple[str, Path | None, RunFormat | None], as_json: bool
+) -> None:
+    """Write the run of a file of queries; `target` is its name, its file (None: stdout) and its format."""
+    run = [(id_, hits.ids, hits.scores) for id_, hits in zip(ids, answer.hits, strict=True)]
+    if as_json:
+        for number, (query, documents, scores) in enumerate(run):
+            described = {**_how(answer), **_no_match(answer, number)}
+            said = {"probabilities": _said(answer, number)} if answer.calibration else {}
+            print_json({"query": query, **described, "ids": documents, "scores": scores, **said})
+        return
+    from linker.evaluation.formats import write_run_as
+
+    name, out, kind = target
+    write_run_as(out or STDIO, run, kind, name)
+    how = f"mode {answer.mode}{f', {answer.ranker}' if answer.ranker else ', reranked' if answer.reranked else ''}"
+    if out:
+        note(f"{out}: {sum(len(h) for h in answer.hits)} lines for {len(ids)} queries, {how}")

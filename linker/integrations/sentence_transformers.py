@@ -1,0 +1,80 @@
+"""sentence-transformers: models of `linker train` to use, compare and train further there (extra `pretrained`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self, cast
+
+from indexes.errors import importing
+from linker.errors import InputError
+
+with importing("sentence-transformers", "pretrained"):
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.modules import InputModule
+    from torch import Tensor
+
+    from linker.encoders.folder import load, save_parts
+    from linker.encoders.text import TextEncoder, padded
+
+
+class LinkerModule(InputModule):  # type: ignore[misc]  # the library has no types that we follow
+    """The only module of such a SentenceTransformer: texts in, L2-normalised vectors out."""
+
+    save_in_root = True
+
+    def __init__(self, encoder: TextEncoder) -> None:
+        super().__init__()
+        self._parts = encoder
+        self.network = encoder.module
+
+    def preprocess(
+        self, inputs: Sequence[Any], prompt: str | None = None, **kwargs: Any
+    ) -> dict[str, Tensor | Any]:
+        """Return the token ids of texts, int64 [n, longest], and their mask; `prompt` comes before each text."""
+        if not all(isinstance(text, str) for text in inputs):
+            raise InputError("models of `linker train` encode strings only, no pairs, images or dictionaries")
+        texts = [f"{prompt or ''}{text}" for text in inputs]
+        ids, mask = padded(self._parts.tokenizer.encode_batch(texts, self._parts.max_length))
+        return {"input_ids": ids, "attention_mask": mask}
+
+    def forward(self, features: dict[str, Tensor | Any], **kwargs: Any) -> dict[str, Tensor | Any]:
+        """Add the vectors, float32 [n, dim], as `sentence_embedding`; they have gradients in training."""
+        vectors = self.network(features["input_ids"], features["attention_mask"].bool())
+        features["sentence_embedding"] = torch.nn.functional.normalize(vectors.float(), dim=-1)
+        return features
+
+    @property
+    def max_seq_length(self) -> int:
+        """The number of tokens after which a text is cut."""
+        return self._parts.max_length
+
+    @max_seq_length.setter
+    def max_seq_length(self, length: int) -> None:
+        self._parts.max_length = length
+
+    def get_embedding_dimension(self) -> int:
+        """Return the dimension of the vectors."""
+        return self._parts.dim
+
+    def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
+        """Write the model into a folder, from which both libraries load it. Raises InputError for pickles."""
+        if not safe_serialization:
+            raise InputError("linker writes no pickles: leave safe_serialization as it is")
+        save_parts(self._parts, Path(output_path))
+
+    @classmethod
+    def load(cls, model_name_or_path: str, subfolder: str = "", **kwargs: Any) -> Self:
+        """Read a folder that `linker train` or `save` wrote. Raises InputError as `linker.load_encoder` does."""
+        return cls(load(Path(model_name_or_path, subfolder)))
+
+
+def open_model(folder: str | Path) -> SentenceTransformer:
+    """Return a model of `linker train` as a SentenceTransformer.
+
+    `SentenceTransformer(folder, trust_remote_code=True)` does the same: the library wants to be told so before it
+    imports a module that is not its own. Raises InputError where the folder holds no such model.
+    """
+    model = SentenceTransformer(modules=[LinkerModule.load(str(folder))], similarity_fn_name="cosine")
+    return cast("SentenceTransformer", model)
