@@ -70,6 +70,8 @@ def cost(results: Any) -> Iterator[str]:
     yield f"| features, candidates of 780 words per CPU-second | {found['candidates_per_cpu_second']:,} |"
     yield f"| a query by itself, its encoding included | {times['query']:.1f} ms |"
     yield f"| a query of a batch of 300 | {times['batch']:.1f} ms |"
+    if "load" in found:
+        yield f"| processes that wanted to run meanwhile (load average) | {found['load']:.0f} |"
     yield f"| trees | {found['trees']} |"
     yield f"| index with and without `--positions` | {with_['mib']:,.0f} and {without['mib']:,.0f} MiB |"
     yield f"| its build | {with_['cpu_seconds']:.0f} and {without['cpu_seconds']:.0f} CPU-seconds |"

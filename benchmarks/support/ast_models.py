@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.support.ast_data import DEV_DOCUMENTS
 from linker.config import load
-from linker.encoders.configs import PRESETS, BagConfig, BiGruConfig, CnnConfig, GruConfig
+from linker.encoders.configs import LATER_OPTIONS, PRESETS, BagConfig, BiGruConfig, CnnConfig, GruConfig
 from linker.training import ready
 from linker.training.config import DataConfig, EncoderConfig, TrainConfig, TrainingConfig
 from linker.training.run import mean_settings
@@ -69,7 +69,13 @@ READY = {
     "mean, cloze": "bag",
 }  # others have a configuration of their own name
 NEVER_MATTER = ("training.seed", "training.device", "training.checkpoint_steps")
-LATER = {"encoder.key_inputs": False, "training.inputs_lr": 100.0}  # newer than what some rows recorded
+# Options that are newer than what some rows recorded, with what training did before there was a choice.
+LATER: Mapping[str, Any] = {
+    **{f"encoder.{key}": value for key, value in LATER_OPTIONS.items()},
+    "training.inputs_lr": 100.0,
+    "training.anchor": "text",
+    "training.held_back": 0.0,
+}
 OPEN = [*(f"{key}=x" for key in ready.PATHS), "output.path=x"]
 
 
@@ -104,7 +110,7 @@ def differences(model: str, settings: Mapping[str, Any]) -> dict[str, tuple[Any,
     """Return each key in which a row's settings are not those of the ready configuration, with both values."""
     own = ready_settings(model)
     unused = {"training.temperature"} if own["training.loss"] == "triplet" else set()
-    found = LATER | dict(settings)
+    found = {**LATER, **settings}
     keys = [key for key in own if found.get(key) != own[key] and key not in unused]
     return {key: (found.get(key), own[key]) for key in keys}
 

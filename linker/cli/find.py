@@ -113,6 +113,10 @@ def find(
     that the target recall is reached, or after --until or --max-read. On a terminal, answer y (relevant), n (not), m
     (maybe), s (skip, comes back last), u (undo) or q (quit). A second call with the same ledger continues.
     """
+    if (per_seed or order or threshold is not None or score is not None) and not static:
+        raise typer.BadParameter("--per-seed, --order, --threshold and --score need --static")
+    if per_seed and until is None:
+        raise typer.BadParameter("--per-seed needs --until")
     from linker import commands
     from linker.commands.finding import ledger_path
 

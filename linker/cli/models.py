@@ -162,6 +162,7 @@ def export(
             metavar="MODEL|DIR", help="A folder that `linker train` wrote, or an index.", show_default=False
         ),
     ],
+    as_json: AsJson = False,
 ) -> None:
     """Export an encoder, or that of an index, so that queries are encoded without PyTorch.
 
@@ -174,4 +175,8 @@ def export(
         from linker.encoders.onnx_export import export as run
     from linker.encoders.opened import export_own
 
-    print(export_own(model) if (model / manifests.NAME).exists() else run(model))
+    graph = export_own(model) if (model / manifests.NAME).exists() else run(model)
+    if as_json:
+        print_json({"graph": path_text(graph)})
+    else:
+        print(graph)

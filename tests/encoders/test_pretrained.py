@@ -136,8 +136,8 @@ def test_a_hub_that_refuses_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 def test_a_model_beside_its_index_moves_with_it(tmp_path: Path) -> None:
     home, index = tmp_path / "home", tmp_path / "home" / "deep" / "news.index"
-    assert name_for(home / "index", str(home)) == str(home)
     (home / "models" / "minilm").mkdir(parents=True)
+    assert name_for(home / "index", str(home)) == str(home)
     index.parent.mkdir()
     assert name_for(home / "index", str(home / "models" / "minilm")) == "../models/minilm"
     assert name_for(index, str(home / "models" / "minilm")) == str(home / "models" / "minilm"), (
@@ -156,4 +156,4 @@ def test_an_index_finds_a_stock_model_beside_it_after_a_move(tmp_path: Path) -> 
     assert manifests.load(before / "index").encoder.name == "../minilm"  # type: ignore[union-attr]  # it has one
     before.rename(after)
     with Engine.open(after / "index") as engine:
-        assert engine.search("rain", mode="dense").hits[0].ids == ["a"]
+        assert engine.search("rain", mode="dense").hits[0].ids == ("a",)

@@ -72,7 +72,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @contextlib.contextmanager
 def serving(config: ServiceConfig) -> Iterator[str]:
     """Serve in a thread of this process and give the address."""
-    server = uvicorn.Server(uvicorn.Config(service_app(config), log_level="error", access_log=False))
+    server = uvicorn.Server(uvicorn.Config(service_app(config), log_config=None, access_log=False))
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         thread = threading.Thread(target=server.run, args=([listener],))

@@ -1,0 +1,205 @@
+"""How many searches does the service answer, and how fast, beside what one would otherwise run?
+
+`python -m benchmarks.serve [--work FOLDER] [--without elastic]` → benchmarks/results/serve.json. Targets at 64
+connections, compared with a plain FastAPI server over the same encoder and a flat FAISS index: throughput at least
+2 times, p99 at most 1.1 times.
+
+Documents are sentences of statements2articles, queries the test statements, k = 10; answers are ids and scores. Real
+servers on loopback, loaded by `wrk` over 1, 8, 64 and 256 connections. The systems take turns in each round, and the
+round with the highest throughput counts. Servers and generator share the machine's cores, so `cpu_ms` tells more than
+throughput: the CPU time of the server's processes per answer. Elasticsearch 8.19 has one shard and its own english
+analyser. Qdrant is not compared: none of the registries that this project installs from ships its server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from benchmarks.support.common import record
+from benchmarks.support.load import load, write_bodies
+from benchmarks.support.passages import SEED, statements
+from benchmarks.support.serve_data import make_index
+from benchmarks.support.service import Service, cpu_seconds, serving
+from tests import elastic_server
+
+CONNECTIONS, ROUNDS, SECONDS, K = (1, 8, 64, 256), 2, 3, 10
+THREADS = {**os.environ, "OMP_NUM_THREADS": "1"}
+BULK = 5000
+
+
+@dataclass(frozen=True)
+class System:
+    """One server under load: where it is asked, with what, and the processes whose CPU time counts."""
+
+    url: str
+    bodies: Path
+    pids: Callable[[], list[int]]
+
+    def cpu(self) -> float:
+        """Return the CPU seconds of its processes."""
+        return sum(cpu_seconds(pid) for pid in self.pids())
+
+
+def ours(service: Service, bodies: Path) -> System:
+    """Return a server of ours."""
+    return System(
+        f"http://127.0.0.1:{service.port}/v1/search",
+        bodies,
+        lambda: service.workers() or [service.process.pid],
+    )
+
+
+@contextmanager
+def plain(directory: Path, bodies: Path) -> Iterator[System]:
+    """Give the plain server."""
+    command = [sys.executable, "-m", "benchmarks.support.plain_server", str(directory)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=THREADS) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        yield System(f"http://127.0.0.1:{port}/search", bodies, lambda: [process.pid])
+        process.terminate()
+
+
+def elastic(stack: ExitStack, corpus: Path, bodies: Path) -> System:
+    """Return an Elasticsearch that has indexed a corpus."""
+    folder = stack.enter_context(elastic_server.folder())
+    node = elastic_server.Node(
+        folder / "node", environment={"ES_JAVA_OPTS": "-Xms1g -Xmx1g -XX:-AlwaysPreTouch"}
+    )
+    stack.callback(node.stop)
+    node.start()
+    settings = {"settings": {"number_of_shards": 1, "number_of_replicas": 0}}
+    mapping = {"mappings": {"properties": {"text": {"type": "text", "analyzer": "english"}}}}
+    _send(f"{node.url}/sentences", settings | mapping)
+    with corpus.open(encoding="utf-8") as lines:
+        records = (orjson.loads(line) for line in lines)
+        while part := list(itertools.islice(records, BULK)):
+            pairs = (
+                (orjson.dumps({"index": {"_id": r["_id"]}}), orjson.dumps({"text": r["text"]})) for r in part
+            )
+            _send(f"{node.url}/sentences/_bulk", b"\n".join(itertools.chain.from_iterable(pairs)) + b"\n")
+    _send(f"{node.url}/sentences/_forcemerge?max_num_segments=1", b"", "POST")
+    return System(f"{node.url}/sentences/_search", bodies, lambda: [node.pid])
+
+
+def _send(url: str, body: Any, method: str | None = None) -> None:
+    data = body if isinstance(body, bytes) else orjson.dumps(body)
+    kind = "application/x-ndjson" if isinstance(body, bytes) else "application/json"
+    how = method or ("POST" if isinstance(body, bytes) else "PUT")
+    request = urllib.request.Request(url, data, {"content-type": kind}, method=how)
+    with urllib.request.urlopen(request, timeout=120) as answer:
+        answer.read()
+
+
+def measure(systems: dict[str, System]) -> dict[str, Any]:
+    """Return each system's best round, by connections."""
+    for system in systems.values():
+        load(system.url, system.bodies, 8, 1.5)  # and all are warm
+    found: dict[str, Any] = {name: {} for name in systems}
+    for connections in CONNECTIONS:
+        for number in range(ROUNDS):
+            for name in list(systems)[:: (1, -1)[number % 2]]:
+                system, before = systems[name], systems[name].cpu()
+                one = load(system.url, system.bodies, connections, SECONDS)
+                one["cpu_ms"] = round(1000 * (system.cpu() - before) / max(1, one["requests"]), 2)
+                best = found[name].setdefault(str(connections), one)
+                if one["per_s"] > best["per_s"]:
+                    found[name][str(connections)] = one
+                print(f"{name:<22} {connections:>3} connections", one, file=sys.stderr, flush=True)
+    return found
+
+
+def command_line(directory: Path, service: Service, text: str) -> dict[str, float]:
+    """Return the CPU seconds of one dense query by the command line, with and without a server: the least of three."""
+    url = f"http://127.0.0.1:{service.port}"
+    ask = [sys.executable, "-m", "linker", "search", str(directory), text, "--mode", "dense"]
+    cases = {"alone": ask, "with --server": [*ask, "--server", url]}
+    return {name: round(min(_cpu_of(command) for _ in range(3)), 3) for name, command in cases.items()}
+
+
+def _cpu_of(command: list[str]) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True, capture_output=True, env=THREADS)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+
+def ratios(found: dict[str, Any], rival: str) -> dict[str, Any]:
+    """Return our throughput and p99 as multiples of a rival's, by connections."""
+    return {
+        c: {
+            "throughput": round(found["linker"][c]["per_s"] / theirs["per_s"], 2),
+            "p99": round(found["linker"][c]["p99_ms"] / theirs["p99_ms"], 3),
+        }
+        for c, theirs in found[rival].items()
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--work", type=Path, help="folder for the index, kept (otherwise temporary)")
+    parser.add_argument("--sentences", type=int, default=100_000)
+    parser.add_argument("--without", default="", choices=["", "elastic"], help="leave Elasticsearch out")
+    options = parser.parse_args()
+    queries = statements()
+    with ExitStack() as stack:
+        work = options.work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        work.mkdir(exist_ok=True)
+        directory = make_index(work, options.sentences)
+        bodies = {
+            mode: write_bodies(
+                work / f"{mode}.jsonl",
+                [{"text": q, "k": K, "mode": mode, "documents": False} for q in queries],
+            )
+            for mode in ("dense", "bm25")
+        }
+        simple = write_bodies(work / "plain.jsonl", [{"text": q, "k": K} for q in queries])
+        service = stack.enter_context(serving(directory, environment=THREADS))
+        with (
+            serving(directory, "--workers", "2", environment=THREADS) as two,
+            plain(directory, simple) as rival,
+        ):
+            dense = measure(
+                {
+                    "linker": ours(service, bodies["dense"]),
+                    "linker, 2 workers": ours(two, bodies["dense"]),
+                    "FastAPI and faiss": rival,
+                }
+            )
+        results: dict[str, Any] = {
+            "documents": options.sentences,
+            "dense": dense,
+            "dense_ratios": ratios(dense, "FastAPI and faiss"),
+            "command_line_cpu_s": command_line(directory, service, queries[0]),
+        }
+        if not options.without:
+            matches = [{"query": {"match": {"text": q}}, "size": K, "_source": False} for q in queries]
+            other = write_bodies(work / "elastic.jsonl", matches)
+            corpus = work / f"{options.sentences}-sentences.jsonl"
+            systems = {
+                "linker": ours(service, bodies["bm25"]),
+                "Elasticsearch": elastic(stack, corpus, other),
+            }
+            results["bm25"] = measure(systems)
+            results["bm25_ratios"] = ratios(results["bm25"], "Elasticsearch")
+        print(json.dumps(results, indent=1), file=sys.stderr)
+        print(record("serve", results, SEED))
+
+
+if __name__ == "__main__":
+    main()

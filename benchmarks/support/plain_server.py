@@ -1,0 +1,65 @@
+"""The rival of the service: FastAPI around an encoder and a flat FAISS index, as one would write it in an afternoon.
+
+`python -m benchmarks.support.plain_server INDEX` takes vectors, ids and encoder from an index of ours, and prints its
+port. Every request is encoded and searched by itself, in a thread of FastAPI's pool.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+import uvicorn
+from fastapi import FastAPI
+from pydantic import BaseModel
+
+from linker.encoders.loading import load_own
+from linker.engine import Engine
+
+
+class Query(BaseModel):
+    """A text, and how many hits it wants."""
+
+    text: str
+    k: int = 10
+
+
+def plain_app(directory: Path) -> FastAPI:
+    """Return the application."""
+    collection = Engine.open(directory).collection
+    assert collection.manifest.encoder is not None
+    stored: Any = collection.hybrid.vectors
+    vectors = np.ascontiguousarray(stored.vectors)
+    index = faiss.IndexFlatIP(vectors.shape[1])
+    index.add(vectors)
+    ids, encoder = collection.rows.ids, load_own(directory, collection.manifest.encoder.name)
+    encoder.encode(["warm"])
+    app = FastAPI()
+
+    @app.post("/search")
+    def search(query: Query) -> dict[str, Any]:
+        scores, rows = index.search(encoder.encode([query.text]), query.k)
+        found = zip(rows[0].tolist(), scores[0].tolist(), strict=True)
+        return {"hits": [{"id": ids[row], "score": score} for row, score in found]}
+
+    return app
+
+
+def main() -> None:
+    """Serve on a free port until a signal."""
+    faiss.omp_set_num_threads(1)
+    app = plain_app(Path(sys.argv[1]))
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(1024)
+        print(listener.getsockname()[1], flush=True)
+        config = uvicorn.Config(app, log_level="warning", access_log=False)
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+if __name__ == "__main__":
+    main()
