@@ -8,14 +8,15 @@ from typing import Any
 
 def dense(results: Any) -> Iterator[str]:
     """Vector search beside the plain server."""
-    yield f"**Vector search**, {results['documents']:,} sentences, k = 10; a cell is answers per second, p50 / p99 in ms:"
+    about = f"{results['documents']:,} sentences, k = 10"
+    yield f"**Vector search**, {about}; a cell is answers per second, p50 / p99 in ms:"
     yield ""
     yield from _systems(results["dense"])
     yield ""
     at = results["dense_ratios"]["64"]
     yield (
-        f"At 64 connections: {at['throughput']} × the throughput (target: ≥ 2) and {at['p99']} × the p99 (target: ≤ 1.1) "
-        "of FastAPI and faiss."
+        f"At 64 connections: {at['throughput']} × the throughput (target: ≥ 2) and {at['p99']} × the p99 "
+        "(target: ≤ 1.1) of FastAPI and faiss."
     )
 
 
@@ -61,7 +62,8 @@ def soak(results: Any) -> Iterator[str]:
 
 def _systems(found: Any) -> Iterator[str]:
     connections = list(next(iter(found.values())))
-    yield f"| | {' | '.join(f'{c} connections' if c != '1' else '1 connection' for c in connections)} | CPU per answer at 64 |"
+    titles = [f"{c} connections" if c != "1" else "1 connection" for c in connections]
+    yield f"| | {' | '.join(titles)} | CPU per answer at 64 |"
     yield f"|---|{'---|' * (len(connections) + 1)}"
     for name, rows in found.items():
         cells = [
