@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import linker as package
 from linker import progress
 from linker.engine import Engine
 from linker.errors import ConfigError, InputError
-from linker.logs import logger, logging_to
+from linker.logs import logging_to
 from linker.review.session import Answer
 from tests.helpers import linker, write_corpus
 
@@ -138,8 +140,12 @@ def test_train_takes_overrides_as_a_mapping(tmp_path: Path) -> None:
 
 def test_nothing_is_printed_without_a_handler(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     package.link(*pages(tmp_path), "hapax")
-    logger.warning("nobody hears this")
     assert capfd.readouterr() == ("", "")
+    code = (
+        "from linker.logs import logger; logger.warning('nobody hears this')"  # pytest itself adds a handler
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")
 
 
 def test_where_there_is_no_terminal_progress_is_logged(

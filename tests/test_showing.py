@@ -102,3 +102,12 @@ def test_dir_and_help_show_the_surface() -> None:
 def test_dir_imports_nothing() -> None:
     script = "import sys, linker; dir(linker); assert 'numpy' not in sys.modules"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_notebook_marks_query_words_and_escapes_them(tmp_path: Path) -> None:
+    building.create(tmp_path / "i")
+    with Engine(tmp_path / "i") as engine:
+        engine.add([Document("a", "<i>Floods</i> & " + "rain " * 99)])
+        shown = engine.search("flood <i>")._repr_html_()
+    assert "&lt;<mark>i</mark>&gt;<mark>Floods</mark>&lt;/<mark>i</mark>&gt; &amp; rain" in shown
+    assert " …</td>" in shown

@@ -17,6 +17,7 @@ import orjson
 from PIL import Image
 
 from benchmarks.support.common import ROOT
+from linker.demo_files import ABOUT
 from linker.demo_training import lee_stories
 from linker.engine import Engine
 from linker.evaluation import write_run
@@ -28,7 +29,14 @@ from tests.web.chromium import Server, chromium, served
 
 OUT = ROOT / "docs" / "images"
 LARGEST = 80 * 1024  # bytes of a picture
-PAGES = ("search?q=fire+storm", "seeds", "judge", "progress", "compare", "links", "map", "export")
+PAGES = ("search?q=fire+storm", "seeds", "progress", "compare", "links", "map", "export")
+
+
+JUDGING = {
+    "judge": (1100, 600, "light"),
+    "judge-dark": (1100, 600, "dark"),
+    "judge-phone": (390, 760, "light"),
+}
 
 
 def write_files(folder: Path) -> tuple[Path, Path]:
@@ -36,7 +44,7 @@ def write_files(folder: Path) -> tuple[Path, Path]:
     background, test = lee_stories()
     stories = [*background, *test]
     paths = folder / "posts.csv", folder / "articles.csv"
-    fire = [s for s in stories if "fires" in s.rest][:3]
+    fire = [s for s in stories if s.id in ABOUT]
     dated = [[f"p{s.id}", s.opening, f"2002-01-{i % 28 + 1:02}"] for i, s in enumerate(stories)]
     rows = [["post_id", "text", "date"], *dated], [["id", "text"], *([f"a{s.id}", s.rest] for s in fire)]
     for path, table in zip(paths, rows, strict=True):
@@ -45,14 +53,14 @@ def write_files(folder: Path) -> tuple[Path, Path]:
     return paths
 
 
-def judge(project: Project) -> None:
-    """Judge thirty posts by two reviewers who differ on some, draw the map, and give a run to the links."""
+def judge(project: Project, posts: int) -> None:
+    """Judge posts by two reviewers who differ on some, and draw the map."""
     engine = Engine(project.index)
     with Ledger(project.ledger) as ledger:
         ledger.set("double", True)
         ledger.set("criteria", "Posts about the bushfires of Christmas 2001 in New South Wales.")
         review = Review(engine, ledger)
-        for number in range(30):
+        for number in range(posts):
             for name in ("ana", "bo"):
                 candidate = review.next(name)
                 assert candidate is not None
@@ -133,7 +141,13 @@ def take(out: Path) -> None:
             for field, path in zip(("run", "sources", "targets"), link_files(folder), strict=True):
                 page.set_input_files(f"#{field}", path)
             page.locator("main form button.main").click()
-        judge(project)
+        judge(project, 2)  # the third post still belongs to the story
+        with served(folder / "reviews") as server:
+            for name, size in JUDGING.items():
+                page = window(browser, server, *size)
+                page.goto(f"{server.address}/p/{project.key}/judge")
+                save(page, name, out)
+        judge(project, 30)
         with served(folder / "reviews") as server:
             page = window(browser, server)
             for name in PAGES:
@@ -145,10 +159,6 @@ def take(out: Path) -> None:
                 save(page, name.partition("?")[0], out)
             page.goto(server.address)
             save(page, "projects", out)
-            for name, size in (("judge-dark", (1100, 760, "dark")), ("judge-phone", (390, 760, "light"))):
-                page = window(browser, server, *size)
-                page.goto(f"{server.address}/p/{project.key}/judge")
-                save(page, name, out)
 
 
 if __name__ == "__main__":

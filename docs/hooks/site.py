@@ -33,7 +33,8 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """Write links to files outside docs/ as their paths, and leave out the markers of rendered tables."""
     folder = (Path(config["docs_dir"]) / page.file.src_uri).parent
-    return MARKER.sub("", LINK.sub(lambda link: outside(link, folder), markdown))
+    text = MARKER.sub("", LINK.sub(lambda link: outside(link, folder), markdown))
+    return text.replace(" ± ", "\u00a0±\u00a0")  # a figure stays on one line with its deviation
 
 
 def outside(link: re.Match[str], folder: Path) -> str:

@@ -48,7 +48,7 @@ Corpora = Annotated[
     list[Path],
     typer.Argument(
         metavar="CORPUS...",
-        help="JSONL, CSV, TSV (also .gz), XLSX, a BEIR folder, or a folder of text files.",
+        help="JSONL, CSV, TSV (also .gz), XLSX, a BEIR folder, a folder of text files, or ir_datasets:ID.",
         show_default=False,
     ),
 ]

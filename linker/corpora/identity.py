@@ -9,7 +9,7 @@ import xxhash
 
 from indexes.interface import Document
 from indexes.store import files as storage
-from linker.corpora import BadLine, Columns, read_corpus
+from linker.corpora import BadLine, Columns, datasets, read_corpus
 from linker.errors import InputError
 
 
@@ -18,6 +18,8 @@ def identity(path: Path, columns: Columns | None, out: Path) -> str:
 
     Raises InputError, before anything is written, where the corpus cannot be read or used, or it overlaps `out`.
     """
+    if datasets.is_name(path):
+        return _of_dataset(path, columns)
     if not path.exists():
         raise InputError(f"no such file or folder: {path}")
     if not (path.is_file() or path.is_dir()):
@@ -34,6 +36,15 @@ def identity(path: Path, columns: Columns | None, out: Path) -> str:
             _check_outside(link, out)
     states = [(p.relative_to(path).as_posix(), storage.record_of(p)) for p in files]
     return xxhash.xxh3_128_hexdigest(repr((states, columns)).encode())
+
+
+def _of_dataset(name: Path, columns: Columns | None) -> str:
+    """Return a hash of the documents of ir_datasets. Raises InputError where none of them can be used."""
+    _check_usable(name, columns)
+    state = xxhash.xxh3_128(str(name).encode())
+    for record in read_corpus(name, columns):
+        state.update(repr(record).encode(errors="surrogatepass"))
+    return state.hexdigest()
 
 
 def _real(path: Path) -> Path:

@@ -18,6 +18,7 @@ from typing import Literal, NoReturn
 
 import orjson
 
+from linker.corpora import datasets
 from linker.corpora.dialects import check_encoding, guess_encoding
 from linker.corpora.records import (
     BadLine,
@@ -63,6 +64,8 @@ def read_corpus(path: Path, columns: Columns | None = None, *, limit: int = MAX_
     - A folder with corpus.jsonl is read as BEIR; in any other, all files, which must be of one kind, are read in
       order, including subfolders (but not hidden files, queries.* and qrels/).
 
+    - `ir_datasets:ID` names a data set of that package, as far as it is on this disk.
+
     Raises InputError, which names the remedy, where there is nothing to read.
     """
     records = (record for _, record in _read(path, columns or Columns(), limit))
@@ -105,6 +108,8 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def _read_query_records(path: Path, columns: Columns, limit: int) -> Records:
+    if datasets.is_name(path):
+        return datasets.queries(path)
     inside = _first_file(path, "queries.jsonl") if path.is_dir() else None
     if path.is_dir() and not inside:
         return _read(path, columns, limit)
@@ -116,6 +121,9 @@ def _read_query_records(path: Path, columns: Columns, limit: int) -> Records:
 
 
 def _read(path: Path, columns: Columns, limit: int) -> Records:
+    if datasets.is_name(path):
+        yield from datasets.documents(path)
+        return
     if corpus := _first_file(path, "corpus.jsonl"):
         path = corpus
     if not path.is_dir():

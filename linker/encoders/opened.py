@@ -30,11 +30,12 @@ def name_for(directory: Path, encoder: str) -> str:
     if not Path(encoder).is_dir():
         return encoder
     folder, home = Path(encoder).resolve(), directory.resolve()
-    return os.path.relpath(folder, home) if folder.is_relative_to(home.parent) else str(folder)
+    return os.path.relpath(folder, home) if home.parent in folder.parents else str(folder)
 
 
-def _path_of(directory: Path, name: str) -> str:
-    return str((directory.resolve() / name).resolve()) if name.startswith(BESIDE) else name
+def _load_named(directory: Path, name: str) -> Encoder:
+    path = str((directory.resolve() / name).resolve()) if name.startswith(BESIDE) else name
+    return load_encoder(path, fetch=False, light=True)
 
 
 def open_encoder(directory: Path, record: EncoderRecord, given: Encoder | None = None) -> Encoder:
@@ -46,11 +47,7 @@ def open_encoder(directory: Path, record: EncoderRecord, given: Encoder | None =
     inside = record.name.startswith(f"{ENCODER}/")
     if not record.fingerprint:
         return _given_for(directory, record, given)
-    encoder = given or (
-        load_own(directory, record.name)
-        if inside
-        else load_encoder(_path_of(directory, record.name), fetch=False, light=True)
-    )
+    encoder = given or (load_own(directory, record.name) if inside else _load_named(directory, record.name))
     fingerprint = encoder.fingerprint
     if fingerprint != record.fingerprint:
         raise EncoderMismatchError(

@@ -41,7 +41,7 @@ _bearer = HTTPBearer(auto_error=False, description="A token of the server's toke
 def require(scope: TokenScope) -> Any:
     """Return the dependency of a route that needs a scope; it gives the `Principal`."""
 
-    def check(
+    async def check(  # FastAPI calls what is not async in a thread
         request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
     ) -> Principal:
         principal: Principal = request.state.principal

@@ -26,11 +26,11 @@ from linker.tokens.pieces import PieceTokenizer
 from tests.helpers import linker
 
 WORDS = [f"w{n}" for n in range(60)]
-STAR = StarConfig(dim=8, heads=3, head_dim=4, residual=True, pre_norm=True, contrast=1.0, max_weight=0.1)
-# Two layers attend to the token's own word vector too: nine places in the ring, more than the compiled "few".
-PAPER = StarConfig(dim=8, heads=2, head_dim=4, layers=2, window=3, layer_norm=True, leaky_relu=True,
-                   score="cosine", relay_key=False, entmax="package")  # fmt: skip
-KEYS = StarConfig(dim=8, heads=2, head_dim=4, residual=True, pre_norm=True, contrast=1.0, key_inputs=True)
+# The second layer's tokens also attend to their own word vectors; every export of a star takes seconds.
+PAPER = StarConfig(dim=8, heads=2, head_dim=4, layers=2, window=1, layer_norm=True, leaky_relu=True)
+KEYS = StarConfig(
+    dim=8, heads=3, head_dim=4, residual=True, pre_norm=True, contrast=1.0, max_weight=0.1, key_inputs=True
+)
 
 
 def pieces() -> Tokenizer:
@@ -70,8 +70,8 @@ def texts(count: int = 40) -> list[str]:
 
 @pytest.mark.parametrize(
     ("config", "tokenizer"),
-    [(STAR, None), (PAPER, None), (KEYS, pieces), (BagConfig(8, projection=5), None), (CnnConfig(8, (2, 3), 6), None)],
-    ids=["star", "paper", "keys and pieces", "bag", "cnn"],
+    [(PAPER, None), (KEYS, pieces), (BagConfig(8, projection=5), None), (CnnConfig(8, (2, 3), 6), None)],
+    ids=["paper", "keys and pieces", "bag", "cnn"],
 )  # fmt: skip
 def test_onnx_runtime_gives_the_vectors_of_pytorch(
     config: ModelConfig, tokenizer: type[Tokenizer] | None, tmp_path: Path
@@ -158,7 +158,7 @@ finally:
 
 
 def test_an_index_searches_by_its_exported_encoder_without_pytorch(tmp_path: Path) -> None:
-    trained(STAR, tmp_path / "m", max_length=9)
+    trained(BagConfig(8), tmp_path / "m", max_length=9)
     create(tmp_path / "index", encoder=tmp_path / "m")
     documents = [Document(f"d{n}", text or "w0") for n, text in enumerate(texts())]
     with Engine.open(tmp_path / "index") as engine:

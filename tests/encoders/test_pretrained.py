@@ -136,8 +136,8 @@ def test_a_hub_that_refuses_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 def test_a_model_beside_its_index_moves_with_it(tmp_path: Path) -> None:
     home, index = tmp_path / "home", tmp_path / "home" / "deep" / "news.index"
-    assert name_for(home / "index", str(home)) == str(home)
     (home / "models" / "minilm").mkdir(parents=True)
+    assert name_for(home / "index", str(home)) == str(home)
     index.parent.mkdir()
     assert name_for(home / "index", str(home / "models" / "minilm")) == "../models/minilm"
     assert name_for(index, str(home / "models" / "minilm")) == str(home / "models" / "minilm"), (

@@ -44,11 +44,11 @@ def client(*directories: Path, base: str = BASE, limits: Limits | None = None, *
     return TestClient(app, base_url=base, raise_server_exceptions=False)
 
 
-def dense_client(folder: Path) -> TestClient:
-    """Return a client of the service over the index "dense" with its encoder."""
+def dense_client(folder: Path, name: str = "dense") -> TestClient:
+    """Return a client of the service over the index "dense" with its encoder, by another name if one is given."""
     service = Service(ServiceConfig.of([folder / "news"]))
     engine = Engine(folder / "vectors" / "dense", encoder=HashEncoder())
-    service.indexes = {"dense": Served("dense", engine, service.pool)}
+    service.indexes = {name: Served(name, engine, service.pool)}
     return TestClient(add_api(FastAPI(), service), base_url=BASE, raise_server_exceptions=False)
 
 

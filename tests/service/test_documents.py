@@ -100,7 +100,7 @@ def test_every_line_is_added_or_named(api: TestClient, folder: Path) -> None:
         line("x", lang="pt"), b"nonsense", b"", line("a"), b"[1]", line("x"), line("no id"), b'{"text": "t"}',
         b'{"id": "y", "text": "\\ud800"}', b"\xff", b'{"id": "y", "text": ""}', line("ü/z"),
     ]  # fmt: skip
-    answer = send(api, lines)
+    answer = send(api, b"\n".join(lines))  # the last line has no newline
     assert answer.status_code == 200
     report = answer.json()
     assert (report["lines"], report["added"], report["replaced"]) == (12, 2, 0)

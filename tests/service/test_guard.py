@@ -49,6 +49,7 @@ REQUESTS = [
     ("GET", "/v1/indexes", None, "read"), ("GET", "/v1/documents/a", None, "read"), ("GET", "/metrics", None, "read"),
     ("POST", "/v1/search", {"text": "rain"}, "read"),
     ("POST", "/v1/evaluate", {"qrels": "1 0 a 1\n", "runs": {"x": "1 Q0 a 1 1 x\n"}}, "read"),
+    ("GET", "/v1/models", None, "read"), ("GET", "/v1/jobs", None, "read"),
     ("PUT", "/v1/documents/a", {"text": "x"}, "write"), ("DELETE", "/v1/documents/b", None, "write"),
 ]  # fmt: skip
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn
 
 from indexes.errors import importing
 from linker.errors import InputError
 
 PREFIX = "ir_datasets:"
+BATCH = 1000  # rows read at a time
 _guard = threading.RLock()  # what `offline` replaces belongs to the process
 
 
@@ -64,7 +66,18 @@ def qrels(name: str | os.PathLike[str]) -> dict[str, dict[str, int]]:
     if not dataset.has_qrels():
         raise InputError(f"{os.fspath(name)} has no judgements: name a split of it, such as …/test")
     judged: dict[str, dict[str, int]] = {}
-    with offline(name):
-        for qrel in dataset.qrels_iter():
-            judged.setdefault(qrel.query_id, {})[qrel.doc_id] = int(qrel.relevance)
+    for qrel in rows(name, dataset.qrels_iter):
+        judged.setdefault(qrel.query_id, {})[qrel.doc_id] = int(qrel.relevance)
     return judged
+
+
+def rows(name: str | os.PathLike[str], read: Callable[[], Iterable[Any]]) -> Iterator[Any]:
+    """Yield what ir_datasets reads, some at a time, without downloading. Raises InputError as `offline` does."""
+    with offline(name):
+        iterator = iter(read())
+    while True:
+        with offline(name):
+            batch = list(itertools.islice(iterator, BATCH))
+        if not batch:
+            return
+        yield from batch

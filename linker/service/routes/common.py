@@ -133,16 +133,18 @@ def json(content: Any, status: int = 200) -> Response:
     )
 
 
-def service_of(request: Request) -> Service:
+async def service_of(request: Request) -> Service:
     """Return the service of the application."""
     service: Service = request.app.state.service
     return service
 
 
-def served_of(request: Request, index: IndexQuery = None) -> Served:
+InService = Annotated[Service, Depends(service_of)]  # async, since FastAPI calls others in a thread
+
+
+async def served_of(service: InService, index: IndexQuery = None) -> Served:
     """Return the index that the query names. Raises ProblemError where there is none."""
-    return service_of(request).served(index)
+    return service.served(index)
 
 
-InService = Annotated[Service, Depends(service_of)]
 InIndex = Annotated[Served, Depends(served_of)]

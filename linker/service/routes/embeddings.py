@@ -5,17 +5,17 @@ from __future__ import annotations
 import base64
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter
+from fastapi import Body
 from pydantic import Field, field_validator
 from starlette.responses import Response
 
 from indexes.interface import Matrix
 from linker.service.guard import require
 from linker.service.problems import ProblemError
-from linker.service.routes.common import InService, Model, json, problems
+from linker.service.routes.common import InService, Model, answered, examples, json, problems, routes
 from linker.service.served import Served, Service
 
-router = APIRouter(tags=["models"])
+router = routes("models")
 MOST_INPUTS, LONGEST = 2048, 100_000
 
 Input = Annotated[str, Field(min_length=1, max_length=LONGEST)]
@@ -36,7 +36,6 @@ class EmbeddingRequest(Model):
     model: ModelName
     input: Input | Annotated[list[Input], Field(min_length=1, max_length=MOST_INPUTS)] = Field(
         description="A text, or a list of texts; arrays of tokens are not supported.",
-        examples=["Floods in Valencia", ["Floods in Valencia", "Voters elected a parliament"]],
     )
     encoding_format: Literal["float", "base64"] = Field(
         "float", description="Numbers, or base64 of their bytes (float32, little endian)."
@@ -131,14 +130,28 @@ def _encoder_name(served: Served) -> str | None:
     return record.name if record else None
 
 
+EXAMPLES = examples(
+    one_text={"model": "news", "input": "Floods in Valencia"},
+    several_as_base64={"model": "news", "input": ["Floods", "Elections"], "encoding_format": "base64"},
+)
+ANSWER = {
+    "object": "list",
+    "data": [{"object": "embedding", "index": 0, "embedding": [0.6, -0.8]}],
+    "model": "news",
+    "usage": {"prompt_tokens": 3, "total_tokens": 3},
+}
+
+
 @router.post(
     "/v1/embeddings",
     response_model=EmbeddingAnswer,
-    responses=problems(501),
+    responses={200: answered(ANSWER, "One vector per text."), **problems(501)},
     summary="Encode texts (OpenAI's shape)",
     dependencies=[require("read")],
 )
-async def embeddings(request: EmbeddingRequest, service: InService) -> Response:
+async def embeddings(
+    request: Annotated[EmbeddingRequest, Body(openapi_examples=EXAMPLES)], service: InService
+) -> Response:
     """Return the vectors of texts by an index's encoder; clients of OpenAI's API work with the base `…/v1`."""
     served = with_encoder(service, request.model)
 
@@ -165,10 +178,13 @@ def _answer(request: EmbeddingRequest, vectors: Matrix) -> dict[str, Any]:
     }
 
 
+MODEL = {"id": "news", "object": "model", "created": 0, "owned_by": "linker"}
+
+
 @router.get(
     "/v1/models",
     response_model=ModelList,
-    responses=problems(),
+    responses={200: answered({"object": "list", "data": [MODEL]}, "The models."), **problems()},
     summary="List the models (OpenAI's shape)",
     dependencies=[require("read")],
 )

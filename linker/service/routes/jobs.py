@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Body, Path
+from fastapi import Body, Path
 from pydantic import Field, model_validator
 from starlette.responses import Response
 
@@ -14,11 +14,20 @@ from linker.review.interface import Verdict
 from linker.review.settings import OrderName, Settings, Unit
 from linker.service.guard import require
 from linker.service.jobs import Kind
-from linker.service.routes.common import IndexName, InService, Model, json, problems
+from linker.service.routes.common import (
+    IndexName,
+    InService,
+    Model,
+    answered,
+    examples,
+    json,
+    problems,
+    routes,
+)
 from linker.service.served import Served, Service
 from linker.service.tokens import Principal
 
-router = APIRouter(tags=["jobs"])
+router = routes("jobs")
 LONGEST = 100_000  # characters of a text
 MOST_DOCUMENTS = 100_000  # of one side that is sent
 
@@ -141,34 +150,47 @@ class JobList(Model):
     jobs: list[JobDescription]
 
 
-FIND_EXAMPLE = {
-    "summary": "Documents for one story",
-    "value": {
-        "index": "news",
+FIND = examples(
+    one_story={
         "seeds": [{"id": "s1", "text": "Heavy rain flooded the streets of Valencia"}],
-        "judgements": [{"id": "a1", "verdict": "relevant"}],
+        "judgements": [{"id": "a", "verdict": "relevant"}],
         "limit": 100,
     },
-}
-LINK_EXAMPLE = {
-    "summary": "Texts that are sent, by words that occur once",
-    "value": {
+    links_of_each={
+        "unit": "pairs",
+        "order": "rank",
+        "seeds": [{"id": "s1", "text": "Floods in Valencia"}, {"id": "s2", "text": "A new parliament"}],
+    },
+)
+LINK = examples(
+    texts_by_rare_words={
         "source": {"language": "fr", "documents": [{"id": "f1", "text": "Le Mont-Blanc culmine à 4806 m"}]},
         "target": {"language": "en", "documents": [{"id": "e1", "text": "Mont-Blanc rises to 4806 m"}]},
         "method": "hapax",
     },
+)
+JOB = {"id": "b2xk", "kind": "find", "state": "running", "created": 1795310000.5, "error": ""}
+RUNNING = JOB | {"progress": {"what": "documents", "done": 50, "total": 100, "remaining": 1.5}}
+FOUND = {"seed": "s1", "id": "a7", "score": 0.9, "rank": 1, "probability": None}
+DONE = JOB | {
+    "state": "done",
+    "progress": None,
+    "result": {"population": 4, "read": 1, "candidates": [FOUND]},
 }
+STARTED = answered(
+    JOB | {"state": "waiting", "progress": None}, "The job was started; `location` is its address."
+)
 
 
 @router.post(
     "/v1/find",
     status_code=202,
     response_model=JobDescription,
-    responses=problems(),
+    responses={202: STARTED, **problems()},
     summary="Start a job: documents for seeds",
 )
 async def find(
-    request: Annotated[FindRequest, Body(openapi_examples={"find": FIND_EXAMPLE})],
+    request: Annotated[FindRequest, Body(openapi_examples=FIND)],
     service: InService,
     principal: Reader,
 ) -> Response:
@@ -190,11 +212,11 @@ async def find(
     "/v1/link",
     status_code=202,
     response_model=JobDescription,
-    responses=problems(),
+    responses={202: STARTED, **problems()},
     summary="Start a job: link texts in two languages",
 )
 async def link(
-    request: Annotated[LinkRequest, Body(openapi_examples={"link": LINK_EXAMPLE})],
+    request: Annotated[LinkRequest, Body(openapi_examples=LINK)],
     service: InService,
     principal: Reader,
 ) -> Response:
@@ -220,7 +242,12 @@ async def _submitted(
     return answer
 
 
-@router.get("/v1/jobs", response_model=JobList, responses=problems(), summary="List the jobs")
+@router.get(
+    "/v1/jobs",
+    response_model=JobList,
+    responses={200: answered({"jobs": [RUNNING]}, "The jobs."), **problems()},
+    summary="List the jobs",
+)
 async def jobs(service: InService, principal: Reader) -> Response:
     """Return the jobs of this token, the latest first, without results; all of them to who may do everything."""
     return json({"jobs": await asyncio.to_thread(service.jobs.list, principal)})
@@ -238,7 +265,10 @@ async def job(id: JobId, service: InService, principal: Reader) -> Response:
 
 
 @router.delete(
-    "/v1/jobs/{id}", response_model=JobDescription, responses=problems(), summary="Cancel or forget a job"
+    "/v1/jobs/{id}",
+    response_model=JobDescription,
+    responses={200: answered(JOB | {"state": "cancelled"}, "Its last state."), **problems()},
+    summary="Cancel or forget a job",
 )
 async def cancel(id: JobId, service: InService, principal: Reader) -> Response:
     """End a job and everything that it has computed; return its last state."""

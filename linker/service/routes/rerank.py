@@ -7,22 +7,22 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import APIRouter
+from fastapi import Body
 from pydantic import Field
 from starlette.responses import Response
 
 from indexes.dtypes import Float32Array
 from linker.service.guard import require
-from linker.service.routes.common import InService, Model, json, problems
+from linker.service.routes.common import InService, Model, answered, examples, json, problems, routes
 from linker.service.routes.embeddings import LONGEST, ModelName, with_encoder
 
-router = APIRouter(tags=["models"])
+router = routes("models")
 MOST_TEXTS = 1000
 
 Text = Annotated[str, Field(max_length=LONGEST)]
 Query = Annotated[
     str,
-    Field(min_length=1, max_length=LONGEST, description="What is sought.", examples=["floods in Valencia"]),
+    Field(min_length=1, max_length=LONGEST, description="What is sought."),
 ]
 TEXTS = ["Heavy rain flooded the streets of Valencia", "Voters elected a parliament"]
 
@@ -37,7 +37,7 @@ class CohereRequest(Model):
     """Cohere's form: it has `documents`."""
 
     query: Query
-    documents: list[Text | TextDocument] = Field(min_length=1, max_length=MOST_TEXTS, examples=[TEXTS])
+    documents: list[Text | TextDocument] = Field(min_length=1, max_length=MOST_TEXTS)
     model: ModelName | None = None
     top_n: int | None = Field(None, ge=1, description="How many results; without it, all.")
     return_documents: bool = Field(False, description="Whether results have the documents' texts.")
@@ -49,7 +49,7 @@ class TeiRequest(Model):
     """TEI's form: it has `texts`."""
 
     query: Query
-    texts: list[Text] = Field(min_length=1, max_length=MOST_TEXTS, examples=[TEXTS])
+    texts: list[Text] = Field(min_length=1, max_length=MOST_TEXTS)
     model: ModelName | None = None
     raw_scores: bool = Field(False, description="Cosines as they are; otherwise those below 0 become 0.")
     return_text: bool = Field(False, description="Whether ranks have the texts.")
@@ -81,14 +81,30 @@ class TeiRank(Model):
     text: str | None = None
 
 
+EXAMPLES = examples(
+    Cohere={"model": "news", "query": "floods", "documents": TEXTS, "top_n": 1, "return_documents": True},
+    TEI={"query": "floods", "texts": TEXTS, "raw_scores": True},
+)
+ANSWER = {
+    "id": "1f0c",
+    "results": [{"index": 0, "relevance_score": 0.71}],
+    "meta": {"api_version": {"version": "1"}},
+}
+
+
 @router.post(
     "/v1/rerank",
     response_model=CohereAnswer | list[TeiRank],
-    responses=problems(501),
+    responses={
+        200: answered(ANSWER, "The order; as a list of ranks where `texts` were sent."),
+        **problems(501),
+    },
     summary="Order texts for a query (Cohere's and TEI's shapes)",
     dependencies=[require("read")],
 )
-async def rerank(request: CohereRequest | TeiRequest, service: InService) -> Response:
+async def rerank(
+    request: Annotated[CohereRequest | TeiRequest, Body(openapi_examples=EXAMPLES)], service: InService
+) -> Response:
     """Return texts by their cosine with the query, best first; a request with `texts` is answered as TEI does."""
     served = with_encoder(service, request.model)
 

@@ -1,0 +1,47 @@
+"""Documents and queries of the package ir_datasets, by `ir_datasets:ID`, as far as they are on this disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from linker.corpora.records import BadLine, Columns, Records, UnusableError, make_document
+from linker.errors import InputError
+from linker.evaluation.formats.datasets import is_name, open_dataset, rows
+
+__all__ = ["documents", "is_name", "queries"]
+
+
+def documents(name: Path) -> Records:
+    """Yield the documents of a data set: its title and text, or all its text fields; the others become metadata.
+
+    Raises InputError where there is no such data set, it has no documents, or they are not on this disk.
+    """
+    dataset = open_dataset(name)
+    if not dataset.has_docs():
+        raise InputError(f"{name} has no documents: name the data set that has them")
+    for number, doc in enumerate(rows(name, dataset.docs_iter), start=1):
+        fields = doc._asdict()
+        if "text" not in fields:
+            fields = {"doc_id": doc.doc_id, "text": doc.default_text()}
+        plain = {k: v for k, v in fields.items() if v is None or isinstance(v, str | int | float)}
+        yield _record(name, number, {"id": plain.pop("doc_id"), **plain})
+
+
+def queries(name: Path) -> Records:
+    """Yield the queries of a data set. Raises InputError as `documents` does."""
+    dataset = open_dataset(name)
+    if not dataset.has_queries():
+        raise InputError(f"{name} has no queries: name a split of it, such as …/test")
+    for number, query in enumerate(rows(name, dataset.queries_iter), start=1):
+        yield _record(name, number, {"id": query.query_id, "text": query.default_text()})
+
+
+def _record(name: Path, number: int, fields: dict[str, Any]) -> Any:
+    raw = orjson.dumps(fields)
+    try:
+        return number, make_document(fields, Columns())
+    except UnusableError as e:
+        return number, BadLine.of(name, number, str(e), raw)
