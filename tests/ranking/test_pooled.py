@@ -69,6 +69,16 @@ def test_it_learns_what_collections_share_and_is_saved_with_its_blend(tmp_path: 
     np.testing.assert_allclose(order.links.sum(axis=1) + order.none, 1)
 
 
+def test_a_ranker_replaces_another_and_leaves_the_users_files(tmp_path: Path) -> None:
+    shipped = (pooled.FOLDER / folder.TREES).read_text()
+    folder.save(pooled.load(), shipped, tmp_path / "model")
+    (tmp_path / "model" / "mine.txt").write_text("mine")
+    ranker, text = pooled.learn([made_pool(1), made_pool(2)])
+    folder.save(ranker, text, tmp_path / "model")
+    assert (tmp_path / "model" / folder.TREES).read_text() == text
+    assert (tmp_path / "model" / "mine.txt").read_text() == "mine"
+
+
 def test_one_collection_is_not_enough() -> None:
     with pytest.raises(InputError, match="two collections"):
         pooled.learn([made_pool(0)])
