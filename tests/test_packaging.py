@@ -83,3 +83,9 @@ def test_the_source_distribution_is_the_repository(tmp_path: Path) -> None:
     generated = {name for name in packed if name in ("PKG-INFO", "setup.cfg") or ".egg-info/" in name}
     assert packed - generated == set(names) - {"setup.cfg"}  # setuptools adds its own lines to that
     assert "setup.cfg" in packed
+
+
+def test_the_page_on_installation_names_every_extra() -> None:
+    page = (ROOT / "docs" / "installation.md").read_text(encoding="utf-8")
+    ours = set(PROJECT["optional-dependencies"]) - {"bench", "demo", "dev", "peers"}
+    assert ours == set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (.*?) \|", page, re.M)))) - {"extra"}

@@ -62,7 +62,8 @@ def soak(results: Any) -> Iterator[str]:
 
 def _systems(found: Any) -> Iterator[str]:
     connections = list(next(iter(found.values())))
-    yield f"| | {' | '.join(f'{c} connections' if c != '1' else '1 connection' for c in connections)} | CPU per answer at 64 |"
+    titles = [f"{c} connections" if c != "1" else "1 connection" for c in connections]
+    yield f"| | {' | '.join(titles)} | CPU per answer at 64 |"
     yield f"|---|{'---|' * (len(connections) + 1)}"
     for name, rows in found.items():
         cells = [

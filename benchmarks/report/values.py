@@ -37,16 +37,6 @@ def _speed(rival: str, documents: str = "89000") -> Callable[[Any], str]:
     return lambda r: f"{r[documents]['rivals'][rival]['batch_queries_per_cpu_s']:,.0f}"
 
 
-def _faster(
-    rival: str, key: str = "batch_queries_per_cpu_s", documents: str = "89000"
-) -> Callable[[Any], str]:
-    def ratio(r: Any) -> str:
-        rivals = r[documents]["rivals"]
-        return f"{rivals['ours'][key] / rivals[rival][key]:.1f}"
-
-    return ratio
-
-
 def _encoded(model: str, tokens: int, beside: str) -> Callable[[Any], str]:
     """How many times as many documents per CPU-second one way to encode yields as another."""
     return lambda r: f"{r[model][f'{tokens} tokens'] / r[beside][f'{tokens} tokens']:.2f}"
@@ -86,7 +76,6 @@ RECOMMENDED = "star, preset recommended"
 VALUES: dict[str, tuple[str, Callable[[Any], str]]] = {
     "bm25.speed": ("elastic", _speed("ours")),
     "bm25.speed-of-elasticsearch": ("elastic", _speed("elasticsearch")),
-    "bm25.times-elasticsearch": ("elastic", _faster("elasticsearch")),
     "encode.bfloat16": ("encode", _encoded(f"{RECOMMENDED}, bfloat16", 256, RECOMMENDED)),
     "encode.compiled-256": ("encode", _encoded(f"{RECOMMENDED}, compiled", 256, RECOMMENDED)),
     "encode.compiled-1024": ("encode", _encoded(f"{RECOMMENDED}, compiled", 1024, RECOMMENDED)),

@@ -39,7 +39,7 @@ def show(
 
 
 def queries_in(path: Path | None, columns: Columns) -> list[Record] | None:
-    """Return the queries of a file, if one is given; how it is written is said on stderr."""
+    """Return the queries of a file, if one is given; how it is written is printed on stderr."""
     if path is None:
         return None
     from linker.cli.columns import describe

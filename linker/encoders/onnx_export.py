@@ -40,7 +40,7 @@ def export(folder: Path) -> Path:
     Raises InputError where the folder holds no model of `linker train`, or one with recurrent layers; MissingExtraError
     without the packages that the export needs.
     """
-    with importing("exporting to ONNX", "onnx"):
+    with importing("exporting to ONNX", "export"):
         import onnx_ir
         import onnxscript  # noqa: F401  # PyTorch needs it, and its error would not name the extra
     encoder = load(folder)

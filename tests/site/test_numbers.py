@@ -45,8 +45,9 @@ def test_no_line_begins_with_an_inline_value(page: Path) -> None:
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_every_value_is_a_number(name: str) -> None:
+def test_every_value_is_a_number_and_used(name: str) -> None:
     assert re.fullmatch(r"[+-]?[\d,]+(\.\d+)?", value(name))
+    assert any(f"<!-- ={name} -->" in page.read_text(encoding="utf-8") for page in PAGES)
 
 
 def test_what_is_a_claim() -> None:

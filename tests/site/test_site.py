@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,15 @@ def test_lists_and_tables_are_rendered(site: Path) -> None:
             assert not re.search(r"^(?:- |\d+\. |\|.*\|$)", paragraph, re.MULTILINE), (
                 f"{page.name}: {paragraph}"
             )
+
+
+def test_every_extra_is_explained() -> None:
+    page = (ROOT / "docs" / "installation.md").read_text(encoding="utf-8")
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    for extra in extras.keys() - {"bench", "dev", "peers"}:
+        assert f"`{extra}`" in page, extra
 
 
 def test_pictures_are_small() -> None:
