@@ -30,7 +30,7 @@ from typing import Any
 
 import orjson
 
-from benchmarks.support.common import record
+from benchmarks.support.common import RESULTS, record
 from benchmarks.support.load import load, write_bodies
 from benchmarks.support.passages import SEED, statements
 from benchmarks.support.serve_data import make_index
@@ -150,55 +150,70 @@ def ratios(found: dict[str, Any], rival: str) -> dict[str, Any]:
     }
 
 
+def dense(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
+    """Measure vector search beside the plain server."""
+    asked = write_bodies(work / "dense.jsonl", [_body(q, "dense") for q in queries])
+    simple = write_bodies(work / "plain.jsonl", [{"text": q, "k": K} for q in queries])
+    with (
+        serving(directory, environment=THREADS) as one,
+        serving(directory, "--workers", "2", environment=THREADS) as two,
+        plain(directory, simple) as rival,
+    ):
+        systems = {
+            "linker": ours(one, asked),
+            "linker, 2 workers": ours(two, asked),
+            "FastAPI and faiss": rival,
+        }
+        found = measure(systems)
+    return {"dense": found, "dense_ratios": ratios(found, "FastAPI and faiss")}
+
+
+def commands(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
+    """Measure what a query costs by the command line."""
+    with serving(directory, environment=THREADS) as service:
+        return {"command_line_cpu_s": command_line(directory, service, queries[0])}
+
+
+def bm25(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
+    """Measure BM25 beside Elasticsearch."""
+    asked = write_bodies(work / "bm25.jsonl", [_body(q, "bm25") for q in queries])
+    matches = [{"query": {"match": {"text": q}}, "size": K, "_source": False} for q in queries]
+    other = write_bodies(work / "elastic.jsonl", matches)
+    (corpus,) = work.glob(f"{directory.name.partition('-')[2]}-sentences.jsonl")
+    with ExitStack() as stack:
+        service = stack.enter_context(serving(directory, environment=THREADS))
+        found = measure({"linker": ours(service, asked), "Elasticsearch": elastic(stack, corpus, other)})
+    return {"bm25": found, "bm25_ratios": ratios(found, "Elasticsearch")}
+
+
+def _body(text: str, mode: str) -> dict[str, Any]:
+    return {"text": text, "k": K, "mode": mode, "documents": False}
+
+
+PARTS = {"dense": dense, "commands": commands, "bm25": bm25}
+
+
 def main() -> None:
+    """Measure the parts and record each; parts may be measured one by one."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--work", type=Path, help="folder for the index, kept (otherwise temporary)")
     parser.add_argument("--sentences", type=int, default=100_000)
-    parser.add_argument("--without", default="", choices=["", "elastic"], help="leave Elasticsearch out")
+    parser.add_argument(
+        "--only", default=",".join(PARTS), metavar="PARTS", help="some of dense,commands,bm25"
+    )
     options = parser.parse_args()
-    queries = statements()
     with ExitStack() as stack:
         work = options.work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         work.mkdir(exist_ok=True)
-        directory = make_index(work, options.sentences)
-        bodies = {
-            mode: write_bodies(
-                work / f"{mode}.jsonl",
-                [{"text": q, "k": K, "mode": mode, "documents": False} for q in queries],
-            )
-            for mode in ("dense", "bm25")
-        }
-        simple = write_bodies(work / "plain.jsonl", [{"text": q, "k": K} for q in queries])
-        service = stack.enter_context(serving(directory, environment=THREADS))
-        with (
-            serving(directory, "--workers", "2", environment=THREADS) as two,
-            plain(directory, simple) as rival,
-        ):
-            dense = measure(
-                {
-                    "linker": ours(service, bodies["dense"]),
-                    "linker, 2 workers": ours(two, bodies["dense"]),
-                    "FastAPI and faiss": rival,
-                }
-            )
-        results: dict[str, Any] = {
-            "documents": options.sentences,
-            "dense": dense,
-            "dense_ratios": ratios(dense, "FastAPI and faiss"),
-            "command_line_cpu_s": command_line(directory, service, queries[0]),
-        }
-        if not options.without:
-            matches = [{"query": {"match": {"text": q}}, "size": K, "_source": False} for q in queries]
-            other = write_bodies(work / "elastic.jsonl", matches)
-            corpus = work / f"{options.sentences}-sentences.jsonl"
-            systems = {
-                "linker": ours(service, bodies["bm25"]),
-                "Elasticsearch": elastic(stack, corpus, other),
-            }
-            results["bm25"] = measure(systems)
-            results["bm25_ratios"] = ratios(results["bm25"], "Elasticsearch")
-        print(json.dumps(results, indent=1), file=sys.stderr)
-        print(record("serve", results, SEED))
+        directory, queries, recorded = (
+            make_index(work, options.sentences),
+            statements(),
+            RESULTS / "serve.json",
+        )
+        for part in options.only.split(","):
+            before = json.loads(recorded.read_text())["results"] if recorded.exists() else {}
+            found = PARTS[part](directory, work, queries)
+            print(record("serve", {**before, "documents": options.sentences, **found}, SEED))
 
 
 if __name__ == "__main__":

@@ -3,9 +3,10 @@
 `python -m benchmarks.soak [--minutes 30] [--work FOLDER]` → benchmarks/results/soak.json. Target: no wrong answer, no
 failed request but those under way at a kill, memory flat.
 
-`linker serve --api --workers 3` serves sentences of statements2articles with a star's vectors. Each minute one of the
-two younger workers is killed (SIGKILL); the oldest lives through all of it, and its memory is what must be flat. Every
-few seconds a document is put or deleted over HTTP, and every few minutes the index is compacted by the command line.
+`linker serve --api --workers 3` serves sentences of statements2articles with a star's vectors. Each minute
+(`--kill-every`) one of the two younger workers is killed (SIGKILL); the oldest lives through all of it, and its memory
+is what must be flat. Every few seconds a document is put or deleted over HTTP, and every few minutes the index is
+compacted by the command line.
 Meanwhile bursts of searches, each on a connection of its own, are compared with an engine in this process, which
 answers the same queries one generation after another. An answer must be that of a generation which was committed at
 most BEHIND commits before the request began, or later; older ones than the last commit are counted as stale.
@@ -251,11 +252,12 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--sentences", type=int, default=20_000)
     parser.add_argument("--work", type=Path, help="folder for the index (otherwise temporary)")
+    parser.add_argument("--kill-every", type=float, default=60, metavar="SECONDS")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.work) as folder:
         directory = make_index(Path(folder), options.sentences)
         texts = statements()[:QUERIES]
-        tally = soak(directory, 60 * options.minutes, ("bm25", "dense"), texts, Pace())
+        tally = soak(directory, 60 * options.minutes, ("bm25", "dense"), texts, Pace(kill=options.kill_every))
     results = summary(tally, 60 * options.minutes)
     print({name: value for name, value in results.items() if name != "memory"}, file=sys.stderr)
     print(record("soak", results, SEED))

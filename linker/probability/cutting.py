@@ -9,7 +9,6 @@ import numpy as np
 
 from indexes.dtypes import BoolArray
 from indexes.hybrid import Answer
-from indexes.interface import Hits
 from linker.errors import InputError
 from linker.probability.promise import Promise
 
@@ -44,8 +43,10 @@ def _said(answer: Answer) -> Sequence[np.ndarray]:
 def _cut(answer: Answer, kept: Sequence[BoolArray]) -> Answer:
     """Return the hits that `kept` marks, one bool array per query."""
     hits = [
-        Hits(
-            tuple(id_ for id_, keep in zip(h.ids, mask.tolist(), strict=True) if keep), h.scores[mask], h.read
+        dataclasses.replace(
+            h,
+            ids=tuple(id_ for id_, keep in zip(h.ids, mask.tolist(), strict=True) if keep),
+            scores=h.scores[mask],
         )
         for h, mask in zip(answer.hits, kept, strict=True)
     ]

@@ -50,11 +50,20 @@ class Jobs:
     def __init__(self, limits: Limits, folder: Path | None = None) -> None:
         """Keep the state in `folder`, which other workers share; without it, in one of this process's own."""
         self._limits = limits
-        self._own = tempfile.TemporaryDirectory(prefix="linker-jobs-") if folder is None else None
-        self._folder = Path(self._own.name) if self._own else folder or Path()
+        self._shared = folder
+        self._own: tempfile.TemporaryDirectory[str] | None = None  # made when the first job is asked for
         self._pool = ThreadPoolExecutor(limits.jobs, thread_name_prefix="job")
         self._entries: dict[str, _Entry] = {}  # those that have not ended
-        self._lock = threading.Lock()
+        self._lock, self._making = threading.Lock(), threading.Lock()
+
+    @property
+    def _folder(self) -> Path:
+        if self._shared is None:
+            with self._making:
+                if self._own is None:
+                    self._own = tempfile.TemporaryDirectory(prefix="linker-jobs-")
+                return Path(self._own.name)
+        return self._shared
 
     def submit(
         self, kind: Kind, spec: Mapping[str, Any], owner: Principal, hidden: Mapping[str, str]
@@ -63,13 +72,13 @@ class Jobs:
 
         Raises ProblemError (503) where too many wait already.
         """
-        self._forget_old()
         state = {
             "id": secrets.token_urlsafe(16), "kind": kind, "owner": owner.name, "state": "waiting",
             "created": time.time(), "pid": os.getpid(), "step": None, "error": "",
         }  # fmt: skip
         entry = _Entry(str(state["id"]), kind, spec, hidden, state)
         with self._lock:
+            self._forget_old()
             if len(self._entries) >= self._limits.jobs + self._limits.jobs_waiting:
                 raise ProblemError(
                     503, "too many jobs wait for their turn: try again later", "overloaded", retry=10

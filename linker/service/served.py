@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 import threading
@@ -28,6 +29,7 @@ from linker.service.problems import ProblemError
 from linker.service.tokens import Tokens
 
 T = TypeVar("T")
+FOLLOW = 1.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +196,23 @@ class Service:
         """Load all encoders in a thread; until they are, `waiting_for` says what is missing."""
         self.waiting_for = "encoders are being loaded"
         threading.Thread(target=self.load_encoders, name="load encoders", daemon=True).start()
+
+    async def follow(self) -> None:
+        """Open the last commits every second, until it is cancelled.
+
+        A search opens the last commit itself, but those that come meanwhile are answered from the one that is open,
+        which would be an old one where nobody has searched for long.
+        """
+        while True:
+            for served in list(self.indexes.values()):
+                with contextlib.suppress(LinkerError, IndexesError, ProblemError):  # searches will say so
+                    await served.run(served.engine.refresh)
+            await asyncio.sleep(FOLLOW)
+
+    def refresh(self) -> None:
+        """Open the last commit of each index. Raises as `Engine.refresh`."""
+        for served in self.indexes.values():
+            served.engine.refresh()
 
     def load_encoders(self) -> None:
         """Load all encoders; what cannot be loaded is logged."""

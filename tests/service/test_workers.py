@@ -131,6 +131,16 @@ def test_commits_and_signals_reach_all_workers(tmp_path: Path) -> None:
         assert server.errors.count("reloaded indexes=2") == 2
 
 
+def test_commits_are_followed_although_nobody_searches(tmp_path: Path) -> None:
+    directory = make(tmp_path / "news")
+    with serving(directory) as server:
+        with Engine.open(directory) as engine:
+            engine.add([Document("c", "rain again")])
+            generation = engine.collection.manifest.generation
+        # of several workers, the metrics tell the oldest
+        wait(lambda: f'linker_generation{{index="news"}} {generation}.0' in server.get("/metrics"))
+
+
 def test_workers_end_with_their_supervisor(directory: Path) -> None:
     with serving(directory) as server:
         workers = server.workers
@@ -149,7 +159,7 @@ def test_a_mistake_is_told_once(tmp_path: Path, directory: Path) -> None:
     done = linker_process("serve", tmp_path, "--api", "--workers", "2", "--port", "0", check=1)
     assert "there is no index" in done.stderr and done.stderr.count("\n") == 1
     damaged = make(tmp_path / "damaged")
-    next(p for p in damaged.glob("segments/*/*") if p.is_file()).unlink()
+    (damaged / "segments" / "000001" / "ids.txt").unlink()
     done = linker_process("serve", damaged, "--api", "--workers", "2", "--port", "0", check=1)
     assert "error: " in done.stderr and str(damaged) in done.stderr
     assert done.stdout == ""

@@ -61,7 +61,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     service: Service = app.state.service
     with logs.aside(), _reloading(service):
         service.warm()
+        following = asyncio.create_task(service.follow())
         yield
+        following.cancel()
         service.close()
 
 

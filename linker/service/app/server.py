@@ -56,6 +56,7 @@ def _by_workers(config: ServiceConfig, host: str, port: int, count: int) -> int:
         try:
             app = service_app(config)
             app.state.service.load_encoders()  # meanwhile the other workers answer
+            app.state.service.refresh()
         except (LinkerError, IndexesError) as e:
             sys.exit(f"error: {on_one_line(str(e))}")
         serve_on(listener, app, is_ready, proxied=bool(config.proxy_header), grace=GRACE)
