@@ -71,8 +71,10 @@ def plain(directory: Path, bodies: Path) -> Iterator[System]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=THREADS) as process:
         assert process.stdout is not None
         port = int(process.stdout.readline())
-        yield System(f"http://127.0.0.1:{port}/search", bodies, lambda: [process.pid])
-        process.terminate()
+        try:
+            yield System(f"http://127.0.0.1:{port}/search", bodies, lambda: [process.pid])
+        finally:
+            process.terminate()
 
 
 def elastic(stack: ExitStack, corpus: Path, bodies: Path) -> System:
@@ -109,7 +111,7 @@ def _send(url: str, body: Any, method: str | None = None) -> None:
 def measure(systems: dict[str, System]) -> dict[str, Any]:
     """Return each system's best round, by connections."""
     for system in systems.values():
-        load(system.url, system.bodies, 8, 1.5)  # and all are warm
+        load(system.url, system.bodies, 8, 2)  # and all are warm
     found: dict[str, Any] = {name: {} for name in systems}
     for connections in CONNECTIONS:
         for number in range(ROUNDS):

@@ -46,6 +46,9 @@ RUNS = {
     "index restore": ("news.tar again.index", ""),
     "index info": ("news.index", ""),
     "index verify": ("news.index", ""),
+    "index export": ("news.index --npy vectors.npy", ""),
+    "rank train": ("news.index --queries queries.tsv --qrels qrels.txt --into", ""),
+    "rank explain": ("news.index --text rain", ""),
     "search": ("news.index --text rain", ""),
     "find": ("news.index --seeds queries.tsv --judgements qrels.txt", "review"),
     "calibrate": ("news.index --queries queries.tsv --qrels qrels.txt", ""),
@@ -92,6 +95,7 @@ def commands() -> set[str]:
         "bucc ": cli.BUCC_COMMANDS,
         "similarity ": cli.SIMILARITY_COMMANDS,
         "sts ": cli.STS_COMMANDS,
+        "rank ": cli.RANK_COMMANDS,
     }
     named = {group + c.__name__.replace("_", "-") for group, found in groups.items() for c in found}
     return named | {f"review {name}" for name in cli.REVIEW_COMMANDS}

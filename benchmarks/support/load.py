@@ -34,14 +34,14 @@ def write_bodies(path: Path, bodies: Sequence[Any]) -> Path:
     return path
 
 
-def load(url: str, bodies: Path, connections: int, seconds: float) -> dict[str, float]:
+def load(url: str, bodies: Path, connections: int, seconds: int) -> dict[str, float]:
     """Return requests per second, milliseconds (p50, p99) and how many requests failed."""
     wrk = shutil.which("wrk")
     if wrk is None:
         raise SystemExit("there is no wrk: install it (Debian's package wrk)")
     script = bodies.with_name("post.lua")
     script.write_text(SCRIPT, encoding="utf-8")
-    how = ["-t1", f"-c{connections}", f"-d{seconds:g}s", "--timeout", "30s", "-s", str(script)]
+    how = ["-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "-s", str(script)]
     done = subprocess.run(
         [wrk, *how, url, "--", str(bodies)], capture_output=True, text=True, timeout=seconds + 90, check=True
     )

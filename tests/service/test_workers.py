@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import socket
 import time
 import urllib.error
 import urllib.request
@@ -19,6 +20,7 @@ from indexes.interface import Document
 from indexes.store.records import Manifest
 from indexes.writer import Writer
 from linker.engine import Engine
+from linker.web.server import listen
 from tests.helpers import linker, linker_process
 from tests.web.chromium import Server
 
@@ -163,6 +165,11 @@ def test_a_mistake_is_told_once(tmp_path: Path, directory: Path) -> None:
     done = linker_process("serve", damaged, "--api", "--workers", "2", "--port", "0", check=1)
     assert "error: " in done.stderr and str(damaged) in done.stderr
     assert done.stdout == ""
+
+
+def test_answers_are_sent_at_once() -> None:
+    with listen("127.0.0.1", 0) as listener:
+        assert listener.proto == socket.IPPROTO_TCP, "asyncio sets TCP_NODELAY only then"
 
 
 def test_the_page_is_served_by_one_process(directory: Path) -> None:
