@@ -31,6 +31,8 @@ def bm25(results: Any) -> Iterator[str]:
 
 def commands(results: Any) -> Iterator[str]:
     """What one dense query costs by the command line."""
+    if "command_line_cpu_s" not in results:
+        return
     cost = results["command_line_cpu_s"]
     yield "| `linker search`, one dense query | CPU-seconds |"
     yield "|---|---|"
