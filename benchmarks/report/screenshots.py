@@ -33,8 +33,8 @@ PAGES = ("search?q=fire+storm", "seeds", "progress", "compare", "links", "map", 
 
 
 JUDGING = {
-    "judge": (1100, 600, "light"),
-    "judge-dark": (1100, 600, "dark"),
+    "judge": (1100, 548, "light"),
+    "judge-dark": (1100, 548, "dark"),
     "judge-phone": (390, 760, "light"),
 }
 
