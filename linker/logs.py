@@ -6,8 +6,18 @@ import contextlib
 import logging
 from collections.abc import Iterator
 
+from linker.printable import printable
+
+
+def _shown(record: logging.LogRecord) -> bool:
+    """Make a record printable: names of files may hold what a terminal obeys, or bytes that no encoding takes."""
+    record.msg, record.args = printable(record.getMessage()), None
+    return True
+
+
 logger = logging.getLogger("linker")
 logger.addHandler(logging.NullHandler())  # otherwise Python prints warnings on stderr by itself
+logger.addFilter(_shown)
 
 
 @contextlib.contextmanager

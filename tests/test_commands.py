@@ -15,7 +15,7 @@ import linker as package
 from linker import progress
 from linker.engine import Engine
 from linker.errors import ConfigError, InputError
-from linker.logs import logging_to
+from linker.logs import logger, logging_to
 from linker.review.session import Answer
 from tests.helpers import linker, write_corpus
 
@@ -180,3 +180,10 @@ def test_listeners_hear_their_own_thread_alone() -> None:
     barrier = Barrier(2)
     with ThreadPoolExecutor(2) as pool:
         assert list(pool.map(work, "ab")) == [["a", "a"], ["b", "b"]]
+
+
+def test_what_is_logged_can_be_shown_and_encoded(caplog: pytest.LogCaptureFixture) -> None:
+    with logging_to(logging.NullHandler()):
+        logger.info("reads %s", "in\udcff\x1b[31m\u202eput")
+    (message,) = caplog.messages
+    assert message == "reads in\ufffd\u241b[31m\ufffdput"
