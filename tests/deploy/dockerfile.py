@@ -82,6 +82,9 @@ class Machine:
         python = Path(os.path.realpath(sys.executable))
         for parent in [*python.parents][:-1]:  # the Python of a base image is open to every user
             (self.root / parent.relative_to("/")).chmod(0o755)
+        command = self.root / "usr/local/bin/python"  # as in the base image; Debian's own is python3
+        command.unlink(missing_ok=True)
+        command.symlink_to(python)
         self.environment = {key: value for key, value in os.environ.items() if PASSED.fullmatch(key)}
         self.environment["PATH"] = (
             f"{python.parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
