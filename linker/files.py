@@ -20,6 +20,11 @@ STDIO = Path("-")  # stands for stdin where a file is read, for stdout where one
 MAX_JSON, MAX_TOKENIZER = 16 << 20, 256 << 20  # bytes of a file of settings, and of a tokenizer
 
 
+def real(path: Path) -> Path:
+    """Return where a path leads; a loop of links, which nothing can be opened through, stays as it is."""
+    return Path(os.path.realpath(path))
+
+
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a file so that a crash leaves the old one or the new one; on return, the new one is on the disk.
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from linker.files import real
+
 if TYPE_CHECKING:
     from indexes.hybrid import Answer, Mode
 
@@ -62,7 +64,7 @@ def on_server(
     if rerank not in (None, POOLED):
         raise typer.BadParameter("a server reranks with the index's own ranker, or with --rerank pooled")
     server = Server.of(url, token_file)
-    index = None if directory == ANY else directory.resolve().name
+    index = None if directory == ANY else real(directory).name
 
     def ask(texts: Sequence[str]) -> Answer:
         answer = server.search(

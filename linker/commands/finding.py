@@ -18,6 +18,7 @@ from linker.corpora import Columns, read_queries
 from linker.engine import Engine
 from linker.errors import InputError
 from linker.evaluation.reading.sources import as_qrels
+from linker.files import real
 from linker.logs import logger
 from linker.progress import Progress
 from linker.review.exporting import check_suffix, export
@@ -134,7 +135,7 @@ def seeds_of(given: Seeds, engine: Engine, columns: Columns | None = None) -> li
 
 def ledger_path(given: str | Path | None, seeds: str | Path) -> Path:
     """Return the file of the judgements: the one given, or one beside the seed file."""
-    seeds = Path(seeds).resolve()
+    seeds = real(Path(seeds))
     path = Path(given) if given else seeds.with_name(seeds.name + SUFFIX)
     return path.with_name(path.name + SUFFIX) if path.suffix == ".jsonl" else path
 
@@ -154,7 +155,7 @@ def _ledger(given: str | Path | None, seeds: Seeds, *, durable: bool) -> Iterato
 
 def _import_earlier(given: str | Path | None, seeds: Path, ledger: Ledger) -> None:
     """Take over the judgements of a ledger of before, one JSON object per line, the first time."""
-    beside = seeds.resolve().with_name(seeds.name + ".ledger.jsonl")
+    beside = real(seeds).with_name(seeds.name + ".ledger.jsonl")
     old = Path(given) if given and Path(given).suffix == ".jsonl" else beside
     if not old.exists() or ledger.settings.get("imported") == old.name:
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import xxhash
@@ -11,6 +10,7 @@ from indexes.interface import Document
 from indexes.store import files as storage
 from linker.corpora import BadLine, Columns, datasets, read_corpus
 from linker.errors import InputError
+from linker.files import real
 
 
 def identity(path: Path, columns: Columns | None, out: Path) -> str:
@@ -26,7 +26,7 @@ def identity(path: Path, columns: Columns | None, out: Path) -> str:
         raise InputError(
             f"{path} is a pipe or device: a build reads its corpus twice; save it to a file first"
         )
-    if path.is_dir() and _real(out).is_relative_to(_real(path)):
+    if path.is_dir() and real(out).is_relative_to(real(path)):
         raise InputError(f"{out} lies inside the corpus {path}: put the index elsewhere")
     _check_outside(path, out)
     _check_usable(path, columns)
@@ -47,14 +47,9 @@ def _of_dataset(name: Path, columns: Columns | None) -> str:
     return state.hexdigest()
 
 
-def _real(path: Path) -> Path:
-    """Return where a path leads; a loop of links, which nothing can be opened through, stays as it is."""
-    return Path(os.path.realpath(path))
-
-
 def _check_outside(path: Path, out: Path) -> None:
     """Raise InputError where a path leads into the directory of the index, whose files change with the index."""
-    if _real(path).is_relative_to(_real(out)):
+    if real(path).is_relative_to(real(out)):
         raise InputError(
             f"the corpus {path} lies inside {out}, where the index goes: put the index elsewhere"
         )
