@@ -1,9 +1,29 @@
 """Evaluation of retrieval runs: trec_eval's measures to the last digit, the AST tables, intervals and tests."""
 
-from linker.evaluation.evaluator import evaluate
-from linker.evaluation.formats import QrelsLike, RunLike
-from linker.evaluation.reading.entries import Entries
-from linker.evaluation.reading.trec import read_qrels, read_run, write_run
-from linker.evaluation.result import Evaluation
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from indexes.lazy import lazy
+
+if TYPE_CHECKING:
+    from linker.evaluation.evaluator import evaluate
+    from linker.evaluation.formats import QrelsLike, RunLike
+    from linker.evaluation.reading.entries import Entries
+    from linker.evaluation.reading.trec import read_qrels, read_run, write_run
+    from linker.evaluation.result import Evaluation
 
 __all__ = ["Entries", "Evaluation", "QrelsLike", "RunLike", "evaluate", "read_qrels", "read_run", "write_run"]
+__getattr__ = lazy(
+    __name__,
+    {
+        "Entries": "linker.evaluation.reading.entries",
+        "Evaluation": "linker.evaluation.result",
+        "QrelsLike": "linker.evaluation.formats",
+        "RunLike": "linker.evaluation.formats",
+        "evaluate": "linker.evaluation.evaluator",
+        "read_qrels": "linker.evaluation.reading.trec",
+        "read_run": "linker.evaluation.reading.trec",
+        "write_run": "linker.evaluation.reading.trec",
+    },
+)

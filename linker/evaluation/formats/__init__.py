@@ -1,7 +1,14 @@
 """Judgements and runs in the formats of other tools: JSON, JSON lines, Parquet, BEIR folders, ir_datasets."""
 
-from linker.evaluation.formats.sources import QrelsLike, RunLike, load_qrels, load_run
-from linker.evaluation.formats.writing import FORMATS, RunFormat, format_of, write_run_as
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from indexes.lazy import lazy
+
+if TYPE_CHECKING:
+    from linker.evaluation.formats.sources import QrelsLike, RunLike, load_qrels, load_run
+    from linker.evaluation.formats.writing import FORMATS, RunFormat, format_of, write_run_as
 
 __all__ = [
     "FORMATS",
@@ -13,3 +20,16 @@ __all__ = [
     "load_run",
     "write_run_as",
 ]
+__getattr__ = lazy(
+    __name__,
+    {
+        "FORMATS": "linker.evaluation.formats.writing",
+        "QrelsLike": "linker.evaluation.formats.sources",
+        "RunFormat": "linker.evaluation.formats.writing",
+        "RunLike": "linker.evaluation.formats.sources",
+        "format_of": "linker.evaluation.formats.writing",
+        "load_qrels": "linker.evaluation.formats.sources",
+        "load_run": "linker.evaluation.formats.sources",
+        "write_run_as": "linker.evaluation.formats.writing",
+    },
+)
