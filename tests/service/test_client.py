@@ -75,6 +75,7 @@ def serving(config: ServiceConfig) -> Iterator[str]:
     server = uvicorn.Server(uvicorn.Config(service_app(config), log_config=None, access_log=False))
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
+        listener.listen()  # who connects before the server accepts, waits
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
         try:
