@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from indexes.dtypes import Float32Array
-from linker.crosslingual.ranking.auto import Solution, self_train, solve
+from linker.crosslingual.ranking.auto import Solution, solve
 from linker.crosslingual.ranking.cascade import CascadeEvidence
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.explain import Explainer
 from linker.crosslingual.ranking.learning import Evidence
+from linker.crosslingual.ranking.self_training import self_train
 from linker.crosslingual.scoring.assignment import greedy, promote
 from linker.crosslingual.scoring.candidates import Candidates, hashes, rank
 from linker.crosslingual.task import LinkingResult, Task, encoded
