@@ -108,11 +108,21 @@ def link(
         ),
     ] = 0.0,
     self_train: Annotated[
+        bool | None,
+        typer.Option(
+            "--self-train/--no-self-train",
+            help="Also learn from the most certain links between the given pages (auto). "
+            "Default: only without a dictionary, links and an encoder.",
+            show_default=False,
+        ),
+    ] = None,
+    layout: Annotated[
         bool,
         typer.Option(
-            "--self-train", help="Also learn from the most certain links between the given pages (auto)."
+            "--layout/--no-layout",
+            help="Use punctuation and line breaks, which translations share, as evidence (auto).",
         ),
-    ] = False,
+    ] = True,
     explain: Annotated[
         bool, typer.Option("--explain", help="Write what matched to RUN.explain.jsonl (auto, cascade).")
     ] = False,
@@ -138,8 +148,8 @@ def link(
         source, target, method, out, languages=languages, dictionary=dictionary or (), train=train, pivot=pivot,
         pivot_links=pivot_links, pivot_mode=pivot_mode, encoder=encoder, weighting=weighting, identity=identity,
         whole_dictionary=whole_dictionary, margin=margin, transliterate=transliterate, ngrams=ngrams,
-        keep_edges=keep_edges, min_probability=min_probability, self_train=self_train, explain=explain, k=k,
-        one_to_one=one_to_one, run_name=run_name, resume=resume,
+        keep_edges=keep_edges, min_probability=min_probability, self_train=self_train, layout=layout, explain=explain,
+        k=k, one_to_one=one_to_one, run_name=run_name, resume=resume,
     )  # fmt: skip
     if as_json:
         counts = {"linked": len(links), "pages": links.pages, "targets": links.targets, "method": method}

@@ -68,7 +68,8 @@ def link(
     ngrams: int = 0,
     keep_edges: bool = False,
     min_probability: float = 0.0,
-    self_train: bool = False,
+    self_train: bool | None = None,
+    layout: bool = True,
     explain: bool = False,
     k: int = 5,
     one_to_one: bool = False,
@@ -98,6 +99,7 @@ def link(
             hapax=HapaxRules(strip=not keep_edges, transliterate=transliterate, ngrams=ngrams),
             min_probability=min_probability,
             self_train=self_train,
+            layout=layout,
             explain=explain,
         )
         task = Task(

@@ -18,23 +18,30 @@ from linker.crosslingual.scoring.assignment import greedy, promote
 from linker.crosslingual.scoring.candidates import Candidates, hashes, rank
 from linker.crosslingual.task import LinkingResult, Task, encoded
 from linker.errors import InputError
+from linker.logs import logger
 from linker.progress import bar
 
+NOTHING_GIVEN = (
+    "no --dictionary, --train or --encoder: linking by shared strings, then by words learned from the surest links "
+    "(--no-self-train leaves this step out)"
+)
 KEPT = 20  # candidates per source page in the result
 
 
 def by_auto(task: Task) -> LinkingResult:
     """Link by a ranker learned over all available evidence, with calibrated probabilities.
 
-    The source pages of the training links get no answer. Raises InputError where the task has no dictionary, no links
-    and no encoder.
+    The source pages of the training links get no answer. A task without a dictionary, links and an encoder starts
+    from strings that the languages share, and improves itself by self-training unless that is turned off.
     """
     evidence = _evidence(task)
+    if self_trains := _self_trains(task):
+        logger.info("%s", NOTHING_GIVEN if task.options.self_train is None else "self-training")
     answer = _solved(task, evidence)
-    about: dict[str, Any] = {"transductive": False}
-    if task.options.self_train:
+    about: dict[str, Any] = {"transductive": False, "evidence": _used(task)}
+    if self_trains:
         answer, rounds = self_train(evidence, task.train, answer, seed=task.options.seed)
-        about = {"transductive": True, "self_training": rounds}
+        about |= {"transductive": True, "self_training": rounds}
     return _links(task, answer, evidence, about)
 
 
@@ -47,14 +54,36 @@ def by_cascade(task: Task) -> LinkingResult:
 
 
 def _evidence(task: Task) -> AllEvidence:
-    if not (task.dictionaries or len(task.train) or task.encoder):
-        raise InputError(
-            "the method 'auto' needs something to start from: a --dictionary FILE, links (--train QRELS; "
-            "100 to 200 are enough to start with), or an --encoder NAME"
-        )
     pairs = tuple(pair for dictionary in task.dictionaries for pair in dictionary.pairs)
     vectors = encoded(task, task.encoder) if task.encoder else None
-    return AllEvidence(task.source, task.target, pairs, vectors, seed=task.options.seed)
+    options = task.options
+    return AllEvidence(
+        task.source,
+        task.target,
+        pairs,
+        vectors,
+        layout=options.layout,
+        rankers=task.rankers,
+        seed=options.seed,
+    )
+
+
+def _self_trains(task: Task) -> bool:
+    """Return what the options say; without a word from them, whether the task has nothing else to learn words from."""
+    given = bool(task.dictionaries or len(task.train) or task.encoder)
+    return not given if task.options.self_train is None else task.options.self_train
+
+
+def _used(task: Task) -> list[str]:
+    """Return the kinds of evidence that the links are made from."""
+    used = {
+        "strings": True,
+        "layout": task.options.layout,
+        "dictionary": bool(task.dictionaries),
+        "links": bool(len(task.train)),
+        "encoder": bool(task.encoder),
+    }
+    return [name for name, present in used.items() if present]
 
 
 def _solved(task: Task, evidence: Evidence) -> Solution:

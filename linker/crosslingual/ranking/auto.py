@@ -15,6 +15,7 @@ from indexes.dtypes import Float64Array, Int64Array
 from linker.crosslingual.ranking.calibration import Platt, compete
 from linker.crosslingual.ranking.features import Lists
 from linker.crosslingual.ranking.fitting import FEWEST, learn_ranker
+from linker.crosslingual.ranking.folds import folds_of
 from linker.crosslingual.ranking.learning import Evidence, Fold, Learned, describe, list_size, out_of_fold
 from linker.crosslingual.ranking.ranker import Ranker
 
@@ -75,29 +76,32 @@ def relearn(
     parts: list[Fold] = []
     if len(links) >= FEWEST:
         parts = out_of_fold(evidence, links, unlinked, extra=extra, folds=folds, seed=seed, advance=advance)
-    lists, learned = _describe_unlinked(evidence, links, extra, unlinked, seed, advance)
-    start = evidence.start(len(links) + len(extra) > 0)
+    lists, learned = describe_unlinked(evidence, links, extra, unlinked, seed, advance)
+    start = evidence.start("links" if len(links) else "pseudo-links" if len(extra) else "nothing")
     model, logits, quality = learn_ranker(lists, parts, start)
     probabilities = compete(logits, lists.targets)
     return Solution(lists, model.platt(probabilities), learned, model.ranker, model.platt, quality, extra)
 
 
-def _describe_unlinked(
+def describe_unlinked(
     evidence: Evidence,
     links: Int64Array,
     extra: Int64Array,
     unlinked: Int64Array,
-    seed: int,
-    advance: Callable[[int], object],
+    seed: int = 0,
+    advance: Callable[[int], object] = lambda done: None,
 ) -> tuple[Lists, Learned]:
-    """Describe the unlinked pages, each without what its own pseudo-link taught."""
+    """Describe the source rows `unlinked`, each without what its own pseudo-link in `extra` taught.
+
+    Returns their lists, and what `links` and all of `extra` teach.
+    """
     learned = evidence.learn(np.concatenate([links, extra]))
     taken, size = links[:, 1], list_size(evidence, links)
     if not len(extra):
         return describe(evidence, learned, unlinked, unlinked[:0], taken, size, advance), learned
-    order = np.random.default_rng(seed).permutation(unlinked)
     parts = []
-    for group in np.array_split(order, CROSS_FITS):
+    for fold in folds_of(unlinked[:, None], evidence.source, CROSS_FITS, seed):
+        group = unlinked[fold]
         others = np.concatenate([links, extra[~np.isin(extra[:, 0], group)]])
         rest = np.setdiff1d(unlinked, group)
         parts.append(describe(evidence, evidence.learn(others), np.sort(group), rest, taken, size, advance))

@@ -16,7 +16,7 @@ from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.learning import Learned
-from linker.crosslingual.ranking.pooled import Pooled
+from linker.crosslingual.ranking.pooled import Pooled, Taught
 from linker.crosslingual.scoring.lsi import fit_lsi
 from linker.crosslingual.scoring.names import shared_names
 from linker.crosslingual.scoring.scores import Restrictable, WeightedProduct, cosine, coverage, one_way
@@ -54,7 +54,7 @@ class CascadeEvidence:
         """Scores of shared names, numbers and years, by name: each [n, m]."""
         return self.all.held(shared_names(self.source, self.target))
 
-    def start(self, links: bool) -> Pooled | None:
+    def start(self, taught: Taught) -> Pooled | None:
         """Return None: there is no pooled ranker for the cascade."""
         return None
 

@@ -13,7 +13,7 @@ from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.features import Lists, candidate_lists, with_pairs
 from linker.crosslingual.ranking.folds import folds_of
-from linker.crosslingual.ranking.pooled import Pooled
+from linker.crosslingual.ranking.pooled import Pooled, Taught
 from linker.crosslingual.scoring.candidates import hashes
 from linker.crosslingual.scoring.scores import Restrictable
 from linker.errors import InputError
@@ -75,8 +75,8 @@ class Evidence(Protocol):
         """Number of candidates per page."""
         ...
 
-    def start(self, links: bool) -> Pooled | None:
-        """Return the pooled ranker for tasks with or without links to learn words from; None if there is none."""
+    def start(self, taught: Taught) -> Pooled | None:
+        """Return the pooled ranker for tasks that learn words from this; None if there is none."""
         ...
 
     def learn(self, links: Int64Array) -> Learned:
