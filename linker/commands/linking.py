@@ -75,6 +75,7 @@ def link(
     one_to_one: bool = False,
     run_name: str = "linker",
     resume: bool = False,
+    seed: int = 0,
     progress: Progress | None = None,
 ) -> Links:
     """Link the pages of `source` to their counterparts in `target`: files or folders in two languages.
@@ -101,6 +102,7 @@ def link(
             self_train=self_train,
             layout=layout,
             explain=explain,
+            seed=seed,
         )
         task = Task(
             source_pages, target_pages, tuple(map(_dictionary, dictionary)), known, pivot_pages, through,

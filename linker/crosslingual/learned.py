@@ -26,6 +26,8 @@ NOTHING_GIVEN = (
     "(--no-self-train leaves this step out)"
 )
 KEPT = 20  # candidates per source page in the result
+# What the answer for one unlinked page owes to the others.
+FROM_OTHERS = ("word frequencies", "statistics of scores", "competition for targets")
 
 
 def by_auto(task: Task) -> LinkingResult:
@@ -38,11 +40,11 @@ def by_auto(task: Task) -> LinkingResult:
     if self_trains := _self_trains(task):
         logger.info("%s", NOTHING_GIVEN if task.options.self_train is None else "self-training")
     answer = _solved(task, evidence)
-    about: dict[str, Any] = {"transductive": False, "evidence": _used(task)}
+    about = _transductive()
     if self_trains:
         answer, rounds = self_train(evidence, task.train, answer, seed=task.options.seed)
-        about |= {"transductive": True, "self_training": rounds}
-    return _links(task, answer, evidence, about)
+        about = _transductive("training") | {"self_training": rounds}
+    return _links(task, answer, evidence, {"evidence": _used(task), **about})
 
 
 def by_cascade(task: Task) -> LinkingResult:
@@ -50,22 +52,19 @@ def by_cascade(task: Task) -> LinkingResult:
     if not len(task.train):
         raise InputError("the method 'cascade' learns from linked pages: pass --train QRELS")
     everything = _evidence(task)
-    return _links(task, _solved(task, CascadeEvidence(everything)), everything, {})
+    return _links(task, _solved(task, CascadeEvidence(everything)), everything, _transductive())
+
+
+def _transductive(*more: str) -> dict[str, Any]:
+    """Return what the metadata say about the use of unlinked pages: a page linked alone could get another answer."""
+    return {"transductive": True, "uses_unlinked_pages": [*FROM_OTHERS, *more]}
 
 
 def _evidence(task: Task) -> AllEvidence:
     pairs = tuple(pair for dictionary in task.dictionaries for pair in dictionary.pairs)
     vectors = encoded(task, task.encoder) if task.encoder else None
-    options = task.options
-    return AllEvidence(
-        task.source,
-        task.target,
-        pairs,
-        vectors,
-        layout=options.layout,
-        rankers=task.rankers,
-        seed=options.seed,
-    )
+    layout, rankers = task.options.layout, task.rankers
+    return AllEvidence(task.source, task.target, pairs, vectors, layout=layout, rankers=rankers)
 
 
 def _self_trains(task: Task) -> bool:

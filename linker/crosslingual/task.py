@@ -31,9 +31,9 @@ class Options:
     """Options of the methods. A `margin` of None stands for the method's default.
 
     `whole_dictionary`: every word of the dictionary counts in the denominator, as in Li & Gaussier; otherwise only
-    words with a translation on some page of the other language do, which was better. `seed` decides the folds and the
-    random permutations of the methods that learn from links. `self_train`: None stands for "if there is nothing else to
-    learn words from"; `layout`: whether punctuation and line breaks are evidence.
+    words with a translation on some page of the other language do, which was better. `seed` decides the
+    folds of the methods that learn from links. `self_train`: None stands for "if there is nothing else to learn words
+    from"; `layout`: whether punctuation and line breaks are evidence.
     """
 
     weighting: Weighting | Literal["tfidf-cosine"] = "idf"

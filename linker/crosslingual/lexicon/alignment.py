@@ -44,7 +44,7 @@ def word_vectors(passages: sp.csr_array, size: int = SIZE, *, rarest: int = RARE
     often = np.bincount(passages.indices, minlength=passages.shape[1])
     words = np.flatnonzero(often >= rarest)
     words = np.sort(words[np.argsort(-often[words], kind="stable")][:MOST])
-    chosen = sp.csr_array(passages[:, words], dtype=np.float32)
+    chosen = sp.csr_array(passages[:, words]).astype(np.float32)
     together = sp.coo_array(chosen.T @ chosen)
     apart = together.row != together.col
     row, column, count = together.row[apart], together.col[apart], together.data[apart]
