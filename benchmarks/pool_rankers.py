@@ -1,8 +1,8 @@
 """Fit the rankers that `auto` starts from if links are few or missing: linker/crosslingual/ranking/pooled.json.
 
-Training pages only, variant `hard`, at most 300 pages per pair. Every setting (what words are learned from, dictionary,
-encoder, layout) gets a ranker; those without the encoder or without layout come from the same lists, with fewer
-features. The probabilities are calibrated by leaving one pair out.
+Training pages only, variant `hard`: at most 300 pages per pair, among 300 other pages of their language. Every setting
+(what words are learned from, dictionary, encoder, layout) gets a ranker; those without the encoder or without layout
+come from the same lists, with fewer features. The probabilities are calibrated by leaving one pair out.
 
 benchmarks/results/pooled_without.json holds, for each language, the rankers that were pooled over the *other*
 languages; benchmarks/auto_link.py judges each language by these.
@@ -30,7 +30,7 @@ from linker.crosslingual.lexicon.dictionaries import read_dictionary
 from linker.crosslingual.pages.pages import Pages, read_pages
 from linker.crosslingual.ranking.auto import NOTHING, describe_unlinked, solve
 from linker.crosslingual.ranking.calibration import compete, fit_platt, temperature
-from linker.crosslingual.ranking.evidence import CHOOSING, AllEvidence
+from linker.crosslingual.ranking.evidence import CHOOSING, PASSES, AllEvidence
 from linker.crosslingual.ranking.learning import gold_of, out_of_fold
 from linker.crosslingual.ranking.pooled import SETTINGS, TAUGHT, Pooled, Setting, Taught, to_json
 from linker.crosslingual.ranking.ranker import Ranker, fit_ranker
@@ -76,6 +76,8 @@ class Lists:
 
     def sample(self, language: str, taught: Taught, dictionary: bool) -> Sample:
         """Return at most 300 training pages as `auto` would meet them, with the encoder and with layout."""
+        if taught == "pseudo-links" and dictionary:
+            taught = "links"  # with a dictionary, it matters less what the others are
         path = self.folder / f"{language}.{Setting(taught, dictionary).name}.npz"
         if not path.exists():
             made = self._sample(language, taught, dictionary)
@@ -100,8 +102,7 @@ class Lists:
             lists = [describe_unlinked(evidence, NOTHING, extra, rows)[0]]
         right = np.concatenate([part.right(gold_of(links)) for part in lists])
         order = np.concatenate([part.rows for part in lists])
-        linked = np.flatnonzero(np.isin(order, links[:, 0]))
-        chosen = np.random.default_rng(0).permutation(linked)[:MOST]
+        chosen = np.flatnonzero(np.isin(order, links[:, 0]))
         features, targets = (
             np.concatenate([getattr(part, x) for part in lists]) for x in ("features", "targets")
         )
@@ -109,13 +110,21 @@ class Lists:
 
     def _evidence(self, language: str, dictionary: bool) -> tuple[AllEvidence, Int64Array]:
         folder = shared_data() / "linked-pages"
-        source, target = _pages(language), _pages("en")
-        links = read_links(folder / "qrels" / f"{language}.train.txt", source, target)
+        pages, target = _pages(language), _pages("en")
+        links = read_links(folder / "qrels" / f"{language}.train.txt", pages, target)
+        rng = np.random.default_rng(0)
+        linked = rng.permutation(np.unique(links[:, 0]))[:MOST]
+        others = rng.permutation(np.setdiff1d(np.arange(len(pages)), links[:, 0]))[:MOST]
+        rows = np.sort(np.concatenate([linked, others]))
+        source = Pages(tuple(pages.ids[i] for i in rows), tuple(pages.texts[i] for i in rows), pages.language)
+        links = links[np.isin(links[:, 0], linked)]
+        links[:, 0] = np.searchsorted(rows, links[:, 0])
         words = read_dictionary(shared_data() / "dictionaries" / f"{language}-en.tsv.gz").pairs
-        vectors = (self._vectors(language), self._vectors("en")) if language in ENCODED else None
+        vectors = (self._vectors(language)[rows], self._vectors("en")) if language in ENCODED else None
         # The lists are also used for settings without an encoder, so it must not choose the candidates.
         choosing = tuple(name for name in CHOOSING if name != "encoder")
-        return AllEvidence(source, target, words if dictionary else (), vectors, choosing), links
+        passes = tuple(step for step in PASSES if step.name != "encoder")
+        return AllEvidence(source, target, words if dictionary else (), vectors, choosing, passes), links
 
     def _without_encoder(self, evidence: AllEvidence, language: str) -> AllEvidence:
         setting = Setting("nothing", bool(evidence.pairs))
