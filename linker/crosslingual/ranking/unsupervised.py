@@ -15,16 +15,18 @@ LEAST = 0.2  # CSLS of a pair of words
 STRAIGHT = 2.0  # what `align` adds to CSLS
 
 
-def aligned_words(evidence: AllEvidence, *, seed: int = 0) -> tuple[tuple[Pair, ...], float]:
+def aligned_words(
+    evidence: AllEvidence, *, least_agreement: float = AGREEMENT, seed: int = 0
+) -> tuple[tuple[Pair, ...], float]:
     """Return pairs of stems that translate each other, and the share of held-out identical words that were found again.
 
-    Words that are spelt alike start the mapping. There are no pairs if it finds too few of them again, as in small
-    collections.
+    Words that are spelt alike start the mapping. There are no pairs if it finds fewer of them again than the share
+    `least_agreement`, as happens in small collections.
     """
     x, y = (word_vectors(passages.present) for passages in evidence.passages)
     start = _within(evidence.spelling, x, y)
     share = agreement(x.vectors, y.vectors, start, seed=seed)
-    if share < AGREEMENT:
+    if share < least_agreement or not len(start):
         return (), share
     found = sp.coo_array(align(x.vectors, y.vectors, start, seed=seed))
     strong = found.data >= LEAST + STRAIGHT
