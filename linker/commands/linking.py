@@ -68,6 +68,8 @@ def link(
     ngrams: int = 0,
     keep_edges: bool = False,
     min_probability: float = 0.0,
+    precision: float | None = None,
+    expected_linked: float | None = None,
     self_train: bool = False,
     explain: bool = False,
     k: int = 5,
@@ -97,6 +99,8 @@ def link(
             pivot_mode=pivot_mode,
             hapax=HapaxRules(strip=not keep_edges, transliterate=transliterate, ngrams=ngrams),
             min_probability=min_probability,
+            precision=precision,
+            expected_linked=expected_linked,
             self_train=self_train,
             explain=explain,
         )

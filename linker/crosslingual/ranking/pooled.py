@@ -1,8 +1,7 @@
 """Rankers pooled over several language pairs, for pairs with few links or none.
 
-benchmarks/pool_rankers.py writes pooled.json, which holds a ranker for each case of `pooled` and names the languages,
-all paired with English, whose training pages it learned from: tr and zh in every case, fr also for dictionaries alone,
-de also for dictionaries with links; ru never.
+benchmarks/pool_rankers.py writes pooled.json, which holds a ranker with its verifier for each case of `pooled` and names
+the languages, all paired with English, whose training pages it learned from.
 """
 
 from __future__ import annotations
@@ -14,16 +13,19 @@ from importlib.resources import files
 
 import numpy as np
 
-from linker.crosslingual.ranking.calibration import Platt
+from indexes.dtypes import Float64Array
 from linker.crosslingual.ranking.ranker import Ranker
+from linker.crosslingual.ranking.verification import Verifier, names_of
+
+VERIFIER = ("centre", "scale", "linked", "right")
 
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
-    """A ranker and its calibration."""
+    """A ranker and what makes probabilities of its scores."""
 
     ranker: Ranker
-    platt: Platt
+    verifier: Verifier
 
 
 def pooled(dictionary: bool, links: bool) -> Pooled:
@@ -41,20 +43,27 @@ def _all() -> dict[str, Pooled]:
 def from_json(value: dict[str, object]) -> Pooled:
     """Return the ranker of one entry of pooled.json."""
     names = value["names"]
-    numbers = {key: np.array(value[key], np.float64) for key in ("centre", "scale", "weights", "platt")}
+    numbers = {key: np.array(value[key], np.float64) for key in ("centre", "scale", "weights")}
     assert isinstance(names, list)
     none, temperature = float(str(value["none"])), float(str(value["temperature"]))
     ranker = Ranker(tuple(names), numbers["centre"], numbers["scale"], numbers["weights"], none, temperature)
-    return Pooled(ranker, Platt(*numbers["platt"].tolist()))
+    parts = value["verifier"]
+    assert isinstance(parts, dict)
+    verifier = Verifier(names_of(ranker), **{key: np.array(parts[key], np.float64) for key in VERIFIER})
+    return Pooled(ranker, verifier)
 
 
 def to_json(pooled: Pooled) -> dict[str, object]:
     """Return an entry of pooled.json; five digits are enough."""
-    ranker = pooled.ranker
+    ranker, verifier = pooled.ranker, pooled.verifier
     return {
         "names": list(ranker.names),
-        **{k: [float(f"{x:.5g}") for x in getattr(ranker, k)] for k in ("centre", "scale", "weights")},
+        **{key: _short(getattr(ranker, key)) for key in ("centre", "scale", "weights")},
         "none": ranker.none,
         "temperature": ranker.temperature,
-        "platt": [pooled.platt.slope, pooled.platt.offset],
+        "verifier": {key: _short(getattr(verifier, key)) for key in VERIFIER},
     }
+
+
+def _short(values: Float64Array) -> list[float]:
+    return [float(f"{x:.5g}") for x in values]

@@ -14,7 +14,13 @@ ROUNDS = 3  # of self-training, at most
 
 
 def self_train(
-    evidence: Evidence, links: Int64Array, first: Solution, *, folds: int = 5, seed: int = 0
+    evidence: Evidence,
+    links: Int64Array,
+    first: Solution,
+    *,
+    folds: int = 5,
+    seed: int = 0,
+    expected: float | None = None,
 ) -> tuple[Solution, list[dict[str, float]]]:
     """Return the solution improved by learning from its own sure links, and a record of each round.
 
@@ -26,7 +32,7 @@ def self_train(
         extra = sure(best)
         if len(extra) <= len(best.extra):
             break
-        answer = relearn(evidence, links, extra, best.lists.rows, folds, seed)
+        answer = relearn(evidence, links, extra, best.lists.rows, folds, seed, expected)
         better = answer.quality > best.quality if len(links) >= FEWEST else len(sure(answer)) > len(extra)
         rounds.append({"learned_from": len(extra), "log_likelihood": answer.quality, "kept": float(better)})
         if not better:
