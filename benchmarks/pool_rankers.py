@@ -71,10 +71,10 @@ def sample(language: str, mode: str) -> Sample:
 
 def joined(parts: Sequence[Lists]) -> Lists:
     """Return the first 300 lists of all parts."""
-    return Lists(
-        *(np.concatenate([getattr(p, k) for p in parts])[:MOST] for k in ("rows", "targets", "features")),
-        parts[0].names,
+    rows, targets, features = (
+        np.concatenate([getattr(p, name) for p in parts])[:MOST] for name in ("rows", "targets", "features")
     )
+    return Lists(rows, targets, features, parts[0].names)
 
 
 def pool(samples: Sequence[Sample]) -> Ranker:
@@ -113,7 +113,7 @@ def _kept(folder: Path | None, language: str, mode: str) -> Sample:
         with np.load(path) as file:
             names = tuple(file["names"].tolist())
             lists, without = (
-                Lists(*(file[f"{which}_{part}"] for part in ("rows", "targets", "features")), names)
+                Lists(file[f"{which}_rows"], file[f"{which}_targets"], file[f"{which}_features"], names)
                 for which in ("linked", "alone")
             )
             return Sample(lists, file["right"], without)

@@ -35,8 +35,10 @@ def by_auto(task: Task) -> LinkingResult:
     answer = _solved(task, evidence)
     about: dict[str, Any] = {"transductive": False}
     if task.options.self_train:
-        expected = task.options.expected_linked
-        answer, rounds = self_train(evidence, task.train, answer, expected=expected)
+        options = task.options
+        answer, rounds = self_train(
+            evidence, task.train, answer, seed=options.seed, expected=options.expected_linked
+        )
         about = {"transductive": True, "self_training": rounds}
     return _links(task, answer, evidence, about)
 
@@ -57,7 +59,7 @@ def _evidence(task: Task) -> AllEvidence:
         )
     pairs = tuple(pair for dictionary in task.dictionaries for pair in dictionary.pairs)
     vectors = encoded(task, task.encoder) if task.encoder else None
-    return AllEvidence(task.source, task.target, pairs, vectors)
+    return AllEvidence(task.source, task.target, pairs, vectors, seed=task.options.seed)
 
 
 def _solved(task: Task, evidence: Evidence) -> Solution:
@@ -67,13 +69,19 @@ def _solved(task: Task, evidence: Evidence) -> Solution:
             "--min-probability"
         )
     with bar(len(task.source), "learning and linking", "pages") as meter:
-        return solve(evidence, task.train, expected=task.options.expected_linked, advance=meter.update)
+        return solve(
+            evidence,
+            task.train,
+            seed=task.options.seed,
+            expected=task.options.expected_linked,
+            advance=meter.update,
+        )
 
 
 def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str, Any]) -> LinkingResult:
     threshold, thresholds = least_probability(answer.fitted, task.options)
     ranking = _candidates(task, answer)
-    candidates = promote(ranking, greedy(ranking, task.source.ids, task.target.ids))
+    candidates = promote(ranking, greedy(ranking, task.source.keys, task.target.keys))
     # A promoted target keeps its probability; those that it overtook are lowered to it.
     promoted = (ranking.targets == candidates.targets[:, :1]) & (ranking.targets >= 0)
     confidence = np.where(promoted, ranking.scores, 0).max(axis=1)
@@ -94,11 +102,10 @@ def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str,
 
 
 def _candidates(task: Task, answer: Solution) -> Candidates:
-    """Rank by probability; ties are broken by a hash of the ids."""
+    """Rank by probability; ties are broken by a hash of the contents."""
     lists, probabilities = answer.lists, answer.probabilities[:, :-1].astype(np.float32)
     rows = np.repeat(lists.rows, lists.targets.shape[1])
-    ids = task.source.ids, task.target.ids
-    n, (source, target) = len(task.source), (hashes(names) for names in ids)
+    n, (source, target) = len(task.source), (hashes(pages.keys) for pages in (task.source, task.target))
     return rank(rows, lists.targets.ravel(), probabilities.ravel(), n, KEPT, source, target)
 
 

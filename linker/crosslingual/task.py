@@ -32,6 +32,7 @@ class Options:
     `whole_dictionary`: every word of the dictionary counts in the denominator, as in Li & Gaussier; otherwise only
     words with a translation on some page of the other language do, which was better. `precision`: what the links that
     remain keep; `expected_linked`: the share of the pages to link that have a counterpart, estimated without it.
+    `seed` decides the folds and the random permutations of the methods that learn from links.
     """
 
     weighting: Weighting | Literal["tfidf-cosine"] = "idf"
@@ -45,6 +46,7 @@ class Options:
     expected_linked: float | None = None
     self_train: bool = False
     explain: bool = False
+    seed: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +83,8 @@ class Task:
         with bar(scorer.shape[0], "comparing", "pages") as meter:
             return nearest(
                 scorer,
-                self.source.ids,
-                self.target.ids,
+                self.source.keys,
+                self.target.keys,
                 depth=DEPTH,
                 k=MARGIN_NEIGHBOURS,
                 checkpoint=self.checkpoint,

@@ -1,7 +1,7 @@
 """Rankers pooled over several language pairs, for pairs with few links or none.
 
-benchmarks/pool_rankers.py writes pooled.json, which holds a ranker with its verifier for each case of `pooled` and names
-the languages, all paired with English, whose training pages it learned from.
+benchmarks/pool_rankers.py writes pooled.json, which holds a ranker and its verifier for each case of `pooled` and names
+the languages, all paired with English, whose training pages they learned from.
 """
 
 from __future__ import annotations
