@@ -76,6 +76,7 @@ def link(
     one_to_one: bool = False,
     run_name: str = "linker",
     resume: bool = False,
+    seed: int = 0,
     progress: Progress | None = None,
 ) -> Links:
     """Link the pages of `source` to their counterparts in `target`: files or folders in two languages.
@@ -103,6 +104,7 @@ def link(
             expected_linked=expected_linked,
             self_train=self_train,
             explain=explain,
+            seed=seed,
         )
         task = Task(
             source_pages, target_pages, tuple(map(_dictionary, dictionary)), known, pivot_pages, through,

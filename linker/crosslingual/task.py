@@ -32,7 +32,7 @@ class Options:
     `whole_dictionary`: every word of the dictionary counts in the denominator, as in Li & Gaussier; otherwise only
     words with a translation on some page of the other language do, which was better. `precision`: what the links that
     remain keep; `expected_linked`: the share of the pages to link that have a counterpart, estimated without it.
-    `seed` decides the folds and the random permutations of the methods that learn from links.
+    `seed` decides the folds of the methods that learn from links.
     """
 
     weighting: Weighting | Literal["tfidf-cosine"] = "idf"
