@@ -2,7 +2,9 @@
 
 Training pages only, variant `hard`: at most 300 pages per pair, among 300 other pages of their language. Every setting
 (what words are learned from, dictionary, encoder, layout) gets a ranker; those without the encoder or without layout
-come from the same lists, with fewer features. The probabilities are calibrated by leaving one pair out.
+come from the same lists, with fewer features. The pages are described with their targets and without them; the
+verifier, which makes probabilities of the ranker's scores, is fitted on both, with each pair scored by the ranker of
+the others.
 
 benchmarks/results/pooled_without.json holds, for each language, the rankers that were pooled over the *other*
 languages; benchmarks/auto_link.py judges each language by these.
@@ -25,16 +27,19 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from benchmarks.support.common import ROOT, shared_data
-from indexes.dtypes import Float32Array, Int64Array
+from indexes.dtypes import Float32Array, Float64Array, Int64Array
 from linker.crosslingual.lexicon.dictionaries import read_dictionary
 from linker.crosslingual.pages.pages import Pages, read_pages
 from linker.crosslingual.ranking.auto import NOTHING, describe_unlinked, solve
-from linker.crosslingual.ranking.calibration import compete, fit_platt, temperature
+from linker.crosslingual.ranking.calibration import compete, temperature
 from linker.crosslingual.ranking.evidence import CHOOSING, PASSES, AllEvidence
+from linker.crosslingual.ranking.features import Lists
+from linker.crosslingual.ranking.fitting import aligned
 from linker.crosslingual.ranking.learning import gold_of, out_of_fold
 from linker.crosslingual.ranking.pooled import SETTINGS, TAUGHT, Pooled, Setting, Taught, to_json
 from linker.crosslingual.ranking.ranker import Ranker, fit_ranker
 from linker.crosslingual.ranking.self_training import sure
+from linker.crosslingual.ranking.verification import first_candidates, fit_calibrated, names_of
 from linker.crosslingual.scoring.dense import encode_pages
 from linker.crosslingual.task import read_links
 from linker.encoders.loading import load_encoder
@@ -50,63 +55,64 @@ WITHOUT = ROOT / "benchmarks" / "results" / "pooled_without.json"
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Lists of training pages of one language pair: `features` [n, c, f], `right` [n], `targets` [n, c]."""
+    """Lists of training pages of one language pair, with their targets and without.
 
-    names: tuple[str, ...]
-    features: Float32Array
+    `right` int64 [n]: the positions of the linked targets in `lists`, −1 where one is missing.
+    """
+
+    lists: Lists
     right: Int64Array
-    targets: Int64Array
+    without: Lists
 
     def shows(self, setting: Setting) -> bool:
         """Return whether the lists have all features of the setting."""
-        return not setting.encoder or any(name.startswith("encoder.") for name in self.names)
+        return not setting.encoder or any(name.startswith("encoder.") for name in self.lists.names)
 
     def seen_in(self, setting: Setting) -> Sample:
         """Return the lists with the features that the setting has."""
-        columns = [i for i, name in enumerate(self.names) if setting.uses(name)]
-        names = tuple(self.names[i] for i in columns)
-        return Sample(names, self.features[:, :, columns], self.right, self.targets)
+        names = tuple(name for name in self.lists.names if setting.uses(name))
+        lists, without = (
+            replace(part, features=aligned(part, names), names=names) for part in (self.lists, self.without)
+        )
+        return Sample(lists, self.right, without)
 
 
 @dataclass(frozen=True, eq=False)
-class Lists:
-    """Makes the lists of training pages, and keeps them in `folder`."""
+class Samples:
+    """Describes training pages, and keeps their lists in `folder`."""
 
     folder: Path
 
-    def sample(self, language: str, taught: Taught, dictionary: bool) -> Sample:
+    def of(self, language: str, taught: Taught, dictionary: bool) -> Sample:
         """Return at most 300 training pages as `auto` would meet them, with the encoder and with layout."""
         if taught == "pseudo-links" and dictionary:
             taught = "links"  # with a dictionary, it matters less what the others are
         path = self.folder / f"{language}.{Setting(taught, dictionary).name}.npz"
         if not path.exists():
-            made = self._sample(language, taught, dictionary)
-            unfinished = path.with_suffix(".unfinished.npz")
-            np.savez(
-                unfinished, names=made.names, features=made.features, right=made.right, targets=made.targets
-            )
-            unfinished.rename(path)
+            _save(path, self._sample(language, taught, dictionary))
         with np.load(path) as file:
-            return Sample(tuple(file["names"].tolist()), file["features"], file["right"], file["targets"])
+            names = tuple(file["names"].tolist())
+            lists, without = (
+                Lists(file[f"{which}.rows"], file[f"{which}.targets"], file[f"{which}.features"], names)
+                for which in ("linked", "alone")
+            )
+            return Sample(lists, file["right"], without)
 
     def _sample(self, language: str, taught: Taught, dictionary: bool) -> Sample:
         evidence, links = self._evidence(language, dictionary)
         rows = np.arange(len(evidence.source))
         if taught == "links":
             folds = out_of_fold(evidence, links, np.setdiff1d(rows, links[:, 0]), folds=FOLDS)
-            lists = [fold.lists for fold in folds]
-        else:
-            extra = NOTHING
-            if taught == "pseudo-links":
-                extra = sure(solve(self._without_encoder(evidence, language), NOTHING))
-            lists = [describe_unlinked(evidence, NOTHING, extra, rows)[0]]
-        right = np.concatenate([part.right(gold_of(links)) for part in lists])
-        order = np.concatenate([part.rows for part in lists])
-        chosen = np.flatnonzero(np.isin(order, links[:, 0]))
-        features, targets = (
-            np.concatenate([getattr(part, x) for part in lists]) for x in ("features", "targets")
+            lists, without = joined([f.lists for f in folds]), joined([f.without for f in folds])
+            return Sample(lists, np.concatenate([f.right for f in folds]), without)
+        extra = NOTHING
+        if taught == "pseudo-links":
+            extra = sure(solve(self._without_encoder(evidence, language), NOTHING))
+        lists, without = (
+            chosen(describe_unlinked(evidence, NOTHING, extra, rows, taken)[0], links[:, 0])
+            for taken in (NOTHING[:, 1], links[:, 1])
         )
-        return Sample(lists[0].names, features[chosen], right[chosen], targets[chosen])
+        return Sample(lists, lists.right(gold_of(links)), without)
 
     def _evidence(self, language: str, dictionary: bool) -> tuple[AllEvidence, Int64Array]:
         folder = shared_data() / "linked-pages"
@@ -129,7 +135,7 @@ class Lists:
     def _without_encoder(self, evidence: AllEvidence, language: str) -> AllEvidence:
         setting = Setting("nothing", bool(evidence.pairs))
         others = [o for o in LANGUAGES if o != language]
-        ranker = calibrated([self.sample(o, "nothing", setting.dictionary).seen_in(setting) for o in others])
+        ranker = calibrated([self.of(o, "nothing", setting.dictionary).seen_in(setting) for o in others])
         return replace(evidence, vectors=None, rankers={setting.name: ranker})
 
     def _vectors(self, language: str) -> Float32Array:
@@ -144,22 +150,59 @@ def _pages(language: str) -> Pages:
     return read_pages(shared_data() / "linked-pages" / "hard" / f"{language}.jsonl.gz", language)
 
 
+def _save(path: Path, sample: Sample) -> None:
+    arrays = {
+        f"{which}.{part}": getattr(lists, part)
+        for which, lists in (("linked", sample.lists), ("alone", sample.without))
+        for part in ("rows", "targets", "features")
+    }
+    unfinished = path.with_suffix(".unfinished.npz")
+    np.savez(unfinished, names=sample.lists.names, right=sample.right, **arrays)
+    unfinished.rename(path)
+
+
+def joined(parts: Sequence[Lists]) -> Lists:
+    """Return the lists of all parts."""
+    rows, targets, features = (
+        np.concatenate([getattr(p, name) for p in parts]) for name in ("rows", "targets", "features")
+    )
+    return Lists(rows, targets, features, parts[0].names)
+
+
+def chosen(lists: Lists, rows: Int64Array) -> Lists:
+    """Return the lists of the source pages `rows`, in the order of `lists`."""
+    kept = np.isin(lists.rows, rows)
+    return Lists(lists.rows[kept], lists.targets[kept], lists.features[kept], lists.names)
+
+
 def pool(samples: Sequence[Sample]) -> Ranker:
     """Fit one ranker for all pairs."""
-    features = np.concatenate([s.features for s in samples])
+    features = np.concatenate([s.lists.features for s in samples])
     right = np.concatenate([s.right for s in samples])
-    return fit_ranker(samples[0].names, features, right, penalty=PENALTY)
+    return fit_ranker(samples[0].lists.names, features, right, penalty=PENALTY)
 
 
 def calibrated(samples: Sequence[Sample]) -> Pooled:
     """Fit, and calibrate on each pair by the ranker of the others."""
-    logits = [pool([o for o in samples if o is not s] or [s]).logits(s.features) for s in samples]
+    rankers = [pool([o for o in samples if o is not s] or [s]) for s in samples]
+    logits = [r.logits(s.lists.features) for r, s in zip(rankers, samples, strict=True)]
     t = temperature(np.concatenate(logits), np.concatenate([s.right for s in samples]))
-    won = [compete(x / t, s.targets) for x, s in zip(logits, samples, strict=True)]
-    top = np.concatenate([w[:, :-1].argmax(axis=1) for w in won])
-    confidence = np.concatenate([w[:, :-1].max(axis=1) for w in won])
-    platt = fit_platt(confidence, top == np.concatenate([s.right for s in samples]))
-    return Pooled(replace(pool(samples), temperature=t), platt)
+    final = replace(pool(samples), temperature=t)
+    linked, right, alone = [], [], []
+    for ranker, s in zip(rankers, samples, strict=True):
+        tempered = replace(ranker, temperature=t)
+        x, top = verified(final, tempered, s.lists)
+        linked.append(x)
+        right.append(top == s.right)
+        alone.append(verified(final, tempered, s.without)[0])
+    return Pooled(final, fit_calibrated(names_of(final), linked, right, alone)[0])
+
+
+def verified(final: Ranker, ranker: Ranker, lists: Lists) -> tuple[Float64Array, Int64Array]:
+    """Return the features of the first candidates by `ranker`, standardised as by `final`, and their positions."""
+    logits = ranker.logits(lists.features)
+    won = compete(logits, lists.targets)
+    return first_candidates(final, lists, logits, won), won[:, :-1].argmax(axis=1)
 
 
 def rankers(samples: Mapping[tuple[Taught, bool], Sequence[Sample]]) -> dict[str, dict[str, object]]:
@@ -182,10 +225,10 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=LANGUAGES, help="make these lists, and stop")
     options = parser.parse_args()
     with TemporaryDirectory() as temporary:
-        lists = Lists(options.lists or Path(temporary))
+        store = Samples(options.lists or Path(temporary))
         kinds = list(product(TAUGHT, (False, True)))
         samples = {
-            kind: {language: lists.sample(language, *kind) for language in options.only or LANGUAGES}
+            kind: {language: store.of(language, *kind) for language in options.only or LANGUAGES}
             for kind in sorted(kinds, key=lambda kind: kind[0] == "pseudo-links")
         }
     if options.only:

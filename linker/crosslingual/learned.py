@@ -12,11 +12,13 @@ from linker.crosslingual.ranking.auto import Solution, solve
 from linker.crosslingual.ranking.cascade import CascadeEvidence
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.explain import Explainer
+from linker.crosslingual.ranking.fitting import FEWEST
 from linker.crosslingual.ranking.learning import Evidence
 from linker.crosslingual.ranking.self_training import self_train
 from linker.crosslingual.scoring.assignment import greedy, promote
 from linker.crosslingual.scoring.candidates import Candidates, hashes, rank
 from linker.crosslingual.task import LinkingResult, Task, encoded
+from linker.crosslingual.thresholds import least_probability
 from linker.errors import InputError
 from linker.logs import logger
 from linker.progress import bar
@@ -42,7 +44,10 @@ def by_auto(task: Task) -> LinkingResult:
     answer = _solved(task, evidence)
     about = _transductive()
     if self_trains:
-        answer, rounds = self_train(evidence, task.train, answer, seed=task.options.seed)
+        options = task.options
+        answer, rounds = self_train(
+            evidence, task.train, answer, seed=options.seed, expected=options.expected_linked
+        )
         about = _transductive("training") | {"self_training": rounds}
     return _links(task, answer, evidence, {"evidence": _used(task), **about})
 
@@ -86,23 +91,35 @@ def _used(task: Task) -> list[str]:
 
 
 def _solved(task: Task, evidence: Evidence) -> Solution:
+    if task.options.precision is not None and len(task.train) < FEWEST:
+        raise InputError(
+            f"--precision tests its threshold on known links: pass at least {FEWEST} (--train QRELS), or use "
+            "--min-probability"
+        )
     with bar(len(task.source), "learning and linking", "pages") as meter:
-        return solve(evidence, task.train, seed=task.options.seed, advance=meter.update)
+        return solve(
+            evidence,
+            task.train,
+            seed=task.options.seed,
+            expected=task.options.expected_linked,
+            advance=meter.update,
+        )
 
 
 def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str, Any]) -> LinkingResult:
+    threshold, thresholds = least_probability(answer.fitted, task.options)
     ranking = _candidates(task, answer)
     candidates = promote(ranking, greedy(ranking, task.source.keys, task.target.keys))
     # A promoted target keeps its probability; those that it overtook are lowered to it.
     promoted = (ranking.targets == candidates.targets[:, :1]) & (ranking.targets >= 0)
     confidence = np.where(promoted, ranking.scores, 0).max(axis=1)
     np.minimum(candidates.scores, confidence[:, None], out=candidates.scores)
-    unsure = confidence < task.options.min_probability
+    unsure = confidence < threshold
     candidates.targets[unsure] = -1
     candidates.scores[unsure] = -np.inf
     metadata = {
         "learned_word_pairs": int(answer.learned.induced.nnz),
-        "min_probability": task.options.min_probability,
+        **thresholds,
         "no_link": [task.source.ids[row] for row in answer.lists.rows.tolist() if unsure[row]],
         **about,
     }

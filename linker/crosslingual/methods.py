@@ -124,6 +124,8 @@ def _check(options: Options, method: str) -> None:
     learned = ("auto", "cascade")
     restricted = (
         ("--min-probability", options.min_probability > 0, learned),
+        ("--precision", options.precision is not None, learned),
+        ("--expected-linked", options.expected_linked is not None, learned),
         ("--explain", options.explain, learned),
         ("--self-train", bool(options.self_train), ("auto",)),
         ("--no-layout", not options.layout, ("auto",)),

@@ -31,9 +31,10 @@ class Options:
     """Options of the methods. A `margin` of None stands for the method's default.
 
     `whole_dictionary`: every word of the dictionary counts in the denominator, as in Li & Gaussier; otherwise only
-    words with a translation on some page of the other language do, which was better. `seed` decides the
-    folds of the methods that learn from links. `self_train`: None stands for "if there is nothing else to learn words
-    from"; `layout`: whether punctuation and line breaks are evidence.
+    words with a translation on some page of the other language do, which was better. `precision`: what the links that
+    remain keep; `expected_linked`: the share of the pages to link that have a counterpart, estimated without it.
+    `seed` decides the folds of the methods that learn from links. `self_train`: None stands for "if there is nothing
+    else to learn words from"; `layout`: whether punctuation and line breaks are evidence.
     """
 
     weighting: Weighting | Literal["tfidf-cosine"] = "idf"
@@ -43,6 +44,8 @@ class Options:
     pivot_mode: PivotMode = "filter"
     hapax: HapaxRules = field(default_factory=HapaxRules)
     min_probability: float = 0.0
+    precision: float | None = None
+    expected_linked: float | None = None
     self_train: bool | None = None
     layout: bool = True
     explain: bool = False

@@ -1,7 +1,7 @@
 """Rankers pooled over several language pairs, for pairs with few links or none.
 
-benchmarks/pool_rankers.py writes pooled.json, which holds one ranker for each `Setting`, learned from training pages of
-all the languages that the file names, all paired with English.
+benchmarks/pool_rankers.py writes pooled.json, which holds one ranker with its verifier for each `Setting`, learned from
+training pages of all the languages that the file names, all paired with English.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from typing import Literal
 
 import numpy as np
 
-from linker.crosslingual.ranking.calibration import Platt
+from indexes.dtypes import Float64Array
 from linker.crosslingual.ranking.ranker import Ranker
+from linker.crosslingual.ranking.verification import Verifier, names_of
+
+VERIFIER = ("centre", "scale", "linked", "right")
 
 Taught = Literal["nothing", "pseudo-links", "links"]
 TAUGHT: tuple[Taught, ...] = ("nothing", "pseudo-links", "links")
@@ -64,10 +67,10 @@ SETTINGS = tuple(
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
-    """A ranker and its calibration."""
+    """A ranker and what makes probabilities of its scores."""
 
     ranker: Ranker
-    platt: Platt
+    verifier: Verifier
 
 
 @cache
@@ -85,20 +88,27 @@ def all_from_json(values: Mapping[str, object]) -> Mapping[str, Pooled]:
 def from_json(value: dict[str, object]) -> Pooled:
     """Return the ranker of one entry of pooled.json."""
     names = value["names"]
-    numbers = {key: np.array(value[key], np.float64) for key in ("centre", "scale", "weights", "platt")}
+    numbers = {key: np.array(value[key], np.float64) for key in ("centre", "scale", "weights")}
     assert isinstance(names, list)
     none, temperature = float(str(value["none"])), float(str(value["temperature"]))
     ranker = Ranker(tuple(names), numbers["centre"], numbers["scale"], numbers["weights"], none, temperature)
-    return Pooled(ranker, Platt(*numbers["platt"].tolist()))
+    parts = value["verifier"]
+    assert isinstance(parts, dict)
+    verifier = Verifier(names_of(ranker), **{key: np.array(parts[key], np.float64) for key in VERIFIER})
+    return Pooled(ranker, verifier)
 
 
 def to_json(pooled: Pooled) -> dict[str, object]:
     """Return an entry of pooled.json; five digits are enough."""
-    ranker = pooled.ranker
+    ranker, verifier = pooled.ranker, pooled.verifier
     return {
         "names": list(ranker.names),
-        **{k: [float(f"{x:.5g}") for x in getattr(ranker, k)] for k in ("centre", "scale", "weights")},
+        **{key: _short(getattr(ranker, key)) for key in ("centre", "scale", "weights")},
         "none": ranker.none,
         "temperature": ranker.temperature,
-        "platt": [pooled.platt.slope, pooled.platt.offset],
+        "verifier": {key: _short(getattr(verifier, key)) for key in VERIFIER},
     }
+
+
+def _short(values: Float64Array) -> list[float]:
+    return [float(f"{x:.5g}") for x in values]

@@ -18,7 +18,13 @@ LEARNED = "lsi.z"  # a score that only links teach
 
 
 def self_train(
-    evidence: Evidence, links: Int64Array, first: Solution, *, folds: int = 5, seed: int = 0
+    evidence: Evidence,
+    links: Int64Array,
+    first: Solution,
+    *,
+    folds: int = 5,
+    seed: int = 0,
+    expected: float | None = None,
 ) -> tuple[Solution, list[dict[str, Any]]]:
     """Return the solution improved by learning from its own sure links (pseudo-links), and a record of each round.
 
@@ -31,7 +37,7 @@ def self_train(
         extra = sure(best)
         if len(extra) < FEWEST or len(np.intersect1d(extra[:, 0], best.extra[:, 0])) == len(extra):
             break
-        answer = relearn(evidence, links, extra, best.lists.rows, folds, seed)
+        answer = relearn(evidence, links, extra, best.lists.rows, folds, seed, expected)
         passed = {
             "retrieval": retrieval(answer.lists, extra) > retrieval(best.lists, extra),
             "sure_links": len(sure(answer)) > len(extra),
