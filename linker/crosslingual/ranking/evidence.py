@@ -50,7 +50,7 @@ CHOOSING = (
 class AllEvidence:
     """Two collections, the word `pairs` of dictionaries, and the `vectors` of an encoder: float32 [n, d] and [m, d].
 
-    `choosing`: the scores that generate candidates; `size`: candidates per page.
+    `choosing`: the scores that generate candidates; `size`: candidates per page; `seed` of the random permutations.
     """
 
     source: Pages
@@ -59,6 +59,7 @@ class AllEvidence:
     vectors: tuple[Float32Array, Float32Array] | None = None
     choosing: tuple[str, ...] = CHOOSING
     size: int = LIST
+    seed: int = 0
 
     @cached_property
     def target_language(self) -> Language:
@@ -144,7 +145,8 @@ class AllEvidence:
         rows, columns = links[:, 0], links[:, 1]
         if not len(links):
             return self.known, sp.csr_array(self.known * 0)
-        induced = ones(induce(self.source_terms.present[rows], self.target_terms.present[columns]))
+        linked = self.source_terms.present[rows], self.target_terms.present[columns]
+        induced = ones(induce(*linked, seed=self.seed))
         return sp.csr_array(self.known + INDUCED_WEIGHT * induced, dtype=np.float32), induced
 
     def learn(self, links: Int64Array) -> Learned:
