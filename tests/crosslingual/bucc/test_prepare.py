@@ -71,15 +71,15 @@ def test_processes_and_parts_give_the_same(
     wikis: dict[str, tuple[Path, Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bodies, "TOGETHER", 20)
-    raw = [RawPages((dump,), (links,)) for dump, links in wikis.values()]
+    german, english = (RawPages((dump,), (links,)) for dump, links in wikis.values())
     dump, links = wikis["de"]
     text = bz2.decompress(dump.read_bytes()).decode()
     middle, head = text.index("  <page>", len(text) // 2), text.index("  <page>")
     (tmp_path / "1.xml").write_text(text[:middle] + "</mediawiki>", encoding="utf-8")
     (tmp_path / "2.xml").write_text(text[:head] + text[middle:], encoding="utf-8")
     parts = RawPages((tmp_path / "1.xml", tmp_path / "2.xml"), (links,))
-    prepare(*raw, tmp_path / "one", ("de", "en"))
-    prepare(parts, raw[1], tmp_path / "two", ("de", "en"), jobs=2)
+    prepare(german, english, tmp_path / "one", ("de", "en"))
+    prepare(parts, english, tmp_path / "two", ("de", "en"), jobs=2)
     for name in ("key.tsv", "de.train.jsonl", "en.test.jsonl", "qrels/de.test.txt", "prepare.json"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
@@ -126,8 +126,8 @@ def test_redirects_numbers_and_quotes_in_titles(tmp_path: Path) -> None:
     rows["en"].append((14, "de", "Köln#Section"))
     pages["de"][3] = WikiPage(13, "IPod", "Start. Text 3.")
     files = small(tmp_path, pages, rows)
-    raw = [RawPages((dump,), (links,)) for dump, links in files.values()]
-    report = prepare(*raw, tmp_path / "out", ("de", "en"))
+    german, english = (RawPages((dump,), (links,)) for dump, links in files.values())
+    report = prepare(german, english, tmp_path / "out", ("de", "en"))
     assert report.linked_both_ways == 4
     assert report.unresolved == 3  # Gone, 10 (an id, which is no title) and Köln#Section
     assert report.ambiguous_names == 0
