@@ -38,9 +38,7 @@ _MEDIA_FILE = re.compile(
 )
 _LANGUAGE = re.compile(r"(?:[a-z]{2,3}(?:-[a-z]+)*|simple):\S")
 # What remains in text where the markup is incomplete: brackets, tags, magic words and signatures.
-_REMAINS = re.compile(
-    r"\[\[|\]\]|\{\{+|\}\}+|\{\||\|\}|~~~+|__[^\W\d_]+(?:_[^\W\d_]+)*__|</?[a-zA-Z][^<>]*>"
-)
+_REMAINS = re.compile(r"\[\[|\]\]|\{\{+|\}\}+|\{\||\|\}|~~~+|__[^\W\d_]+(?:_[^\W\d_]+)*__|</?[a-zA-Z][^<>]*>")
 _QUOTES = re.compile(r"'{2,}")
 # In place of an apostrophe of literal text, and of what is left out between two others, while those of the markup go.
 _KEPT_QUOTE, _GAP = "\ue000", "\ue001"

@@ -38,7 +38,8 @@ class PairScores(Protocol):
 class Learned:
     """What links taught: scores of all pairs [n, m], scores of candidates, and two translation matrices.
 
-    `induced` holds the word pairs learned from links, `translations` all word pairs: CSR [v source, v target].
+    `induced` holds the distinctness of the word pairs learned from links, `translations` the weights of all word pairs:
+    CSR [v source, v target].
     """
 
     scores: dict[str, Restrictable]
