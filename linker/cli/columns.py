@@ -90,10 +90,10 @@ def columns_from(
 
 def remembered(index: Path) -> Columns:
     """Return the columns that an index was built from. Raises IndexesError where there is none."""
-    from indexes.store import manifest as manifests
+    from indexes.sharded import manifests_of
     from linker.corpora import Columns
 
-    return Columns.remembered(manifests.load(index).build.columns)
+    return Columns.remembered(manifests_of(index)[0].build.columns)
 
 
 def describe(paths: list[Path], columns: Columns | None) -> None:
