@@ -19,7 +19,7 @@ from indexes.sharded import agreement
 from indexes.store import manifest as manifests
 from indexes.store.records import Manifest
 
-NAME = "shards.json"
+NAME = manifests.SHARDS
 FORMAT = 1
 MOST_BYTES = 1 << 20
 
@@ -51,9 +51,21 @@ def shards_of(directory: Path) -> list[Path]:
     return [directory / name for name in values["shards"]]
 
 
-def manifests_of(directory: Path) -> list[Manifest]:
-    """Return the manifest of each directory that makes up an index. Raises as `shards_of`, IndexesError."""
-    return [manifests.load(shard) for shard in shards_of(directory)]
+def manifests_of(*directories: Path) -> list[Manifest]:
+    """Return the manifests of the directories that make up an index or several, without those that cannot be read.
+
+    Raises as `shards_of`, and IndexesError where none can be read.
+    """
+    found: list[Manifest] = []
+    error: IndexesError | None = None
+    for shard in (shard for directory in directories for shard in shards_of(directory)):
+        try:
+            found.append(manifests.load(shard))
+        except IndexesError as e:
+            error = e
+    if error is not None and not found:
+        raise error
+    return found
 
 
 def _is_list(values: Any) -> bool:
