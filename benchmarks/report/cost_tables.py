@@ -56,8 +56,8 @@ def memory(results: Any) -> Iterator[str]:
 def shards(results: Any) -> Iterator[str]:
     """Latencies and throughput by how many directories hold the same documents."""
     yield (
-        f"{results['sentences']:,} sentences with 128-dimensional vectors, hybrid search, k = {results['k']}; p50 / p99 of "
-        "the critical path in ms of CPU time, since other work disturbed the clock. All answers are the same:"
+        f"{results['sentences']:,} sentences with 128-dimensional vectors, hybrid search, k = {results['k']}; p50 / "
+        "p99 of the critical path in ms of CPU time, since other work disturbed the clock. All answers are the same:"
     )
     yield ""
     yield "| directories | one core | CPU ms per query | two cores | eight clients on two cores, queries per s |"
