@@ -20,6 +20,7 @@ from linker.cli import (
     export,
     find,
     index,
+    join,
     link,
     mcp,
     models,
@@ -111,6 +112,7 @@ INDEX_COMMANDS: tuple[Callable[..., None], ...] = (
     backup.restore,
     backup.checkout,
     export.export,
+    join.join,
     tune.tune,
     elastic.rebuild,
 )
