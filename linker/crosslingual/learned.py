@@ -21,6 +21,8 @@ from linker.errors import InputError
 from linker.progress import bar
 
 KEPT = 20  # candidates per source page in the result
+# What the answer for one unlinked page owes to the others.
+FROM_OTHERS = ("word frequencies", "statistics of scores", "competition for targets")
 
 
 def by_auto(task: Task) -> LinkingResult:
@@ -31,10 +33,10 @@ def by_auto(task: Task) -> LinkingResult:
     """
     evidence = _evidence(task)
     answer = _solved(task, evidence)
-    about: dict[str, Any] = {"transductive": False}
+    about = _transductive()
     if task.options.self_train:
-        answer, rounds = self_train(evidence, task.train, answer)
-        about = {"transductive": True, "self_training": rounds}
+        answer, rounds = self_train(evidence, task.train, answer, seed=task.options.seed)
+        about = _transductive("training") | {"self_training": rounds}
     return _links(task, answer, evidence, about)
 
 
@@ -43,7 +45,12 @@ def by_cascade(task: Task) -> LinkingResult:
     if not len(task.train):
         raise InputError("the method 'cascade' learns from linked pages: pass --train QRELS")
     everything = _evidence(task)
-    return _links(task, _solved(task, CascadeEvidence(everything)), everything, {})
+    return _links(task, _solved(task, CascadeEvidence(everything)), everything, _transductive())
+
+
+def _transductive(*more: str) -> dict[str, Any]:
+    """Return what the metadata say about the use of unlinked pages: a page linked alone could get another answer."""
+    return {"transductive": True, "uses_unlinked_pages": [*FROM_OTHERS, *more]}
 
 
 def _evidence(task: Task) -> AllEvidence:
@@ -59,12 +66,12 @@ def _evidence(task: Task) -> AllEvidence:
 
 def _solved(task: Task, evidence: Evidence) -> Solution:
     with bar(len(task.source), "learning and linking", "pages") as meter:
-        return solve(evidence, task.train, advance=meter.update)
+        return solve(evidence, task.train, seed=task.options.seed, advance=meter.update)
 
 
 def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str, Any]) -> LinkingResult:
     ranking = _candidates(task, answer)
-    candidates = promote(ranking, greedy(ranking, task.source.ids, task.target.ids))
+    candidates = promote(ranking, greedy(ranking, task.source.keys, task.target.keys))
     # A promoted target keeps its probability; those that it overtook are lowered to it.
     promoted = (ranking.targets == candidates.targets[:, :1]) & (ranking.targets >= 0)
     confidence = np.where(promoted, ranking.scores, 0).max(axis=1)
@@ -85,11 +92,10 @@ def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str,
 
 
 def _candidates(task: Task, answer: Solution) -> Candidates:
-    """Rank by probability; ties are broken by a hash of the ids."""
+    """Rank by probability; ties are broken by a hash of the contents."""
     lists, probabilities = answer.lists, answer.probabilities[:, :-1].astype(np.float32)
     rows = np.repeat(lists.rows, lists.targets.shape[1])
-    ids = task.source.ids, task.target.ids
-    n, (source, target) = len(task.source), (hashes(names) for names in ids)
+    n, (source, target) = len(task.source), (hashes(pages.keys) for pages in (task.source, task.target))
     return rank(rows, lists.targets.ravel(), probabilities.ravel(), n, KEPT, source, target)
 
 

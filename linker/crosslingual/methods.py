@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from linker.crosslingual.by_passages import ranked_by_passages
 from linker.crosslingual.lexicon.induction import induce
 from linker.crosslingual.lexicon.lexicon import from_pairs, identical
+from linker.crosslingual.lexicon.orientation import oriented
+from linker.crosslingual.ordering import in_content_order
 from linker.crosslingual.scoring.assignment import descending, greedy, margin, pigeonhole, promote
 from linker.crosslingual.scoring.candidates import PagePairScorer
 from linker.crosslingual.scoring.comparability import comparability, translated_cosine
@@ -18,15 +23,20 @@ from linker.errors import InputError
 def link(task: Task, method: str) -> LinkingResult:
     """Link a task's pages by one of `METHODS`; the scores of each page's targets are strictly decreasing.
 
+    The result depends neither on ids nor on the order of input. A dictionary that is the wrong way round is turned.
     Raises InputError where the method is unknown, lacks an input that it needs, or does not support an option.
     """
     if method not in METHODS:
         raise InputError(f"no method {method!r}: choose one of {', '.join(METHODS)}")
     _check(task.options, method)
-    links = METHODS[method](task)
-    return LinkingResult(
-        descending(links.candidates), {"method": method, **links.metadata}, links.explanations
-    )
+    ordered = in_content_order(task)
+    pages = ordered.task.source, ordered.task.target
+    dictionaries = tuple(oriented(dictionary, *pages) for dictionary in task.dictionaries)
+    links = ordered.as_given(METHODS[method](replace(ordered.task, dictionaries=dictionaries)))
+    metadata: dict[str, Any] = {"method": method, **links.metadata}
+    if turned := [d.path.name for d in dictionaries if d.turned]:
+        metadata["turned_dictionaries"] = turned
+    return LinkingResult(descending(links.candidates), metadata, links.explanations)
 
 
 def by_hapaxes(task: Task) -> LinkingResult:
@@ -135,13 +145,13 @@ def _check(options: Options, method: str) -> None:
 
 def _pigeonholed(task: Task, scorer: PagePairScorer) -> LinkingResult:
     neighbours = task.nearest(scorer)
-    ids = task.source.ids, task.target.ids
-    candidates = margin(neighbours, *ids) if task.options.margin else neighbours.candidates
-    return LinkingResult(pigeonhole(candidates, greedy(candidates, *ids)))
+    keys = task.source.keys, task.target.keys
+    candidates = margin(neighbours, *keys) if task.options.margin else neighbours.candidates
+    return LinkingResult(pigeonhole(candidates, greedy(candidates, *keys)))
 
 
 def _ranked(task: Task, scorer: PagePairScorer) -> LinkingResult:
     neighbours = task.nearest(scorer)
-    ids = task.source.ids, task.target.ids
-    candidates = neighbours.candidates if task.options.margin is False else margin(neighbours, *ids)
-    return LinkingResult(promote(candidates, greedy(candidates, *ids)) if task.one_to_one else candidates)
+    keys = task.source.keys, task.target.keys
+    candidates = neighbours.candidates if task.options.margin is False else margin(neighbours, *keys)
+    return LinkingResult(promote(candidates, greedy(candidates, *keys)) if task.one_to_one else candidates)

@@ -32,7 +32,8 @@ class Options:
 
     `whole_dictionary`: every word of the dictionary counts in the denominator, as in Li & Gaussier; otherwise only
     words with a translation on some page of the other language do, which was better. `passages`: how the method
-    `encoder` scores a page pair by the vectors of its passages.
+    `encoder` scores a page pair by the vectors of its passages. `seed` decides the folds of the methods that learn from
+    links.
     """
 
     weighting: Weighting | Literal["tfidf-cosine"] = "idf"
@@ -45,6 +46,7 @@ class Options:
     min_probability: float = 0.0
     self_train: bool = False
     explain: bool = False
+    seed: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +83,8 @@ class Task:
         with bar(scorer.shape[0], "comparing", "pages") as meter:
             return nearest(
                 scorer,
-                self.source.ids,
-                self.target.ids,
+                self.source.keys,
+                self.target.keys,
                 depth=DEPTH,
                 k=MARGIN_NEIGHBOURS,
                 checkpoint=self.checkpoint,
