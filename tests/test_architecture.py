@@ -27,6 +27,7 @@ ROOMS = (
     "linker/corpora", "linker/tokens", "linker/encoders", "linker/training",
     "linker/crosslingual/pages", "linker/crosslingual/scoring", "linker/crosslingual/lexicon",
     "linker/crosslingual/ranking", "linker/crosslingual", "linker/crosslingual/bucc",
+    "linker/crosslingual/aligned",
     "linker/pairs",
     "linker/pairs/sts",
     "linker/pairs/news",
