@@ -59,7 +59,8 @@ PASSES = (
 class AllEvidence:
     """Two collections, the word `pairs` of dictionaries, and the `vectors` of an encoder: float32 [n, d] and [m, d].
 
-    `passes` retrieve pairs, which the scores named in `choosing` rank; `size`: candidates per page.
+    `passes` retrieve pairs, which the scores named in `choosing` rank; `size`: candidates per page; `seed` of the
+    random permutations.
     """
 
     source: Pages
@@ -69,6 +70,7 @@ class AllEvidence:
     choosing: tuple[str, ...] = CHOOSING
     passes: tuple[Pass, ...] = PASSES
     size: int = LIST
+    seed: int = 0
 
     @cached_property
     def target_language(self) -> Language:
@@ -140,7 +142,7 @@ class AllEvidence:
     def shared(self) -> Graph:
         """The pairs that the passes by fixed scores retrieve: the same whatever the links are."""
         rows, columns = np.arange(len(self.source)), np.arange(len(self.target))
-        return retrieve(self.fixed, self.passes, rows, columns, (self.source.ids, self.target.ids))
+        return retrieve(self.fixed, self.passes, rows, columns, (self.source.keys, self.target.keys))
 
     @cached_property
     def weights(self) -> tuple[sp.csr_array, sp.csr_array]:
@@ -164,7 +166,8 @@ class AllEvidence:
         rows, columns = links[:, 0], links[:, 1]
         if not len(links):
             return self.known, sp.csr_array(self.known * 0)
-        induced = ones(induce(self.source_terms.present[rows], self.target_terms.present[columns]))
+        linked = self.source_terms.present[rows], self.target_terms.present[columns]
+        induced = ones(induce(*linked, seed=self.seed))
         return sp.csr_array(self.known + INDUCED_WEIGHT * induced, dtype=np.float32), induced
 
     def learn(self, links: Int64Array) -> Learned:

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from indexes.dtypes import BoolArray, Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.features import Lists, candidate_lists, with_pairs
+from linker.crosslingual.ranking.folds import folds_of
 from linker.crosslingual.ranking.pooled import Pooled
 from linker.crosslingual.scoring.candidates import hashes
 from linker.crosslingual.scoring.graph import Graph
@@ -124,9 +125,9 @@ def describe(
     graph = retrieve_taught(evidence, learned, everyone if taught is None else rows, free)
     graph = graph | evidence.shared if taught is None else graph | taught | evidence.shared
     graph = graph.only(_flags(everyone, graph.shape[0]), _flags(free, graph.shape[1]))
-    graph = filled(graph, everyone, free, size, hashes(evidence.source.ids))
-    # Equal sums are ranked by a hash of the ids, so that the order of input decides nothing.
-    order = np.argsort(np.argsort(hashes(evidence.target.ids), kind="stable"))
+    graph = filled(graph, everyone, free, size, hashes(evidence.source.keys))
+    # Equal sums are ranked by a hash of the content, so that the order of input decides nothing.
+    order = np.argsort(np.argsort(hashes(evidence.target.keys), kind="stable"))
     lists = candidate_lists(scores, graph, rows, choosing=evidence.choosing, order=order, size=size)
     advance(len(rows))
     return with_pairs(lists, learned.pairs.features(rows, lists.targets), learned.pairs.names)
@@ -134,14 +135,14 @@ def describe(
 
 def retrieve_taught(evidence: Evidence, learned: Learned, rows: Int64Array, free: Int64Array) -> Graph:
     """Return the pairs of the source pages `rows` and the target pages `free` that learned scores retrieve."""
-    ids = evidence.source.ids, evidence.target.ids
-    return retrieve(learned.scores, evidence.passes, rows, free, ids)
+    keys = evidence.source.keys, evidence.target.keys
+    return retrieve(learned.scores, evidence.passes, rows, free, keys)
 
 
 def _free(evidence: Evidence, taken: Int64Array) -> Int64Array:
-    """Return the targets that are not `taken`, in the order of a hash of their ids."""
+    """Return the targets that are not `taken`, in the order of a hash of their content."""
     free = np.setdiff1d(np.arange(len(evidence.target)), taken)
-    return free[np.argsort(hashes([evidence.target.ids[i] for i in free]), kind="stable")]
+    return free[np.argsort(hashes([evidence.target.keys[i] for i in free]), kind="stable")]
 
 
 def _flags(rows: Int64Array, n: int) -> BoolArray:
@@ -166,10 +167,9 @@ def out_of_fold(
     and the unlinked pages compete, as they do when the unlinked pages are linked. Raises InputError where every target
     is linked.
     """
-    order = np.random.default_rng(seed).permutation(len(links))
     parts = []
     gold, size = gold_of(links), list_size(evidence, links)
-    for held_out in np.array_split(order, folds):
+    for held_out in folds_of(links, evidence.source, folds, seed):
         rest = np.delete(links, held_out, axis=0)
         rows = np.unique(links[held_out, 0])
         teachers = rest if extra is None else np.concatenate([rest, extra])

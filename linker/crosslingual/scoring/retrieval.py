@@ -28,17 +28,17 @@ def retrieve(
     passes: Sequence[Pass],
     rows: Int64Array,
     columns: Int64Array,
-    ids: tuple[Sequence[str], Sequence[str]],
+    keys: tuple[Sequence[str], Sequence[str]],
 ) -> Graph:
     """Return the graph of the pairs that the passes keep by those of `scores` that there are.
 
-    Only the source pages `rows` (int64 [n']) and the target pages `columns` (int64 [m']) take part. `ids`: of all
-    pages; their hashes break ties.
+    Only the source pages `rows` (int64 [n']) and the target pages `columns` (int64 [m']) take part. `keys`: strings
+    of all pages, whose hashes break ties.
     """
-    graph = Graph.of(rows[:0], columns[:0], (len(ids[0]), len(ids[1])))
+    graph = Graph.of(rows[:0], columns[:0], (len(keys[0]), len(keys[1])))
     if not len(rows) or not len(columns):
         return graph
-    sources, targets = [ids[0][i] for i in rows], [ids[1][j] for j in columns]
+    sources, targets = [keys[0][i] for i in rows], [keys[1][j] for j in columns]
     for step in passes:
         if step.name in scores:
             score = scores[step.name].restrict(rows, columns)
