@@ -126,6 +126,9 @@ def link(
     ] = False,
     run_name: Annotated[str, typer.Option(help="Name of the run, in its sixth column.")] = "linker",
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Random seed of the folds of known links (cascade, auto).")
+    ] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Link pages to their counterparts in another language.
@@ -139,7 +142,7 @@ def link(
         pivot_links=pivot_links, pivot_mode=pivot_mode, encoder=encoder, weighting=weighting, identity=identity,
         whole_dictionary=whole_dictionary, margin=margin, transliterate=transliterate, ngrams=ngrams,
         keep_edges=keep_edges, min_probability=min_probability, self_train=self_train, explain=explain, k=k,
-        one_to_one=one_to_one, run_name=run_name, resume=resume,
+        one_to_one=one_to_one, run_name=run_name, resume=resume, seed=seed,
     )  # fmt: skip
     if as_json:
         counts = {"linked": len(links), "pages": links.pages, "targets": links.targets, "method": method}

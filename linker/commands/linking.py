@@ -74,6 +74,7 @@ def link(
     one_to_one: bool = False,
     run_name: str = "linker",
     resume: bool = False,
+    seed: int = 0,
     progress: Progress | None = None,
 ) -> Links:
     """Link the pages of `source` to their counterparts in `target`: files or folders in two languages.
@@ -99,6 +100,7 @@ def link(
             min_probability=min_probability,
             self_train=self_train,
             explain=explain,
+            seed=seed,
         )
         task = Task(
             source_pages, target_pages, tuple(map(_dictionary, dictionary)), known, pivot_pages, through,

@@ -21,6 +21,8 @@ from linker.errors import InputError
 from linker.progress import bar
 
 KEPT = 20  # candidates per source page in the result
+# What the answer for one unlinked page owes to the others.
+FROM_OTHERS = ("word frequencies", "statistics of scores", "competition for targets")
 
 
 def by_auto(task: Task) -> LinkingResult:
@@ -31,10 +33,10 @@ def by_auto(task: Task) -> LinkingResult:
     """
     evidence = _evidence(task)
     answer = _solved(task, evidence)
-    about: dict[str, Any] = {"transductive": False}
+    about = _transductive()
     if task.options.self_train:
         answer, rounds = self_train(evidence, task.train, answer, seed=task.options.seed)
-        about = {"transductive": True, "self_training": rounds}
+        about = _transductive("training") | {"self_training": rounds}
     return _links(task, answer, evidence, about)
 
 
@@ -43,7 +45,12 @@ def by_cascade(task: Task) -> LinkingResult:
     if not len(task.train):
         raise InputError("the method 'cascade' learns from linked pages: pass --train QRELS")
     everything = _evidence(task)
-    return _links(task, _solved(task, CascadeEvidence(everything)), everything, {})
+    return _links(task, _solved(task, CascadeEvidence(everything)), everything, _transductive())
+
+
+def _transductive(*more: str) -> dict[str, Any]:
+    """Return what the metadata say about the use of unlinked pages: a page linked alone could get another answer."""
+    return {"transductive": True, "uses_unlinked_pages": [*FROM_OTHERS, *more]}
 
 
 def _evidence(task: Task) -> AllEvidence:
@@ -54,7 +61,7 @@ def _evidence(task: Task) -> AllEvidence:
         )
     pairs = tuple(pair for dictionary in task.dictionaries for pair in dictionary.pairs)
     vectors = encoded(task, task.encoder) if task.encoder else None
-    return AllEvidence(task.source, task.target, pairs, vectors, seed=task.options.seed)
+    return AllEvidence(task.source, task.target, pairs, vectors)
 
 
 def _solved(task: Task, evidence: Evidence) -> Solution:

@@ -59,8 +59,7 @@ PASSES = (
 class AllEvidence:
     """Two collections, the word `pairs` of dictionaries, and the `vectors` of an encoder: float32 [n, d] and [m, d].
 
-    `passes` retrieve pairs, which the scores named in `choosing` rank; `size`: candidates per page; `seed` of the
-    random permutations.
+    `passes` retrieve pairs, which the scores named in `choosing` rank; `size`: candidates per page.
     """
 
     source: Pages
@@ -70,7 +69,6 @@ class AllEvidence:
     choosing: tuple[str, ...] = CHOOSING
     passes: tuple[Pass, ...] = PASSES
     size: int = LIST
-    seed: int = 0
 
     @cached_property
     def target_language(self) -> Language:
@@ -166,8 +164,7 @@ class AllEvidence:
         rows, columns = links[:, 0], links[:, 1]
         if not len(links):
             return self.known, sp.csr_array(self.known * 0)
-        linked = self.source_terms.present[rows], self.target_terms.present[columns]
-        induced = ones(induce(*linked, seed=self.seed))
+        induced = ones(induce(self.source_terms.present[rows], self.target_terms.present[columns]))
         return sp.csr_array(self.known + INDUCED_WEIGHT * induced, dtype=np.float32), induced
 
     def learn(self, links: Int64Array) -> Learned:
