@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
@@ -82,7 +82,7 @@ class AllEvidence:
         if language.code != "zh":
             return language.terms
         known = frozenset(word for foreign, _ in self.pairs for word in language.headwords(foreign))
-        return lambda text: overlapping(text, language, known)
+        return partial(overlapping, language=language, known=known)
 
     @cached_property
     def source_terms(self) -> Terms:
