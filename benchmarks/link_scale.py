@@ -1,4 +1,4 @@
-"""How do `linker link`'s methods scale? Made-up texts in two languages, 2k × 4k pages to 115k × 230k, linked as a whole.
+"""How do `linker link`'s methods scale? Made-up texts in two languages, 2k × 4k to 115k × 230k pages, whole runs.
 
 A page has about 300 words of its language's own vocabulary, drawn from one Zipf law, 40 names and numbers that both
 languages write alike, from another, and a few rare words and names of its own, which its counterpart shares: the words
@@ -140,7 +140,8 @@ def growth(rows: Sequence[dict[str, Any]], method: str) -> float | None:
     points = [(r["source_pages"] * r["target_pages"], r["cpu_s"]) for r in rows if r["method"] == method]
     if len(points) < 2:
         return None
-    return round(float(np.polyfit(*np.log(np.array(points)).T, 1)[0]), 3)
+    pairs, seconds = np.log(np.array(points, np.float64)).T
+    return round(float(np.polyfit(pairs, seconds, 1)[0]), 3)
 
 
 def main() -> None:
