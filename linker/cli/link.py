@@ -67,6 +67,13 @@ def link(
             autocompletion=completion.encoders,
         ),
     ] = None,
+    passages: Annotated[
+        Literal["pooled", "max", "mean", "align"],
+        typer.Option(
+            help="Score pages by their mean vectors, or by passages: the best pair, the mean of each passage's best, "
+            "or their alignment (encoder)."
+        ),
+    ] = "mean",
     weighting: Annotated[
         Literal["idf", "binary", "tfidf-cosine"], typer.Option(help="Weight of a shared word (dictionary).")
     ] = "idf",
@@ -139,8 +146,8 @@ def link(
 
     links = commands.link(
         source, target, method, out, languages=languages, dictionary=dictionary or (), train=train, pivot=pivot,
-        pivot_links=pivot_links, pivot_mode=pivot_mode, encoder=encoder, weighting=weighting, identity=identity,
-        whole_dictionary=whole_dictionary, margin=margin, transliterate=transliterate, ngrams=ngrams,
+        pivot_links=pivot_links, pivot_mode=pivot_mode, encoder=encoder, passages=passages, weighting=weighting,
+        identity=identity, whole_dictionary=whole_dictionary, margin=margin, transliterate=transliterate, ngrams=ngrams,
         keep_edges=keep_edges, min_probability=min_probability, self_train=self_train, explain=explain, k=k,
         one_to_one=one_to_one, run_name=run_name, resume=resume, seed=seed,
     )  # fmt: skip

@@ -22,6 +22,7 @@ from linker.crosslingual.scoring.pivot import PivotMode
 from linker.errors import InputError
 from linker.progress import bar
 
+Passages = Literal["pooled", "max", "mean", "align"]
 NO_LINKS = np.empty((0, 2), np.int64)
 
 
@@ -30,14 +31,16 @@ class Options:
     """Options of the methods. A `margin` of None stands for the method's default.
 
     `whole_dictionary`: every word of the dictionary counts in the denominator, as in Li & Gaussier; otherwise only
-    words with a translation on some page of the other language do, which was better. `seed` decides the
-    folds of the methods that learn from links.
+    words with a translation on some page of the other language do, which was better. `passages`: how the method
+    `encoder` scores a page pair by the vectors of its passages. `seed` decides the folds of the methods that learn from
+    links.
     """
 
     weighting: Weighting | Literal["tfidf-cosine"] = "idf"
     identity: bool = True
     whole_dictionary: bool = False
     margin: bool | None = None
+    passages: Passages = "mean"
     pivot_mode: PivotMode = "filter"
     hapax: HapaxRules = field(default_factory=HapaxRules)
     min_probability: float = 0.0

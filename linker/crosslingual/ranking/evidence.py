@@ -160,12 +160,13 @@ class AllEvidence:
         return pooled(bool(self.pairs), links)
 
     def translations(self, links: Int64Array) -> tuple[sp.csr_array, sp.csr_array]:
-        """Return translation matrices [v source, v target]: all pairs, and those learned from `links` [l, 2]."""
+        """Return translation matrices [v source, v target]: all pairs, and those learned from `links` [l, 2].
+
+        The values of the latter are the pairs' distinctness.
+        """
         rows, columns = links[:, 0], links[:, 1]
-        if not len(links):
-            return self.known, sp.csr_array(self.known * 0)
-        induced = ones(induce(self.source_terms.present[rows], self.target_terms.present[columns]))
-        return sp.csr_array(self.known + INDUCED_WEIGHT * induced, dtype=np.float32), induced
+        induced = induce(self.source_terms.present[rows], self.target_terms.present[columns])
+        return sp.csr_array(self.known + INDUCED_WEIGHT * ones(induced), dtype=np.float32), induced
 
     def learn(self, links: Int64Array) -> Learned:
         """Return what `links` (int64 [l, 2], possibly empty) teach: a lexicon and a latent space."""
