@@ -17,6 +17,7 @@ from linker.crosslingual.ranking.learning import Evidence
 from linker.crosslingual.ranking.self_training import self_train
 from linker.crosslingual.scoring.assignment import greedy, promote
 from linker.crosslingual.scoring.candidates import Candidates, hashes, rank
+from linker.crosslingual.scoring.stages import Stages
 from linker.crosslingual.task import LinkingResult, Task, encoded
 from linker.errors import InputError
 from linker.progress import bar
@@ -62,7 +63,7 @@ def _evidence(task: Task) -> AllEvidence:
         )
     pairs = tuple(pair for dictionary in task.dictionaries for pair in dictionary.pairs)
     vectors = encoded(task, task.encoder) if task.encoder else None
-    return AllEvidence(task.source, task.target, pairs, vectors)
+    return AllEvidence(task.source, task.target, pairs, vectors, stages=Stages.beside(task.checkpoint))
 
 
 def _solved(task: Task, evidence: Evidence) -> Solution:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
 
@@ -37,6 +37,7 @@ from linker.crosslingual.scoring.scores import (
     tfidf,
     translation_model,
 )
+from linker.crosslingual.scoring.stages import Stages
 
 COMPONENTS = 300
 INDUCED_WEIGHT = 5.0  # of a word pair learned from links; pairs of dictionaries have weight 1
@@ -69,6 +70,7 @@ class AllEvidence:
     choosing: tuple[str, ...] = CHOOSING
     passes: tuple[Pass, ...] = PASSES
     size: int = LIST
+    stages: Stages = field(default_factory=Stages)
 
     @cached_property
     def target_language(self) -> Language:
@@ -140,7 +142,8 @@ class AllEvidence:
     def shared(self) -> Graph:
         """The pairs that the passes by fixed scores retrieve: the same whatever the links are."""
         rows, columns = np.arange(len(self.source)), np.arange(len(self.target))
-        return retrieve(self.fixed, self.passes, rows, columns, (self.source.keys, self.target.keys))
+        keys = self.source.keys, self.target.keys
+        return retrieve(self.fixed, self.passes, rows, columns, keys, self.stages, "shared")
 
     @cached_property
     def weights(self) -> tuple[sp.csr_array, sp.csr_array]:
@@ -182,9 +185,8 @@ class AllEvidence:
         if len(links) > 1:
             lsi = self.latent(links)
             makers["lsi"] = lambda: lsi
-        return Learned(
-            Scores(makers), match_passages(*self.passages, x, y, translations), induced, translations
-        )
+        matcher = match_passages(*self.passages, x, y, translations)
+        return Learned(Scores(makers), matcher, induced, translations, links)
 
     def latent(self, links: Int64Array) -> WeightedProduct:
         """Return the cosines [n, m] of both collections in the latent space of `links` (int64 [l, 2])."""
