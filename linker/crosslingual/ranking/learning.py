@@ -18,6 +18,7 @@ from linker.crosslingual.scoring.candidates import hashes
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.retrieval import Pass, filled, retrieve
 from linker.crosslingual.scoring.scores import Scores
+from linker.crosslingual.scoring.stages import Arrays, Stages, digest
 from linker.errors import InputError
 
 FOLDS = 5
@@ -48,6 +49,7 @@ class Learned:
     pairs: PairScores
     induced: sp.csr_array
     translations: sp.csr_array
+    links: Int64Array
 
 
 class Evidence(Protocol):
@@ -71,6 +73,11 @@ class Evidence(Protocol):
     @property
     def passes(self) -> tuple[Pass, ...]:
         """The passes that retrieve candidates."""
+        ...
+
+    @property
+    def stages(self) -> Stages:
+        """The stages of the run, by which it resumes."""
         ...
 
     @property
@@ -117,31 +124,51 @@ def describe(
     taken: Int64Array,
     size: int,
     advance: Callable[[int], object] = lambda done: None,
-    taught: Graph | None = None,
+    retrieved: Graph | None = None,
 ) -> Lists:
     """Return `size` candidates of each source page in `rows`, with all features, excluding the targets in `taken`.
 
-    `competitors`: other source rows that compete for the same targets. All three are int64 [rows]. `taught`: pairs that
-    learned scores retrieved for the competitors; they are retrieved here if it is missing.
+    `competitors`: other source rows that compete for the same targets. All three are int64 [rows]. `retrieved`: pairs
+    that learned scores retrieved for some of these pages; those of the others are retrieved here.
     """
-    scores = evidence.fixed | learned.scores
-    free = _free(evidence, taken)
-    everyone = np.concatenate([rows, competitors])
-    graph = retrieve_taught(evidence, learned, everyone if taught is None else rows, free)
-    graph = graph | evidence.shared if taught is None else graph | taught | evidence.shared
+    name = digest(learned.links, rows, competitors, taken)
+
+    def make() -> Arrays:
+        lists = _describe(evidence, learned, (rows, competitors), _free(evidence, taken), size, retrieved)
+        return {"targets": lists.targets, "features": lists.features, "names": np.array(lists.names)}
+
+    lists = evidence.stages.remember(f"lists-{name}", make)
+    advance(len(rows))
+    return Lists(rows, lists["targets"], lists["features"], tuple(lists["names"].tolist()))
+
+
+def _describe(
+    evidence: Evidence,
+    learned: Learned,
+    pages: tuple[Int64Array, Int64Array],
+    free: Int64Array,
+    size: int,
+    retrieved: Graph | None,
+) -> Lists:
+    rows, everyone = pages[0], np.concatenate(pages)
+    todo = everyone if retrieved is None else np.setdiff1d(everyone, retrieved.rows)
+    graph = retrieve_taught(evidence, learned, todo, free) | evidence.shared
+    graph = graph if retrieved is None else graph | retrieved
     graph = graph.only(_flags(everyone, graph.shape[0]), _flags(free, graph.shape[1]))
     graph = filled(graph, everyone, free, size, hashes(evidence.source.keys))
+    graph = graph.around(_flags(rows, graph.shape[0]))
     # Equal sums are ranked by a hash of the content, so that the order of input decides nothing.
     order = np.argsort(np.argsort(hashes(evidence.target.keys), kind="stable"))
+    scores = evidence.fixed | learned.scores
     lists = candidate_lists(scores, graph, rows, choosing=evidence.choosing, order=order, size=size)
-    advance(len(rows))
     return with_pairs(lists, learned.pairs.features(rows, lists.targets), learned.pairs.names)
 
 
 def retrieve_taught(evidence: Evidence, learned: Learned, rows: Int64Array, free: Int64Array) -> Graph:
     """Return the pairs of the source pages `rows` and the target pages `free` that learned scores retrieve."""
     keys = evidence.source.keys, evidence.target.keys
-    return retrieve(learned.scores, evidence.passes, rows, free, keys)
+    stage = f"taught-{digest(learned.links, rows, free)}"
+    return retrieve(learned.scores, evidence.passes, rows, free, keys, evidence.stages, stage)
 
 
 def _free(evidence: Evidence, taken: Int64Array) -> Int64Array:
@@ -174,13 +201,17 @@ def out_of_fold(
     """
     parts = []
     gold, size = gold_of(links), list_size(evidence, links)
+    everything = links if extra is None else np.concatenate([links, extra])
+    # The competitors are retrieved once, not in every fold: no link of theirs is known.
+    retrieved = retrieve_taught(evidence, evidence.learn(everything), unlinked, _free(evidence, links[:, 1]))
     for held_out in folds_of(links, evidence.source, folds, seed):
         rest = np.delete(links, held_out, axis=0)
         rows = np.unique(links[held_out, 0])
         teachers = rest if extra is None else np.concatenate([rest, extra])
         learned = evidence.learn(teachers)
-        lists = describe(evidence, learned, rows, unlinked, rest[:, 1], size, advance)
-        without = describe(evidence, learned, rows, unlinked, links[:, 1], size)
+        found = retrieved | retrieve_taught(evidence, learned, rows, _free(evidence, rest[:, 1]))
+        lists = describe(evidence, learned, rows, unlinked, rest[:, 1], size, advance, found)
+        without = describe(evidence, learned, rows, unlinked, links[:, 1], size, retrieved=found)
         parts.append(Fold(lists, lists.right(gold), without))
     return parts
 
