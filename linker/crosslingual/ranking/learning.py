@@ -108,6 +108,10 @@ class Fold:
     right: Int64Array
     without: Lists
 
+    def only(self, kept: BoolArray) -> Fold:
+        """Return the fold with those of its pages that `kept` [n] marks."""
+        return Fold(self.lists.only(kept), self.right[kept], self.without.only(kept))
+
 
 def describe(
     evidence: Evidence,
@@ -122,13 +126,14 @@ def describe(
     """Return `size` candidates of each source page in `rows`, with all features, excluding the targets in `taken`.
 
     `competitors`: other source rows that compete for the same targets. All three are int64 [rows]. `taught`: pairs that
-    learned scores retrieved for the competitors; they are retrieved here if it is missing.
+    learned scores retrieved for all these pages; they are retrieved here if it is missing.
     """
     scores = evidence.fixed | learned.scores
-    free = _free(evidence, taken)
+    free = free_targets(evidence, taken)
     everyone = np.concatenate([rows, competitors])
-    graph = retrieve_taught(evidence, learned, everyone if taught is None else rows, free)
-    graph = graph | evidence.shared if taught is None else graph | taught | evidence.shared
+    if taught is None:
+        taught = retrieve_taught(evidence, learned, everyone, free)
+    graph = taught | evidence.shared
     graph = graph.only(_flags(everyone, graph.shape[0]), _flags(free, graph.shape[1]))
     graph = filled(graph, everyone, free, size, hashes(evidence.source.keys))
     # Equal sums are ranked by a hash of the content, so that the order of input decides nothing.
@@ -144,7 +149,7 @@ def retrieve_taught(evidence: Evidence, learned: Learned, rows: Int64Array, free
     return retrieve(learned.scores, evidence.passes, rows, free, keys)
 
 
-def _free(evidence: Evidence, taken: Int64Array) -> Int64Array:
+def free_targets(evidence: Evidence, taken: Int64Array) -> Int64Array:
     """Return the targets that are not `taken`, in the order of a hash of their content."""
     free = np.setdiff1d(np.arange(len(evidence.target)), taken)
     return free[np.argsort(hashes([evidence.target.keys[i] for i in free]), kind="stable")]
@@ -179,8 +184,12 @@ def out_of_fold(
         rows = np.unique(links[held_out, 0])
         teachers = rest if extra is None else np.concatenate([rest, extra])
         learned = evidence.learn(teachers)
-        lists = describe(evidence, learned, rows, unlinked, rest[:, 1], size, advance)
-        without = describe(evidence, learned, rows, unlinked, links[:, 1], size)
+        free = free_targets(evidence, rest[:, 1])
+        taught = retrieve_taught(evidence, learned, np.concatenate([rows, unlinked]), free)
+        lists, without = (
+            describe(evidence, learned, rows, unlinked, taken, size, report, taught)
+            for taken, report in ((rest[:, 1], advance), (links[:, 1], lambda done: None))
+        )
         parts.append(Fold(lists, lists.right(gold), without))
     return parts
 
