@@ -152,7 +152,8 @@ def _contradicted(scored: _Scored, part: Fold) -> BoolArray:
     top = scores.argmax(axis=1)
     best = scores[n, top]
     scores[n, top] = -np.inf
-    return (best - logsumexp(scores, axis=1) >= CLEAR) & (linked - best <= HOPELESS)
+    clear = best - logsumexp(scores, axis=1) >= CLEAR
+    return np.asarray(clear & (linked - best <= HOPELESS))
 
 
 def _applied(model: Pooled, pages: _Scored, expected: float | None) -> Fitted:
