@@ -11,6 +11,7 @@ import typer
 from indexes.elastic import trust as elastic_trust
 from indexes.errors import IndexesError, MissingExtraError
 from linker.cli import (
+    align,
     backup,
     bucc,
     doctor,
@@ -20,6 +21,7 @@ from linker.cli import (
     export,
     find,
     index,
+    join,
     link,
     mcp,
     models,
@@ -88,6 +90,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     serve.serve,
     mcp.mcp,
     link.link,
+    align.align,
     models.train,
     models.plot,
     models.encode,
@@ -111,6 +114,7 @@ INDEX_COMMANDS: tuple[Callable[..., None], ...] = (
     backup.restore,
     backup.checkout,
     export.export,
+    join.join,
     tune.tune,
     elastic.rebuild,
 )
