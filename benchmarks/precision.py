@@ -178,7 +178,7 @@ def alarms(sets: dict[str, Hitlist], vectors: bool) -> dict[str, Any]:
 
 
 def cost(work: Path, vectors: bool) -> dict[str, float]:
-    """CPU milliseconds of a query of statements, with P(link) and without: one query per call, and all in one call."""
+    """CPU milliseconds of a query of statements, with P(link) and without; each query by itself, then all at once."""
     engine = open_index(SETS[0], work, vectors=vectors)
     judged = links(SETS[0])["dev"]
     calibration = engine.calibrate(judged.queries, judged.qrels)

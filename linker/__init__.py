@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from indexes.interface import Document, Filter, Hits
     from indexes.text.parameters import Bm25Parameters, Field
     from linker.building import BuildOptions, build, create
-    from linker.commands import Links, Question, calibrate, compare, find, link, train
+    from linker.commands import Alignment, Links, Question, align, calibrate, compare, find, link, train
     from linker.encoders.loading import load_encoder
     from linker.engine import Engine
     from linker.evaluation import evaluate
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from linker.tuning import Tuning
 
 __all__ = [
+    "Alignment",
     "Answer",
     "Bm25Parameters",
     "BuildOptions",
@@ -36,6 +37,7 @@ __all__ = [
     "Links",
     "Question",
     "Tuning",
+    "align",
     "build",
     "calibrate",
     "compare",
@@ -49,6 +51,7 @@ __all__ = [
 __getattr__ = lazy(
     __name__,
     {
+        "Alignment": "linker.commands.aligning",
         "Answer": "indexes.hybrid",
         "Bm25Parameters": "indexes.text.parameters",
         "BuildOptions": "linker.building",
@@ -61,6 +64,7 @@ __getattr__ = lazy(
         "Links": "linker.commands.linking",
         "Question": "linker.commands.finding",
         "Tuning": "linker.tuning",
+        "align": "linker.commands.aligning",
         "build": "linker.building",
         "calibrate": "linker.commands.calibrating",
         "compare": "linker.commands.comparing",

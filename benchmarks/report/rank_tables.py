@@ -69,7 +69,7 @@ def cost(results: Any) -> Iterator[str]:
     yield "|---|---|"
     yield f"| features, candidates of 780 words per CPU-second | {found['candidates_per_cpu_second']:,} |"
     yield f"| a query by itself, its encoding included | {times['query']:.1f} ms |"
-    yield f"| a query of a batch of 300 | {times['batch']:.1f} ms |"
+    yield f"| one query among 300 in a call | {times['batch']:.1f} ms |"
     if "load" in found:
         yield f"| processes that wanted to run meanwhile (load average) | {found['load']:.0f} |"
     yield f"| trees | {found['trees']} |"

@@ -70,6 +70,17 @@ def _auto_link(results: Any) -> Iterator[str]:
             yield ""
 
 
+def _word_alignment(results: Any) -> Iterator[str]:
+    """What word vectors of two collections give, judged by MUSE."""
+    yield "| | pairs | held-out identical words found again | used | judged by MUSE | of these right |"
+    yield "|---|---|---|---|---|---|"
+    for r in results["rows"]:
+        yield (
+            f"| {r['language']} | {r['pairs']:,} | {_short(r['agreement'])} | {'yes' if r['used'] else 'no'} "
+            f"| {r['judged']:,} | {_short(r['precision'])} |"
+        )
+
+
 def _link_scale(results: Any) -> Iterator[str]:
     """What was compared, and what all pairs cost at that rate."""
     yield "| method | pages | sources compared | ns a pair | all pairs, CPU | peak GiB |"
@@ -82,6 +93,20 @@ def _link_scale(results: Any) -> Iterator[str]:
         yield (
             f"| {r['method']} | {n:,} × {m:,} | {part or 'all'} "
             f"| {r['cpu_ns_per_pair']:.0f} | {time}{' at this rate' if part else ''} | {r['peak_gib']} |"
+        )
+
+
+def _prepare(results: Any) -> Iterator[str]:
+    """Reading dumps: rates of the steps, and whole preparations with their memory."""
+    yield "| step | how many | characters each | per CPU-second |"
+    yield "|---|---|---|---|"
+    for r in results["rows"]:
+        characters = f"{r['characters_each']:,}" if "characters_each" in r else ""
+        yield f"| {r['what']} | {r['count']:,} | {characters} | {r['per_cpu_s']:,} |"
+    for r in results["runs"]:
+        yield (
+            f"| whole preparation, {r['parsed']:,} pages parsed, peak {r['peak_mib']:,.0f} MiB | {r['pages']:,} pages "
+            f"| | {r['per_cpu_s']:,} |"
         )
 
 
@@ -174,7 +199,9 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "elastic": _bm25,
     "linked_pages": _linked_pages,
     "auto_link": _auto_link,
+    "word_alignment": _word_alignment,
     "link_scale": _link_scale,
+    "prepare": _prepare,
     "tuning": _tuning,
     "faults.power": _power,
     "faults.attacks": _attacks,

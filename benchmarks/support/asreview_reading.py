@@ -4,10 +4,10 @@
 
 TASK.json: {"titles": [...], "texts": [...], "share": .95, "most": 2500, "topics": [{"name", "relevant": [row, …],
 "seeds": [row, …]}]}. The model is ASReview's default, elas_u4. Documents are read as `asreview simulate` reads them: in
-the order of the file until there is a document of each class, then in the order of the model, which is trained after
-each label. Reading ends when `share` of the relevant documents other than the seeds has been found, or after `most`
-documents. For each topic, the script writes the relevance of the documents in the order in which they were read, and
-the CPU seconds, without those of the TF-IDF of the corpus, which is computed once. It skips topics that OUT.jsonl
+the order of the file until a relevant and an irrelevant one are known, then in the order of the model, which is trained
+after each label. Reading ends when `share` of the relevant documents other than the seeds has been found, or after
+`most` documents. For each topic, the script writes the relevance of the documents in the order in which they were read,
+and the CPU seconds, without those of the TF-IDF of the corpus, which is computed once. It skips topics that OUT.jsonl
 already holds.
 """
 

@@ -64,7 +64,7 @@ class QueryReader:
         self._terms = functools.lru_cache(PIECES)(self._analysed)
 
     def read(self, text: str) -> QueryWords:
-        """Return the words of a query's text; a query of stop words alone has them as content."""
+        """Return the words of a query's text; if all of them are stop words, they count as content."""
         kinds: dict[int, int] = {}
         word: list[int] = []
         for piece in self._analysis.pieces(self._analysis.prepare(text)):

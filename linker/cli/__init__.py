@@ -11,6 +11,7 @@ import typer
 from indexes.elastic import trust as elastic_trust
 from indexes.errors import IndexesError, MissingExtraError
 from linker.cli import (
+    align,
     backup,
     bucc,
     doctor,
@@ -89,6 +90,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     serve.serve,
     mcp.mcp,
     link.link,
+    align.align,
     models.train,
     models.plot,
     models.encode,

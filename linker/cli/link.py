@@ -67,6 +67,13 @@ def link(
             autocompletion=completion.encoders,
         ),
     ] = None,
+    passages: Annotated[
+        Literal["pooled", "max", "mean", "align"],
+        typer.Option(
+            help="Score pages by their mean vectors, or by passages: the best pair, the mean of each passage's best, "
+            "or their alignment (encoder)."
+        ),
+    ] = "mean",
     weighting: Annotated[
         Literal["idf", "binary", "tfidf-cosine"], typer.Option(help="Weight of a shared word (dictionary).")
     ] = "idf",
@@ -107,12 +114,41 @@ def link(
             min=0, max=1, help="Do not link a page whose best link is less probable (auto, cascade)."
         ),
     ] = 0.0,
+    precision: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Keep links while their precision is certain to be at least this (auto, cascade, with --train).",
+            show_default=False,
+        ),
+    ] = None,
+    expected_linked: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            min=0,
+            max=1,
+            help="Share of the pages that have a counterpart (auto, cascade). Default: estimated.",
+            show_default=False,
+        ),
+    ] = None,
     self_train: Annotated[
+        bool | None,
+        typer.Option(
+            "--self-train/--no-self-train",
+            help="Also learn from the most certain links between the given pages (auto). "
+            "Default: only without a dictionary, links and an encoder.",
+            show_default=False,
+        ),
+    ] = None,
+    layout: Annotated[
         bool,
         typer.Option(
-            "--self-train", help="Also learn from the most certain links between the given pages (auto)."
+            "--layout/--no-layout",
+            help="Use punctuation and line breaks, which translations share, as evidence (auto).",
         ),
-    ] = False,
+    ] = True,
     explain: Annotated[
         bool, typer.Option("--explain", help="Write what matched to RUN.explain.jsonl (auto, cascade).")
     ] = False,
@@ -126,6 +162,9 @@ def link(
     ] = False,
     run_name: Annotated[str, typer.Option(help="Name of the run, in its sixth column.")] = "linker",
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Random seed of the folds of known links (cascade, auto).")
+    ] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Link pages to their counterparts in another language.
@@ -136,10 +175,11 @@ def link(
 
     links = commands.link(
         source, target, method, out, languages=languages, dictionary=dictionary or (), train=train, pivot=pivot,
-        pivot_links=pivot_links, pivot_mode=pivot_mode, encoder=encoder, weighting=weighting, identity=identity,
-        whole_dictionary=whole_dictionary, margin=margin, transliterate=transliterate, ngrams=ngrams,
-        keep_edges=keep_edges, min_probability=min_probability, self_train=self_train, explain=explain, k=k,
-        one_to_one=one_to_one, run_name=run_name, resume=resume,
+        pivot_links=pivot_links, pivot_mode=pivot_mode, encoder=encoder, passages=passages, weighting=weighting,
+        identity=identity, whole_dictionary=whole_dictionary, margin=margin, transliterate=transliterate, ngrams=ngrams,
+        keep_edges=keep_edges, min_probability=min_probability, precision=precision, expected_linked=expected_linked,
+        self_train=self_train, layout=layout, explain=explain, k=k, one_to_one=one_to_one, run_name=run_name,
+        resume=resume, seed=seed,
     )  # fmt: skip
     if as_json:
         counts = {"linked": len(links), "pages": links.pages, "targets": links.targets, "method": method}

@@ -1,4 +1,4 @@
-"""What the commands of the same names do, as functions: `link`, `find`, `train`, `calibrate`, `compare`.
+"""What the commands of the same names do, as functions: `link`, `align`, `find`, `train`, `calibrate`, `compare`.
 
 Remarks go to the logger `linker`. Where work takes a while, `progress` is called with what is done, how much of it is
 done, and of how much (None: unknown).
@@ -11,18 +11,21 @@ from typing import TYPE_CHECKING
 from indexes.lazy import lazy
 
 if TYPE_CHECKING:
+    from linker.commands.aligning import Alignment, align
     from linker.commands.calibrating import calibrate
     from linker.commands.comparing import compare
     from linker.commands.finding import Question, find
     from linker.commands.linking import Links, link
     from linker.commands.training import train
 
-__all__ = ["Links", "Question", "calibrate", "compare", "find", "link", "train"]
+__all__ = ["Alignment", "Links", "Question", "align", "calibrate", "compare", "find", "link", "train"]
 __getattr__ = lazy(
     __name__,
     {
+        "Alignment": "linker.commands.aligning",
         "Links": "linker.commands.linking",
         "Question": "linker.commands.finding",
+        "align": "linker.commands.aligning",
         "calibrate": "linker.commands.calibrating",
         "compare": "linker.commands.comparing",
         "find": "linker.commands.finding",

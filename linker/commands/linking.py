@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from indexes.showing import SHOWN, brief, table
-from linker.corpora import BadLine
-from linker.crosslingual.lexicon.dictionaries import Dictionary, read_dictionary
-from linker.crosslingual.pages.pages import Pages, read_pages, split_languages
+from linker.commands.page_files import dictionary_of, pages_of
+from linker.crosslingual.pages.pages import split_languages
 from linker.crosslingual.runs import linked, run_of
 from linker.crosslingual.scoring.hapax import HapaxRules
-from linker.crosslingual.task import NO_LINKS, Options, Task, read_links
-from linker.logs import logger
+from linker.crosslingual.task import NO_LINKS, Options, Passages, Task, read_links
 from linker.progress import Progress, listening
 
 Method = Literal["hapax", "dictionary", "pivot", "cascade", "encoder", "auto"]
@@ -60,6 +58,7 @@ def link(
     pivot_links: str | Path | None = None,
     pivot_mode: Literal["filter", "boost"] = "filter",
     encoder: str | None = None,
+    passages: Passages = "mean",
     weighting: Literal["idf", "binary", "tfidf-cosine"] = "idf",
     identity: bool = True,
     whole_dictionary: bool = False,
@@ -68,12 +67,16 @@ def link(
     ngrams: int = 0,
     keep_edges: bool = False,
     min_probability: float = 0.0,
-    self_train: bool = False,
+    precision: float | None = None,
+    expected_linked: float | None = None,
+    self_train: bool | None = None,
+    layout: bool = True,
     explain: bool = False,
     k: int = 5,
     one_to_one: bool = False,
     run_name: str = "linker",
     resume: bool = False,
+    seed: int = 0,
     progress: Progress | None = None,
 ) -> Links:
     """Link the pages of `source` to their counterparts in `target`: files or folders in two languages.
@@ -83,8 +86,8 @@ def link(
     """
     with listening(progress):
         codes = split_languages(languages) if languages else (None, None)
-        source_pages, target_pages = _pages(source, codes[0]), _pages(target, codes[1])
-        pivot_pages = _pages(pivot, None) if pivot else None
+        source_pages, target_pages = pages_of(source, codes[0]), pages_of(target, codes[1])
+        pivot_pages = pages_of(pivot, None) if pivot else None
         known = read_links(Path(train), source_pages, target_pages) if train else NO_LINKS
         through = NO_LINKS
         if pivot_pages and pivot_links:
@@ -94,39 +97,22 @@ def link(
             identity=identity,
             whole_dictionary=whole_dictionary,
             margin=margin,
+            passages=passages,
             pivot_mode=pivot_mode,
             hapax=HapaxRules(strip=not keep_edges, transliterate=transliterate, ngrams=ngrams),
             min_probability=min_probability,
+            precision=precision,
+            expected_linked=expected_linked,
             self_train=self_train,
+            layout=layout,
             explain=explain,
+            seed=seed,
         )
         task = Task(
-            source_pages, target_pages, tuple(map(_dictionary, dictionary)), known, pivot_pages, through,
+            source_pages, target_pages, tuple(map(dictionary_of, dictionary)), known, pivot_pages, through,
             encoder, one_to_one, options,
         )  # fmt: skip
         path = None if out is None else Path(out)
         result = linked(task, method, path, k=k, name=run_name, resume=resume)
     run = run_of(source_pages, target_pages, result.candidates)
     return Links(run, method, len(source_pages), len(target_pages), result.metadata)
-
-
-def _pages(path: str | Path, code: str | None) -> Pages:
-    pages = read_pages(Path(path), code)
-    logger.info("%s: %s pages, language %s", path, f"{len(pages):,}", pages.language.code)
-    _report(pages.skipped)
-    return pages
-
-
-def _dictionary(path: str | Path) -> Dictionary:
-    dictionary = read_dictionary(Path(path))
-    logger.info("%s: %s pairs, read as %s", path, f"{len(dictionary.pairs):,}", dictionary.format)
-    _report(dictionary.skipped)
-    return dictionary
-
-
-def _report(skipped: Sequence[BadLine]) -> None:
-    if skipped:
-        first = skipped[0]
-        logger.info(
-            f"{first.path}: {len(skipped):,} unusable entries left out; the first is line {first.line}: {first.reason}"
-        )

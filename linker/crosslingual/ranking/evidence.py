@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -19,16 +19,18 @@ from linker.crosslingual.pages.pages import Pages, Terms, count_terms
 from linker.crosslingual.pages.surface import letter_grams, mark_grams
 from linker.crosslingual.ranking.features import LIST
 from linker.crosslingual.ranking.learning import Learned
-from linker.crosslingual.ranking.pooled import Pooled, pooled
+from linker.crosslingual.ranking.pooled import Pooled, Setting, Taught, rankers
+from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.lsi import fit_lsi
 from linker.crosslingual.scoring.passages import Passages, match_passages, passages_of
+from linker.crosslingual.scoring.retrieval import Pass, retrieve
 from linker.crosslingual.scoring.scores import (
     Restrictable,
+    Scores,
     WeightedProduct,
     common,
     cosine,
     coverage,
-    held,
     ones,
     synonyms,
     synonyms_backward,
@@ -38,19 +40,28 @@ from linker.crosslingual.scoring.scores import (
 
 COMPONENTS = 300
 INDUCED_WEIGHT = 5.0  # of a word pair learned from links; pairs of dictionaries have weight 1
-HELD = 1 << 30  # bytes of scores that need no links, kept between folds
 LONGEST = 6  # characters of the longest Chinese word that is looked up
 CHOOSING = (
     "strings.coverage", "dictionary.coverage", "bridge.coverage", "bridge.forward", "bridge.model",
     "lsi", "marks", "encoder",
 )  # fmt: skip
+PASSES = (
+    Pass("letters", 20, 5),
+    Pass("marks", 20, 5),
+    Pass("encoder", 30, 5),
+    Pass("bridge.coverage", 50, 10),
+    Pass("bridge.model", 30, 5),
+    Pass("lsi", 30, 5),
+)
 
 
 @dataclass(frozen=True, eq=False)
 class AllEvidence:
     """Two collections, the word `pairs` of dictionaries, and the `vectors` of an encoder: float32 [n, d] and [m, d].
 
-    `choosing`: the scores that generate candidates; `size`: candidates per page.
+    `passes` retrieve pairs, which the scores named in `choosing` rank; `size`: candidates per page. `layout`: whether
+    punctuation and line breaks are evidence, as they are for translations; `rankers`: pooled rankers in place of the
+    package's, by name.
     """
 
     source: Pages
@@ -58,7 +69,10 @@ class AllEvidence:
     pairs: tuple[Pair, ...] = ()
     vectors: tuple[Float32Array, Float32Array] | None = None
     choosing: tuple[str, ...] = CHOOSING
+    passes: tuple[Pass, ...] = PASSES
     size: int = LIST
+    layout: bool = True
+    rankers: Mapping[str, Pooled] | None = None
 
     @cached_property
     def target_language(self) -> Language:
@@ -99,28 +113,39 @@ class AllEvidence:
         return ones(sp.csr_array(both))
 
     @cached_property
-    def fixed(self) -> dict[str, Restrictable]:
-        """Scores that need no links, each [n, m]; in memory if they are small enough, because every fold uses them."""
-        x, y = self.source_terms, self.target_terms
-        scores: dict[str, Restrictable] = {
-            "strings.coverage": coverage(x, y, self.spelling),
-            "strings.forward": synonyms(x, y, self.spelling),
-            "letters": _surface(self.source.texts, self.target.texts, letter_grams),
-            "marks": _surface(self.source.texts, self.target.texts, mark_grams),
-        }
-        if self.pairs:
-            scores["dictionary.coverage"] = coverage(x, y, self.known)
-            scores["dictionary.forward"] = synonyms(x, y, self.known)
-            scores["dictionary.backward"] = synonyms_backward(x, y, self.known)
-        if self.vectors is not None:
-            scores["encoder"] = WeightedProduct(self.vectors[0], np.ascontiguousarray(self.vectors[1].T))
-        return self.held(scores)
+    def letters(self) -> WeightedProduct:
+        """Cosines of the pages' romanised letters: [n, m]."""
+        return _surface(self.source.texts, self.target.texts, letter_grams)
 
-    def held(self, scores: dict[str, Restrictable]) -> dict[str, Restrictable]:
-        """Return the scores, each [n, m], computed for all pairs if together they take at most 1 GiB."""
-        if 4 * len(scores) * len(self.source) * len(self.target) > HELD:
-            return scores
-        return {name: held(score) for name, score in scores.items()}
+    @cached_property
+    def marks(self) -> WeightedProduct:
+        """Cosines of the pages' punctuation and numbers: [n, m]."""
+        return _surface(self.source.texts, self.target.texts, mark_grams)
+
+    @cached_property
+    def fixed(self) -> Scores:
+        """Scores that need no links, each [n, m]."""
+        x, y = self.source_terms, self.target_terms
+        makers: dict[str, Callable[[], Restrictable]] = {
+            "strings.coverage": lambda: coverage(x, y, self.spelling),
+            "strings.forward": lambda: synonyms(x, y, self.spelling),
+            "letters": lambda: self.letters,
+        }
+        if self.layout:
+            makers["marks"] = lambda: self.marks
+        if self.pairs:
+            makers["dictionary.coverage"] = lambda: coverage(x, y, self.known)
+            makers["dictionary.forward"] = lambda: synonyms(x, y, self.known)
+            makers["dictionary.backward"] = lambda: synonyms_backward(x, y, self.known)
+        if (vectors := self.vectors) is not None:
+            makers["encoder"] = lambda: WeightedProduct(vectors[0], vectors[1].T)
+        return Scores(makers)
+
+    @cached_property
+    def shared(self) -> Graph:
+        """The pairs that the passes by fixed scores retrieve: the same whatever the links are."""
+        rows, columns = np.arange(len(self.source)), np.arange(len(self.target))
+        return retrieve(self.fixed, self.passes, rows, columns, (self.source.keys, self.target.keys))
 
     @cached_property
     def weights(self) -> tuple[sp.csr_array, sp.csr_array]:
@@ -130,40 +155,51 @@ class AllEvidence:
     @cached_property
     def passages(self) -> tuple[Passages, Passages]:
         """Passages of the source and of the target pages."""
+        source, target = (
+            pages.texts if self.layout else [" ".join(text.split()) for text in pages.texts]
+            for pages in (self.source, self.target)
+        )
         return (
-            passages_of(self.source.texts, self.split, self.source_terms),
-            passages_of(self.target.texts, self.target_language.terms, self.target_terms),
+            passages_of(source, self.split, self.source_terms),
+            passages_of(target, self.target_language.terms, self.target_terms),
         )
 
-    def start(self, links: bool) -> Pooled:
-        """Return the ranker pooled over other language pairs for this kind of evidence, with or without links."""
-        return pooled(bool(self.pairs), links)
+    def start(self, taught: Taught) -> Pooled:
+        """Return the ranker pooled over other language pairs for this evidence and what words are learned from."""
+        setting = Setting(taught, bool(self.pairs), self.vectors is not None, self.layout)
+        return (self.rankers or rankers())[setting.name]
 
     def translations(self, links: Int64Array) -> tuple[sp.csr_array, sp.csr_array]:
-        """Return translation matrices [v source, v target]: all pairs, and those learned from `links` [l, 2]."""
+        """Return translation matrices [v source, v target]: all pairs, and those learned from `links` [l, 2].
+
+        The values of the latter are the pairs' distinctness.
+        """
         rows, columns = links[:, 0], links[:, 1]
-        if not len(links):
-            return self.known, sp.csr_array(self.known * 0)
-        induced = ones(induce(self.source_terms.present[rows], self.target_terms.present[columns]))
-        return sp.csr_array(self.known + INDUCED_WEIGHT * induced, dtype=np.float32), induced
+        induced = induce(self.source_terms.present[rows], self.target_terms.present[columns])
+        return sp.csr_array(self.known + INDUCED_WEIGHT * ones(induced), dtype=np.float32), induced
 
     def learn(self, links: Int64Array) -> Learned:
         """Return what `links` (int64 [l, 2], possibly empty) teach: a lexicon and a latent space."""
         x, y = self.source_terms, self.target_terms
-        rows, columns = links[:, 0], links[:, 1]
         translations, induced = self.translations(links)
-        scores: dict[str, Restrictable] = {
-            "bridge.coverage": coverage(x, y, translations),
-            "bridge.forward": synonyms(x, y, translations),
-            "bridge.backward": synonyms_backward(x, y, translations),
-            "bridge.cosine": cosine(x, y, translations),
-            "bridge.model": translation_model(x, y, translations),
+        makers: dict[str, Callable[[], Restrictable]] = {
+            "bridge.coverage": lambda: coverage(x, y, translations),
+            "bridge.forward": lambda: synonyms(x, y, translations),
+            "bridge.backward": lambda: synonyms_backward(x, y, translations),
+            "bridge.cosine": lambda: cosine(x, y, translations),
+            "bridge.model": lambda: translation_model(x, y, translations),
         }
         if len(links) > 1:
-            lsi = fit_lsi(self.weights[0][rows], self.weights[1][columns], COMPONENTS)
-            left, right = lsi.fold_source(self.weights[0]), lsi.fold_target(self.weights[1])
-            scores["lsi"] = WeightedProduct(left, np.ascontiguousarray(right.T))
-        return Learned(scores, match_passages(*self.passages, x, y, translations), induced, translations)
+            lsi = self.latent(links)
+            makers["lsi"] = lambda: lsi
+        return Learned(
+            Scores(makers), match_passages(*self.passages, x, y, translations), induced, translations
+        )
+
+    def latent(self, links: Int64Array) -> WeightedProduct:
+        """Return the cosines [n, m] of both collections in the latent space of `links` (int64 [l, 2])."""
+        lsi = fit_lsi(self.weights[0][links[:, 0]], self.weights[1][links[:, 1]], COMPONENTS)
+        return WeightedProduct(lsi.fold_source(self.weights[0]), lsi.fold_target(self.weights[1]).T)
 
 
 def overlapping(text: str, language: Language, known: frozenset[str]) -> list[str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from linker.engine import Engine
 from linker.errors import InputError
+from linker.progress import Progress
 from linker.review.interface import Judgement, Seed
 from linker.review.population import Population
 from linker.review.session.making import make_order, make_rule
@@ -18,10 +19,8 @@ from linker.review.settings import Settings
 READING = "documents"
 EVERY = 50  # documents between two lines of progress
 
-Tell = Callable[[str, int, int | None], None]
 
-
-def run(spec: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
+def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     """Return at most `spec["limit"]` candidates for `spec["seeds"]` in the index `spec["index"]`, best first.
 
     `spec["settings"]` are those of a review, `spec["judgements"]` what is known already: it is left out, and learned

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -18,12 +18,11 @@ from linker.corpora import BadLine, Columns, read_corpus
 from linker.encoders.opened import open_encoder
 from linker.errors import InputError
 from linker.files import sync_folder, write_atomically
-from linker.progress import listening
+from linker.progress import Progress, listening
 from linker.review.interface import Seed
 from linker.review.ledger import Ledger
 from linker.review.project import UNFINISHED, Project
 
-Tell = Callable[[str, int, int | None], None]
 SEEDS_QUARANTINE = "seeds.quarantine.jsonl"  # the articles that could not be read, beside the uploads
 
 
@@ -72,7 +71,7 @@ def unfinished(project: Project) -> list[Path]:
     return [project.own_folder / f"{UNFINISHED}index"]
 
 
-def run(spec: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
+def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     """Do what `specification` describes; the index appears under its name in one step, after everything else.
 
     Returns the numbers of documents, quarantined records and seeds. Raises InputError or IndexesError.
@@ -118,7 +117,7 @@ def read_seeds(sources: Sequence[Source]) -> tuple[list[Seed], list[BadLine]]:
     return list(seeds.values()), bad
 
 
-def _counted(source: Source, tell: Tell) -> Iterator[Document | BadLine]:
+def _counted(source: Source, tell: Progress) -> Iterator[Document | BadLine]:
     for number, record in enumerate(read_corpus(source.path, source.columns), start=1):
         tell("reading", number, None)
         yield record

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from sklearn.manifold import TSNE
 from indexes.interface import Matrix, RowArray
 from linker.engine import Engine
 from linker.errors import InputError
+from linker.progress import Progress
 from linker.review.jobs.points import EDGE, LEAST, MOST, Points, save
 
 COMPONENTS = 50  # principal components that t-SNE starts from
@@ -24,10 +25,8 @@ ITERATIONS = 500
 PERPLEXITY = 30.0
 READING, PLACING = "reading documents", "placing documents"
 
-Tell = Callable[[str, int, int | None], None]
 
-
-def run(spec: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
+def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     """Compute the map of the index `spec["index"]` and write it to the file `spec["out"]`; see `points`."""
     seed = int(spec.get("seed", 0))
     engine = Engine(Path(spec["index"]))
@@ -74,7 +73,7 @@ def features(engine: Engine, rows: RowArray) -> Matrix:
     return np.asarray(TruncatedSVD(components, random_state=0).fit_transform(terms), np.float32)
 
 
-def layout(rows: Matrix, seed: int, tell: Tell) -> Points:
+def layout(rows: Matrix, seed: int, tell: Progress) -> Points:
     """Return t-SNE's places of `rows` (van der Maaten & Hinton, 2008; Barnes-Hut), scaled to 0 … `EDGE`."""
     tsne = TSNE(
         perplexity=min(PERPLEXITY, (len(rows) - 1) / 3),
@@ -102,7 +101,7 @@ def _start(rows: Matrix) -> Matrix:
 class _Iterations(io.TextIOBase):
     """Takes what scikit-learn prints, and tells of the iterations in it."""
 
-    def __init__(self, tell: Tell) -> None:
+    def __init__(self, tell: Progress) -> None:
         self._tell = tell
 
     def write(self, text: str) -> int:

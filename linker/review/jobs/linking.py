@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,10 @@ from linker.crosslingual.runs import run_of
 from linker.crosslingual.task import NO_LINKS, Options, Task
 from linker.engine import Engine
 from linker.errors import InputError
-from linker.progress import listening
-
-Tell = Callable[[str, int, int | None], None]
+from linker.progress import Progress, listening
 
 
-def run(spec: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
+def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     """Link `spec["source"]` to `spec["target"]` by `spec["method"]`, each page to at most `spec["k"]` others.
 
     Raises InputError where the method lacks something, IndexesError where an index cannot be read.

@@ -93,7 +93,8 @@ def test_the_metadata_says_how_it_was_made(folder: Path) -> None:
     found = about(folder)
     assert (found["method"], found["links"], found["min_probability"]) == ("auto", KNOWN, SURE)
     assert found["dictionaries"] == [{"file": "words.tsv", "format": "tsv", "pairs": 600}]
-    assert found["transductive"] is False
+    assert found["transductive"] is True
+    assert "competition for targets" in found["uses_unlinked_pages"]
 
 
 def test_reasons_are_given_for_each_page_that_was_asked_about(folder: Path, corpus: Twin) -> None:
@@ -122,13 +123,17 @@ def test_the_tables_read_the_run(folder: Path, corpus: Twin) -> None:
     assert float(text.split()[-1]) == pytest.approx(right, abs=1e-4)
 
 
-def test_auto_without_anything_says_what_it_needs(folder: Path) -> None:
-    told = link(folder, "--out", folder / "x.run", check=1)
-    assert "--dictionary FILE" in told and "--train QRELS" in told
-    assert not (folder / "x.run").exists()
+def test_auto_without_anything_says_what_it_goes_by(folder: Path) -> None:
+    told = link(folder, "--no-layout", "--out", folder / "x.run")
+    assert "no --dictionary, --train or --encoder: linking by shared strings" in told
+    found = json.loads((folder / "x.run.json").read_text(encoding="utf-8"))
+    assert found["evidence"] == ["strings"]
+    assert "self_training" in found
 
 
-@pytest.mark.parametrize("flags", [("--explain",), ("--min-probability", "0.9"), ("--self-train",)])
+@pytest.mark.parametrize(
+    "flags", [("--explain",), ("--min-probability", "0.9"), ("--self-train",), ("--no-layout",)]
+)
 def test_other_methods_refuse_what_only_learned_ones_do(folder: Path, flags: tuple[str, ...]) -> None:
     told = link(folder, *flags, "--out", folder / "x.run", method="hapax", check=1)
     assert f"{flags[0]} is for the method" in told
