@@ -49,7 +49,7 @@ def solve(
     evidence: Evidence,
     links: Int64Array,
     *,
-    folds: int = 5,
+    folds: int | None = None,
     seed: int = 0,
     advance: Callable[[int], object] = lambda done: None,
 ) -> Solution:
@@ -67,7 +67,7 @@ def relearn(
     links: Int64Array,
     extra: Int64Array,
     unlinked: Int64Array,
-    folds: int,
+    folds: int | None,
     seed: int,
     advance: Callable[[int], object] = lambda done: None,
 ) -> Solution:

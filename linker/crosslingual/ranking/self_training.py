@@ -14,7 +14,7 @@ ROUNDS = 3  # of self-training, at most
 
 
 def self_train(
-    evidence: Evidence, links: Int64Array, first: Solution, *, folds: int = 5, seed: int = 0
+    evidence: Evidence, links: Int64Array, first: Solution, *, folds: int | None = None, seed: int = 0
 ) -> tuple[Solution, list[dict[str, float]]]:
     """Return the solution improved by learning from its own sure links, and a record of each round.
 
