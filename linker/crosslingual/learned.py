@@ -126,6 +126,7 @@ def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str,
     metadata = {
         "learned_word_pairs": int(answer.learned.induced.nnz),
         **thresholds,
+        "contradicted_links": [task.source.ids[row] for row in answer.fitted.contradicted.tolist()],
         "no_link": [task.source.ids[row] for row in answer.lists.rows.tolist() if unsure[row]],
         "near_copies": {task.source.ids[row]: group for row, group in groups.items()},
         **about,

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from indexes.dtypes import BoolArray, Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.features import Lists, candidate_lists, with_pairs
-from linker.crosslingual.ranking.folds import folds_of
+from linker.crosslingual.ranking.folds import folds_of, number_of_folds
 from linker.crosslingual.ranking.pooled import Pooled, Taught
 from linker.crosslingual.scoring.candidates import hashes
 from linker.crosslingual.scoring.graph import Graph
@@ -20,8 +20,6 @@ from linker.crosslingual.scoring.retrieval import Pass, filled, retrieve
 from linker.crosslingual.scoring.scores import Scores
 from linker.crosslingual.scoring.stages import Arrays, Stages, digest
 from linker.errors import InputError
-
-FOLDS = 5
 
 
 class PairScores(Protocol):
@@ -115,6 +113,10 @@ class Fold:
     right: Int64Array
     without: Lists
 
+    def only(self, kept: BoolArray) -> Fold:
+        """Return the fold with those of its pages that `kept` [n] marks."""
+        return Fold(self.lists.only(kept), self.right[kept], self.without.only(kept))
+
 
 def describe(
     evidence: Evidence,
@@ -134,7 +136,9 @@ def describe(
     name = digest(learned.links, rows, competitors, taken)
 
     def make() -> Arrays:
-        lists = _describe(evidence, learned, (rows, competitors), _free(evidence, taken), size, retrieved)
+        lists = _describe(
+            evidence, learned, (rows, competitors), free_targets(evidence, taken), size, retrieved
+        )
         return {"targets": lists.targets, "features": lists.features, "names": np.array(lists.names)}
 
     lists = evidence.stages.remember(f"lists-{name}", make)
@@ -171,7 +175,7 @@ def retrieve_taught(evidence: Evidence, learned: Learned, rows: Int64Array, free
     return retrieve(learned.scores, evidence.passes, rows, free, keys, evidence.stages, stage)
 
 
-def _free(evidence: Evidence, taken: Int64Array) -> Int64Array:
+def free_targets(evidence: Evidence, taken: Int64Array) -> Int64Array:
     """Return the targets that are not `taken`, in the order of a hash of their content."""
     free = np.setdiff1d(np.arange(len(evidence.target)), taken)
     return free[np.argsort(hashes([evidence.target.keys[i] for i in free]), kind="stable")]
@@ -189,27 +193,30 @@ def out_of_fold(
     unlinked: Int64Array,
     *,
     extra: Int64Array | None = None,
-    folds: int = FOLDS,
+    folds: int | None = None,
     seed: int = 0,
     advance: Callable[[int], object] = lambda done: None,
 ) -> list[Fold]:
     """Describe every linked page by what the links of the other folds, and `extra`, teach, with and without its target.
 
     `links` and `extra`: int64 [l, 2] and [e, 2]; `unlinked`: int64 rows. The targets of the other folds are excluded
-    and the unlinked pages compete, as they do when the unlinked pages are linked. Raises InputError where every target
-    is linked.
+    and the unlinked pages compete, as they do when the unlinked pages are linked. `folds`: more if there are fewer
+    links, by default. Raises InputError where every target is linked.
     """
     parts = []
     gold, size = gold_of(links), list_size(evidence, links)
+    folds = folds or number_of_folds(len(links), len(evidence.source) * len(evidence.target))
     everything = links if extra is None else np.concatenate([links, extra])
     # The competitors are retrieved once, not in every fold: no link of theirs is known.
-    retrieved = retrieve_taught(evidence, evidence.learn(everything), unlinked, _free(evidence, links[:, 1]))
+    retrieved = retrieve_taught(
+        evidence, evidence.learn(everything), unlinked, free_targets(evidence, links[:, 1])
+    )
     for held_out in folds_of(links, evidence.source, folds, seed):
         rest = np.delete(links, held_out, axis=0)
         rows = np.unique(links[held_out, 0])
         teachers = rest if extra is None else np.concatenate([rest, extra])
         learned = evidence.learn(teachers)
-        found = retrieved | retrieve_taught(evidence, learned, rows, _free(evidence, rest[:, 1]))
+        found = retrieved | retrieve_taught(evidence, learned, rows, free_targets(evidence, rest[:, 1]))
         lists = describe(evidence, learned, rows, unlinked, rest[:, 1], size, advance, found)
         without = describe(evidence, learned, rows, unlinked, links[:, 1], size, retrieved=found)
         parts.append(Fold(lists, lists.right(gold), without))
