@@ -70,6 +70,31 @@ def _auto_link(results: Any) -> Iterator[str]:
             yield ""
 
 
+def _steadiness(results: Any) -> Iterator[str]:
+    """Success@1 over renamings and seeds: mean, least, greatest."""
+    rows = {(r["system"], r["kind"], r["language"]): r for r in results["spread"]}
+    yield f"| on `hard`: S@1, mean (least–greatest; runs) | {' | '.join(LANGUAGES)} |"
+    yield "|---" * (1 + len(LANGUAGES)) + "|"
+    for system, kind in dict.fromkeys((s, k) for s, k, _ in rows):
+        cells = []
+        for code in LANGUAGES:
+            row = rows.get((system, kind, code))
+            cells.append(_spread(row["success_1"], row["runs"]) if row else MISSING)
+        name = {"renaming": "other ids and order", "seed": "other seeds"}[kind]
+        yield f"| {system}, {name} | {' | '.join(cells)} |"
+
+
+def _word_alignment(results: Any) -> Iterator[str]:
+    """What word vectors of two collections give, judged by MUSE."""
+    yield "| | pairs | held-out identical words found again | used | judged by MUSE | of these right |"
+    yield "|---|---|---|---|---|---|"
+    for r in results["rows"]:
+        yield (
+            f"| {r['language']} | {r['pairs']:,} | {_short(r['agreement'])} | {'yes' if r['used'] else 'no'} "
+            f"| {r['judged']:,} | {_short(r['precision'])} |"
+        )
+
+
 PASSAGES = {
     "pooled": "mean vectors of the pages (`pooled`)",
     "max": "best pair of passages (`max`)",
@@ -194,6 +219,10 @@ def _sure(row: Any) -> str:
     return f"{_short(row['ece'])}; {precision}, {_short(row['sure_share'])}"
 
 
+def _spread(value: Any, runs: int) -> str:
+    return f"{_short(value['mean'])} ({_short(value['min'])}–{_short(value['max'])}; {runs})"
+
+
 def _short(value: float) -> str:
     """.123, and 1.000."""
     return f"{value:.3f}".removeprefix("0")
@@ -220,6 +249,8 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "elastic": _bm25,
     "linked_pages": _linked_pages,
     "auto_link": _auto_link,
+    "steadiness": _steadiness,
+    "word_alignment": _word_alignment,
     "link_scale": _link_scale,
     "passage_encoder": _passage_encoder,
     "aligned_sentences": _aligned_sentences,

@@ -17,11 +17,12 @@ from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.learning import Learned
-from linker.crosslingual.ranking.pooled import Pooled
+from linker.crosslingual.ranking.pooled import Pooled, Taught
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.names import shared_names
 from linker.crosslingual.scoring.retrieval import Pass
 from linker.crosslingual.scoring.scores import Restrictable, Scores, cosine, coverage, one_way
+from linker.crosslingual.scoring.stages import Stages
 from linker.crosslingual.scoring.topics import fit_topics, jensen_shannon
 
 CANDIDATES = 200
@@ -51,6 +52,11 @@ class CascadeEvidence:
         """The pages to link them to."""
         return self.all.target
 
+    @property
+    def stages(self) -> Stages:
+        """The stages of the run."""
+        return self.all.stages
+
     @cached_property
     def fixed(self) -> Scores:
         """Scores of shared names, numbers and years, by name: each [n, m]."""
@@ -63,7 +69,7 @@ class CascadeEvidence:
         nothing = np.empty(0, np.int64)
         return Graph(nothing, nothing, (len(self.source), len(self.target)))
 
-    def start(self, links: bool) -> Pooled | None:
+    def start(self, taught: Taught) -> Pooled | None:
         """Return None: there is no pooled ranker for the cascade."""
         return None
 
@@ -79,7 +85,7 @@ class CascadeEvidence:
             "words.backward": lambda: one_way(y, x, sp.csr_array(translations.T)).swapped(),
             "words.cosine": lambda: cosine(x, y, translations),
         }
-        return Learned(Scores(makers), self._topics(links), induced, translations)
+        return Learned(Scores(makers), self._topics(links), induced, translations, links)
 
     def _topics(self, links: Int64Array) -> TopicMatcher:
         collections = []

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
@@ -19,7 +19,7 @@ from linker.crosslingual.pages.pages import Pages, Terms, count_terms
 from linker.crosslingual.pages.surface import letter_grams, mark_grams
 from linker.crosslingual.ranking.features import LIST
 from linker.crosslingual.ranking.learning import Learned
-from linker.crosslingual.ranking.pooled import Pooled, pooled
+from linker.crosslingual.ranking.pooled import Pooled, Setting, Taught, rankers
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.lsi import fit_lsi
 from linker.crosslingual.scoring.passages import Passages, match_passages, passages_of
@@ -37,6 +37,7 @@ from linker.crosslingual.scoring.scores import (
     tfidf,
     translation_model,
 )
+from linker.crosslingual.scoring.stages import Stages
 
 COMPONENTS = 300
 INDUCED_WEIGHT = 5.0  # of a word pair learned from links; pairs of dictionaries have weight 1
@@ -59,7 +60,9 @@ PASSES = (
 class AllEvidence:
     """Two collections, the word `pairs` of dictionaries, and the `vectors` of an encoder: float32 [n, d] and [m, d].
 
-    `passes` retrieve pairs, which the scores named in `choosing` rank; `size`: candidates per page.
+    `passes` retrieve pairs, which the scores named in `choosing` rank; `size`: candidates per page. `layout`: whether
+    punctuation and line breaks are evidence, as they are for translations; `rankers`: pooled rankers in place of the
+    package's, by name.
     """
 
     source: Pages
@@ -69,6 +72,9 @@ class AllEvidence:
     choosing: tuple[str, ...] = CHOOSING
     passes: tuple[Pass, ...] = PASSES
     size: int = LIST
+    stages: Stages = field(default_factory=Stages)
+    layout: bool = True
+    rankers: Mapping[str, Pooled] | None = None
 
     @cached_property
     def target_language(self) -> Language:
@@ -82,7 +88,7 @@ class AllEvidence:
         if language.code != "zh":
             return language.terms
         known = frozenset(word for foreign, _ in self.pairs for word in language.headwords(foreign))
-        return lambda text: overlapping(text, language, known)
+        return partial(overlapping, language=language, known=known)
 
     @cached_property
     def source_terms(self) -> Terms:
@@ -126,8 +132,9 @@ class AllEvidence:
             "strings.coverage": lambda: coverage(x, y, self.spelling),
             "strings.forward": lambda: synonyms(x, y, self.spelling),
             "letters": lambda: self.letters,
-            "marks": lambda: self.marks,
         }
+        if self.layout:
+            makers["marks"] = lambda: self.marks
         if self.pairs:
             makers["dictionary.coverage"] = lambda: coverage(x, y, self.known)
             makers["dictionary.forward"] = lambda: synonyms(x, y, self.known)
@@ -140,7 +147,8 @@ class AllEvidence:
     def shared(self) -> Graph:
         """The pairs that the passes by fixed scores retrieve: the same whatever the links are."""
         rows, columns = np.arange(len(self.source)), np.arange(len(self.target))
-        return retrieve(self.fixed, self.passes, rows, columns, (self.source.keys, self.target.keys))
+        keys = self.source.keys, self.target.keys
+        return retrieve(self.fixed, self.passes, rows, columns, keys, self.stages, "shared")
 
     @cached_property
     def weights(self) -> tuple[sp.csr_array, sp.csr_array]:
@@ -150,14 +158,19 @@ class AllEvidence:
     @cached_property
     def passages(self) -> tuple[Passages, Passages]:
         """Passages of the source and of the target pages."""
+        source, target = (
+            pages.texts if self.layout else [" ".join(text.split()) for text in pages.texts]
+            for pages in (self.source, self.target)
+        )
         return (
-            passages_of(self.source.texts, self.split, self.source_terms),
-            passages_of(self.target.texts, self.target_language.terms, self.target_terms),
+            passages_of(source, self.split, self.source_terms),
+            passages_of(target, self.target_language.terms, self.target_terms),
         )
 
-    def start(self, links: bool) -> Pooled:
-        """Return the ranker pooled over other language pairs for this kind of evidence, with or without links."""
-        return pooled(bool(self.pairs), links)
+    def start(self, taught: Taught) -> Pooled:
+        """Return the ranker pooled over other language pairs for this evidence and what words are learned from."""
+        setting = Setting(taught, bool(self.pairs), self.vectors is not None, self.layout)
+        return (self.rankers or rankers())[setting.name]
 
     def translations(self, links: Int64Array) -> tuple[sp.csr_array, sp.csr_array]:
         """Return translation matrices [v source, v target]: all pairs, and those learned from `links` [l, 2].
@@ -182,9 +195,8 @@ class AllEvidence:
         if len(links) > 1:
             lsi = self.latent(links)
             makers["lsi"] = lambda: lsi
-        return Learned(
-            Scores(makers), match_passages(*self.passages, x, y, translations), induced, translations
-        )
+        matcher = match_passages(*self.passages, x, y, translations)
+        return Learned(Scores(makers), matcher, induced, translations, links)
 
     def latent(self, links: Int64Array) -> WeightedProduct:
         """Return the cosines [n, m] of both collections in the latent space of `links` (int64 [l, 2])."""
