@@ -19,6 +19,7 @@ import functools
 import itertools
 import multiprocessing
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -36,6 +37,7 @@ from benchmarks.support.meanvectors import mean_vectors
 from benchmarks.support.passages import SEED, prepare, statements
 from indexes.interface import Matrix
 from indexes.sharded import retrievers
+from indexes.store import manifest as manifests
 from linker import building
 from linker.engine import Engine
 from linker.intake import BuildOptions
@@ -53,8 +55,9 @@ def build(work: Path, sentences: int) -> dict[int, list[Path]]:
         edges = [sentences * n // count for n in range(count + 1)]
         found[count] = [work / f"{sentences}-{count}-{n}.index" for n in range(count)]
         for out, (low, high) in zip(found[count], itertools.pairwise(edges), strict=True):
-            if (out / "manifest.json").exists():
+            if (out / manifests.NAME).exists() and manifests.load(out).build.complete:
                 continue
+            shutil.rmtree(out, ignore_errors=True)
             lines = lines or data.sentences.read_bytes().splitlines(keepends=True)
             vectors = np.load(data.vectors, mmap_mode="r")
             corpus, matrix, ids = (out.with_suffix(suffix) for suffix in (".jsonl", ".npy", ".ids"))
