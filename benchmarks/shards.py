@@ -8,8 +8,7 @@ those of the one index: ids, order and scores.
 
 `wall` is what the clock says, and other work disturbs it. `path` is the critical path in CPU time: what the searching
 thread spends, and of each set of shards that are asked at once, the most that one of the cores spends. It is what an
-idle machine would take. `ideal` is half of the one index's path on one core: a process per shard cannot do better. The
-last cases are eight clients at once, in threads of one process.
+idle machine would take. `ideal` is half of the one index's path on one core: a process per shard cannot do better.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +41,7 @@ from linker import building
 from linker.engine import Engine
 from linker.intake import BuildOptions
 
-K, ROUNDS, QUERIES, WARM, CLIENTS = 10, 2, 100, 20, 8
+K, ROUNDS, QUERIES, WARM = 10, 2, 100, 20
 SHARDS, CORES = (1, 2, 4), (1, 2)
 
 
@@ -135,44 +134,22 @@ def ask(directories: Sequence[Path], cores: int, texts: list[str], vectors: Matr
     return {**best, "open_s": round(opened, 2), "answers": digest.hexdigest()}
 
 
-def crowd(directories: Sequence[Path], cores: int, texts: list[str], vectors: Matrix) -> dict[str, Any]:
-    """Return how many queries per second this process answers to several clients at once, in its best round."""
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
-    engine = Engine.open(list(directories))
-    pairs = list(zip(texts, vectors, strict=True))
-    for text, vector in pairs[:WARM]:
-        engine.search(text, K, vectors=vector)
-    best = 0.0
-    with ThreadPoolExecutor(CLIENTS) as clients:
-        for _ in range(ROUNDS):
-            start = time.perf_counter()
-            list(clients.map(lambda pair: engine.search(pair[0], K, vectors=pair[1]), pairs))
-            best = max(best, len(pairs) / (time.perf_counter() - start))
-    return {"per_s": round(best, 1)}
-
-
-def alone(
-    run: Callable[..., dict[str, Any]],
-    directories: Sequence[Path],
-    cores: int,
-    queries: tuple[list[str], Matrix],
-) -> dict[str, Any]:
+def alone(directories: Sequence[Path], cores: int, queries: tuple[list[str], Matrix]) -> dict[str, Any]:
     """Return a case's figures, measured in a fresh process."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        found = pool.submit(run, directories, cores, *queries).result()
-    print(f"{len(directories)} directories, {cores} cores", run.__name__, found, file=sys.stderr, flush=True)
+        found = pool.submit(ask, directories, cores, *queries).result()
+    print(f"{len(directories)} directories, {cores} cores", found, file=sys.stderr, flush=True)
     return found
 
 
 def measure(indexes: dict[int, list[Path]]) -> dict[str, Any]:
-    """Return the figures of single queries and of a crowd, by directories and cores."""
+    """Return the figures of single queries by directories and cores."""
     cases = [(count, cores) for cores in CORES for count in SHARDS]
     texts = statements()[:QUERIES]
     queries = texts, mean_vectors(texts)
-    single = {f"{count} on {cores}": alone(ask, indexes[count], cores, queries) for count, cores in cases}
+    single = {f"{count} on {cores}": alone(indexes[count], cores, queries) for count, cores in cases}
     answers = {figures.pop("answers") for figures in single.values()}
     assert len(answers) == 1, "the shards' answers differ from the one index's"
-    many = {f"{n} on {CORES[-1]}": alone(crowd, indexes[n], CORES[-1], queries) for n in SHARDS}
     whole = single["1 on 1"]["path"]["p50_ms"]
     gains = {
         name: {
@@ -181,7 +158,7 @@ def measure(indexes: dict[int, list[Path]]) -> dict[str, Any]:
         }
         for name, figures in single.items()
     }
-    return {"single": single, "crowd": many, "gain": gains, "same_answers": True}
+    return {"single": single, "gain": gains, "same_answers": True}
 
 
 def main() -> None:
