@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import IO
 from xml.sax.saxutils import escape, quoteattr
 
-from linker import __version__
 from linker.crosslingual.aligned.aligning import AlignedPassages, PageAlignment
 from linker.crosslingual.aligned.units import Unit
 from linker.crosslingual.pages.pages import Pages
@@ -77,7 +77,8 @@ class Writer:
     def _header(self) -> str:
         attributes = {
             "creationtool": "linker",
-            "creationtoolversion": __version__,
+            # Imported here by name: the package `linker` offers the command that this is a part of.
+            "creationtoolversion": str(import_module("linker").__version__),
             "segtype": SEGMENT[self.unit],
             "o-tmf": "linker",
             "adminlang": "en",
