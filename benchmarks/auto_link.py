@@ -171,7 +171,9 @@ def main() -> None:
                 row = {"variant": variant, "language": code, "system": system, **judge(links, task, code)}
                 row["dictionaries"] = [d.path.name for d in task.dictionaries]
                 row["cpu_s"] = round(time.process_time() - start, 1)
-                row["about"] = {k: v for k, v in links.metadata.items() if k not in ("no_link", "method")}
+                row["about"] = {
+                    k: v for k, v in links.metadata.items() if k not in ("no_link", "method", "near_copies")
+                }
                 print(row, flush=True)
                 rows.append(row)
                 if options.rows:
