@@ -18,6 +18,7 @@ from linker.crosslingual.ranking.learning import Evidence
 from linker.crosslingual.ranking.self_training import self_train
 from linker.crosslingual.scoring.assignment import greedy, promote
 from linker.crosslingual.scoring.candidates import Candidates, hashes, rank
+from linker.crosslingual.scoring.stages import Stages
 from linker.crosslingual.task import LinkingResult, Task, encoded
 from linker.crosslingual.thresholds import least_probability
 from linker.errors import InputError
@@ -70,7 +71,10 @@ def _evidence(task: Task) -> AllEvidence:
     pairs = tuple(pair for dictionary in task.dictionaries for pair in dictionary.pairs)
     vectors = encoded(task, task.encoder) if task.encoder else None
     layout, rankers = task.options.layout, task.rankers
-    return AllEvidence(task.source, task.target, pairs, vectors, layout=layout, rankers=rankers)
+    stages = Stages.beside(task.checkpoint)
+    return AllEvidence(
+        task.source, task.target, pairs, vectors, layout=layout, rankers=rankers, stages=stages
+    )
 
 
 def _self_trains(task: Task) -> bool:
@@ -122,6 +126,7 @@ def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str,
     metadata = {
         "learned_word_pairs": int(answer.learned.induced.nnz),
         **thresholds,
+        "contradicted_links": [task.source.ids[row] for row in answer.fitted.contradicted.tolist()],
         "no_link": [task.source.ids[row] for row in answer.lists.rows.tolist() if unsure[row]],
         "near_copies": {task.source.ids[row]: group for row, group in groups.items()},
         **about,

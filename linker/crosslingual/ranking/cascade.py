@@ -22,6 +22,7 @@ from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.names import shared_names
 from linker.crosslingual.scoring.retrieval import Pass
 from linker.crosslingual.scoring.scores import Restrictable, Scores, cosine, coverage, one_way
+from linker.crosslingual.scoring.stages import Stages
 from linker.crosslingual.scoring.topics import fit_topics, jensen_shannon
 
 CANDIDATES = 200
@@ -51,6 +52,11 @@ class CascadeEvidence:
         """The pages to link them to."""
         return self.all.target
 
+    @property
+    def stages(self) -> Stages:
+        """The stages of the run."""
+        return self.all.stages
+
     @cached_property
     def fixed(self) -> Scores:
         """Scores of shared names, numbers and years, by name: each [n, m]."""
@@ -79,7 +85,7 @@ class CascadeEvidence:
             "words.backward": lambda: one_way(y, x, sp.csr_array(translations.T)).swapped(),
             "words.cosine": lambda: cosine(x, y, translations),
         }
-        return Learned(Scores(makers), self._topics(links), induced, translations)
+        return Learned(Scores(makers), self._topics(links), induced, translations, links)
 
     def _topics(self, links: Int64Array) -> TopicMatcher:
         collections = []

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
@@ -37,6 +37,7 @@ from linker.crosslingual.scoring.scores import (
     tfidf,
     translation_model,
 )
+from linker.crosslingual.scoring.stages import Stages
 
 COMPONENTS = 300
 INDUCED_WEIGHT = 5.0  # of a word pair learned from links; pairs of dictionaries have weight 1
@@ -71,6 +72,7 @@ class AllEvidence:
     choosing: tuple[str, ...] = CHOOSING
     passes: tuple[Pass, ...] = PASSES
     size: int = LIST
+    stages: Stages = field(default_factory=Stages)
     layout: bool = True
     rankers: Mapping[str, Pooled] | None = None
 
@@ -86,7 +88,7 @@ class AllEvidence:
         if language.code != "zh":
             return language.terms
         known = frozenset(word for foreign, _ in self.pairs for word in language.headwords(foreign))
-        return lambda text: overlapping(text, language, known)
+        return partial(overlapping, language=language, known=known)
 
     @cached_property
     def source_terms(self) -> Terms:
@@ -145,7 +147,8 @@ class AllEvidence:
     def shared(self) -> Graph:
         """The pairs that the passes by fixed scores retrieve: the same whatever the links are."""
         rows, columns = np.arange(len(self.source)), np.arange(len(self.target))
-        return retrieve(self.fixed, self.passes, rows, columns, (self.source.keys, self.target.keys))
+        keys = self.source.keys, self.target.keys
+        return retrieve(self.fixed, self.passes, rows, columns, keys, self.stages, "shared")
 
     @cached_property
     def weights(self) -> tuple[sp.csr_array, sp.csr_array]:
@@ -192,9 +195,8 @@ class AllEvidence:
         if len(links) > 1:
             lsi = self.latent(links)
             makers["lsi"] = lambda: lsi
-        return Learned(
-            Scores(makers), match_passages(*self.passages, x, y, translations), induced, translations
-        )
+        matcher = match_passages(*self.passages, x, y, translations)
+        return Learned(Scores(makers), matcher, induced, translations, links)
 
     def latent(self, links: Int64Array) -> WeightedProduct:
         """Return the cosines [n, m] of both collections in the latent space of `links` (int64 [l, 2])."""

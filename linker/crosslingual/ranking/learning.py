@@ -12,15 +12,14 @@ import scipy.sparse as sp
 from indexes.dtypes import BoolArray, Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.features import Lists, candidate_lists, with_pairs
-from linker.crosslingual.ranking.folds import folds_of
+from linker.crosslingual.ranking.folds import folds_of, number_of_folds
 from linker.crosslingual.ranking.pooled import Pooled, Taught
 from linker.crosslingual.scoring.candidates import hashes
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.retrieval import Pass, filled, retrieve
 from linker.crosslingual.scoring.scores import Scores
+from linker.crosslingual.scoring.stages import Arrays, Stages, digest
 from linker.errors import InputError
-
-FOLDS = 5
 
 
 class PairScores(Protocol):
@@ -48,6 +47,7 @@ class Learned:
     pairs: PairScores
     induced: sp.csr_array
     translations: sp.csr_array
+    links: Int64Array
 
 
 class Evidence(Protocol):
@@ -71,6 +71,11 @@ class Evidence(Protocol):
     @property
     def passes(self) -> tuple[Pass, ...]:
         """The passes that retrieve candidates."""
+        ...
+
+    @property
+    def stages(self) -> Stages:
+        """The stages of the run, by which it resumes."""
         ...
 
     @property
@@ -108,6 +113,10 @@ class Fold:
     right: Int64Array
     without: Lists
 
+    def only(self, kept: BoolArray) -> Fold:
+        """Return the fold with those of its pages that `kept` [n] marks."""
+        return Fold(self.lists.only(kept), self.right[kept], self.without.only(kept))
+
 
 def describe(
     evidence: Evidence,
@@ -117,34 +126,56 @@ def describe(
     taken: Int64Array,
     size: int,
     advance: Callable[[int], object] = lambda done: None,
-    taught: Graph | None = None,
+    retrieved: Graph | None = None,
 ) -> Lists:
     """Return `size` candidates of each source page in `rows`, with all features, excluding the targets in `taken`.
 
-    `competitors`: other source rows that compete for the same targets. All three are int64 [rows]. `taught`: pairs that
-    learned scores retrieved for the competitors; they are retrieved here if it is missing.
+    `competitors`: other source rows that compete for the same targets. All three are int64 [rows]. `retrieved`: pairs
+    that learned scores retrieved for some of these pages; those of the others are retrieved here.
     """
-    scores = evidence.fixed | learned.scores
-    free = _free(evidence, taken)
-    everyone = np.concatenate([rows, competitors])
-    graph = retrieve_taught(evidence, learned, everyone if taught is None else rows, free)
-    graph = graph | evidence.shared if taught is None else graph | taught | evidence.shared
+    name = digest(learned.links, rows, competitors, taken)
+
+    def make() -> Arrays:
+        lists = _describe(
+            evidence, learned, (rows, competitors), free_targets(evidence, taken), size, retrieved
+        )
+        return {"targets": lists.targets, "features": lists.features, "names": np.array(lists.names)}
+
+    lists = evidence.stages.remember(f"lists-{name}", make)
+    advance(len(rows))
+    return Lists(rows, lists["targets"], lists["features"], tuple(lists["names"].tolist()))
+
+
+def _describe(
+    evidence: Evidence,
+    learned: Learned,
+    pages: tuple[Int64Array, Int64Array],
+    free: Int64Array,
+    size: int,
+    retrieved: Graph | None,
+) -> Lists:
+    rows, everyone = pages[0], np.concatenate(pages)
+    todo = everyone if retrieved is None else np.setdiff1d(everyone, retrieved.rows)
+    graph = retrieve_taught(evidence, learned, todo, free) | evidence.shared
+    graph = graph if retrieved is None else graph | retrieved
     graph = graph.only(_flags(everyone, graph.shape[0]), _flags(free, graph.shape[1]))
     graph = filled(graph, everyone, free, size, hashes(evidence.source.keys))
+    graph = graph.around(_flags(rows, graph.shape[0]))
     # Equal sums are ranked by a hash of the content, so that the order of input decides nothing.
     order = np.argsort(np.argsort(hashes(evidence.target.keys), kind="stable"))
+    scores = evidence.fixed | learned.scores
     lists = candidate_lists(scores, graph, rows, choosing=evidence.choosing, order=order, size=size)
-    advance(len(rows))
     return with_pairs(lists, learned.pairs.features(rows, lists.targets), learned.pairs.names)
 
 
 def retrieve_taught(evidence: Evidence, learned: Learned, rows: Int64Array, free: Int64Array) -> Graph:
     """Return the pairs of the source pages `rows` and the target pages `free` that learned scores retrieve."""
     keys = evidence.source.keys, evidence.target.keys
-    return retrieve(learned.scores, evidence.passes, rows, free, keys)
+    stage = f"taught-{digest(learned.links, rows, free)}"
+    return retrieve(learned.scores, evidence.passes, rows, free, keys, evidence.stages, stage)
 
 
-def _free(evidence: Evidence, taken: Int64Array) -> Int64Array:
+def free_targets(evidence: Evidence, taken: Int64Array) -> Int64Array:
     """Return the targets that are not `taken`, in the order of a hash of their content."""
     free = np.setdiff1d(np.arange(len(evidence.target)), taken)
     return free[np.argsort(hashes([evidence.target.keys[i] for i in free]), kind="stable")]
@@ -162,25 +193,32 @@ def out_of_fold(
     unlinked: Int64Array,
     *,
     extra: Int64Array | None = None,
-    folds: int = FOLDS,
+    folds: int | None = None,
     seed: int = 0,
     advance: Callable[[int], object] = lambda done: None,
 ) -> list[Fold]:
     """Describe every linked page by what the links of the other folds, and `extra`, teach, with and without its target.
 
     `links` and `extra`: int64 [l, 2] and [e, 2]; `unlinked`: int64 rows. The targets of the other folds are excluded
-    and the unlinked pages compete, as they do when the unlinked pages are linked. Raises InputError where every target
-    is linked.
+    and the unlinked pages compete, as they do when the unlinked pages are linked. `folds`: more if there are fewer
+    links, by default. Raises InputError where every target is linked.
     """
     parts = []
     gold, size = gold_of(links), list_size(evidence, links)
+    folds = folds or number_of_folds(len(links), len(evidence.source) * len(evidence.target))
+    everything = links if extra is None else np.concatenate([links, extra])
+    # The competitors are retrieved once, not in every fold: no link of theirs is known.
+    retrieved = retrieve_taught(
+        evidence, evidence.learn(everything), unlinked, free_targets(evidence, links[:, 1])
+    )
     for held_out in folds_of(links, evidence.source, folds, seed):
         rest = np.delete(links, held_out, axis=0)
         rows = np.unique(links[held_out, 0])
         teachers = rest if extra is None else np.concatenate([rest, extra])
         learned = evidence.learn(teachers)
-        lists = describe(evidence, learned, rows, unlinked, rest[:, 1], size, advance)
-        without = describe(evidence, learned, rows, unlinked, links[:, 1], size)
+        found = retrieved | retrieve_taught(evidence, learned, rows, free_targets(evidence, rest[:, 1]))
+        lists = describe(evidence, learned, rows, unlinked, rest[:, 1], size, advance, found)
+        without = describe(evidence, learned, rows, unlinked, links[:, 1], size, retrieved=found)
         parts.append(Fold(lists, lists.right(gold), without))
     return parts
 
