@@ -91,7 +91,7 @@ def test_without_layout_punctuation_decides_nothing() -> None:
     assert plain.metadata["evidence"] == ["strings"]
     # Pages of equal scores are ranked by a hash of their content, which the marks change.
     assert np.mean(plain.candidates.targets[:, 0] == other.candidates.targets[:, 0]) > 0.95
-    assert "marks" not in AllEvidence(*marked, layout=False).fixed
+    assert "marks" not in AllEvidence(marked[0], marked[1], layout=False).fixed
 
 
 def test_every_setting_has_a_ranker_of_its_own_features() -> None:
