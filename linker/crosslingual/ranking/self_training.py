@@ -10,6 +10,7 @@ from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from linker.crosslingual.ranking.auto import Solution, relearn
 from linker.crosslingual.ranking.features import Lists
 from linker.crosslingual.ranking.fitting import FEWEST
+from linker.crosslingual.ranking.folds import FOLDS
 from linker.crosslingual.ranking.learning import Evidence
 
 SURE = 0.7  # least probability of a link that self-training learns from; learning words forgives a few wrong ones
@@ -23,7 +24,7 @@ def self_train(
     links: Int64Array,
     first: Solution,
     *,
-    folds: int | None = None,
+    folds: int = FOLDS,
     seed: int = 0,
     expected: float | None = None,
 ) -> tuple[Solution, list[dict[str, Any]]]:
