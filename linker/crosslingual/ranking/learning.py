@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from indexes.dtypes import BoolArray, Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.features import Lists, candidate_lists, with_pairs
-from linker.crosslingual.ranking.folds import folds_of, number_of_folds
+from linker.crosslingual.ranking.folds import FOLDS, folds_of
 from linker.crosslingual.ranking.pooled import Pooled, Taught
 from linker.crosslingual.scoring.candidates import hashes
 from linker.crosslingual.scoring.graph import Graph
@@ -194,22 +194,20 @@ def out_of_fold(
     *,
     extra: Int64Array | None = None,
     absent: Int64Array | None = None,
-    folds: int | None = None,
+    folds: int = FOLDS,
     seed: int = 0,
     advance: Callable[[int], object] = lambda done: None,
 ) -> list[Fold]:
     """Describe every linked page by what the links of the other folds, and `extra`, teach, with and without its target.
 
     `links` and `extra`: int64 [l, 2] and [e, 2]; `unlinked`: int64 rows. The targets of the other folds are excluded
-    and the unlinked pages compete, as they do when the unlinked pages are linked. `absent`: targets that
-    nobody can be linked to. `folds`: more if there are fewer links, by default. Raises InputError where every target is
-    linked.
+    and the unlinked pages compete, as they do when the unlinked pages are linked. `absent`: targets that nobody can be
+    linked to. Raises InputError where every target is linked.
     """
     parts = []
     gold, size = gold_of(links), list_size(evidence, links)
     gone = links[:0, 1] if absent is None else absent
     taken = np.concatenate([links[:, 1], gone])
-    folds = folds or number_of_folds(len(links), len(evidence.source) * len(evidence.target))
     everything = links if extra is None else np.concatenate([links, extra])
     # The competitors are retrieved once, not in every fold: no link of theirs is known.
     retrieved = retrieve_taught(evidence, evidence.learn(everything), unlinked, free_targets(evidence, taken))
