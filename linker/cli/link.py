@@ -126,6 +126,18 @@ def link(
     ] = False,
     run_name: Annotated[str, typer.Option(help="Name of the run, in its sixth column.")] = "linker",
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Use a saved model: link without training, or start from it with --train (auto, cascade).",
+            show_default=False,
+        ),
+    ] = None,
+    save_model: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Save what was learned (auto, cascade).", show_default=False),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Link pages to their counterparts in another language.
@@ -140,6 +152,7 @@ def link(
         whole_dictionary=whole_dictionary, margin=margin, transliterate=transliterate, ngrams=ngrams,
         keep_edges=keep_edges, min_probability=min_probability, self_train=self_train, explain=explain, k=k,
         one_to_one=one_to_one, run_name=run_name, resume=resume,
+        model=model, save_model=save_model,
     )  # fmt: skip
     if as_json:
         counts = {"linked": len(links), "pages": links.pages, "targets": links.targets, "method": method}

@@ -11,9 +11,11 @@ from indexes.showing import SHOWN, brief, table
 from linker.corpora import BadLine
 from linker.crosslingual.lexicon.dictionaries import Dictionary, read_dictionary
 from linker.crosslingual.pages.pages import Pages, read_pages, split_languages
+from linker.crosslingual.ranking.saved import LinkModel, check_writable, load, save
 from linker.crosslingual.runs import linked, run_of
 from linker.crosslingual.scoring.hapax import HapaxRules
 from linker.crosslingual.task import NO_LINKS, Options, Task, read_links
+from linker.errors import InputError
 from linker.logs import logger
 from linker.progress import Progress, listening
 
@@ -74,13 +76,17 @@ def link(
     one_to_one: bool = False,
     run_name: str = "linker",
     resume: bool = False,
+    model: str | Path | None = None,
+    save_model: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Links:
     """Link the pages of `source` to their counterparts in `target`: files or folders in two languages.
 
     The options are those of `linker link`. With `out`, the run is written there in six columns, with RUN.json beside
-    it, and can be resumed. Raises InputError where a file cannot be read, or the method lacks an input that it needs.
+    it, and can be resumed. `save_model` keeps what was learned in a folder, which `model` uses again. Raises
+    InputError where a file cannot be read, or the method lacks an input that it needs.
     """
+    _check_saving(method, save_model)
     with listening(progress):
         codes = split_languages(languages) if languages else (None, None)
         source_pages, target_pages = _pages(source, codes[0]), _pages(target, codes[1])
@@ -102,12 +108,40 @@ def link(
         )
         task = Task(
             source_pages, target_pages, tuple(map(_dictionary, dictionary)), known, pivot_pages, through,
-            encoder, one_to_one, options,
+            encoder, one_to_one, options, model=_model(model),
         )  # fmt: skip
         path = None if out is None else Path(out)
         result = linked(task, method, path, k=k, name=run_name, resume=resume)
+        if save_model and result.model:
+            save(result.model(), Path(save_model))
     run = run_of(source_pages, target_pages, result.candidates)
     return Links(run, method, len(source_pages), len(target_pages), result.metadata)
+
+
+def _check_saving(method: Method, folder: str | Path | None) -> None:
+    """Raise InputError where a model could not be saved, before anything is learned."""
+    if folder is None:
+        return
+    if method not in ("auto", "cascade"):
+        raise InputError(
+            f"--save-model is for the methods that learn, auto and cascade, not {method!r}: leave it out"
+        )
+    check_writable(Path(folder))
+
+
+def _model(folder: str | Path | None) -> LinkModel | None:
+    if folder is None:
+        return None
+    model = load(Path(folder))
+    pair = "-".join(one.code for one in model.languages)
+    logger.info(
+        "%s: a model of %s, method %s, %s links",
+        folder,
+        pair,
+        model.method,
+        f"{len(model.knowledge.links):,}",
+    )
+    return model
 
 
 def _pages(path: str | Path, code: str | None) -> Pages:

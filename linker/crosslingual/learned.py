@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,12 @@ from linker.crosslingual.ranking.auto import Solution, solve
 from linker.crosslingual.ranking.cascade import CascadeEvidence
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.explain import Explainer
+from linker.crosslingual.ranking.knowledge import Knowledge
 from linker.crosslingual.ranking.learning import Evidence
+from linker.crosslingual.ranking.pooled import Pooled
+from linker.crosslingual.ranking.saved import LinkModel
 from linker.crosslingual.ranking.self_training import self_train
+from linker.crosslingual.remembered import with_model
 from linker.crosslingual.scoring.assignment import greedy, promote
 from linker.crosslingual.scoring.candidates import Candidates, hashes, rank
 from linker.crosslingual.task import LinkingResult, Task, encoded
@@ -29,32 +34,87 @@ def by_auto(task: Task) -> LinkingResult:
     The source pages of the training links get no answer. Raises InputError where the task has no dictionary, no links
     and no encoder.
     """
+    return with_model(task, "auto", _auto)
+
+
+def _auto(task: Task) -> LinkingResult:
     evidence = _evidence(task)
     answer = _solved(task, evidence)
     about: dict[str, Any] = {"transductive": False}
     if task.options.self_train:
         answer, rounds = self_train(evidence, task.train, answer)
         about = {"transductive": True, "self_training": rounds}
-    return _links(task, answer, evidence, about)
+    return _keeping(_links(task, answer, evidence, about), task, "auto", evidence, answer)
 
 
 def by_cascade(task: Task) -> LinkingResult:
     """Link by AUT's cascade, calibrated as `by_auto` is. Raises InputError where there are too few training links."""
-    if not len(task.train):
+    return with_model(task, "cascade", _cascade)
+
+
+def _cascade(task: Task) -> LinkingResult:
+    if not len(task.train) and not _same(task):
         raise InputError("the method 'cascade' learns from linked pages: pass --train QRELS")
     everything = _evidence(task)
-    return _links(task, _solved(task, CascadeEvidence(everything)), everything, {})
+    evidence = CascadeEvidence(everything)
+    answer = _solved(task, evidence)
+    return _keeping(_links(task, answer, everything, {}), task, "cascade", evidence, answer)
+
+
+def _same(task: Task) -> LinkModel | None:
+    """Return the task's model if it is of the same languages."""
+    same = task.model and task.model.links(task.source.language, task.target.language)
+    return task.model if same else None
+
+
+def _keeping(
+    result: LinkingResult, task: Task, method: str, evidence: AllEvidence | CascadeEvidence, answer: Solution
+) -> LinkingResult:
+    """Return the result with a function that makes what was learned a model."""
+
+    def model() -> LinkModel:
+        links = np.concatenate([task.train, answer.extra])
+        knowledge = evidence.study(links, answer.learned.induced)
+        everything = evidence if isinstance(evidence, AllEvidence) else evidence.all
+        about = {
+            "links": len(knowledge.links),
+            "word pairs": len(knowledge.words),
+            "pairs of dictionaries": len(everything.pairs),
+            "pages": f"{len(task.source)} and {len(task.target)}",
+        }
+        return LinkModel(
+            method,
+            (task.source.language, task.target.language),
+            Pooled(answer.ranker, answer.platt),
+            knowledge,
+            everything.pairs,
+            _encoder(task),
+            about,
+        )
+
+    return replace(result, model=model)
+
+
+def _encoder(task: Task) -> str | None:
+    return task.encoder or (task.model.encoder if task.model else None)
 
 
 def _evidence(task: Task) -> AllEvidence:
-    if not (task.dictionaries or len(task.train) or task.encoder):
+    same, encoder = _same(task), _encoder(task)
+    if not (task.dictionaries or len(task.train) or encoder or same):
         raise InputError(
             "the method 'auto' needs something to start from: a --dictionary FILE, links (--train QRELS; "
             "100 to 200 are enough to start with), or an --encoder NAME"
         )
-    pairs = tuple(pair for dictionary in task.dictionaries for pair in dictionary.pairs)
-    vectors = encoded(task, task.encoder) if task.encoder else None
-    return AllEvidence(task.source, task.target, pairs, vectors)
+    pairs = [pair for dictionary in task.dictionaries for pair in dictionary.pairs]
+    return AllEvidence(
+        task.source,
+        task.target,
+        tuple(dict.fromkeys([*(same.pairs if same else ()), *pairs])),
+        encoded(task, encoder) if encoder else None,
+        memory=same.knowledge if same else Knowledge(),
+        begun=task.model.start if task.model else None,
+    )
 
 
 def _solved(task: Task, evidence: Evidence) -> Solution:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from linker.crosslingual.lexicon.induction import induce
 from linker.crosslingual.lexicon.lexicon import from_pairs, identical
 from linker.crosslingual.scoring.assignment import descending, greedy, margin, pigeonhole, promote
@@ -10,7 +12,7 @@ from linker.crosslingual.scoring.comparability import comparability, translated_
 from linker.crosslingual.scoring.dense import Cosines
 from linker.crosslingual.scoring.hapax import shared_hapaxes
 from linker.crosslingual.scoring.pivot import Pivoted
-from linker.crosslingual.task import LinkingResult, Method, Options, Task, encoded
+from linker.crosslingual.task import LinkingResult, Method, Task, encoded
 from linker.errors import InputError
 
 
@@ -21,10 +23,10 @@ def link(task: Task, method: str) -> LinkingResult:
     """
     if method not in METHODS:
         raise InputError(f"no method {method!r}: choose one of {', '.join(METHODS)}")
-    _check(task.options, method)
+    _check(task, method)
     links = METHODS[method](task)
-    return LinkingResult(
-        descending(links.candidates), {"method": method, **links.metadata}, links.explanations
+    return replace(
+        links, candidates=descending(links.candidates), metadata={"method": method, **links.metadata}
     )
 
 
@@ -113,9 +115,10 @@ METHODS: dict[str, Method] = {
 }
 
 
-def _check(options: Options, method: str) -> None:
-    learned = ("auto", "cascade")
+def _check(task: Task, method: str) -> None:
+    learned, options = ("auto", "cascade"), task.options
     restricted = (
+        ("--model", task.model is not None, learned),
         ("--min-probability", options.min_probability > 0, learned),
         ("--explain", options.explain, learned),
         ("--self-train", options.self_train, ("auto",)),

@@ -12,6 +12,7 @@ import numpy as np
 from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.lexicon.dictionaries import Dictionary
 from linker.crosslingual.pages.pages import Pages
+from linker.crosslingual.ranking.saved import LinkModel
 from linker.crosslingual.scoring.assignment import MARGIN_NEIGHBOURS
 from linker.crosslingual.scoring.candidates import DEPTH, Candidates, Neighbours, PagePairScorer, nearest
 from linker.crosslingual.scoring.checkpoint import Checkpoint, fingerprint
@@ -49,7 +50,7 @@ class Task:
     """Two collections of pages to link, and everything that a method may use for it.
 
     `train`: int64 [l, 2], rows of source and target pages that are known to be linked; `pivot_links`: int64 [l, 2],
-    rows of pivot and target pages; `encoder`: a name or path for `load_encoder`.
+    rows of pivot and target pages; `encoder`: a name or path for `load_encoder`; `model`: what an earlier task learned.
     """
 
     source: Pages
@@ -62,12 +63,14 @@ class Task:
     one_to_one: bool = False
     options: Options = field(default_factory=Options)
     checkpoint: Checkpoint | None = None
+    model: LinkModel | None = None
 
     def fingerprint(self, method: str) -> str:
         """Return a hash of everything that the scores depend on, in hexadecimal."""
         entries = [f"{a}\t{b}" for dictionary in self.dictionaries for a, b in dictionary.pairs]
         links = (self.train.tolist(), self.pivot_links.tolist())
-        words = (method, repr(self.options), repr(links), str(self.encoder), *entries)
+        model = self.model.fingerprint if self.model else ""
+        words = (method, repr(self.options), repr(links), str(self.encoder), model, *entries)
         return fingerprint(self.source, self.target, *([self.pivot] if self.pivot else []), *words)
 
     def nearest(self, scorer: PagePairScorer) -> Neighbours:
@@ -89,11 +92,15 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class LinkingResult:
-    """A method's result: the final ranking, metadata on how it was made and, if requested, explanations."""
+    """A method's result: the final ranking, metadata on how it was made and, if requested, explanations.
+
+    `model` makes what was learned a model that can be saved; None if the method learns nothing.
+    """
 
     candidates: Candidates
     metadata: Mapping[str, Any] = field(default_factory=dict)
     explanations: Iterable[Mapping[str, Any]] | None = None
+    model: Callable[[], LinkModel] | None = None
 
 
 Method = Callable[[Task], LinkingResult]

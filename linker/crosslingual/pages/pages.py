@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_array
 
+from indexes.dtypes import Int64Array
 from indexes.interface import Document
 from linker.corpora import BadLine, read_corpus
 from linker.crosslingual.pages.languages import Language, language
@@ -23,10 +24,14 @@ LANGUAGE_FIELDS = ("language", "lang")
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """Term counts: a sorted `vocabulary` of v strings; `counts` int32 CSR [pages, v], sorted, without zeros."""
+    """Term counts: a sorted `vocabulary` of v strings; `counts` int32 CSR [pages, v], sorted, without zeros.
+
+    `background`: how many pages of an earlier collection contain each term, int64 [v], and the number of its pages.
+    """
 
     vocabulary: tuple[str, ...]
     counts: csr_array
+    background: tuple[Int64Array, int] | None = None
 
     @cached_property
     def present(self) -> csr_array:
@@ -46,7 +51,7 @@ class Terms:
 
     def rows(self, rows: Sequence[int] | np.ndarray[tuple[int], np.dtype[np.int64]]) -> Terms:
         """Return the counts of the pages `rows` (int64 [n]) over the same vocabulary."""
-        return Terms(self.vocabulary, self.counts[np.asarray(rows, np.int64)])
+        return Terms(self.vocabulary, self.counts[np.asarray(rows, np.int64)], self.background)
 
 
 def count_terms(texts: Iterable[str], split: Callable[[str], Iterable[str]]) -> Terms:

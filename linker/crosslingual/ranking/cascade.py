@@ -5,7 +5,7 @@ Everything is learned from linked pages, the features out of fold. A dictionary 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -15,15 +15,14 @@ import scipy.sparse as sp
 from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.evidence import AllEvidence
+from linker.crosslingual.ranking.knowledge import Knowledge, Topics, joined
 from linker.crosslingual.ranking.learning import Learned
 from linker.crosslingual.ranking.pooled import Pooled
-from linker.crosslingual.scoring.lsi import fit_lsi
 from linker.crosslingual.scoring.names import shared_names
 from linker.crosslingual.scoring.scores import Restrictable, WeightedProduct, cosine, coverage, one_way
 from linker.crosslingual.scoring.topics import fit_topics, jensen_shannon
 
 CANDIDATES = 200
-COMPONENTS = 300
 TOPICS = 50
 TOPIC_ROUNDS = 25
 # Topics ignore words in more than this share of the linked pages, and words in fewer than this many.
@@ -55,16 +54,14 @@ class CascadeEvidence:
         return self.all.held(shared_names(self.source, self.target))
 
     def start(self, links: bool) -> Pooled | None:
-        """Return None: there is no pooled ranker for the cascade."""
-        return None
+        """Return the saved ranker, if there is one: none was pooled for the cascade."""
+        return self.all.begun
 
     def learn(self, links: Int64Array) -> Learned:
         """Return what `links` (int64 [l, 2]) teach: the latent space, the lexicon and the topics."""
         x, y = self.all.source_terms, self.all.target_terms
-        rows, columns = links[:, 0], links[:, 1]
         translations, induced = self.all.translations(links)
-        lsi = fit_lsi(self.all.weights[0][rows], self.all.weights[1][columns], COMPONENTS)
-        left, right = lsi.fold_source(self.all.weights[0]), lsi.fold_target(self.all.weights[1])
+        left, right = joined(self.all.latent(links))
         scores: dict[str, Restrictable] = {
             "lsi": WeightedProduct(left, np.ascontiguousarray(right.T)),
             "words.idf": coverage(x, y, translations),
@@ -72,18 +69,26 @@ class CascadeEvidence:
             "words.backward": one_way(y, x, sp.csr_array(translations.T)).swapped(),
             "words.cosine": cosine(x, y, translations),
         }
-        return Learned(scores, self._topics(links), induced, translations)
+        source, target = self._topics(links).mixtures(x, y)
+        topics = TopicMatcher(source, target, _lengths(self.source), _lengths(self.target))
+        return Learned(scores, topics, induced, translations)
 
-    def _topics(self, links: Int64Array) -> TopicMatcher:
-        collections = []
-        for terms, linked in ((self.all.source_terms, links[:, 0]), (self.all.target_terms, links[:, 1])):
-            often = np.bincount(terms.counts[linked].indices, minlength=terms.counts.shape[1])
+    def study(self, links: Int64Array, induced: sp.csr_array) -> Knowledge:
+        """Return what `links` (int64 [l, 2]) and a saved model taught, as `AllEvidence.study` does, with topics."""
+        return replace(self.all.study(links, induced), topics=self._topics(links))
+
+    def _topics(self, links: Int64Array) -> Topics:
+        """Return the saved topics or, without any, those of `links`."""
+        if self.all.memory.topics:
+            return self.all.memory.topics
+        terms, counts = [], []
+        for pages, linked in ((self.all.source_terms, links[:, 0]), (self.all.target_terms, links[:, 1])):
+            often = np.bincount(pages.counts[linked].indices, minlength=pages.counts.shape[1])
             columns = np.flatnonzero((often >= RARE) & (often <= COMMON * len(linked)))
-            collections.append((sp.csr_array(terms.counts[:, columns]), linked))
+            terms.append(tuple(pages.vocabulary[column] for column in columns.tolist()))
+            counts.append(sp.csr_array(pages.counts[linked][:, columns]))
         size = min(self.topics, max(2, len(links) // 4))
-        model = fit_topics(tuple(counts[linked] for counts, linked in collections), size, rounds=TOPIC_ROUNDS)
-        source, target = (model.fold_in(counts, i) for i, (counts, _) in enumerate(collections))
-        return TopicMatcher(source, target, _lengths(self.source), _lengths(self.target))
+        return Topics((terms[0], terms[1]), fit_topics(tuple(counts), size, rounds=TOPIC_ROUNDS))
 
 
 @dataclass(frozen=True, eq=False)

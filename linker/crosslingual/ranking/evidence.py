@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -18,6 +18,14 @@ from linker.crosslingual.pages.languages import HAN, Language
 from linker.crosslingual.pages.pages import Pages, Terms, count_terms
 from linker.crosslingual.pages.surface import letter_grams, mark_grams
 from linker.crosslingual.ranking.features import LIST
+from linker.crosslingual.ranking.knowledge import (
+    Knowledge,
+    Vectors,
+    fingerprints,
+    joined,
+    latent_space,
+    word_pairs,
+)
 from linker.crosslingual.ranking.learning import Learned
 from linker.crosslingual.ranking.pooled import Pooled, pooled
 from linker.crosslingual.scoring.lsi import fit_lsi
@@ -50,7 +58,8 @@ CHOOSING = (
 class AllEvidence:
     """Two collections, the word `pairs` of dictionaries, and the `vectors` of an encoder: float32 [n, d] and [m, d].
 
-    `choosing`: the scores that generate candidates; `size`: candidates per page.
+    `choosing`: the scores that generate candidates; `size`: candidates per page. `memory` and `begun`: what a saved
+    model knows, and its ranker.
     """
 
     source: Pages
@@ -59,6 +68,8 @@ class AllEvidence:
     vectors: tuple[Float32Array, Float32Array] | None = None
     choosing: tuple[str, ...] = CHOOSING
     size: int = LIST
+    memory: Knowledge = field(default_factory=Knowledge)
+    begun: Pooled | None = None
 
     @cached_property
     def target_language(self) -> Language:
@@ -77,7 +88,7 @@ class AllEvidence:
     @cached_property
     def source_terms(self) -> Terms:
         """Counts of the source's terms: [n, v source]."""
-        return count_terms(self.source.texts, self.split)
+        return self.memory.with_idf(count_terms(self.source.texts, self.split))
 
     @cached_property
     def target_terms(self) -> Terms:
@@ -136,21 +147,43 @@ class AllEvidence:
         )
 
     def start(self, links: bool) -> Pooled:
-        """Return the ranker pooled over other language pairs for this kind of evidence, with or without links."""
-        return pooled(bool(self.pairs), links)
+        """Return the saved ranker, or the one pooled over other language pairs for tasks with or without links."""
+        return self.begun or pooled(bool(self.pairs), links)
 
     def translations(self, links: Int64Array) -> tuple[sp.csr_array, sp.csr_array]:
-        """Return translation matrices [v source, v target]: all pairs, and those learned from `links` [l, 2]."""
-        rows, columns = links[:, 0], links[:, 1]
-        if not len(links):
-            return self.known, sp.csr_array(self.known * 0)
-        induced = ones(induce(self.source_terms.present[rows], self.target_terms.present[columns]))
-        return sp.csr_array(self.known + INDUCED_WEIGHT * induced, dtype=np.float32), induced
+        """Return translation matrices [v source, v target]: all pairs, and G² of those learned, also from `links`."""
+        x, y = self.source_terms, self.target_terms
+        induced = self.memory.relation(x, y)
+        if len(links):
+            induced = induced.maximum(induce(x.present[links[:, 0]], y.present[links[:, 1]]))
+        return sp.csr_array(self.known + INDUCED_WEIGHT * ones(induced), dtype=np.float32), induced
+
+    def latent(self, links: Int64Array) -> list[Vectors]:
+        """Return the vectors of both collections in the saved latent spaces, and in that of `links` (int64 [l, 2])."""
+        spaces = self.memory.latent(self.source_terms, self.target_terms)
+        if len(links) > 1:
+            lsi = fit_lsi(self.weights[0][links[:, 0]], self.weights[1][links[:, 1]], COMPONENTS)
+            spaces.append((lsi.fold_source(self.weights[0]), lsi.fold_target(self.weights[1])))
+        return spaces
+
+    def study(self, links: Int64Array, induced: sp.csr_array) -> Knowledge:
+        """Return what `memory` and `links` (int64 [l, 2]) taught; `induced` holds the word pairs of `translations`."""
+        x, y = self.source_terms, self.target_terms
+        spaces = self.memory.spaces
+        if len(links) > 1:
+            spaces = (*spaces, latent_space(links, x, y, self.weights, COMPONENTS))
+        known = np.concatenate([self.memory.links, fingerprints(links, self.source, self.target)])
+        words = {**self.memory.words, **word_pairs(induced, x, y)}
+        often = dict(self.memory.often)
+        for term, pages in zip(x.vocabulary, x.document_frequency.tolist(), strict=True):
+            often[term] = often.get(term, 0) + pages
+        return Knowledge(
+            words, spaces, self.memory.topics, known, often, self.memory.pages + len(self.source)
+        )
 
     def learn(self, links: Int64Array) -> Learned:
         """Return what `links` (int64 [l, 2], possibly empty) teach: a lexicon and a latent space."""
         x, y = self.source_terms, self.target_terms
-        rows, columns = links[:, 0], links[:, 1]
         translations, induced = self.translations(links)
         scores: dict[str, Restrictable] = {
             "bridge.coverage": coverage(x, y, translations),
@@ -159,9 +192,8 @@ class AllEvidence:
             "bridge.cosine": cosine(x, y, translations),
             "bridge.model": translation_model(x, y, translations),
         }
-        if len(links) > 1:
-            lsi = fit_lsi(self.weights[0][rows], self.weights[1][columns], COMPONENTS)
-            left, right = lsi.fold_source(self.weights[0]), lsi.fold_target(self.weights[1])
+        if spaces := self.latent(links):
+            left, right = joined(spaces)
             scores["lsi"] = WeightedProduct(left, np.ascontiguousarray(right.T))
         return Learned(scores, match_passages(*self.passages, x, y, translations), induced, translations)
 
