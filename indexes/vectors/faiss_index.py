@@ -8,11 +8,9 @@ caller may supply a scan of its own (linker/torch_scan.py).
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -38,10 +36,10 @@ from indexes.vectors.faiss_files import load_faiss
 from indexes.vectors.flat import BLAS_BATCH, FlatScan
 from indexes.vectors.hnsw import Hnsw
 from indexes.vectors.kinds import AUTO_EXACT, GENERATORS, kind_by_size, kind_of
-from indexes.vectors.mapped import lend, lent_file, own, release
 from indexes.vectors.pq import Settings
 from indexes.vectors.scores import best, with_reserve
 from indexes.vectors.scores import scores as exact_scores
+from indexes.vectors.stored import StoredVectors
 
 EXACT_BELOW = 10_000  # rows below which approximation is not worth it
 CODED_FROM = 1 << 14  # rows below which a scan by FAISS is as fast
@@ -79,8 +77,8 @@ class FaissIndex:
         if kind not in IN_DIRECTORY:
             raise IndexesError(f"unknown kind of vector index {kind!r}: choose {', '.join(IN_DIRECTORY)}")
         self.dim, self.kind = dim, kind
-        self._flat: Any = load_faiss().IndexFlatIP(dim)
-        self._flat_scan = FlatScan(self._flat)
+        self._stored = StoredVectors(dim)
+        self._flat_scan = FlatScan(self._stored)
         self._make_scan = scan
         self._scan: ExactScan | None = None
         self._asked = 0
@@ -97,7 +95,7 @@ class FaissIndex:
     @property
     def vectors(self) -> Matrix:
         """All normalised vectors, dead rows included: a read-only view [rows, dim], valid until the next change."""
-        return np.asarray(_View(self._flat))
+        return self._stored.array
 
     def add(self, ids: Sequence[str], vectors: Matrix, metadata: Sequence[Metadata] | None = None) -> None:
         """Add a batch of `vectors`, float32 [n, dim], all or nothing.
@@ -106,8 +104,7 @@ class FaissIndex:
         """
         new = normalised(check_vectors(vectors, self.dim, ids))
         self._rows.append(ids, metadata)
-        own(self._flat)
-        self._flat.add(new)
+        self._stored.add(new)
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove a batch, all or nothing, without freeing its memory. Raises UnknownIdError where an id is unknown."""
@@ -124,21 +121,18 @@ class FaissIndex:
             shapes = [block.shape for block in blocks]
             raise IndexesError(f"{len(rows.ids)} ids of dimension {self.dim}, but vectors {shapes}")
         self._rows = rows
-        if len(blocks) == 1 and lend(self._flat, blocks[0]):
-            return
-        for block in blocks:
-            self._flat.add(np.ascontiguousarray(block, dtype=np.float32))
+        self._stored.restore(blocks)
 
     def build(self) -> None:
         """Train the candidate generator and index the rows added since. Searches do this when it is due."""
         with self._lock:
-            total = self._flat.ntotal
+            total = len(self._stored)
             if self.kind == "flat" or total < self._exact_below or total == self._covered:
                 return
             generator = self._generator or self._new(kind_by_size(total) if self.kind == AUTO else self.kind)
             if isinstance(generator, Hnsw):  # linking writes the rows onto themselves
-                own(self._flat)
-            generator.extend(self._flat, self.vectors)
+                self._stored.own()
+            generator.extend(self._stored.flat, self.vectors)
             self._generator, self._covered = generator, total
 
     def _new(self, kind: str) -> CandidateGenerator:
@@ -165,7 +159,7 @@ class FaissIndex:
         if self.kind == "flat":
             raise IndexesError(f"{path}: a flat index has no graph to load")
         generator = self._new(kind_of(path) if self.kind == AUTO else self.kind)
-        self._covered = generator.load(path, self._flat)
+        self._covered = generator.load(path, self._stored.flat)
         self._generator = generator
 
     def search(self, vectors: Matrix, k: int, where: Filter | None = None) -> list[Hits]:
@@ -185,10 +179,10 @@ class FaissIndex:
         DamagedError where the file of the vectors was cut off.
         """
         check_k(k)
-        check_length(lent_file(self._flat), "the file of the vectors")
+        check_length(self._stored.file, "the file of the vectors")
         queries = normalised(check_vectors(queries, self.dim))
         mask = self._rows.mask(where)
-        allowed = self._flat.ntotal if mask is None else int(np.count_nonzero(mask))
+        allowed = len(self._stored) if mask is None else int(np.count_nonzero(mask))
         width = min(k, allowed)
         if not width or not len(queries):
             return padding(len(queries), k)
@@ -207,7 +201,7 @@ class FaissIndex:
         """Return whether an approximate search, which costs more the fewer rows are allowed, beats an exact one."""
         if self._generator is None:
             return False
-        total: int = self._flat.ntotal
+        total = len(self._stored)
         return allowed * allowed > self._generator.cost(with_reserve(k), total) * total
 
     def _approximate(self, queries: Matrix, k: int, mask: Mask | None) -> tuple[RowArray, ScoreArray]:
@@ -226,7 +220,7 @@ class FaissIndex:
     def live_rows(self) -> RowArray:
         """Return the rows of all live documents, int64 [n], ascending."""
         mask = self._rows.mask()
-        return np.arange(self._flat.ntotal) if mask is None else np.flatnonzero(mask)
+        return np.arange(len(self._stored)) if mask is None else np.flatnonzero(mask)
 
     def search_exactly(self, queries: Matrix, k: int) -> tuple[RowArray, ScoreArray]:
         """Return the exact rows and scores, both [n, k], for `queries` [n, dim]; k must not exceed the live rows.
@@ -237,7 +231,7 @@ class FaissIndex:
 
     def _exact_scan(self, queries: int, k: int, mask: Mask | None) -> ExactScan:
         """Return the scan to use: the codes once they pay for themselves, and only where most rows must be compared."""
-        total: int = self._flat.ntotal
+        total = len(self._stored)
         allowed = total if mask is None else int(np.count_nonzero(mask))
         if total < CODED_FROM or allowed * PICKED < total or k * FEW > total:
             return self._flat_scan
@@ -247,27 +241,14 @@ class FaissIndex:
         with self._lock:
             if self._scan is None:
                 custom_scan = self._make_scan() if self._make_scan else None
-                self._scan = custom_scan or _certified(self._flat, self._flat_scan)
+                self._scan = custom_scan or _certified(self._stored, self._flat_scan)
             elif not self._scan.pays:
                 self._scan = self._flat_scan
             return self._scan
 
 
-def _certified(flat: Any, scan: FlatScan) -> ExactScan:
+def _certified(stored: StoredVectors, scan: FlatScan) -> ExactScan:
     """Return the certified scan, or FAISS's where FAISS has a GPU or the CPU lacks the instructions."""
-    if scan.on_gpu() or not ByteScan.available(flat.d):
+    if scan.on_gpu() or not ByteScan.available(stored.dim):
         return scan
-    return ByteScan(load_faiss().omp_get_max_threads, functools.partial(release, flat))
-
-
-class _View:
-    """Exposes a flat index's memory to numpy, and keeps the index alive as long as the array."""
-
-    def __init__(self, flat: Any) -> None:
-        self._flat = flat
-        self.__array_interface__ = {
-            "shape": (flat.ntotal, flat.d),
-            "typestr": np.dtype(np.float32).str,
-            "data": (int(flat.get_xb()) if flat.ntotal else 0, True),
-            "version": 3,
-        }
+    return ByteScan(load_faiss().omp_get_max_threads, stored.release)

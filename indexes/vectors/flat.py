@@ -18,6 +18,7 @@ from indexes.interface import Mask, Matrix, RowArray, ScoreArray
 from indexes.vectors.faiss_files import bitmap, load_faiss
 from indexes.vectors.scores import best, with_reserve
 from indexes.vectors.scores import scores as exact_scores
+from indexes.vectors.stored import StoredVectors, faiss_loaded
 
 BLAS_BATCH = 5  # queries from which a matrix product beats one scan per query (measured, d = 64 … 1024)
 NEVER = 2**31 - 1
@@ -61,10 +62,10 @@ BLAS_THRESHOLD = BlasThreshold()
 
 
 class FlatScan:
-    """ExactScan over an IndexFlatIP of unit vectors."""
+    """ExactScan over unit vectors."""
 
-    def __init__(self, flat: Any) -> None:
-        self._flat = flat
+    def __init__(self, stored: StoredVectors) -> None:
+        self._stored = stored
         self._gpu: Any = None
         self._lock = threading.Lock()
 
@@ -73,16 +74,21 @@ class FlatScan:
     ) -> tuple[RowArray, ScoreArray]:
         """Return rows (int64) and scores (float32), both [n, k]; see ExactScan.
 
-        FAISS scans first; queries where its rounding could decide which rows are returned are then scored in full.
+        FAISS scans first, or numpy a few queries while FAISS is not loaded; queries where their rounding could decide
+        which rows are returned are then scored in full.
         """
         allowed = len(vectors) if mask is None else int(np.count_nonzero(mask))
         fetch = min(with_reserve(k), allowed)
-        scanner, rounding = self._flat, vectors.shape[1] * 2.0**-23
-        if mask is None and (gpu := self._on_gpu(fetch)) is not None:
-            scanner, rounding = gpu, rounding + _half_rounding(vectors.shape[1])
+        rounding = vectors.shape[1] * 2.0**-23
+        if len(queries) * len(vectors) <= SCORED_FLOATS and len(queries) < BLAS_BATCH and not faiss_loaded():
+            rough, rows = _scan_by_numpy(vectors, queries, fetch, mask)
+        elif mask is None and (gpu := self._on_gpu(fetch)) is not None:
+            rounding += _half_rounding(vectors.shape[1])
             # float16 rounds more coarsely, and the scan is cheaper.
             fetch = min(4 * fetch, GPU_K, allowed)
-        rough, rows = self._scan(scanner, vectors, queries, fetch, mask)
+            rough, rows = self._scan(gpu, vectors, queries, fetch, mask)
+        else:
+            rough, rows = self._scan(self._stored.flat, vectors, queries, fetch, mask)
         rows, scores = best(rows, exact_scores(vectors, queries, rows), k)
         if fetch < allowed:
             doubtful = np.flatnonzero(scores[:, -1] <= rough[:, -1] + rounding)
@@ -106,10 +112,10 @@ class FlatScan:
             return None
         faiss = load_faiss()
         with self._lock:
-            if self._gpu is None or self._gpu.ntotal != self._flat.ntotal:
+            if self._gpu is None or self._gpu.ntotal != len(self._stored):
                 options = faiss.GpuMultipleClonerOptions()
                 options.useFloat16, options.shard = True, True
-                self._gpu = faiss.index_cpu_to_all_gpus(self._flat, co=options)
+                self._gpu = faiss.index_cpu_to_all_gpus(self._stored.flat, co=options)
             return self._gpu
 
     def _scan(
@@ -133,6 +139,19 @@ def _half_rounding(dim: int) -> float:
     """Return an upper bound on the change of two unit vectors' product by float16 (2⁻²⁵ per small value)."""
     lost = 2.0**-11 + math.sqrt(dim) * 2.0**-25
     return 2 * lost + lost * lost
+
+
+def _scan_by_numpy(
+    vectors: Matrix, queries: Matrix, k: int, mask: Mask | None
+) -> tuple[ScoreArray, RowArray]:
+    """Return the top k scores and rows, both [n, k]; ties in any order."""
+    scores = queries @ vectors.T
+    if mask is not None:
+        scores[:, ~mask] = -np.inf
+    rows = np.argpartition(-scores, k - 1, axis=1)[:, :k]
+    rough = np.take_along_axis(scores, rows, axis=1)
+    order = np.argsort(-rough, axis=1)
+    return np.take_along_axis(rough, order, axis=1), np.take_along_axis(rows, order, axis=1)
 
 
 def _scan_picked(vectors: Matrix, queries: Matrix, k: int, picked: RowArray) -> tuple[ScoreArray, RowArray]:

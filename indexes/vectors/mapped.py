@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from indexes.disk.reading import give_back, mapping_of
+from indexes.disk.reading import mapping_of
 from indexes.interface import Matrix
 from indexes.vectors.faiss_files import load_faiss
 
@@ -40,13 +40,6 @@ def own(flat: Any) -> None:
     for start in range(0, len(block), COPIED):
         flat.add(np.ascontiguousarray(block[start : start + COPIED]))
     flat.referenced_objects = []
-
-
-def release(flat: Any) -> None:
-    """Give the pages of a lent mapped file back to the kernel; pages that are read again are mapped again."""
-    mapped = lent_file(flat)
-    if mapped is not None:
-        give_back(mapped)
 
 
 def lent_file(flat: Any) -> mmap.mmap | None:

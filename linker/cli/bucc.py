@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -11,21 +12,46 @@ from linker.cli.common import AsJson, note, print_json
 
 
 def prepare(
-    source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="SOURCE", help="Raw pages: JSON from wikiextractor, or JSONL.", show_default=False
-        ),
-    ],
-    target: Annotated[
-        Path, typer.Argument(metavar="TARGET", help="Raw pages in the other language.", show_default=False)
-    ],
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Folder for the prepared data.", show_default=False)
     ],
+    source: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[SOURCE]",
+            help="Raw pages: JSON from wikiextractor, JSONL, or MediaWiki's XML dump.",
+            show_default=False,
+        ),
+    ] = None,
+    target: Annotated[
+        Path | None,
+        typer.Argument(metavar="[TARGET]", help="Raw pages in the other language.", show_default=False),
+    ] = None,
     languages: Annotated[
-        str, typer.Option(metavar="FR-EN", help="Codes of the two languages.", show_default=False)
-    ],
+        str | None,
+        typer.Option(
+            metavar="FR-EN",
+            help="Codes of the two languages. Default: those of --dump, in their order.",
+            show_default=False,
+        ),
+    ] = None,
+    dump: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CODE=FILE",
+            help="A wiki's dump, in place of SOURCE and TARGET: WIKI-pages-articles.xml.bz2, .gz, .xz or .xml. "
+            "Once per language, or once per part.",
+            show_default=False,
+        ),
+    ] = None,
+    langlinks: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CODE=FILE",
+            help="A dump's interlanguage links: WIKI-langlinks.sql.gz. Default: [[en:Title]] in the pages.",
+            show_default=False,
+        ),
+    ] = None,
     links: Annotated[
         Path | None,
         typer.Option(
@@ -41,16 +67,26 @@ def prepare(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed of the split and the ids.")] = 0,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Processes that parse the pages. Default: one per core.", show_default=False
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Prepare raw pages for the task.
+    """Prepare raw pages or two wikis' dumps for the task.
 
     They are linked both ways, without first sentences, of similar lengths and split in half.
     """
     from linker.crosslingual.bucc.prepare import prepare as run_prepare
-    from linker.crosslingual.pages.pages import split_languages
+    from linker.crosslingual.bucc.raw_pages import described_by
 
-    report = run_prepare(source, target, out, split_languages(languages), links, back_links, seed=seed)
+    codes, raw = described_by(source, target, languages, dump or (), langlinks or ())
+    cores = len(os.sched_getaffinity(0))
+    report = run_prepare(*raw, out, codes, links, back_links, seed=seed, jobs=jobs or cores)
+    if report.ambiguous_pairs:
+        note(f"{report.ambiguous_pairs:,} pairs are left out, because a name fits several of their pages")
     if as_json:
         print_json(report.to_dict())
     else:

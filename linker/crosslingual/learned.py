@@ -42,7 +42,7 @@ def _auto(task: Task) -> LinkingResult:
     answer = _solved(task, evidence)
     about: dict[str, Any] = {"transductive": False}
     if task.options.self_train:
-        answer, rounds = self_train(evidence, task.train, answer)
+        answer, rounds = self_train(evidence, task.train, answer, seed=task.options.seed)
         about = {"transductive": True, "self_training": rounds}
     return _keeping(_links(task, answer, evidence, about), task, "auto", evidence, answer)
 
@@ -113,18 +113,19 @@ def _evidence(task: Task) -> AllEvidence:
         tuple(dict.fromkeys([*(same.pairs if same else ()), *pairs])),
         encoded(task, encoder) if encoder else None,
         memory=same.knowledge if same else Knowledge(),
+        seed=task.options.seed,
         begun=task.model.start if task.model else None,
     )
 
 
 def _solved(task: Task, evidence: Evidence) -> Solution:
     with bar(len(task.source), "learning and linking", "pages") as meter:
-        return solve(evidence, task.train, advance=meter.update)
+        return solve(evidence, task.train, seed=task.options.seed, advance=meter.update)
 
 
 def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str, Any]) -> LinkingResult:
     ranking = _candidates(task, answer)
-    candidates = promote(ranking, greedy(ranking, task.source.ids, task.target.ids))
+    candidates = promote(ranking, greedy(ranking, task.source.keys, task.target.keys))
     # A promoted target keeps its probability; those that it overtook are lowered to it.
     promoted = (ranking.targets == candidates.targets[:, :1]) & (ranking.targets >= 0)
     confidence = np.where(promoted, ranking.scores, 0).max(axis=1)
@@ -145,11 +146,10 @@ def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str,
 
 
 def _candidates(task: Task, answer: Solution) -> Candidates:
-    """Rank by probability; ties are broken by a hash of the ids."""
+    """Rank by probability; ties are broken by a hash of the contents."""
     lists, probabilities = answer.lists, answer.probabilities[:, :-1].astype(np.float32)
     rows = np.repeat(lists.rows, lists.targets.shape[1])
-    ids = task.source.ids, task.target.ids
-    n, (source, target) = len(task.source), (hashes(names) for names in ids)
+    n, (source, target) = len(task.source), (hashes(pages.keys) for pages in (task.source, task.target))
     return rank(rows, lists.targets.ravel(), probabilities.ravel(), n, KEPT, source, target)
 
 

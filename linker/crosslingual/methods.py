@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from linker.crosslingual.lexicon.induction import induce
 from linker.crosslingual.lexicon.lexicon import from_pairs, identical
+from linker.crosslingual.ordering import in_content_order
 from linker.crosslingual.scoring.assignment import descending, greedy, margin, pigeonhole, promote
 from linker.crosslingual.scoring.candidates import PagePairScorer
 from linker.crosslingual.scoring.comparability import comparability, translated_cosine
@@ -24,7 +25,8 @@ def link(task: Task, method: str) -> LinkingResult:
     if method not in METHODS:
         raise InputError(f"no method {method!r}: choose one of {', '.join(METHODS)}")
     _check(task, method)
-    links = METHODS[method](task)
+    ordered = in_content_order(task)
+    links = ordered.as_given(METHODS[method](ordered.task))
     return replace(
         links, candidates=descending(links.candidates), metadata={"method": method, **links.metadata}
     )
@@ -67,7 +69,8 @@ def by_dictionary(task: Task) -> LinkingResult:
     relation = lexicon.relation(source, target)
     known = lexicon.known(source, target) if task.options.whole_dictionary else None
     if len(task.train):
-        learned = induce(source.present[task.train[:, 0]], target.present[task.train[:, 1]]).sign()
+        linked = source.present[task.train[:, 0]], target.present[task.train[:, 1]]
+        learned = induce(*linked, seed=task.options.seed).sign()
         relation = relation.maximum(learned)
         if known:
             known = (known[0] | (learned.sum(axis=1) > 0), known[1] | (learned.sum(axis=0) > 0))
@@ -130,13 +133,13 @@ def _check(task: Task, method: str) -> None:
 
 def _pigeonholed(task: Task, scorer: PagePairScorer) -> LinkingResult:
     neighbours = task.nearest(scorer)
-    ids = task.source.ids, task.target.ids
-    candidates = margin(neighbours, *ids) if task.options.margin else neighbours.candidates
-    return LinkingResult(pigeonhole(candidates, greedy(candidates, *ids)))
+    keys = task.source.keys, task.target.keys
+    candidates = margin(neighbours, *keys) if task.options.margin else neighbours.candidates
+    return LinkingResult(pigeonhole(candidates, greedy(candidates, *keys)))
 
 
 def _ranked(task: Task, scorer: PagePairScorer) -> LinkingResult:
     neighbours = task.nearest(scorer)
-    ids = task.source.ids, task.target.ids
-    candidates = neighbours.candidates if task.options.margin is False else margin(neighbours, *ids)
-    return LinkingResult(promote(candidates, greedy(candidates, *ids)) if task.one_to_one else candidates)
+    keys = task.source.keys, task.target.keys
+    candidates = neighbours.candidates if task.options.margin is False else margin(neighbours, *keys)
+    return LinkingResult(promote(candidates, greedy(candidates, *keys)) if task.one_to_one else candidates)

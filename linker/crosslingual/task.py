@@ -31,7 +31,8 @@ class Options:
     """Options of the methods. A `margin` of None stands for the method's default.
 
     `whole_dictionary`: every word of the dictionary counts in the denominator, as in Li & Gaussier; otherwise only
-    words with a translation on some page of the other language do, which was better.
+    words with a translation on some page of the other language do, which was better. `seed` decides the folds and the
+    random permutations of the methods that learn from links.
     """
 
     weighting: Weighting | Literal["tfidf-cosine"] = "idf"
@@ -43,6 +44,7 @@ class Options:
     min_probability: float = 0.0
     self_train: bool = False
     explain: bool = False
+    seed: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +83,8 @@ class Task:
         with bar(scorer.shape[0], "comparing", "pages") as meter:
             return nearest(
                 scorer,
-                self.source.ids,
-                self.target.ids,
+                self.source.keys,
+                self.target.keys,
                 depth=DEPTH,
                 k=MARGIN_NEIGHBOURS,
                 checkpoint=self.checkpoint,

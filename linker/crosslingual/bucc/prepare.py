@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
 
-from indexes.interface import Document
-from linker.corpora import BadLine, read_corpus
+from linker.crosslingual.bucc.bodies import Texts, bodies
+from linker.crosslingual.bucc.pairing import SHOWN, Linked, Pair, described, pair_pages
+from linker.crosslingual.bucc.raw_pages import Links, RawPages, Reading, read_pages
+from linker.crosslingual.bucc.wikitext import strip_markup
 from linker.errors import InputError
-from linker.files import nonempty_lines, write_atomically
+from linker.files import replacing, write_atomically
 from linker.printable import spreadsheet_cell
 
-FULL_STOP = {"zh": "。", "ja": "。", "hi": "।", "bn": "।"}
-LINK_FIELDS = ("langlinks", "links")
-COMMENT = re.compile(
-    r"<!--.*?-->|<(ref|gallery|math|table)\b[^>]*?(?:/>|>.*?</\1\s*>)", re.DOTALL | re.IGNORECASE
-)
-INNERMOST = re.compile(r"\{\{[^{}]*\}\}|\{\|.*?\|\}", re.DOTALL)
-MEDIA = re.compile(r"\[\[[^][|]*:[^][|]*\|[^][]*\]\]")
-LINK = re.compile(r"\[\[(?:[^][|]*\|)?([^][|]*)\]\]|\[https?://\S+ ?([^]]*)\]")
-TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
-
-Pages = dict[str, Document]
-Pair = tuple[str, str]
+__all__ = ["RawPages", "Report", "prepare", "strip_markup"]
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Counts of each step of the preparation, and the quartiles of the length ratio between which pairs are kept."""
+    """Counts of each step of the preparation, and the quartiles of the length ratio between which pairs are kept.
+
+    `ambiguous_names`: names of links that fit several pages, as a title or an id; `left_out`: pairs that could not be
+    told apart because of them, by their ids, the first ones of `ambiguous_pairs`. `read`: per language, what was read.
+    """
 
     source_pages: int
     target_pages: int
@@ -45,6 +40,11 @@ class Report:
     train: int
     test: int
     seed: int
+    ambiguous_names: int = 0
+    ambiguous_pairs: int = 0
+    left_out: tuple[Pair, ...] = ()
+    unresolved: int = 0
+    read: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -53,9 +53,11 @@ class Report:
     def text(self) -> str:
         """Return the counts as lines of a table."""
         low, high = self.ratio
+        ambiguous = f"ambiguous, left out  {self.ambiguous_pairs:,}: {described(self.left_out)}\n"
         return (
             f"pages                {self.source_pages:,} and {self.target_pages:,} ({self.unusable:,} unusable)\n"
             f"linked both ways     {self.linked_both_ways:,}\n"
+            f"{ambiguous if self.ambiguous_pairs else ''}"
             f"with text            {self.with_text:,}\n"
             f"ratio of lengths     {low:.3f} to {high:.3f} (quartiles): {self.kept:,}\n"
             f"train, test          {self.train:,}, {self.test:,} (seed {self.seed})\n"
@@ -63,132 +65,106 @@ class Report:
 
 
 def prepare(
-    source: Path,
-    target: Path,
+    source: Path | RawPages,
+    target: Path | RawPages,
     out: Path,
     languages: tuple[str, str],
     links: Path | None = None,
     back_links: Path | None = None,
     *,
     seed: int = 0,
+    jobs: int = 1,
 ) -> Report:
     """Write pages and qrels of a training and a test half into the folder `out`, and return the counts.
 
-    `links` and `back_links`: files of `page TAB counterpart`, ids or titles; by default, the pages' own field
-    `langlinks` ({"en": "Title"}, or a list of {"lang", "title"}). Two pages are a pair if each links to the other. New
-    ids are opaque and in random order in each language; key.tsv maps them to the original ones. Raises InputError where
-    a page id occurs twice, a line of links is malformed, or no pair remains.
+    `source`, `target`: a file or folder of pages, or `RawPages`, for the parts of a dump and its tables of links.
+    `links` and `back_links`: files of `page TAB counterpart`, ids or titles; by default, the tables of a dump or the
+    pages' own links: a field `langlinks` ({"en": "Title"}, or a list of {"lang", "title"}), or [[en:Title]] in the
+    markup. Two pages are a pair if each links to the other. New ids are opaque and in random order in each language;
+    key.tsv maps them to the original ones. Texts wait in a temporary file in `out`; `jobs` processes parse the markup.
+    Raises InputError where a page id occurs twice, a line of links is malformed, a dump is damaged, or no pair
+    remains, and MissingExtraError without the extra 'crosslingual'.
     """
-    (sources, bad), (targets, more_bad) = _read(source), _read(target)
-    forward = _links(sources, targets, languages[1], links)
-    backward = _links(targets, sources, languages[0], back_links)
-    both = [(a, b) for a, b in forward.items() if backward.get(b) == a]
-    if not both:
-        raise InputError(
-            f"no two pages of {source} and {target} link to each other: pass --links and --back-links"
-        )
-    texts = [
-        (pair, _body(sources[pair[0]], languages[0]), _body(targets[pair[1]], languages[1])) for pair in both
-    ]
-    complete = [entry for entry in texts if entry[1] and entry[2]]
-    if not complete:
-        raise InputError(
-            f"in none of the {len(both):,} linked pairs do both pages have text after the first sentence"
-        )
-    ratios = np.array([len(a) / len(b) for _, a, b in complete])
-    low, high = (float(q) for q in np.percentile(ratios, (25, 75)))
-    selected = [complete[i] for i in np.flatnonzero((ratios >= low) & (ratios <= high)).tolist()]
-    halves = _write(selected, out, languages, seed)
-    counts = (len(sources), len(targets), bad + more_bad, len(both), len(complete), len(selected))
-    report = Report(*counts, (low, high), *halves, seed)
+    raw = tuple(path if isinstance(path, RawPages) else RawPages((path,)) for path in (source, target))
+    readings = (Reading(), Reading())
+    linking = [Links(raw[i], languages[1 - i], (links, back_links)[i], readings[i]) for i in (0, 1)]
+    out.mkdir(parents=True, exist_ok=True)
+    with closing(Texts(out)) as texts:
+        read = [
+            _read(raw[i], linking[i], linking[1 - i], readings[i], languages[i], texts, jobs) for i in (0, 1)
+        ]
+        pairs = pair_pages(read[0].linked, read[1].linked)
+        if not pairs.pairs:
+            raise InputError(
+                f"no two pages of {raw[0].files[0]} and {raw[1].files[0]} link to each other: "
+                "pass --links and --back-links, or --langlinks with a dump"
+            )
+        places = [(pair, read[0].numbers[pair[0]], read[1].numbers[pair[1]]) for pair in pairs.pairs]
+        selected, with_text, ratio = _select(places, texts)
+        halves = _write(selected, texts, out, languages, seed)
+    report = Report(
+        source_pages=readings[0].articles,
+        target_pages=readings[1].articles,
+        unusable=sum(reading.counts.unusable for reading in readings),
+        linked_both_ways=len(pairs.pairs),
+        with_text=with_text,
+        kept=len(selected),
+        ratio=ratio,
+        train=halves[0],
+        test=halves[1],
+        seed=seed,
+        ambiguous_names=len(pairs.ambiguous_names),
+        ambiguous_pairs=len(pairs.left_out),
+        left_out=pairs.left_out[:SHOWN],
+        unresolved=pairs.unresolved,
+        read={code: reading.to_dict() for code, reading in zip(languages, readings, strict=True)},
+    )
     write_atomically(out / "prepare.json", orjson.dumps(report.to_dict(), option=orjson.OPT_INDENT_2) + b"\n")
     return report
 
 
-def _read(path: Path) -> tuple[Pages, int]:
-    """Read raw pages and count the unusable ones: all formats of `read_corpus`, and wikiextractor's folders."""
-    files = sorted(p for p in path.rglob("wiki_*") if p.is_file()) if path.is_dir() else []
-    records = (record for file in files or [path] for record in read_corpus(file))
-    pages: Pages = {}
-    bad = 0
-    for record in records:
-        if isinstance(record, BadLine):
-            bad += 1
-        elif record.id in pages:
-            raise InputError(f"{path}: the page id {record.id!r} occurs twice: ids must be unique")
-        else:
-            pages[record.id] = record
-    return pages, bad
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The pages of one language that link to the other one, and the numbers of their texts by id."""
+
+    linked: Linked
+    numbers: Mapping[str, int]
 
 
-def _links(pages: Pages, others: Pages, code: str, file: Path | None) -> dict[str, str]:
-    """Return each page's counterpart by id; links with unknown pages are left out."""
-    known, known_others = _names(pages), _names(others)
-    pairs = _from_file(file) if file else _from_pages(pages, code)
-    return {
-        known[_name(page)]: known_others[_name(other)]
-        for page, other in pairs
-        if _name(page) in known and _name(other) in known_others
-    }
+Place = tuple[Pair, int, int]  # a pair and the numbers of its texts
 
 
-def _names(pages: Pages) -> dict[str, str]:
-    titles = {_name(page.title): id_ for id_, page in pages.items() if page.title}
-    return titles | {_name(id_): id_ for id_ in pages}
+def _read(
+    raw: RawPages, links: Links, others: Links, reading: Reading, code: str, texts: Texts, jobs: int
+) -> _Read:
+    titles: dict[str, str] = {}
+    linked: dict[str, tuple[str, ...]] = {}
+    numbers: dict[str, int] = {}
+    pages = read_pages(raw, links, others, reading)
+    for page, text in bodies(pages, code, reading.site, jobs):
+        titles[page.id], linked[page.id] = page.title, page.links
+        numbers[page.id] = texts.add(text)
+    return _Read(Linked(titles, linked, reading.redirects, by_id=not reading.is_dump), numbers)
 
 
-def _name(text: str) -> str:
-    return text.strip().replace("_", " ")
-
-
-def _from_file(path: Path) -> Iterator[Pair]:
-    for number, line in enumerate(nonempty_lines(path), start=1):
-        columns = line.split("\t")
-        if len(columns) != 2:
-            raise InputError(f"{path}:{number}: expected two columns, 'page TAB counterpart'")
-        yield columns[0], columns[1]
-
-
-def _from_pages(pages: Pages, code: str) -> Iterator[Pair]:
-    for id_, page in pages.items():
-        for name in LINK_FIELDS:
-            if (other := _counterpart(page.metadata.get(name), code)) is not None:
-                yield id_, other
-                break
-
-
-def _counterpart(value: Any, code: str) -> str | None:
-    """Return the title for a language in {"en": "Title"} or [{"lang": "en", "title": "Title"}] (or the API's "*")."""
-    if isinstance(value, Mapping):
-        title = value.get(code)
-    else:
-        entries = value if isinstance(value, list) else []
-        matches = (e for e in entries if isinstance(e, Mapping) and e.get("lang") == code)
-        title = next((e.get("title", e.get("*")) for e in matches), None)
-    return title if isinstance(title, str) else None
-
-
-def _body(page: Document, code: str) -> str:
-    """Return a page's text without markup and without its first sentence."""
-    text = strip_markup(page.text).strip()
-    # Older versions of wikiextractor repeat the title.
-    if page.title and text.startswith(page.title + "\n"):
-        text = text[len(page.title) :]
-    return text.partition(FULL_STOP.get(code, "."))[2].strip()
-
-
-def strip_markup(text: str) -> str:
-    """Return the text without comments, references, templates, tables and media; links keep their text."""
-    text = COMMENT.sub("", text)
-    for pattern in (INNERMOST, MEDIA):
-        while (shorter := pattern.sub("", text)) != text:
-            text = shorter
-    text = LINK.sub(lambda match: match[1] or match[2] or "", text)
-    return TAG.sub("", text)
+def _select(places: list[Place], texts: Texts) -> tuple[list[Place], int, tuple[float, float]]:
+    """Return the pairs between the quartiles of the ratio of lengths, how many have text, and the quartiles."""
+    complete = [place for place in places if texts.length(place[1]) and texts.length(place[2])]
+    if not complete:
+        raise InputError(
+            f"in none of the {len(places):,} linked pairs do both pages have text after the first sentence"
+        )
+    ratios = np.array([texts.length(a) / texts.length(b) for _, a, b in complete])
+    low, high = (float(q) for q in np.percentile(ratios, (25, 75)))
+    return (
+        [complete[i] for i in np.flatnonzero((ratios >= low) & (ratios <= high)).tolist()],
+        len(complete),
+        (low, high),
+    )
 
 
 def _write(
-    selected: list[tuple[Pair, str, str]], out: Path, languages: tuple[str, str], seed: int
+    selected: list[Place], texts: Texts, out: Path, languages: tuple[str, str], seed: int
 ) -> tuple[int, int]:
     """Write both halves and return their sizes."""
     rng = np.random.default_rng(seed)
@@ -200,13 +176,17 @@ def _write(
     for half, rows in halves.items():
         for i, code in enumerate(languages):
             pages = sorted((ids[i][row], selected[row][1 + i]) for row in rows)
-            lines = (orjson.dumps({"_id": id_, "text": text, "language": code}) for id_, text in pages)
-            _write_lines(out / f"{code}.{half}.jsonl", lines)
+            _write_lines(out / f"{code}.{half}.jsonl", _pages(pages, texts, code))
         links = sorted(f"{ids[0][row]} 0 {ids[1][row]} 1" for row in rows)
         _write_lines(out / "qrels" / f"{languages[0]}.{half}.txt", (link.encode() for link in links))
     key = sorted((ids[i][row], selected[row][0][i]) for row in range(n) for i in (0, 1))
     _write_lines(out / "key.tsv", (f"{id_}\t{spreadsheet_cell(page)}".encode() for id_, page in key))
     return len(halves["train"]), len(halves["test"])
+
+
+def _pages(pages: Iterable[tuple[str, int]], texts: Texts, code: str) -> Iterator[bytes]:
+    for id_, number in pages:
+        yield orjson.dumps({"_id": id_, "text": texts[number], "language": code})
 
 
 def _opaque(code: str, order: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[str]:
@@ -215,4 +195,5 @@ def _opaque(code: str, order: np.ndarray[tuple[int], np.dtype[np.int64]]) -> lis
 
 
 def _write_lines(path: Path, lines: Iterable[bytes]) -> None:
-    write_atomically(path, b"".join(line + b"\n" for line in lines))
+    with replacing(path) as file:
+        file.writelines(line + b"\n" for line in lines)

@@ -2,7 +2,8 @@
 
 For each pair of words, the 2 × 2 table of linked pages gives G² = 2 Σ O ln(O/E) (Dunning 1993). Competitive linking
 (Melamed 2000) keeps the strongest pairs, a few per word. The threshold is the lowest G² above which shuffled links
-yield at most a tenth as many pairs.
+yield at most a tenth as many pairs, on average over several permutations: the links of one collection stay together or
+part together, so that the counts of single permutations differ by a factor of two to four.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ MAX_SHARE = 0.5  # of linked pages; more frequent words are ignored
 MAX_LINKS = 3  # translations per word, in either direction
 FALSE_SHARE = 0.1  # of the pairs that are kept, as estimated by shuffled links
 LEAST = 8.0  # G² below which no pair ever passed the threshold
+PERMUTATIONS = 12  # random pairings of the linked pages, over which the pairs found by chance are averaged
 BLOCK = 512  # source words counted at a time
 
 
@@ -31,29 +33,34 @@ class WordPairs:
     strength: Float64Array
 
 
-def induce(source: sp.csr_array, target: sp.csr_array, *, seed: int = 0) -> sp.csr_array:
+def induce(
+    source: sp.csr_array, target: sp.csr_array, *, seed: int = 0, permutations: int = PERMUTATIONS
+) -> sp.csr_array:
     """Return the induced translations as a float32 CSR matrix of G² [v source, v target]; too few links give none.
 
-    `source` [l, v source] and `target` [l, v target] are 0/1 matrices of linked pages, row i linked to row i.
+    `source` [l, v source] and `target` [l, v target] are 0/1 matrices of linked pages, row i linked to row i. The
+    random permutations follow the order of the rows: sort them if it is arbitrary.
     """
     n = source.shape[0]
     left, right = _usable(source, n), _usable(target, n)
     x, y = sp.csr_array(source[:, left]), sp.csr_array(target[:, right])
     pairs = compete(_associated(x, y))
-    shuffled = compete(_associated(x, y[np.random.default_rng(seed).permutation(n)]))
-    strong = pairs.strength >= threshold(pairs.strength, shuffled.strength)
+    rng = np.random.default_rng(seed)
+    chance = [compete(_associated(x, y[rng.permutation(n)])).strength for _ in range(permutations)]
+    strong = pairs.strength >= threshold(pairs.strength, np.concatenate(chance), permutations)
     rows, columns = left[pairs.source[strong]], right[pairs.target[strong]]
     shape = (source.shape[1], target.shape[1])
     return sp.csr_array((pairs.strength[strong].astype(np.float32), (rows, columns)), shape=shape)
 
 
-def threshold(found: Float64Array, chance: Float64Array) -> float:
-    """Return the lowest strength at which shuffled links (`chance`) yield at most a tenth as many pairs as `found`.
+def threshold(found: Float64Array, chance: Float64Array, permutations: int = 1) -> float:
+    """Return the lowest strength at which shuffled links yield on average at most a tenth as many pairs as `found`.
 
-    Both are strengths, float64 [pairs], in any order. Infinity if no strength qualifies.
+    `chance`: the strengths of the pairs of all `permutations` together. Both are float64 [pairs], in any order.
+    Infinity if no strength qualifies.
     """
     found, chance = np.sort(found), np.sort(chance)
-    by_chance = len(chance) - np.searchsorted(chance, found)
+    by_chance = (len(chance) - np.searchsorted(chance, found)) / permutations
     allowed = by_chance <= FALSE_SHARE * (len(found) - np.searchsorted(found, found))
     return float(found[allowed.argmax()]) if allowed.any() else float("inf")
 

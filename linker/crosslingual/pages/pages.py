@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+import xxhash
 from scipy.sparse import csr_array
 
 from indexes.dtypes import Int64Array
@@ -96,6 +98,21 @@ class Pages:
     def position(self) -> dict[str, int]:
         """Row of each id."""
         return {id_: i for i, id_ in enumerate(self.ids)}
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """A hash of each page's text, in hexadecimal; only pages with identical texts are told apart by their ids."""
+        texts = (text.encode("utf-8", "surrogatepass") for text in self.texts)
+        digests = [xxhash.xxh3_128_hexdigest(text) for text in texts]
+        often = Counter(digests)
+        return tuple(d if often[d] == 1 else f"{d} {i}" for d, i in zip(digests, self.ids, strict=True))
+
+    @cached_property
+    def by_content(self) -> tuple[Pages, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+        """The same pages in the order of their keys, and the row that each of them has here: int64 [n]."""
+        order = sorted(range(len(self)), key=self.keys.__getitem__)
+        ids, texts = (tuple(values[i] for i in order) for values in (self.ids, self.texts))
+        return Pages(ids, texts, self.language, self.skipped), np.array(order, np.int64)
 
 
 def read_pages(path: Path, code: str | None = None) -> Pages:

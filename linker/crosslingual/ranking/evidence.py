@@ -58,8 +58,8 @@ CHOOSING = (
 class AllEvidence:
     """Two collections, the word `pairs` of dictionaries, and the `vectors` of an encoder: float32 [n, d] and [m, d].
 
-    `choosing`: the scores that generate candidates; `size`: candidates per page. `memory` and `begun`: what a saved
-    model knows, and its ranker.
+    `choosing`: the scores that generate candidates; `size`: candidates per page; `seed` of the random permutations.
+    `memory` and `begun`: what a saved model knows, and its ranker.
     """
 
     source: Pages
@@ -68,6 +68,7 @@ class AllEvidence:
     vectors: tuple[Float32Array, Float32Array] | None = None
     choosing: tuple[str, ...] = CHOOSING
     size: int = LIST
+    seed: int = 0
     memory: Knowledge = field(default_factory=Knowledge)
     begun: Pooled | None = None
 
@@ -155,7 +156,7 @@ class AllEvidence:
         x, y = self.source_terms, self.target_terms
         induced = self.memory.relation(x, y)
         if len(links):
-            induced = induced.maximum(induce(x.present[links[:, 0]], y.present[links[:, 1]]))
+            induced = induced.maximum(induce(x.present[links[:, 0]], y.present[links[:, 1]], seed=self.seed))
         return sp.csr_array(self.known + INDUCED_WEIGHT * ones(induced), dtype=np.float32), induced
 
     def latent(self, links: Int64Array) -> list[Vectors]:

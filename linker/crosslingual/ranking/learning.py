@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.features import Lists, candidate_lists, with_pairs
+from linker.crosslingual.ranking.folds import folds_of
 from linker.crosslingual.ranking.pooled import Pooled
 from linker.crosslingual.scoring.candidates import hashes
 from linker.crosslingual.scoring.scores import Restrictable
@@ -106,8 +107,8 @@ def describe(
     """
     scores = {**evidence.fixed, **learned.scores}
     free = np.setdiff1d(np.arange(len(evidence.target)), taken)
-    # Equal sums are ranked in the order of the columns, so a hash of the ids decides it, not the order of input.
-    free = free[np.argsort(hashes([evidence.target.ids[i] for i in free]), kind="stable")]
+    # Equal sums are ranked in the order of the columns, so a hash of the content decides it, not the order of input.
+    free = free[np.argsort(hashes([evidence.target.keys[i] for i in free]), kind="stable")]
     lists = candidate_lists(
         scores, rows, competitors, free, choosing=evidence.choosing, size=size, advance=advance
     )
@@ -130,10 +131,9 @@ def out_of_fold(
     and the unlinked pages compete, as they do when the unlinked pages are linked. Raises InputError where every target
     is linked.
     """
-    order = np.random.default_rng(seed).permutation(len(links))
     parts = []
     gold, size = gold_of(links), list_size(evidence, links)
-    for held_out in np.array_split(order, folds):
+    for held_out in folds_of(links, evidence.source, folds, seed):
         rest = np.delete(links, held_out, axis=0)
         rows = np.unique(links[held_out, 0])
         teachers = rest if extra is None else np.concatenate([rest, extra])

@@ -1,4 +1,4 @@
-"""Finding the best target pages of each source page, block by block; a hash of the two ids breaks ties."""
+"""Finding the best target pages of each source page, block by block; a hash of the two pages breaks ties."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """Vectors that stay where they are: the same answers as copied ones, and copied before anything is added."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +10,9 @@ import pytest
 
 from indexes.interface import Matrix
 from indexes.rows import Rows
+from indexes.vectors import flat
 from indexes.vectors.faiss_index import FaissIndex
-from indexes.vectors.mapped import own, release
+from indexes.vectors.flat import FlatScan
 from tests.helpers import HashEncoder
 
 
@@ -48,9 +51,9 @@ def test_a_mapped_block_answers_and_grows_like_a_copied_one(kind: str, tmp_path:
 
 def test_owning_is_done_once(tmp_path: Path) -> None:
     index = restored("flat", mapped(tmp_path / "v", 50))
-    own(index._flat)
+    index._stored.own()
     address = index.vectors.ctypes.data
-    own(index._flat)
+    index._stored.own()
     assert index.vectors.ctypes.data == address
     assert len(index.vectors) == 50
 
@@ -62,12 +65,50 @@ def test_pages_are_given_back_and_read_again(tmp_path: Path) -> None:
     index = restored("flat", block)
     assert index.vectors.sum() == values.sum()
     before = mapped_mib()
-    release(index._flat)
+    index._stored.release()
     assert mapped_mib() < before - 100
     assert np.array_equal(index.vectors, values)
-    own(index._flat)
-    release(index._flat)  # memory of its own has nothing behind it, and is left alone
+    index._stored.own()
+    index._stored.release()  # memory of its own has nothing behind it, and is left alone
     assert np.array_equal(index.vectors, values)
+
+
+@pytest.mark.parametrize("allowed", ["everything", "a third"])
+def test_a_lone_search_needs_no_faiss_and_answers_alike(
+    allowed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    block = mapped(tmp_path / "v", 400)  # many equal vectors, so that ties at the last rank are settled, too
+    queries = HashEncoder().encode(["word3 word3", "word9", "word4"])
+    mask = None if allowed == "everything" else np.arange(400) % 3 == 0
+    scan, other = (FlatScan(restored("flat", block)._stored) for _ in range(2))
+    expected = scan.search(block, queries, 20, mask)
+    monkeypatch.setattr(flat, "faiss_loaded", lambda: False)
+    monkeypatch.setattr(flat, "load_faiss", unwanted)
+    rows, scores = other.search(block, queries, 20, mask)
+    assert (rows.tolist(), scores.tolist()) == (expected[0].tolist(), expected[1].tolist())
+
+
+def unwanted() -> None:
+    raise AssertionError("FAISS was loaded")
+
+
+def test_opening_and_searching_once_leaves_faiss_out(tmp_path: Path) -> None:
+    mapped(tmp_path / "v", 400)
+    code = f"""
+import sys
+import numpy as np
+from indexes.rows import Rows
+from indexes.vectors import flat
+from indexes.vectors.faiss_index import FaissIndex
+from indexes.vectors.flat import FlatScan
+block = np.memmap({str(tmp_path / "v")!r}, dtype="<f4", mode="r").reshape(-1, 16)
+rows, index = Rows(), FaissIndex(16)
+rows.restore([f"d{{n}}" for n in range(400)], np.array([2, 5]), [{{}}] * 400)
+index.restore(rows, block)
+assert index.search(np.array(block[7:8]), 3)[0].scores[0] > .999
+sys.exit("faiss" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def mapped_mib() -> float:

@@ -1,0 +1,104 @@
+"""The vectors of an index in one place: FAISS's flat index, or a mapped block until something needs FAISS.
+
+Importing FAISS takes a seventh of a CPU second, and a lone search of mapped vectors can do without it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import sys
+import threading
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from indexes.disk.reading import give_back, mapping_of
+from indexes.interface import Matrix
+from indexes.vectors.faiss_files import load_faiss
+from indexes.vectors.mapped import lend, lent_file, own
+
+
+class StoredVectors:
+    """Normalised vectors of dimension `dim`. Reading may happen in several threads at once, a change may not."""
+
+    def __init__(self, dim: int) -> None:
+        """Create an empty store. Raises MissingExtraError where FAISS is not installed."""
+        if not faiss_loaded() and find_spec("faiss") is None:
+            load_faiss()
+        self.dim = dim
+        self._block: Matrix | None = None  # what is in no flat index yet
+        self._flat: Any = None
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        block = self._block
+        return len(block) if block is not None else int(self._flat.ntotal) if self._flat is not None else 0
+
+    @property
+    def flat(self) -> Any:
+        """The vectors as an IndexFlatIP, over the mapped block if FAISS can use it in place."""
+        with self._lock:
+            if self._flat is None:
+                flat = load_faiss().IndexFlatIP(self.dim)
+                if self._block is not None and not lend(flat, self._block):
+                    flat.add(np.ascontiguousarray(self._block, dtype=np.float32))
+                self._flat, self._block = flat, None
+            return self._flat
+
+    @property
+    def array(self) -> Matrix:
+        """All vectors: a read-only view [rows, dim], valid until the next change."""
+        block = self._block
+        return block if block is not None else np.asarray(_View(self.flat))
+
+    @property
+    def file(self) -> mmap.mmap | None:
+        """The mapped file that the vectors are in, or None."""
+        block = self._block
+        return mapping_of(block) if block is not None else lent_file(self._flat)
+
+    def add(self, vectors: Matrix) -> None:
+        """Add float32 [n, dim]."""
+        self.own()
+        self.flat.add(vectors)
+
+    def restore(self, blocks: tuple[Matrix, ...]) -> None:
+        """Fill an empty store with blocks, float32 [n, dim]: a single one is used in place, several are copied."""
+        if self._flat is None and len(blocks) == 1 and _usable(blocks[0]):
+            self._block = blocks[0].view()
+            self._block.flags.writeable = False
+            return
+        for block in blocks:
+            self.flat.add(np.ascontiguousarray(block, dtype=np.float32))
+
+    def own(self) -> None:
+        """Copy what was lent to FAISS, because FAISS writes to it."""
+        own(self.flat)
+
+    def release(self) -> None:
+        """Give the pages of the mapped file back to the kernel; pages that are read again are mapped again."""
+        if (mapped := self.file) is not None:
+            give_back(mapped)
+
+
+def faiss_loaded() -> bool:
+    """Return whether FAISS has been imported."""
+    return sys.modules.get("faiss") is not None
+
+
+def _usable(block: Matrix) -> bool:
+    return bool(block.dtype == np.float32 and block.flags.c_contiguous and len(block))
+
+
+class _View:
+    """Exposes a flat index's memory to numpy, and keeps the index alive as long as the array."""
+
+    def __init__(self, flat: Any) -> None:
+        self._flat = flat
+        self.__array_interface__ = {
+            "shape": (flat.ntotal, flat.d),
+            "typestr": np.dtype(np.float32).str,
+            "data": (int(flat.get_xb()) if flat.ntotal else 0, True),
+            "version": 3,
+        }

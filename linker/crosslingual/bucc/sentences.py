@@ -1,0 +1,68 @@
+"""The first sentence of a page, which usually defines its title."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from itertools import pairwise
+
+from indexes.errors import importing
+
+# Marks that end a sentence, and the quotes and brackets that may follow them.
+_END = re.compile(r"[.!?…。！？．｡۔؟।॥։።။།།။។][\"'”’»›)\]）」』】]*\s*$")
+# An initial such as "M." or "A. S.": the next word belongs to it.
+_INITIAL = re.compile(r"(?:^|[\s(\xa0])[^\W\d_]\.\s*$")
+# A word of up to four letters, which is an abbreviation if it and the next one are in lower case.
+_SHORT = re.compile(r"(?:^|[\s(.-])([^\W\d_]{1,4})\.\s*$")
+_CONTINUES = re.compile(r"\s*[-‐–,;:)\]）]")
+WITHOUT_STOPS = frozenset({"lo", "th"})  # written without full stops: the first line counts as the sentence
+LONGEST = 4000  # characters of a line in which its first sentence is searched
+
+
+def without_first_sentence(text: str, code: str) -> str:
+    """Return what follows the first complete sentence of a text in the language `code`; nothing if there is none.
+
+    Lines before it, such as a title, go as well. sentencex finds the sentences: it knows abbreviations, numbers and
+    file names of about 300 languages. Pieces are joined again where a bracket is open, after an initial, and after a
+    short word before one in lower case. Raises MissingExtraError without the extra 'crosslingual'.
+    """
+    start = 0
+    for line in text.splitlines(keepends=True):
+        length = _first_sentence(line[:LONGEST], code)
+        if length or (code.partition("-")[0] in WITHOUT_STOPS and line.strip()):
+            return text[start + (length or len(line)) :].strip()
+        start += len(line)
+    return ""
+
+
+def _first_sentence(line: str, code: str) -> int:
+    """Return the length of a line's first sentence; 0 where no sentence ends in the line."""
+    if not line.strip():
+        return 0
+    ends, length = [], 0
+    for piece, following in pairwise([*_segmenter()(code, line), ""]):
+        length += len(piece)
+        if _END.search(piece):
+            if not _goes_on(line[:length], following):
+                return length
+            ends.append(length)
+    return ends[0] if ends else 0
+
+
+def _goes_on(sentence: str, following: str) -> bool:
+    """Return whether a sentence goes on after a mark that looks like its end."""
+    if not following.strip():
+        return False
+    in_brackets = any(sentence.count(a) > sentence.count(b) for a, b in ("()", "（）"))
+    short = _SHORT.search(sentence)
+    abbreviated = short and short[1].islower() and not following.lstrip()[0].isupper()
+    return bool(in_brackets or abbreviated or _INITIAL.search(sentence) or _CONTINUES.match(following))
+
+
+@cache
+def _segmenter() -> Callable[[str, str], list[str]]:
+    with importing("Finding sentences (by sentencex)", "crosslingual"):
+        segment: Callable[[str, str], list[str]] = import_module("sentencex").segment  # it has no types
+    return segment
