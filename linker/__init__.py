@@ -16,7 +16,17 @@ if TYPE_CHECKING:
     from indexes.interface import Document, Filter, Hits
     from indexes.text.parameters import Bm25Parameters, Field
     from linker.building import BuildOptions, build, create
-    from linker.commands import Links, Question, calibrate, compare, find, link, train
+    from linker.commands import (
+        Links,
+        Question,
+        Triangles,
+        calibrate,
+        compare,
+        find,
+        link,
+        train,
+        triangulate,
+    )
     from linker.encoders.loading import load_encoder
     from linker.engine import Engine
     from linker.evaluation import evaluate
@@ -35,6 +45,7 @@ __all__ = [
     "Hits",
     "Links",
     "Question",
+    "Triangles",
     "Tuning",
     "build",
     "calibrate",
@@ -45,6 +56,7 @@ __all__ = [
     "link",
     "load_encoder",
     "train",
+    "triangulate",
 ]
 __getattr__ = lazy(
     __name__,
@@ -60,6 +72,7 @@ __getattr__ = lazy(
         "Hits": "indexes.interface",
         "Links": "linker.commands.linking",
         "Question": "linker.commands.finding",
+        "Triangles": "linker.commands.triangulating",
         "Tuning": "linker.tuning",
         "build": "linker.building",
         "calibrate": "linker.commands.calibrating",
@@ -70,5 +83,6 @@ __getattr__ = lazy(
         "link": "linker.commands.linking",
         "load_encoder": "linker.encoders.loading",
         "train": "linker.commands.training",
+        "triangulate": "linker.commands.triangulating",
     },
 )

@@ -30,6 +30,7 @@ from linker.cli import (
     serve,
     similarity,
     sts,
+    triangulate,
     tune,
 )
 from linker.cli.common import Notes
@@ -88,6 +89,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     serve.serve,
     mcp.mcp,
     link.link,
+    triangulate.triangulate,
     models.train,
     models.plot,
     models.encode,

@@ -1,4 +1,4 @@
-"""What the commands of the same names do, as functions: `link`, `find`, `train`, `calibrate`, `compare`.
+"""What the commands of the same names do, as functions: `link`, `triangulate`, `find`, `train`, `calibrate`, `compare`.
 
 Remarks go to the logger `linker`. Where work takes a while, `progress` is called with what is done, how much of it is
 done, and of how much (None: unknown).
@@ -16,17 +16,20 @@ if TYPE_CHECKING:
     from linker.commands.finding import Question, find
     from linker.commands.linking import Links, link
     from linker.commands.training import train
+    from linker.commands.triangulating import Triangles, triangulate
 
-__all__ = ["Links", "Question", "calibrate", "compare", "find", "link", "train"]
+__all__ = ["Links", "Question", "Triangles", "calibrate", "compare", "find", "link", "train", "triangulate"]
 __getattr__ = lazy(
     __name__,
     {
         "Links": "linker.commands.linking",
         "Question": "linker.commands.finding",
+        "Triangles": "linker.commands.triangulating",
         "calibrate": "linker.commands.calibrating",
         "compare": "linker.commands.comparing",
         "find": "linker.commands.finding",
         "link": "linker.commands.linking",
         "train": "linker.commands.training",
+        "triangulate": "linker.commands.triangulating",
     },
 )
