@@ -17,6 +17,7 @@ setup(
             ("text", "postings"),
             ("text", "features"),
             ("text", "linear"),
+            ("text", "products"),
         )
     ]
 )

@@ -1,4 +1,4 @@
-"""Loads what was compiled: the certified scan, BM25, a ranker's features, linear models over BM25."""
+"""Loads what was compiled: the certified scan, BM25, a ranker's features, linear models over BM25, sparse products."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ ROOMS = {
     "postings": "text",
     "features": "text",
     "linear": "text",
+    "products": "text",
 }  # the folder that holds source and library
-VERSIONS = {"scan": 2, "postings": 5, "features": 2, "linear": 1}  # as in the C sources
+VERSIONS = {"scan": 2, "postings": 5, "features": 2, "linear": 1, "products": 1}  # as in the C sources
 INSTEAD = {
     "scan": "FAISS is used instead",
     "postings": "numpy is used instead",
     "features": "Python is used instead, far slower",
     "linear": "numpy is used instead",
+    "products": "scipy is used instead",
 }
 
 
@@ -55,6 +57,12 @@ def load_linear() -> Any:
     return _load("linear")[0]
 
 
+@functools.cache
+def load_products() -> Any:
+    """Return the library of sparse products, or None where it cannot be used; `products_status` says why."""
+    return _load("products")[0]
+
+
 def status() -> str:
     """Return a phrase that says whether the compiled scan is used, and if not, why."""
     return _load_scan()[1]
@@ -73,6 +81,11 @@ def features_status() -> str:
 def linear_status() -> str:
     """Return a phrase that says whether linear models over BM25 are added up by the compiled loop, and if not, why."""
     return _load("linear")[1]
+
+
+def products_status() -> str:
+    """Return a phrase that says whether sparse products are computed by the compiled loop, and if not, why."""
+    return _load("products")[1]
 
 
 def _load_scan() -> tuple[Any, str]:

@@ -126,6 +126,9 @@ def link(
     ] = False,
     run_name: Annotated[str, typer.Option(help="Name of the run, in its sixth column.")] = "linker",
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Random seed of the folds of known links (cascade, auto).")
+    ] = 0,
     model: Annotated[
         Path | None,
         typer.Option(
@@ -151,7 +154,7 @@ def link(
         pivot_links=pivot_links, pivot_mode=pivot_mode, encoder=encoder, weighting=weighting, identity=identity,
         whole_dictionary=whole_dictionary, margin=margin, transliterate=transliterate, ngrams=ngrams,
         keep_edges=keep_edges, min_probability=min_probability, self_train=self_train, explain=explain, k=k,
-        one_to_one=one_to_one, run_name=run_name, resume=resume,
+        one_to_one=one_to_one, run_name=run_name, resume=resume, seed=seed,
         model=model, save_model=save_model,
     )  # fmt: skip
     if as_json:

@@ -76,6 +76,7 @@ def link(
     one_to_one: bool = False,
     run_name: str = "linker",
     resume: bool = False,
+    seed: int = 0,
     model: str | Path | None = None,
     save_model: str | Path | None = None,
     progress: Progress | None = None,
@@ -105,6 +106,7 @@ def link(
             min_probability=min_probability,
             self_train=self_train,
             explain=explain,
+            seed=seed,
         )
         task = Task(
             source_pages, target_pages, tuple(map(_dictionary, dictionary)), known, pivot_pages, through,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,8 @@ from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.explain import Explainer
 from linker.crosslingual.ranking.knowledge import Knowledge
 from linker.crosslingual.ranking.learning import Evidence
-from linker.crosslingual.ranking.pooled import Pooled
-from linker.crosslingual.ranking.saved import LinkModel
 from linker.crosslingual.ranking.self_training import self_train
-from linker.crosslingual.remembered import with_model
+from linker.crosslingual.remembered import encoder_of, model_of_pair, with_lessons, with_model
 from linker.crosslingual.scoring.assignment import greedy, promote
 from linker.crosslingual.scoring.candidates import Candidates, hashes, rank
 from linker.crosslingual.task import LinkingResult, Task, encoded
@@ -26,6 +23,8 @@ from linker.errors import InputError
 from linker.progress import bar
 
 KEPT = 20  # candidates per source page in the result
+# What the answer for one unlinked page owes to the others.
+FROM_OTHERS = ("word frequencies", "statistics of scores", "competition for targets")
 
 
 def by_auto(task: Task) -> LinkingResult:
@@ -40,11 +39,11 @@ def by_auto(task: Task) -> LinkingResult:
 def _auto(task: Task) -> LinkingResult:
     evidence = _evidence(task)
     answer = _solved(task, evidence)
-    about: dict[str, Any] = {"transductive": False}
+    about = _transductive()
     if task.options.self_train:
         answer, rounds = self_train(evidence, task.train, answer, seed=task.options.seed)
-        about = {"transductive": True, "self_training": rounds}
-    return _keeping(_links(task, answer, evidence, about), task, "auto", evidence, answer)
+        about = _transductive("training") | {"self_training": rounds}
+    return with_lessons(_links(task, answer, evidence, about), task, "auto", evidence, answer)
 
 
 def by_cascade(task: Task) -> LinkingResult:
@@ -53,55 +52,23 @@ def by_cascade(task: Task) -> LinkingResult:
 
 
 def _cascade(task: Task) -> LinkingResult:
-    if not len(task.train) and not _same(task):
+    if not len(task.train) and not model_of_pair(task):
         raise InputError("the method 'cascade' learns from linked pages: pass --train QRELS")
     everything = _evidence(task)
     evidence = CascadeEvidence(everything)
     answer = _solved(task, evidence)
-    return _keeping(_links(task, answer, everything, {}), task, "cascade", evidence, answer)
+    links = _links(task, answer, everything, _transductive())
+    return with_lessons(links, task, "cascade", evidence, answer)
 
 
-def _same(task: Task) -> LinkModel | None:
-    """Return the task's model if it is of the same languages."""
-    same = task.model and task.model.links(task.source.language, task.target.language)
-    return task.model if same else None
-
-
-def _keeping(
-    result: LinkingResult, task: Task, method: str, evidence: AllEvidence | CascadeEvidence, answer: Solution
-) -> LinkingResult:
-    """Return the result with a function that makes what was learned a model."""
-
-    def model() -> LinkModel:
-        links = np.concatenate([task.train, answer.extra])
-        knowledge = evidence.study(links, answer.learned.induced)
-        everything = evidence if isinstance(evidence, AllEvidence) else evidence.all
-        about = {
-            "links": len(knowledge.links),
-            "word pairs": len(knowledge.words),
-            "pairs of dictionaries": len(everything.pairs),
-            "pages": f"{len(task.source)} and {len(task.target)}",
-        }
-        return LinkModel(
-            method,
-            (task.source.language, task.target.language),
-            Pooled(answer.ranker, answer.platt),
-            knowledge,
-            everything.pairs,
-            _encoder(task),
-            about,
-        )
-
-    return replace(result, model=model)
-
-
-def _encoder(task: Task) -> str | None:
-    return task.encoder or (task.model.encoder if task.model else None)
+def _transductive(*more: str) -> dict[str, Any]:
+    """Return what the metadata say about the use of unlinked pages: a page linked alone could get another answer."""
+    return {"transductive": True, "uses_unlinked_pages": [*FROM_OTHERS, *more]}
 
 
 def _evidence(task: Task) -> AllEvidence:
-    same, encoder = _same(task), _encoder(task)
-    if not (task.dictionaries or len(task.train) or encoder or same):
+    model, encoder = model_of_pair(task), encoder_of(task)
+    if not (task.dictionaries or len(task.train) or encoder or model):
         raise InputError(
             "the method 'auto' needs something to start from: a --dictionary FILE, links (--train QRELS; "
             "100 to 200 are enough to start with), or an --encoder NAME"
@@ -110,10 +77,9 @@ def _evidence(task: Task) -> AllEvidence:
     return AllEvidence(
         task.source,
         task.target,
-        tuple(dict.fromkeys([*(same.pairs if same else ()), *pairs])),
+        tuple(dict.fromkeys([*(model.pairs if model else ()), *pairs])),
         encoded(task, encoder) if encoder else None,
-        memory=same.knowledge if same else Knowledge(),
-        seed=task.options.seed,
+        memory=model.knowledge if model else Knowledge(),
         begun=task.model.start if task.model else None,
     )
 

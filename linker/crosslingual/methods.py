@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from linker.crosslingual.lexicon.induction import induce
 from linker.crosslingual.lexicon.lexicon import from_pairs, identical
+from linker.crosslingual.lexicon.orientation import oriented
 from linker.crosslingual.ordering import in_content_order
 from linker.crosslingual.scoring.assignment import descending, greedy, margin, pigeonhole, promote
 from linker.crosslingual.scoring.candidates import PagePairScorer
@@ -20,16 +22,20 @@ from linker.errors import InputError
 def link(task: Task, method: str) -> LinkingResult:
     """Link a task's pages by one of `METHODS`; the scores of each page's targets are strictly decreasing.
 
+    The result depends neither on ids nor on the order of input. A dictionary that is the wrong way round is turned.
     Raises InputError where the method is unknown, lacks an input that it needs, or does not support an option.
     """
     if method not in METHODS:
         raise InputError(f"no method {method!r}: choose one of {', '.join(METHODS)}")
     _check(task, method)
     ordered = in_content_order(task)
-    links = ordered.as_given(METHODS[method](ordered.task))
-    return replace(
-        links, candidates=descending(links.candidates), metadata={"method": method, **links.metadata}
-    )
+    pages = ordered.task.source, ordered.task.target
+    dictionaries = tuple(oriented(dictionary, *pages) for dictionary in task.dictionaries)
+    links = ordered.as_given(METHODS[method](replace(ordered.task, dictionaries=dictionaries)))
+    metadata: dict[str, Any] = {"method": method, **links.metadata}
+    if turned := [d.path.name for d in dictionaries if d.turned]:
+        metadata["turned_dictionaries"] = turned
+    return replace(links, candidates=descending(links.candidates), metadata=metadata)
 
 
 def by_hapaxes(task: Task) -> LinkingResult:
@@ -69,8 +75,7 @@ def by_dictionary(task: Task) -> LinkingResult:
     relation = lexicon.relation(source, target)
     known = lexicon.known(source, target) if task.options.whole_dictionary else None
     if len(task.train):
-        linked = source.present[task.train[:, 0]], target.present[task.train[:, 1]]
-        learned = induce(*linked, seed=task.options.seed).sign()
+        learned = induce(source.present[task.train[:, 0]], target.present[task.train[:, 1]]).sign()
         relation = relation.maximum(learned)
         if known:
             known = (known[0] | (learned.sum(axis=1) > 0), known[1] | (learned.sum(axis=0) > 0))

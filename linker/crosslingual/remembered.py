@@ -9,6 +9,11 @@ import numpy as np
 
 from indexes.dtypes import BoolArray, Int64Array
 from linker.crosslingual.pages.pages import Pages
+from linker.crosslingual.ranking.auto import Solution
+from linker.crosslingual.ranking.cascade import CascadeEvidence
+from linker.crosslingual.ranking.evidence import AllEvidence
+from linker.crosslingual.ranking.pooled import Pooled
+from linker.crosslingual.ranking.saved import LinkModel
 from linker.crosslingual.scoring.candidates import Candidates
 from linker.crosslingual.task import LinkingResult, Task
 from linker.errors import InputError
@@ -65,6 +70,38 @@ def with_model(task: Task, method: str, solve: Callable[[Task], LinkingResult]) 
     )
     part = _without(task, known, taken)
     return part.whole(solve(part.task), len(task.source))
+
+
+def model_of_pair(task: Task) -> LinkModel | None:
+    """Return the task's model if it links the task's languages."""
+    same = task.model and task.model.links(task.source.language, task.target.language)
+    return task.model if same else None
+
+
+def encoder_of(task: Task) -> str | None:
+    """Return the task's encoder, or the one that its model was learned with."""
+    return task.encoder or (task.model.encoder if task.model else None)
+
+
+def with_lessons(
+    result: LinkingResult, task: Task, method: str, evidence: AllEvidence | CascadeEvidence, answer: Solution
+) -> LinkingResult:
+    """Return the result with a function that makes a model of what was learned."""
+
+    def model() -> LinkModel:
+        knowledge = evidence.study(np.concatenate([task.train, answer.extra]), answer.learned.induced)
+        pairs = (evidence if isinstance(evidence, AllEvidence) else evidence.all).pairs
+        about = {
+            "links": len(knowledge.links),
+            "word pairs": len(knowledge.words),
+            "pairs of dictionaries": len(pairs),
+            "pages": f"{len(task.source):,} and {len(task.target):,}",
+        }
+        languages = task.source.language, task.target.language
+        start = Pooled(answer.ranker, answer.platt)
+        return LinkModel(method, languages, start, knowledge, pairs, encoder_of(task), about)
+
+    return replace(result, model=model)
 
 
 def _without(task: Task, known: BoolArray, taken: Int64Array) -> Part:

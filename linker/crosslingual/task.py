@@ -31,8 +31,8 @@ class Options:
     """Options of the methods. A `margin` of None stands for the method's default.
 
     `whole_dictionary`: every word of the dictionary counts in the denominator, as in Li & Gaussier; otherwise only
-    words with a translation on some page of the other language do, which was better. `seed` decides the folds and the
-    random permutations of the methods that learn from links.
+    words with a translation on some page of the other language do, which was better. `seed` decides the
+    folds of the methods that learn from links.
     """
 
     weighting: Weighting | Literal["tfidf-cosine"] = "idf"

@@ -21,6 +21,9 @@ def numbered(texts: Sequence[str], prefix: str, code: str = "und") -> Pages:
     return pages({f"{prefix}{i}": text for i, text in enumerate(texts)}, code)
 
 
+NOBODY = np.empty((0, 0), np.int32)
+
+
 class Given:
     """A scorer of given scores."""
 
@@ -37,7 +40,7 @@ class Given:
 
 
 def neighbours(candidates: Candidates, forward: Sequence[float], backward: Sequence[float]) -> Neighbours:
-    return Neighbours(candidates, np.array(forward, np.float32), np.array(backward, np.float32))
+    return Neighbours(candidates, np.array(forward, np.float32), np.array(backward, np.float32), NOBODY)
 
 
 def slow_m(

@@ -151,7 +151,7 @@ def linking(work: Path) -> tuple[Sequence[bytes], Run]:
 
     def progress() -> Progress:
         found = Candidates(np.full((4, 3), -1, dtype=np.int64), np.full((4, 3), -np.inf, dtype=np.float32))
-        return Progress(found, np.zeros((2, 5), dtype=np.float32))
+        return Progress(found, np.zeros((2, 5), dtype=np.float32), np.full((2, 5), -1, dtype=np.int32))
 
     def run(data: bytes) -> None:
         path.write_bytes(data)

@@ -27,12 +27,16 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, eq=False)
 class Dictionary:
-    """Pairs (foreign, English) as written in the file, the name of its format, and the lines that were skipped."""
+    """Pairs (foreign, English), the name of the file's format, and the lines that were skipped.
+
+    `turned`: whether the file has the words in the other order.
+    """
 
     path: Path
     format: str
     pairs: tuple[Pair, ...]
     skipped: tuple[BadLine, ...] = ()
+    turned: bool = False
 
 
 def read_dictionary(path: Path) -> Dictionary:

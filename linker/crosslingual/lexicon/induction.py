@@ -1,9 +1,8 @@
-"""A lexicon induced from linked pages: words that co-occur across links more often than a permutation test explains.
+"""A lexicon induced from linked pages: words that co-occur across links more often than shuffled links explain.
 
 For each pair of words, the 2 × 2 table of linked pages gives G² = 2 Σ O ln(O/E) (Dunning 1993). Competitive linking
 (Melamed 2000) keeps the strongest pairs, a few per word. The threshold is the lowest G² above which shuffled links
-yield at most a tenth as many pairs, on average over several permutations: the links of one collection stay together or
-part together, so that the counts of single permutations differ by a factor of two to four.
+yield at most a tenth as many pairs (chance.py).
 """
 
 from __future__ import annotations
@@ -14,13 +13,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from indexes.dtypes import Float64Array, Int64Array
+from linker.crosslingual.lexicon.chance import LEAST, g_squared, pairs_by_chance
 
 MIN_TOGETHER = 3  # linked pages that must contain both words
 MAX_SHARE = 0.5  # of linked pages; more frequent words are ignored
 MAX_LINKS = 3  # translations per word, in either direction
 FALSE_SHARE = 0.1  # of the pairs that are kept, as estimated by shuffled links
-LEAST = 8.0  # G² below which no pair ever passed the threshold
-PERMUTATIONS = 12  # random pairings of the linked pages, over which the pairs found by chance are averaged
 BLOCK = 512  # source words counted at a time
 
 
@@ -33,34 +31,31 @@ class WordPairs:
     strength: Float64Array
 
 
-def induce(
-    source: sp.csr_array, target: sp.csr_array, *, seed: int = 0, permutations: int = PERMUTATIONS
-) -> sp.csr_array:
+def induce(source: sp.csr_array, target: sp.csr_array) -> sp.csr_array:
     """Return the induced translations as a float32 CSR matrix of G² [v source, v target]; too few links give none.
 
-    `source` [l, v source] and `target` [l, v target] are 0/1 matrices of linked pages, row i linked to row i. The
-    random permutations follow the order of the rows: sort them if it is arbitrary.
+    `source` [l, v source] and `target` [l, v target] are 0/1 matrices of linked pages, row i linked to row i.
     """
     n = source.shape[0]
     left, right = _usable(source, n), _usable(target, n)
     x, y = sp.csr_array(source[:, left]), sp.csr_array(target[:, right])
     pairs = compete(_associated(x, y))
-    rng = np.random.default_rng(seed)
-    chance = [compete(_associated(x, y[rng.permutation(n)])).strength for _ in range(permutations)]
-    strong = pairs.strength >= threshold(pairs.strength, np.concatenate(chance), permutations)
+    chance, often = pairs_by_chance(_frequency(x), _frequency(y), n, fewest=MIN_TOGETHER)
+    strong = pairs.strength >= threshold(pairs.strength, chance, often)
     rows, columns = left[pairs.source[strong]], right[pairs.target[strong]]
     shape = (source.shape[1], target.shape[1])
     return sp.csr_array((pairs.strength[strong].astype(np.float32), (rows, columns)), shape=shape)
 
 
-def threshold(found: Float64Array, chance: Float64Array, permutations: int = 1) -> float:
-    """Return the lowest strength at which shuffled links yield on average at most a tenth as many pairs as `found`.
+def threshold(found: Float64Array, chance: Float64Array, often: Float64Array) -> float:
+    """Return the lowest strength at which shuffled links yield at most a tenth as many pairs as `found`.
 
-    `chance`: the strengths of the pairs of all `permutations` together. Both are float64 [pairs], in any order.
-    Infinity if no strength qualifies.
+    `found`: the strengths of the pairs, float64 [pairs]; `chance`: strengths that pairs have by chance, and `often`:
+    how many pairs are expected at each, both float64 [c]; all in any order. Infinity if no strength qualifies.
     """
-    found, chance = np.sort(found), np.sort(chance)
-    by_chance = (len(chance) - np.searchsorted(chance, found)) / permutations
+    found, order = np.sort(found), np.argsort(chance)
+    above = np.append(np.cumsum(often[order][::-1])[::-1], 0.0)
+    by_chance = above[np.searchsorted(chance[order], found)]
     allowed = by_chance <= FALSE_SHARE * (len(found) - np.searchsorted(found, found))
     return float(found[allowed.argmax()]) if allowed.any() else float("inf")
 
@@ -83,15 +78,18 @@ def compete(pairs: WordPairs, most: int = MAX_LINKS) -> WordPairs:
 
 
 def _usable(present: sp.csr_array, n: int) -> Int64Array:
-    frequency = np.bincount(present.indices, minlength=present.shape[1])
+    frequency = _frequency(present)
     return np.flatnonzero((frequency >= MIN_TOGETHER) & (frequency <= MAX_SHARE * n))
+
+
+def _frequency(present: sp.csr_array) -> Int64Array:
+    return np.bincount(present.indices, minlength=present.shape[1])
 
 
 def _associated(x: sp.csr_array, y: sp.csr_array) -> WordPairs:
     """Return the pairs that co-occur in enough links, more often than independent words would, with G² ≥ 8."""
     n = x.shape[0]
-    often_x = np.bincount(x.indices, minlength=x.shape[1]).astype(np.float64)
-    often_y = np.bincount(y.indices, minlength=y.shape[1]).astype(np.float64)
+    often_x, often_y = _frequency(x).astype(np.float64), _frequency(y).astype(np.float64)
     words, pages = x.T.tocsr().astype(np.int32), y.astype(np.int32)
     parts = []
     for begin in range(0, words.shape[0], BLOCK):
@@ -107,20 +105,3 @@ def _associated(x: sp.csr_array, y: sp.csr_array) -> WordPairs:
         return WordPairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     rows, columns, strength = (np.concatenate([p[i] for p in parts]) for i in range(3))
     return WordPairs(rows, columns, strength)
-
-
-def g_squared(both: Float64Array, often_x: Float64Array, often_y: Float64Array, n: int) -> Float64Array:
-    """Return G² = 2 Σ O ln(O/E) (Dunning 1993) of each pair's 2 × 2 table of `n` linked pages: float64 [pairs].
-
-    `both`, `often_x`, `often_y`: float64 [pairs], pages with both words, with the source word and with the target word.
-    """
-    total = np.zeros_like(both)
-    for observed, expected in (
-        (both, often_x * often_y),
-        (often_x - both, often_x * (n - often_y)),
-        (often_y - both, (n - often_x) * often_y),
-        (n - often_x - often_y + both, (n - often_x) * (n - often_y)),
-    ):
-        share = np.where(observed > 0, observed * n / np.maximum(expected, 1e-12), 1.0)
-        total += observed * np.log(share)
-    return 2 * total

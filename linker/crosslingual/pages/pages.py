@@ -101,11 +101,14 @@ class Pages:
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """A hash of each page's text, in hexadecimal; only pages with identical texts are told apart by their ids."""
-        texts = (text.encode("utf-8", "surrogatepass") for text in self.texts)
-        digests = [xxhash.xxh3_128_hexdigest(text) for text in texts]
-        often = Counter(digests)
-        return tuple(d if often[d] == 1 else f"{d} {i}" for d, i in zip(digests, self.ids, strict=True))
+        """A hash of each page's text, in hexadecimal; identical texts are numbered in the order of their ids."""
+        often: Counter[str] = Counter()
+        keys = [""] * len(self)
+        for i in sorted(range(len(self)), key=self.ids.__getitem__):
+            digest = xxhash.xxh3_128_hexdigest(self.texts[i].encode("utf-8", "surrogatepass"))
+            keys[i] = f"{digest} {often[digest]}" if often[digest] else digest
+            often[digest] += 1
+        return tuple(keys)
 
     @cached_property
     def by_content(self) -> tuple[Pages, np.ndarray[tuple[int], np.dtype[np.int64]]]:

@@ -5,8 +5,9 @@ Everything is learned from linked pages, the features out of fold. A dictionary 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +16,13 @@ import scipy.sparse as sp
 from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.evidence import AllEvidence
-from linker.crosslingual.ranking.knowledge import Knowledge, Topics, joined
+from linker.crosslingual.ranking.knowledge import Knowledge, Topics
 from linker.crosslingual.ranking.learning import Learned
 from linker.crosslingual.ranking.pooled import Pooled
+from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.names import shared_names
-from linker.crosslingual.scoring.scores import Restrictable, WeightedProduct, cosine, coverage, one_way
+from linker.crosslingual.scoring.retrieval import Pass
+from linker.crosslingual.scoring.scores import Restrictable, Scores, cosine, coverage, one_way
 from linker.crosslingual.scoring.topics import fit_topics, jensen_shannon
 
 CANDIDATES = 200
@@ -35,6 +38,7 @@ class CascadeEvidence:
 
     all: AllEvidence
     choosing: tuple[str, ...] = ("lsi",)
+    passes: tuple[Pass, ...] = (Pass("lsi", CANDIDATES, 20),)
     size: int = CANDIDATES
     topics: int = TOPICS
 
@@ -49,9 +53,16 @@ class CascadeEvidence:
         return self.all.target
 
     @cached_property
-    def fixed(self) -> dict[str, Restrictable]:
+    def fixed(self) -> Scores:
         """Scores of shared names, numbers and years, by name: each [n, m]."""
-        return self.all.held(shared_names(self.source, self.target))
+        scores = shared_names(self.source, self.target)
+        return Scores({name: partial(scores.__getitem__, name) for name in scores})
+
+    @cached_property
+    def shared(self) -> Graph:
+        """No pairs: what the cascade retrieves depends on the links."""
+        nothing = np.empty(0, np.int64)
+        return Graph(nothing, nothing, (len(self.source), len(self.target)))
 
     def start(self, links: bool) -> Pooled | None:
         """Return the saved ranker, if there is one: none was pooled for the cascade."""
@@ -61,17 +72,17 @@ class CascadeEvidence:
         """Return what `links` (int64 [l, 2]) teach: the latent space, the lexicon and the topics."""
         x, y = self.all.source_terms, self.all.target_terms
         translations, induced = self.all.translations(links)
-        left, right = joined(self.all.latent(links))
-        scores: dict[str, Restrictable] = {
-            "lsi": WeightedProduct(left, np.ascontiguousarray(right.T)),
-            "words.idf": coverage(x, y, translations),
-            "words.forward": one_way(x, y, translations),
-            "words.backward": one_way(y, x, sp.csr_array(translations.T)).swapped(),
-            "words.cosine": cosine(x, y, translations),
+        lsi = self.all.latent(links)
+        makers: dict[str, Callable[[], Restrictable]] = {
+            "lsi": lambda: lsi,
+            "words.idf": lambda: coverage(x, y, translations),
+            "words.forward": lambda: one_way(x, y, translations),
+            "words.backward": lambda: one_way(y, x, sp.csr_array(translations.T)).swapped(),
+            "words.cosine": lambda: cosine(x, y, translations),
         }
         source, target = self._topics(links).mixtures(x, y)
         topics = TopicMatcher(source, target, _lengths(self.source), _lengths(self.target))
-        return Learned(scores, topics, induced, translations)
+        return Learned(Scores(makers), topics, induced, translations)
 
     def study(self, links: Int64Array, induced: sp.csr_array) -> Knowledge:
         """Return what `links` (int64 [l, 2]) and a saved model taught, as `AllEvidence.study` does, with topics."""

@@ -18,25 +18,20 @@ from linker.crosslingual.pages.languages import HAN, Language
 from linker.crosslingual.pages.pages import Pages, Terms, count_terms
 from linker.crosslingual.pages.surface import letter_grams, mark_grams
 from linker.crosslingual.ranking.features import LIST
-from linker.crosslingual.ranking.knowledge import (
-    Knowledge,
-    Vectors,
-    fingerprints,
-    joined,
-    latent_space,
-    word_pairs,
-)
+from linker.crosslingual.ranking.knowledge import Knowledge, fingerprints, joined, latent_space, word_pairs
 from linker.crosslingual.ranking.learning import Learned
 from linker.crosslingual.ranking.pooled import Pooled, pooled
+from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.lsi import fit_lsi
 from linker.crosslingual.scoring.passages import Passages, match_passages, passages_of
+from linker.crosslingual.scoring.retrieval import Pass, retrieve
 from linker.crosslingual.scoring.scores import (
     Restrictable,
+    Scores,
     WeightedProduct,
     common,
     cosine,
     coverage,
-    held,
     ones,
     synonyms,
     synonyms_backward,
@@ -46,20 +41,27 @@ from linker.crosslingual.scoring.scores import (
 
 COMPONENTS = 300
 INDUCED_WEIGHT = 5.0  # of a word pair learned from links; pairs of dictionaries have weight 1
-HELD = 1 << 30  # bytes of scores that need no links, kept between folds
 LONGEST = 6  # characters of the longest Chinese word that is looked up
 CHOOSING = (
     "strings.coverage", "dictionary.coverage", "bridge.coverage", "bridge.forward", "bridge.model",
     "lsi", "marks", "encoder",
 )  # fmt: skip
+PASSES = (
+    Pass("letters", 20, 5),
+    Pass("marks", 20, 5),
+    Pass("encoder", 30, 5),
+    Pass("bridge.coverage", 50, 10),
+    Pass("bridge.model", 30, 5),
+    Pass("lsi", 30, 5),
+)
 
 
 @dataclass(frozen=True, eq=False)
 class AllEvidence:
     """Two collections, the word `pairs` of dictionaries, and the `vectors` of an encoder: float32 [n, d] and [m, d].
 
-    `choosing`: the scores that generate candidates; `size`: candidates per page; `seed` of the random permutations.
-    `memory` and `begun`: what a saved model knows, and its ranker.
+    `passes` retrieve pairs, which the scores named in `choosing` rank; `size`: candidates per page. `memory` and
+    `begun`: what a saved model knows, and its ranker.
     """
 
     source: Pages
@@ -67,8 +69,8 @@ class AllEvidence:
     pairs: tuple[Pair, ...] = ()
     vectors: tuple[Float32Array, Float32Array] | None = None
     choosing: tuple[str, ...] = CHOOSING
+    passes: tuple[Pass, ...] = PASSES
     size: int = LIST
-    seed: int = 0
     memory: Knowledge = field(default_factory=Knowledge)
     begun: Pooled | None = None
 
@@ -111,28 +113,38 @@ class AllEvidence:
         return ones(sp.csr_array(both))
 
     @cached_property
-    def fixed(self) -> dict[str, Restrictable]:
-        """Scores that need no links, each [n, m]; in memory if they are small enough, because every fold uses them."""
+    def letters(self) -> WeightedProduct:
+        """Cosines of the pages' romanised letters: [n, m]."""
+        return _surface(self.source.texts, self.target.texts, letter_grams)
+
+    @cached_property
+    def marks(self) -> WeightedProduct:
+        """Cosines of the pages' punctuation and numbers: [n, m]."""
+        return _surface(self.source.texts, self.target.texts, mark_grams)
+
+    @cached_property
+    def fixed(self) -> Scores:
+        """Scores that need no links, each [n, m]."""
         x, y = self.source_terms, self.target_terms
-        scores: dict[str, Restrictable] = {
-            "strings.coverage": coverage(x, y, self.spelling),
-            "strings.forward": synonyms(x, y, self.spelling),
-            "letters": _surface(self.source.texts, self.target.texts, letter_grams),
-            "marks": _surface(self.source.texts, self.target.texts, mark_grams),
+        makers: dict[str, Callable[[], Restrictable]] = {
+            "strings.coverage": lambda: coverage(x, y, self.spelling),
+            "strings.forward": lambda: synonyms(x, y, self.spelling),
+            "letters": lambda: self.letters,
+            "marks": lambda: self.marks,
         }
         if self.pairs:
-            scores["dictionary.coverage"] = coverage(x, y, self.known)
-            scores["dictionary.forward"] = synonyms(x, y, self.known)
-            scores["dictionary.backward"] = synonyms_backward(x, y, self.known)
-        if self.vectors is not None:
-            scores["encoder"] = WeightedProduct(self.vectors[0], np.ascontiguousarray(self.vectors[1].T))
-        return self.held(scores)
+            makers["dictionary.coverage"] = lambda: coverage(x, y, self.known)
+            makers["dictionary.forward"] = lambda: synonyms(x, y, self.known)
+            makers["dictionary.backward"] = lambda: synonyms_backward(x, y, self.known)
+        if (vectors := self.vectors) is not None:
+            makers["encoder"] = lambda: WeightedProduct(vectors[0], vectors[1].T)
+        return Scores(makers)
 
-    def held(self, scores: dict[str, Restrictable]) -> dict[str, Restrictable]:
-        """Return the scores, each [n, m], computed for all pairs if together they take at most 1 GiB."""
-        if 4 * len(scores) * len(self.source) * len(self.target) > HELD:
-            return scores
-        return {name: held(score) for name, score in scores.items()}
+    @cached_property
+    def shared(self) -> Graph:
+        """The pairs that the passes by fixed scores retrieve: the same whatever the links are."""
+        rows, columns = np.arange(len(self.source)), np.arange(len(self.target))
+        return retrieve(self.fixed, self.passes, rows, columns, (self.source.keys, self.target.keys))
 
     @cached_property
     def weights(self) -> tuple[sp.csr_array, sp.csr_array]:
@@ -156,16 +168,35 @@ class AllEvidence:
         x, y = self.source_terms, self.target_terms
         induced = self.memory.relation(x, y)
         if len(links):
-            induced = induced.maximum(induce(x.present[links[:, 0]], y.present[links[:, 1]], seed=self.seed))
+            induced = induced.maximum(induce(x.present[links[:, 0]], y.present[links[:, 1]]))
         return sp.csr_array(self.known + INDUCED_WEIGHT * ones(induced), dtype=np.float32), induced
 
-    def latent(self, links: Int64Array) -> list[Vectors]:
-        """Return the vectors of both collections in the saved latent spaces, and in that of `links` (int64 [l, 2])."""
+    def learn(self, links: Int64Array) -> Learned:
+        """Return what `links` (int64 [l, 2], possibly empty) teach: a lexicon and a latent space."""
+        x, y = self.source_terms, self.target_terms
+        translations, induced = self.translations(links)
+        makers: dict[str, Callable[[], Restrictable]] = {
+            "bridge.coverage": lambda: coverage(x, y, translations),
+            "bridge.forward": lambda: synonyms(x, y, translations),
+            "bridge.backward": lambda: synonyms_backward(x, y, translations),
+            "bridge.cosine": lambda: cosine(x, y, translations),
+            "bridge.model": lambda: translation_model(x, y, translations),
+        }
+        if len(links) > 1 or self.memory.spaces:
+            lsi = self.latent(links)
+            makers["lsi"] = lambda: lsi
+        return Learned(
+            Scores(makers), match_passages(*self.passages, x, y, translations), induced, translations
+        )
+
+    def latent(self, links: Int64Array) -> WeightedProduct:
+        """Return the mean cosines [n, m] in the saved latent spaces and in that of `links` (int64 [l, 2])."""
         spaces = self.memory.latent(self.source_terms, self.target_terms)
         if len(links) > 1:
             lsi = fit_lsi(self.weights[0][links[:, 0]], self.weights[1][links[:, 1]], COMPONENTS)
             spaces.append((lsi.fold_source(self.weights[0]), lsi.fold_target(self.weights[1])))
-        return spaces
+        left, right = joined(spaces)
+        return WeightedProduct(left, right.T)
 
     def study(self, links: Int64Array, induced: sp.csr_array) -> Knowledge:
         """Return what `memory` and `links` (int64 [l, 2]) taught; `induced` holds the word pairs of `translations`."""
@@ -178,25 +209,8 @@ class AllEvidence:
         often = dict(self.memory.often)
         for term, pages in zip(x.vocabulary, x.document_frequency.tolist(), strict=True):
             often[term] = often.get(term, 0) + pages
-        return Knowledge(
-            words, spaces, self.memory.topics, known, often, self.memory.pages + len(self.source)
-        )
-
-    def learn(self, links: Int64Array) -> Learned:
-        """Return what `links` (int64 [l, 2], possibly empty) teach: a lexicon and a latent space."""
-        x, y = self.source_terms, self.target_terms
-        translations, induced = self.translations(links)
-        scores: dict[str, Restrictable] = {
-            "bridge.coverage": coverage(x, y, translations),
-            "bridge.forward": synonyms(x, y, translations),
-            "bridge.backward": synonyms_backward(x, y, translations),
-            "bridge.cosine": cosine(x, y, translations),
-            "bridge.model": translation_model(x, y, translations),
-        }
-        if spaces := self.latent(links):
-            left, right = joined(spaces)
-            scores["lsi"] = WeightedProduct(left, np.ascontiguousarray(right.T))
-        return Learned(scores, match_passages(*self.passages, x, y, translations), induced, translations)
+        pages = self.memory.pages + len(self.source)
+        return Knowledge(words, spaces, self.memory.topics, known, often, pages)
 
 
 def overlapping(text: str, language: Language, known: frozenset[str]) -> list[str]:

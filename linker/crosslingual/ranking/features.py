@@ -1,20 +1,21 @@
-"""Features of candidates from many weak scores: each score relative to its row, its column and its neighbourhood."""
+"""Features of candidates from many weak scores: each score relative to its row, its column and its neighbourhood.
+
+All statistics are over the candidate graph, not over all pairs: a page competes with the pages that were retrieved.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from indexes.dtypes import Float32Array, Int64Array
-from linker.crosslingual.scoring.scores import Restrictable, held
+from linker.crosslingual.scoring.graph import Graph, Statistics, column_statistics, row_statistics
+from linker.crosslingual.scoring.scores import Restrictable
 
 LIST = 50  # candidates per page
-NEAREST = 4  # neighbours in the margin
-BLOCK = 256
 TINY = np.float32(1e-6)
-MEMORY = 2 << 30  # bytes of scores held between the two passes; larger ones are computed twice
 PARTS = ("z", "row", "column", "margin")
 
 
@@ -34,134 +35,59 @@ class Lists:
         return np.where(hit.any(axis=1), hit.argmax(axis=1), -1)
 
 
-@dataclass(frozen=True, eq=False)
-class Columns:
-    """Statistics of one score over all source pages, for each target: float32 [m], `holder` int64 [m].
-
-    `best` and `second` are the two highest scores, `holder` the row of the best, `near` the mean of the highest four.
-    """
-
-    deviation: Float32Array
-    best: Float32Array
-    second: Float32Array
-    holder: Int64Array
-    near: Float32Array
-
-    def others(self, rows: Int64Array, targets: Int64Array) -> Float32Array:
-        """Return the best score of each target with any other source page: [n, c], for rows [n, 1], targets [n, c]."""
-        return np.where(self.holder[targets] == rows, self.second[targets], self.best[targets])
-
-
-def columns_of(score: Restrictable) -> Columns:
-    """Return the column statistics of a score, computed in one pass."""
-    n, m = score.shape
-    total, squares = np.zeros(m), np.zeros(m)
-    top = np.full((min(NEAREST, n), m), -np.inf, np.float32)
-    holder = np.zeros(m, np.int64)
-    for begin in range(0, n, BLOCK):
-        block = score.block(begin, min(begin + BLOCK, n))
-        total += block.sum(axis=0)
-        squares += np.square(block, dtype=np.float64).sum(axis=0)
-        holder = np.where(block.max(axis=0) > top[0], begin + block.argmax(axis=0), holder)
-        top = -np.sort(-np.concatenate((top, block)), axis=0)[: len(top)]
-    deviation = np.sqrt(np.maximum(squares / n - np.square(total / n), 0)).astype(np.float32)
-    second = top[1] if n > 1 else np.zeros(m, np.float32)
-    return Columns(np.maximum(deviation, TINY), top[0], second, holder, top.mean(axis=0))
-
-
-@dataclass(frozen=True, eq=False)
-class _RowView:
-    """A block of a score [b, m] with statistics of its rows, each [b, 1]; `holder` is the column of the best."""
-
-    values: Float32Array
-    mean: Float32Array
-    deviation: Float32Array
-    best: Float32Array
-    second: Float32Array
-    holder: Int64Array
-    near: Float32Array
-
-    @classmethod
-    def of(cls, values: Float32Array) -> _RowView:
-        k = min(NEAREST, values.shape[1])
-        top = -np.sort(-np.partition(values, values.shape[1] - k, axis=1)[:, values.shape[1] - k :], axis=1)
-        second = top[:, 1:2] if k > 1 else np.zeros_like(top)
-        deviation = np.maximum(values.std(axis=1, keepdims=True), TINY)
-        mean, near = values.mean(axis=1, keepdims=True), top.mean(axis=1, keepdims=True)
-        return cls(values, mean, deviation, top[:, :1], second, values.argmax(axis=1)[:, None], near)
-
-    def z(self) -> Float32Array:
-        return (self.values - self.mean) / self.deviation
-
-    def features(self, columns: Columns, rows: Int64Array, targets: Int64Array) -> list[Float32Array]:
-        """Return z, the gap to the best other target, the gap to the best other source, and the margin: each [b, c]."""
-        value = np.take_along_axis(self.values, targets, axis=1)
-        row_best = np.where(targets == self.holder, self.second, self.best)
-        return [
-            (value - self.mean) / self.deviation,
-            (value - row_best) / self.deviation,
-            (value - columns.others(rows, targets)) / columns.deviation[targets],
-            value / np.maximum((self.near + columns.near[targets]) / 2, TINY),
-        ]
-
-
 def candidate_lists(
     scores: Mapping[str, Restrictable],
+    graph: Graph,
     rows: Int64Array,
-    competitors: Int64Array,
-    columns: Int64Array,
     *,
     choosing: Sequence[str],
+    order: Int64Array,
     size: int = LIST,
-    advance: Callable[[int], object] = lambda done: None,
 ) -> Lists:
-    """Return up to `size` candidates of each row, with features.
+    """Return the `size` best candidates of each source page in `rows` (int64 [n]), with features.
 
-    `rows` [n] are the source pages to describe, `competitors` other source pages that compete for the same targets,
-    `columns` the targets that are available, all int64. Candidates are ranked by the sum, over the scores named in
-    `choosing`, of the z-values of score and margin. Memory: the scores of all pairs up to 2 GiB, otherwise one block.
+    Each of these pages has at least `size` pairs in the graph; the other pages of the graph compete for the targets.
+    Candidates are ranked by the sum, over the scores named in `choosing`, of the z-values of score and margin; equal
+    sums by `order`, int64 [targets]. Memory: the scores of all pairs of the graph.
     """
-    everyone = np.concatenate([rows, competitors])
-    chosen = {name: score.restrict(everyone, columns) for name, score in scores.items()}
-    if 4 * len(scores) * len(everyone) * len(columns) <= MEMORY:
-        chosen = {name: held(score) for name, score in chosen.items()}
-    gathered = {name: columns_of(score) for name, score in chosen.items()}
-    parts = []
-    for begin in range(0, len(rows), BLOCK):
-        end = min(begin + BLOCK, len(rows))
-        parts.append(_block(chosen, gathered, begin, end, [c for c in choosing if c in chosen], size))
-        advance(end - begin)
-    names = (*(f"{name}.{part}" for name in chosen for part in PARTS), "chosen.gap")
-    if not parts:
-        width = min(size, len(columns))
-        return Lists(
-            rows, np.zeros((0, width), np.int64), np.zeros((0, width, len(names)), np.float32), names
-        )
-    targets = columns[np.concatenate([t for t, _ in parts])]
-    return Lists(rows, targets, np.concatenate([f for _, f in parts]), names)
-
-
-def _block(
-    scores: Mapping[str, Restrictable],
-    columns: Mapping[str, Columns],
-    begin: int,
-    end: int,
-    choosing: Sequence[str],
-    size: int,
-) -> tuple[Int64Array, Float32Array]:
-    views = {name: _RowView.of(score.block(begin, end)) for name, score in scores.items()}
-    total = np.zeros_like(next(iter(views.values())).values)
+    described = np.flatnonzero(np.isin(graph.rows, rows))
+    values = {name: score.pairs(graph) for name, score in scores.items()}
+    total = np.zeros(len(described), np.float32)
     for name in choosing:
-        view = views[name]
-        total += view.z()
-        near = np.maximum((view.near + columns[name].near) / 2, TINY)
-        total += _RowView.of((view.values / near).astype(np.float32)).z()
-    targets = np.argsort(-total, axis=1, kind="stable")[:, :size]
-    rows = np.arange(begin, end)[:, None]
-    features = [f for name, view in views.items() for f in view.features(columns[name], rows, targets)]
-    sums = np.take_along_axis(total, targets, axis=1)
-    features.append(sums - sums[:, :1])
-    return targets, np.stack(features, axis=2).astype(np.float32)
+        if name in values:
+            z, *_, margin = _relative(graph, values[name])
+            total += (z + _z(margin, row_statistics(graph, margin)))[described]
+    best = _best(graph.rows[described], total, order[graph.columns[described]], rows, size)
+    columns = [part[described[best]] for v in values.values() for part in _relative(graph, v)]
+    columns.append(total[best] - total[best[:, :1]])
+    names = (*(f"{name}.{part}" for name in values for part in PARTS), "chosen.gap")
+    targets = graph.columns[described[best]]
+    return Lists(rows, targets, np.stack(columns, axis=2).astype(np.float32), names)
+
+
+def _z(values: Float32Array, row: Statistics) -> Float32Array:
+    return np.asarray((values - row.mean) / np.maximum(row.deviation, TINY), np.float32)
+
+
+def _relative(graph: Graph, values: Float32Array) -> tuple[Float32Array, ...]:
+    """Return z, the gap to the best other target, the gap to the best other source, and the margin: each [p]."""
+    row, column = row_statistics(graph, values), column_statistics(graph, values)
+    parts = (
+        _z(values, row),
+        (values - row.rival) / np.maximum(row.deviation, TINY),
+        (values - column.rival) / np.maximum(column.deviation, TINY),
+        values / np.maximum((row.near + column.near) / 2, TINY),
+    )
+    return tuple(np.asarray(part, np.float32) for part in parts)
+
+
+def _best(
+    owner: Int64Array, total: Float32Array, order: Int64Array, rows: Int64Array, size: int
+) -> Int64Array:
+    """Return the places of the `size` highest totals of each of `rows`, best first: int64 [n, size]."""
+    ranked = np.lexsort((order, -total, owner))
+    places = np.searchsorted(owner, rows)[:, None] + np.arange(size)
+    return np.asarray(ranked[places], np.int64)
 
 
 def with_pairs(lists: Lists, similar: Float32Array, names: Sequence[str]) -> Lists:

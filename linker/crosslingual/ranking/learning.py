@@ -9,13 +9,15 @@ from typing import Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from indexes.dtypes import Float32Array, Int64Array
+from indexes.dtypes import BoolArray, Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.features import Lists, candidate_lists, with_pairs
 from linker.crosslingual.ranking.folds import folds_of
 from linker.crosslingual.ranking.pooled import Pooled
 from linker.crosslingual.scoring.candidates import hashes
-from linker.crosslingual.scoring.scores import Restrictable
+from linker.crosslingual.scoring.graph import Graph
+from linker.crosslingual.scoring.retrieval import Pass, filled, retrieve
+from linker.crosslingual.scoring.scores import Scores
 from linker.errors import InputError
 
 FOLDS = 5
@@ -36,12 +38,12 @@ class PairScores(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """What links taught: scores of all pairs [n, m], scores of candidates, and two translation matrices.
+    """What links taught: scores that can be computed for all pairs [n, m] or given ones, and for candidates only.
 
     `induced` holds the word pairs learned from links, `translations` all word pairs: CSR [v source, v target].
     """
 
-    scores: dict[str, Restrictable]
+    scores: Scores
     pairs: PairScores
     induced: sp.csr_array
     translations: sp.csr_array
@@ -61,13 +63,23 @@ class Evidence(Protocol):
         ...
 
     @property
-    def fixed(self) -> dict[str, Restrictable]:
+    def fixed(self) -> Scores:
         """Scores that need no links, by name: each [n, m]."""
         ...
 
     @property
+    def passes(self) -> tuple[Pass, ...]:
+        """The passes that retrieve candidates."""
+        ...
+
+    @property
+    def shared(self) -> Graph:
+        """The pairs that the passes by fixed scores retrieve: the same whatever the links are."""
+        ...
+
+    @property
     def choosing(self) -> tuple[str, ...]:
-        """Names of the scores that generate candidates."""
+        """Names of the scores that rank the retrieved pairs, to choose candidates."""
         ...
 
     @property
@@ -100,19 +112,43 @@ def describe(
     taken: Int64Array,
     size: int,
     advance: Callable[[int], object] = lambda done: None,
+    taught: Graph | None = None,
 ) -> Lists:
     """Return `size` candidates of each source page in `rows`, with all features, excluding the targets in `taken`.
 
-    `competitors`: other source rows that compete for the same targets. All three are int64 [rows].
+    `competitors`: other source rows that compete for the same targets. All three are int64 [rows]. `taught`: pairs that
+    learned scores retrieved for the competitors; they are retrieved here if it is missing.
     """
-    scores = {**evidence.fixed, **learned.scores}
-    free = np.setdiff1d(np.arange(len(evidence.target)), taken)
-    # Equal sums are ranked in the order of the columns, so a hash of the content decides it, not the order of input.
-    free = free[np.argsort(hashes([evidence.target.keys[i] for i in free]), kind="stable")]
-    lists = candidate_lists(
-        scores, rows, competitors, free, choosing=evidence.choosing, size=size, advance=advance
-    )
+    scores = evidence.fixed | learned.scores
+    free = _free(evidence, taken)
+    everyone = np.concatenate([rows, competitors])
+    graph = retrieve_taught(evidence, learned, everyone if taught is None else rows, free)
+    graph = graph | evidence.shared if taught is None else graph | taught | evidence.shared
+    graph = graph.only(_flags(everyone, graph.shape[0]), _flags(free, graph.shape[1]))
+    graph = filled(graph, everyone, free, size, hashes(evidence.source.keys))
+    # Equal sums are ranked by a hash of the content, so that the order of input decides nothing.
+    order = np.argsort(np.argsort(hashes(evidence.target.keys), kind="stable"))
+    lists = candidate_lists(scores, graph, rows, choosing=evidence.choosing, order=order, size=size)
+    advance(len(rows))
     return with_pairs(lists, learned.pairs.features(rows, lists.targets), learned.pairs.names)
+
+
+def retrieve_taught(evidence: Evidence, learned: Learned, rows: Int64Array, free: Int64Array) -> Graph:
+    """Return the pairs of the source pages `rows` and the target pages `free` that learned scores retrieve."""
+    keys = evidence.source.keys, evidence.target.keys
+    return retrieve(learned.scores, evidence.passes, rows, free, keys)
+
+
+def _free(evidence: Evidence, taken: Int64Array) -> Int64Array:
+    """Return the targets that are not `taken`, in the order of a hash of their content."""
+    free = np.setdiff1d(np.arange(len(evidence.target)), taken)
+    return free[np.argsort(hashes([evidence.target.keys[i] for i in free]), kind="stable")]
+
+
+def _flags(rows: Int64Array, n: int) -> BoolArray:
+    flags = np.zeros(n, np.bool_)
+    flags[rows] = True
+    return flags
 
 
 def out_of_fold(

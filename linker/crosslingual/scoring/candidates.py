@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from indexes.dtypes import Float32Array, Int64Array
+from indexes.dtypes import Float32Array, Int32Array, Int64Array
 
 Hashes = npt.NDArray[np.uint64]
 # Scores that agree to this many decimals count as equal: the order of summation changes the digits beyond.
@@ -63,11 +63,13 @@ class Neighbours:
     """The candidates of a pass over all pairs, and the mean score of each page with its nearest neighbours.
 
     `forward` float32 [sources] and `backward` float32 [targets] are means over the top k, missing ones counting as 0.
+    `holders` int32 [k, targets]: the sources with the top k scores of each target, in no order, padded with −1.
     """
 
     candidates: Candidates
     forward: Float32Array
     backward: Float32Array
+    holders: Int32Array
 
 
 def hashes(ids: Sequence[str]) -> Hashes:
@@ -114,11 +116,12 @@ def rank(
 class Progress:
     """The state of a pass: candidates of the first `done` sources; `best` float32 [k, m], each target's top k scores.
 
-    The least of the top k scores is in the first row.
+    The least of the top k scores is in the first row. `holders` int32 [k, m]: the sources that have them, or −1.
     """
 
     found: Candidates
     best: Float32Array
+    holders: Int32Array
     done: int = 0
 
 
@@ -155,7 +158,7 @@ def nearest(
     depth = min(depth, m)
     source, target = hashes(source_ids), hashes(target_ids)
     candidates = Candidates(np.full((n, depth), -1, np.int64), np.full((n, depth), -np.inf, np.float32))
-    progress = Progress(candidates, np.zeros((k, m), np.float32))
+    progress = Progress(candidates, np.zeros((k, m), np.float32), np.full((k, m), -1, np.int32))
     if checkpoint:
         checkpoint.restore(progress)
         advance(progress.done)
@@ -163,13 +166,14 @@ def nearest(
         rows = slice(begin, begin + len(scores))
         part = _best_of(scores, depth, source[rows], target)
         candidates.targets[rows], candidates.scores[rows] = part.targets, part.scores
-        _raise(progress.best, scores)
+        _raise(progress, scores, begin)
         progress.done += len(scores)
         advance(len(scores))
         if checkpoint:
             checkpoint.keep(progress)
     forward = np.maximum(candidates.scores[:, :k], 0).sum(axis=1) / max(1, min(k, m))
-    return Neighbours(candidates, forward, progress.best.sum(axis=0) / max(1, min(k, n)))
+    backward = progress.best.sum(axis=0) / max(1, min(k, n))
+    return Neighbours(candidates, forward, backward, progress.holders)
 
 
 def score_pairs(
@@ -225,10 +229,15 @@ def _best_of(scores: Float32Array, k: int, source: Hashes, target: Hashes) -> Ca
     return rank(rows[good], columns[good], values[good], n, k, source, target)
 
 
-def _raise(best: Float32Array, scores: Float32Array) -> None:
-    """Merge a block into the top k scores of each column, `best` [k, m], the least of them in the first row."""
-    better = np.flatnonzero(scores.max(axis=0) > best[0])
-    k = len(best)
-    both = np.concatenate((best[:, better], scores[:, better]))
-    both.partition(len(both) - k, axis=0)
-    best[:, better] = both[len(both) - k :]
+def _raise(progress: Progress, scores: Float32Array, begin: int) -> None:
+    """Merge a block, whose first source is `begin`, into the top k scores of each column."""
+    better = np.flatnonzero(scores.max(axis=0) > progress.best[0])
+    k = len(progress.best)
+    both = np.concatenate((progress.best[:, better], scores[:, better]))
+    sources = np.arange(begin, begin + len(scores), dtype=np.int32)
+    holders = np.concatenate(
+        (progress.holders[:, better], np.broadcast_to(sources[:, None], (len(scores), len(better))))
+    )
+    order = np.argpartition(both, len(both) - k, axis=0)[len(both) - k :]
+    progress.best[:, better] = np.take_along_axis(both, order, axis=0)
+    progress.holders[:, better] = np.take_along_axis(holders, order, axis=0)

@@ -59,6 +59,7 @@ class Checkpoint:
                 progress.found.targets[:done] = state["targets"]
                 progress.found.scores[:done] = state["scores"]
                 progress.best[:] = state["best"]
+                progress.holders[:] = state["holders"]
                 progress.done = done
         except DAMAGE as e:
             raise InputError(f"{self.path} is damaged ({e}): remove it to start again") from e
@@ -77,6 +78,7 @@ class Checkpoint:
             targets=candidates.targets.astype(np.int32),
             scores=candidates.scores,
             best=progress.best,
+            holders=progress.holders,
         )
         write_atomically(self.path, buffer.getvalue())
         self._written = time.monotonic()

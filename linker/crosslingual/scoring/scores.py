@@ -8,8 +8,9 @@ the translated page, and the likelihood of the source page under the target's tr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,27 +19,32 @@ import scipy.sparse as sp
 
 from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Terms
+from linker.crosslingual.scoring.candidates import PagePairScorer
 from linker.crosslingual.scoring.comparability import idf
+from linker.crosslingual.scoring.graph import Graph
+from linker.crosslingual.scoring.sparse import PAIRS, dots
+from linker.crosslingual.scoring.split_product import SplitProduct
 
 K1, B, K3 = 1.2, 0.6, 1.2
 FROM_PAGE = 0.3  # share of words that the translation model draws from the page, not the collection
-SparseOrDense = sp.csr_array | Float32Array
+LEAST_MASS = 1e-6
+SparseOrDense = sp.csr_array | sp.csc_array | Float32Array
 
 
 class Restrictable(Protocol):
-    """A scorer that can be restricted to some of its pages."""
+    """A score of pairs of pages: all of them by blocks, given ones, and those of some of the pages."""
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of source and of target pages."""
         ...
 
-    def block(self, begin: int, end: int) -> Float32Array:
-        """Return the scores of the source pages begin … end−1: float32 [end − begin, targets]."""
+    def pairs(self, graph: Graph) -> Float32Array:
+        """Return the scores of the pairs of a graph of this shape: float32 [pairs]."""
         ...
 
-    def restrict(self, rows: Int64Array, columns: Int64Array) -> Restrictable:
-        """Return the scorer of the source pages `rows` (int64 [n']) and the target pages `columns` (int64 [m'])."""
+    def restrict(self, rows: Int64Array, columns: Int64Array) -> PagePairScorer:
+        """Return a scorer of all pairs of the source pages `rows` (int64 [n']) and the target pages `columns` [m']."""
         ...
 
 
@@ -56,25 +62,53 @@ class WeightedProduct:
         """Number of source and of target pages."""
         return self.left.shape[0], self.right.shape[1]
 
+    @cached_property
+    def _product(self) -> SplitProduct | None:
+        """The product in the form that is fast for all pairs, if both factors are sparse."""
+        if sp.issparse(self.left) and sp.issparse(self.right):
+            return SplitProduct.of(_csr(self.left), _csr(self.right.T))
+        return None
+
     def block(self, begin: int, end: int) -> Float32Array:
         """Return the scores of the source pages begin … end−1: float32 [end − begin, targets]."""
-        product = self.left[begin:end] @ self.right
-        values = np.asarray(product.toarray() if sp.issparse(product) else product, dtype=np.float32)
+        if self._product is not None:
+            values = self._product.block(begin, end)
+        else:
+            values = np.asarray(self.left[begin:end] @ self.right, np.float32)
         if self.source_mass is not None and self.target_mass is not None:
-            values /= np.maximum(self.source_mass[begin:end, None] + self.target_mass, 1e-6)
+            values /= np.maximum(self.source_mass[begin:end, None] + self.target_mass, LEAST_MASS)
+        return values
+
+    def pairs(self, graph: Graph) -> Float32Array:
+        """Return the scores of the pairs of a graph of this shape: float32 [pairs]."""
+        rows, columns = graph.rows, graph.columns
+        if sp.issparse(self.left) and sp.issparse(self.right):
+            values = dots(_csr(self.left), _csr(self.right.T), graph.begin, columns)
+        else:
+            values = _dense_dots(np.asarray(self.left), np.asarray(self.right).T, rows, columns)
+        if self.source_mass is not None and self.target_mass is not None:
+            values /= np.maximum(self.source_mass[rows] + self.target_mass[columns], LEAST_MASS)
         return values
 
     def swapped(self) -> WeightedProduct:
         """Return the same scores transposed: [m, n]."""
-        return WeightedProduct(
-            _transposed(self.right), _transposed(self.left), self.target_mass, self.source_mass
-        )
+        return WeightedProduct(self.right.T, self.left.T, self.target_mass, self.source_mass)
 
     def restrict(self, rows: Int64Array, columns: Int64Array) -> WeightedProduct:
         """Return the scorer of the source pages `rows` (int64 [n']) and the target pages `columns` (int64 [m'])."""
         source = None if self.source_mass is None else self.source_mass[rows]
         target = None if self.target_mass is None else self.target_mass[columns]
-        return WeightedProduct(self.left[rows], self.right[:, columns], source, target)
+        return WeightedProduct(_csr_or_dense(self.left)[rows], self.right[:, columns], source, target)
+
+
+def _dense_dots(
+    left: Float32Array, right: Float32Array, rows: Int64Array, columns: Int64Array
+) -> Float32Array:
+    parts = [np.empty(0, np.float32)]
+    for begin in range(0, len(rows), PAIRS):
+        part = slice(begin, begin + PAIRS)
+        parts.append(np.einsum("pd,pd->p", left[rows[part]], right[columns[part]]))
+    return np.concatenate(parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,33 +124,45 @@ class Dense:
 
     def block(self, begin: int, end: int) -> Float32Array:
         """Return the scores of the source pages begin … end−1: float32 [end − begin, m]."""
-        return self.values[begin:end]
+        return self.values[begin:end].copy()
+
+    def pairs(self, graph: Graph) -> Float32Array:
+        """Return the scores of the pairs of a graph of this shape: float32 [pairs]."""
+        return self.values[graph.rows, graph.columns]
 
     def restrict(self, rows: Int64Array, columns: Int64Array) -> Dense:
         """Return the scorer of the source pages `rows` (int64 [n']) and the target pages `columns` (int64 [m'])."""
         return Dense(self.values[np.ix_(rows, columns)])
 
 
-def held(score: Restrictable, block: int = 512) -> Dense:
-    """Return all scores [n, m], computed in blocks of `block` source pages."""
-    if isinstance(score, Dense):
-        return score
-    n, m = score.shape
-    values = np.empty((n, m), np.float32)
-    for begin in range(0, n, block):
-        values[begin : begin + block] = score.block(begin, min(begin + block, n))
-    return Dense(values)
+class Scores(Mapping[str, Restrictable]):
+    """Scores by name, each computed when it is asked for and not kept: together they may not fit into memory."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], Restrictable]]) -> None:
+        """`makers`: a function without arguments for each name."""
+        self._makers = dict(makers)
+
+    def __getitem__(self, name: str) -> Restrictable:
+        return self._makers[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+    def __or__(self, other: Scores) -> Scores:
+        """Return the scores of both, in this order."""
+        return Scores({**self._makers, **other._makers})
 
 
 def coverage(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
     """Return idf-weighted M [n, m]: the share of both pages' translatable words with a translation on the other."""
-    forward, backward = (
-        one_way(source, target, translations),
-        one_way(target, source, _transposed(translations)).swapped(),
-    )
-    left = sp.hstack([_csr(forward.left), _csr(backward.left)])
-    right = sp.vstack([_csr(forward.right), _csr(backward.right)])
-    return WeightedProduct(_csr(left), _csr(right), forward.source_mass, backward.target_mass)
+    forward = one_way(source, target, translations)
+    backward = one_way(target, source, _transposed(translations))
+    left = sp.hstack([_csr(forward.left), _csr(backward.right.T)])
+    right = sp.hstack([_csr(forward.right.T), _csr(backward.left)])
+    return WeightedProduct(_csr(left), _csr(right).T, forward.source_mass, backward.source_mass)
 
 
 def one_way(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
@@ -126,16 +172,14 @@ def one_way(source: Terms, target: Terms, translations: sp.csr_array) -> Weighte
     weighted = scale_columns(source.present, idf(source) * known)
     translated = ones(_csr(target.present @ _transposed(links)))
     mass = np.asarray(weighted.sum(axis=1), np.float32).ravel()
-    return WeightedProduct(
-        weighted, _transposed(translated), mass, np.zeros(target.counts.shape[0], np.float32)
-    )
+    return WeightedProduct(weighted, translated.T, mass, np.zeros(target.counts.shape[0], np.float32))
 
 
 def synonyms(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
     """Return BM25 [n, m] of the source's terms, where all translations of a term count as that term (Pirkola 1998)."""
     translated = _csr(target.counts @ ones(translations).T)
     lengths = np.asarray(target.counts.sum(axis=1), np.float32).ravel()
-    return WeightedProduct(_query_weights(source, translated), _transposed(_saturated(translated, lengths)))
+    return WeightedProduct(_query_weights(source, translated), _saturated(translated, lengths).T)
 
 
 def synonyms_backward(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
@@ -147,7 +191,7 @@ def cosine(source: Terms, target: Terms, translations: sp.csr_array) -> Weighted
     """Return the tf-idf cosine [n, m] of the translated source page; translations of a term share its mass."""
     logarithmic = _map(source.counts, lambda data: 1 + np.log(data))
     translated = scale_columns(_csr(logarithmic @ stochastic(translations)), idf(target))
-    return WeightedProduct(unit_rows(translated), _transposed(tfidf(target)))
+    return WeightedProduct(unit_rows(translated), tfidf(target).T)
 
 
 def translation_model(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
@@ -164,7 +208,7 @@ def translation_model(source: Terms, target: Terms, translations: sp.csr_array) 
     expected = _map(scale_columns(expected, ratio.astype(np.float32)), np.log1p)
     roots = _map(source.counts, np.sqrt)
     total = np.asarray(roots.sum(axis=1), np.float32).ravel()
-    return WeightedProduct(_rows(roots, 1 / np.maximum(total, 1)), _transposed(expected))
+    return WeightedProduct(_rows(roots, 1 / np.maximum(total, 1)), expected.T)
 
 
 def common(source: Terms, target: Terms) -> WeightedProduct:
@@ -173,9 +217,7 @@ def common(source: Terms, target: Terms) -> WeightedProduct:
     left = source.counts[:, [source.position[t] for t in shared]]
     right = target.counts[:, [target.position[t] for t in shared]]
     both = Terms(tuple(shared), _csr(right))
-    return WeightedProduct(
-        weighted_by(_csr(left), idf(both)), _transposed(weighted_by(_csr(right), idf(both)))
-    )
+    return WeightedProduct(weighted_by(_csr(left), idf(both)), weighted_by(_csr(right), idf(both)).T)
 
 
 def tfidf(terms: Terms) -> sp.csr_array:
@@ -238,8 +280,13 @@ def scale_columns(matrix: sp.csr_array, factors: npt.NDArray[np.floating]) -> sp
 
 
 def _csr(matrix: Any) -> sp.csr_array:
-    result: sp.csr_array = sp.csr_array(matrix).astype(np.float32)
+    """Return the matrix as float32 CSR; the transpose of a CSC matrix is not copied."""
+    result: sp.csr_array = sp.csr_array(matrix).astype(np.float32, copy=False)
     return result
+
+
+def _csr_or_dense(matrix: SparseOrDense) -> SparseOrDense:
+    return _csr(matrix) if sp.issparse(matrix) else matrix
 
 
 def _transposed(matrix: SparseOrDense) -> sp.csr_array:

@@ -1,19 +1,14 @@
 """Lexicon induction: worked G², competition, the permutation threshold, and a corpus with a known dictionary."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from linker.crosslingual.lexicon.induction import (
-    WordPairs,
-    _associated,
-    compete,
-    g_squared,
-    induce,
-    threshold,
-)
+from linker.crosslingual.lexicon.chance import g_squared, pairs_by_chance
+from linker.crosslingual.lexicon.induction import WordPairs, _associated, compete, induce, threshold
 from tests.crosslingual.synthetic import twin, word
 
 
@@ -34,11 +29,51 @@ def test_competition_takes_the_strongest_first() -> None:
 
 
 def test_the_threshold_allows_a_tenth_of_chance() -> None:
-    found, chance = np.arange(1.0, 21), np.array([2.5, 5.5, 5.6])
+    found, chance, once = np.arange(1.0, 21), np.array([5.5, 2.5, 5.6]), np.ones(3)
     # From 1 on 20 are found and 3 by chance, from 5 on 16 and 2: too many; from 6 on 15 and none.
-    assert threshold(found, chance) == 6
-    assert threshold(np.array([1.0]), np.array([2.0])) == math.inf
-    assert threshold(np.empty(0), chance) == math.inf
+    assert threshold(found, chance, once) == 6
+    # 1.5 are expected from 5 on, among 16.
+    assert threshold(found, chance, once / 2) == 1
+    assert threshold(found, chance, np.array([1.0, 2, 1])) == 6
+    assert threshold(np.array([1.0]), np.array([2.0]), np.ones(1)) == math.inf
+    assert threshold(np.empty(0), chance, once) == math.inf
+
+
+def test_expected_pairs_are_the_mean_over_all_permutations() -> None:
+    """Five links, all 120 permutations: the expectation is exact, for each word pair and for all pairs together."""
+    rng = np.random.default_rng(3)
+    x, y = (sp.csr_array((rng.random((5, 4)) < 0.5).astype(np.float32)) for _ in range(2))
+    a, b = (np.asarray(m.sum(axis=0)).ravel().astype(np.int64) for m in (x, y))
+    counted: list[float] = []
+    for order in itertools.permutations(range(5)):
+        both = (x.T @ y[list(order)]).toarray().astype(np.float64)
+        strength = g_squared(both, a[:, None].astype(np.float64), b[None].astype(np.float64), 5)
+        more = both * 5 > a[:, None] * b[None]
+        counted.extend(strength[more & (both >= 1) & (strength >= 2)].tolist())
+    values, expected = pairs_by_chance(a, b, 5, fewest=1, least=2.0)
+    assert len(counted) > 100
+    for least in (2.0, 3.0, 5.0):
+        assert expected[values >= least].sum() == pytest.approx(sum(c >= least for c in counted) / 120)
+
+
+def test_expected_pairs_of_many_links_agree_with_shuffled_ones() -> None:
+    """2,000 links, words in up to half of them: shared classes and sums in steps stay close to counts."""
+    rng = np.random.default_rng(0)
+    share = rng.uniform(0.002, 0.4, 150) ** 2
+    x, y = (sp.csr_array((rng.random((2000, 150)) < share).astype(np.float32)) for _ in range(2))
+    a, b = (np.bincount(m.indices, minlength=150) for m in (x, y))
+    _, expected = pairs_by_chance(a, b, 2000, fewest=3)
+    counted = [len(_associated(x, y[rng.permutation(2000)]).strength) for _ in range(30)]
+    assert expected.sum() == pytest.approx(np.mean(counted), abs=4 * np.std(counted) / 30**0.5 + 1)
+    assert np.mean(counted) > 20
+
+
+def test_the_order_of_links_does_not_matter() -> None:
+    corpus = twin(pages=100, extra=0, vocabulary=100)
+    x, y = corpus.source.terms.present, corpus.target.terms.present
+    first = induce(x[corpus.links[:, 0]], y[corpus.links[:, 1]])
+    links = np.random.default_rng(0).permutation(corpus.links)
+    assert first.nnz and abs(induce(x[links[:, 0]], y[links[:, 1]]) - first).max() < 1e-3
 
 
 def test_it_finds_the_dictionary_and_nothing_in_shuffled_links() -> None:

@@ -43,7 +43,8 @@ def from_links(corpus: Twin) -> LinkingResult:
 def test_links_alone_are_enough(corpus: Twin, from_links: LinkingResult) -> None:
     assert right(corpus, from_links, 100) > 0.9
     assert from_links.metadata["learned_word_pairs"] > 20
-    assert from_links.metadata["transductive"] is False
+    assert from_links.metadata["transductive"] is True
+    assert "training" not in from_links.metadata["uses_unlinked_pages"]
 
 
 def test_known_pages_get_no_answer_and_known_targets_are_out(corpus: Twin, from_links: LinkingResult) -> None:
@@ -118,7 +119,7 @@ def test_unsure_pages_get_no_link(corpus: Twin) -> None:
 def test_self_training_is_marked_and_does_no_harm(corpus: Twin) -> None:
     options = Options(self_train=True)
     links = link(task(corpus, known=40, options=options), "auto")
-    assert links.metadata["transductive"] is True
+    assert links.metadata["uses_unlinked_pages"][-1] == "training"
     plain = link(task(corpus, known=40), "auto")
     assert right(corpus, links, 40) >= right(corpus, plain, 40) - 0.03
 

@@ -93,7 +93,8 @@ def test_the_metadata_says_how_it_was_made(folder: Path) -> None:
     found = about(folder)
     assert (found["method"], found["links"], found["min_probability"]) == ("auto", KNOWN, SURE)
     assert found["dictionaries"] == [{"file": "words.tsv", "format": "tsv", "pairs": 600}]
-    assert found["transductive"] is False
+    assert found["transductive"] is True
+    assert "competition for targets" in found["uses_unlinked_pages"]
 
 
 def test_reasons_are_given_for_each_page_that_was_asked_about(folder: Path, corpus: Twin) -> None:

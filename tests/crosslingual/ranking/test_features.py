@@ -1,44 +1,68 @@
 """Features of candidates, against brute force; the traps: order of input, gold on the diagonal, empty pages."""
 
 import numpy as np
-import pytest
 
-from linker.crosslingual.ranking.features import NEAREST, candidate_lists, with_pairs
+from indexes.dtypes import Float32Array, Int64Array
+from linker.crosslingual.ranking.features import Lists, candidate_lists, with_pairs
+from linker.crosslingual.scoring.graph import NEAREST, Graph
 from linker.crosslingual.scoring.scores import Dense
 
 RNG = np.random.default_rng(5)
 
 
-@pytest.mark.parametrize("memory", [1 << 30, 0])
-def test_features_are_those_of_brute_force(memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("linker.crosslingual.ranking.features.MEMORY", memory)
-    monkeypatch.setattr("linker.crosslingual.ranking.features.BLOCK", 3)
+def listed(values: Float32Array, graph: Graph, rows: Int64Array, size: int) -> Lists:
+    order = np.arange(values.shape[1])
+    return candidate_lists({"a": Dense(values)}, graph, rows, choosing=("a",), order=order, size=size)
+
+
+def complete(n: int, m: int) -> Graph:
+    return Graph.of(np.repeat(np.arange(n), m), np.tile(np.arange(m), n), (n, m))
+
+
+def test_features_are_those_of_brute_force() -> None:
     values = RNG.random((9, 8)).astype(np.float32)
-    rows, rivals, columns = np.array([1, 4, 7, 0]), np.array([2, 8]), np.array([6, 0, 3, 5, 7])
-    lists = candidate_lists({"a": Dense(values)}, rows, rivals, columns, choosing=("a",), size=3)
+    inside = RNG.random((9, 8)) < 0.7
+    inside[[1, 4, 7, 0], :3] = True
+    present = np.nonzero(inside)
+    graph = Graph.of(present[0], present[1], (9, 8))
+    rows = np.array([1, 4, 7, 0])
+    lists = listed(values, graph, rows, 3)
     assert lists.names == ("a.z", "a.row", "a.column", "a.margin", "chosen.gap")
-    seen = values[np.ix_(np.concatenate([rows, rivals]), columns)]
-    for i in range(len(rows)):
-        for c, target in enumerate(lists.targets[i]):
-            j = columns.tolist().index(target)
-            row, column, value = seen[i], seen[:, j], seen[i, j]
-            near = (np.sort(row)[-NEAREST:].mean() + np.sort(column)[-NEAREST:].mean()) / 2
+
+    def deviation(axis: int) -> tuple[list[Float32Array], list[float]]:
+        lines = [
+            values[i][inside[i]] if axis == 0 else values[:, i][inside[:, i]] for i in range((9, 8)[axis])
+        ]
+        overall = sum(((line - line.mean()) ** 2).sum() for line in lines if len(line)) / inside.sum()
+        spread = [
+            np.sqrt((((x - x.mean()) ** 2).sum() + overall) / (len(x) + 1)) if len(x) else 0 for x in lines
+        ]
+        return lines, spread
+
+    (by_row, row_spread), (by_column, column_spread) = deviation(0), deviation(1)
+    for n, i in enumerate(rows.tolist()):
+        for c, j in enumerate(lists.targets[n].tolist()):
+            assert inside[i, j]
+            value, row, column = values[i, j], by_row[i], by_column[j]
+            near = (np.sort(row)[-NEAREST:].sum() + np.sort(column)[-NEAREST:].sum()) / NEAREST / 2
             expected = [
-                (value - row.mean()) / row.std(),
-                (value - np.delete(row, j).max()) / row.std(),
-                (value - np.delete(column, i).max()) / column.std(),
+                (value - row.mean()) / row_spread[i],
+                (value - max(row[row != value], default=0)) / row_spread[i],
+                (value - max(column[column != value], default=0)) / column_spread[j],
                 value / near,
             ]
-            np.testing.assert_allclose(lists.features[i, c, :4], expected, rtol=1e-3, atol=1e-4)
+            np.testing.assert_allclose(lists.features[n, c, :4], expected, rtol=1e-3, atol=1e-4)
     assert (lists.features[:, 0, 4] == 0).all()
     assert (np.diff(lists.features[:, :, 4], axis=1) <= 0).all()
 
 
 def test_scores_of_nothing_do_not_favour_the_diagonal() -> None:
     n = 200
-    columns = RNG.permutation(n)  # the caller gives targets in the order of a hash
-    nothing = Dense(np.zeros((n, n), np.float32))
-    lists = candidate_lists({"a": nothing}, np.arange(n), np.arange(0), columns, choosing=("a",))
+    nothing = np.zeros((n, n), np.float32)
+    order = RNG.permutation(n)
+    lists = candidate_lists(
+        {"a": Dense(nothing)}, complete(n, n), np.arange(n), choosing=("a",), order=order, size=50
+    )
     assert np.isfinite(lists.features).all()
     assert (lists.targets[:, 0] == np.arange(n)).mean() < 0.05
     assert (lists.features == lists.features[0, 0]).all()  # all candidates look alike, the right one too
@@ -47,25 +71,30 @@ def test_scores_of_nothing_do_not_favour_the_diagonal() -> None:
 def test_candidates_do_not_depend_on_the_order_of_rows() -> None:
     values = RNG.random((30, 40)).astype(np.float32)
     order = RNG.permutation(30)
-    columns = np.arange(40)
-    one = candidate_lists({"a": Dense(values)}, np.arange(30), np.arange(0), columns, choosing=("a",), size=5)
-    two = candidate_lists({"a": Dense(values)}, order, np.arange(0), columns, choosing=("a",), size=5)
+    one = listed(values, complete(30, 40), np.arange(30), 5)
+    two = listed(values, complete(30, 40), order, 5)
     np.testing.assert_array_equal(one.targets[order], two.targets)
-    np.testing.assert_allclose(one.features[order], two.features, atol=1e-4)
+    np.testing.assert_array_equal(one.features[order], two.features)
+
+
+def test_a_page_with_one_pair_has_finite_features() -> None:
+    values = RNG.random((3, 4)).astype(np.float32)
+    graph = Graph.of(np.array([0, 0, 0, 0, 1, 2]), np.array([0, 1, 2, 3, 3, 0]), (3, 4))
+    lists = listed(values, graph, np.array([1, 2]), 1)
+    assert lists.targets.tolist() == [[3], [0]]
+    assert np.abs(lists.features).max() < 100
 
 
 def test_the_right_candidate_is_found_or_missing() -> None:
     values = np.array([[3, 2, 1], [1, 2, 3]], np.float32)
-    lists = candidate_lists(
-        {"a": Dense(values)}, np.arange(2), np.arange(0), np.arange(3), choosing=("a",), size=2
-    )
+    lists = listed(values, complete(2, 3), np.arange(2), 2)
     assert lists.right({0: 1, 1: 0}).tolist() == [1, -1]
     assert lists.right({}).tolist() == [-1, -1]
 
 
 def test_pair_scores_are_appended_relative_to_the_list() -> None:
     values = np.array([[3, 2, 1]], np.float32)
-    lists = candidate_lists({"a": Dense(values)}, np.arange(1), np.arange(0), np.arange(3), choosing=("a",))
+    lists = listed(values, complete(1, 3), np.arange(1), 3)
     more = with_pairs(lists, np.array([[[1.0], [4.0], [2.0]]], np.float32), ("p",))
     assert more.names[-3:] == ("p.value", "p.z", "p.row")
     spread = np.std([1, 4, 2])

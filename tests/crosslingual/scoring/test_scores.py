@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from linker.crosslingual.pages.pages import Terms, count_terms
 from linker.crosslingual.scoring import scores
+from linker.crosslingual.scoring.graph import Graph
 
 SOURCE = ["chat maison banque xyz", "chien chien rive", "", "maison rive rive rive chat"]
 TARGET = ["cat house home garden", "bank dog", "garden", "dog dog bank home home", ""]
@@ -149,10 +150,10 @@ def test_a_restricted_score_is_the_score_of_those_pages(
     ):
         expected = everything(score)[np.ix_(rows, columns)]
         np.testing.assert_allclose(score.restrict(rows, columns).block(0, 2), expected, atol=1e-6)
-        np.testing.assert_allclose(
-            scores.held(score).restrict(rows, columns).block(0, 2), expected, atol=1e-6
-        )
-        np.testing.assert_allclose(scores.held(score, block=2).values, everything(score))
+        graph = Graph.of(np.array([3, 0, 0, 2]), np.array([1, 4, 0, 2]), score.shape)
+        pairs = everything(score)[graph.rows, graph.columns]
+        np.testing.assert_allclose(score.pairs(graph), pairs, atol=1e-6)
+        np.testing.assert_allclose(score.swapped().block(0, 5), everything(score).T, atol=1e-6)
 
 
 def test_common_terms_only() -> None:
