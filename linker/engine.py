@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
-
-import numpy as np
 
 from indexes.collection import Collection
 from indexes.hybrid import Answer, Mode, OnFailure
 from indexes.interface import (
     BackendUnavailableError,
+    DamagedError,
     Document,
     Filter,
     IndexesError,
@@ -22,17 +21,18 @@ from indexes.interface import (
     check_vectors,
 )
 from indexes.showing import table
-from indexes.store import manifest as manifests
 from indexes.store.records import EncoderRecord
 from indexes.text.parameters import Bm25Parameters
 from indexes.vectors.faiss_index import FaissIndex
 from indexes.writer import Writer
+from linker import sharding
 from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
 from linker.encoders.opened import OwnEncoder
+from linker.errors import InputError
 from linker.ranking.ranker import Ranker
 from linker.reranking import DEPTH, Reranker
-from linker.snapshot import Options, Snapshot, stamp
+from linker.snapshot import Options, Snapshot, query_vectors
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -61,7 +61,7 @@ class Engine:
 
     def __init__(
         self,
-        directory: Path,
+        directory: Path | Sequence[Path],
         *,
         encoder: Encoder | None = None,
         on_failure: OnFailure = "degrade",
@@ -69,33 +69,51 @@ class Engine:
     ) -> None:
         """Open `directory`; `encoder` is taken instead of the one the index names, and must have its fingerprint.
 
-        Without `follow`, the commits of others are seen after `refresh` only.
+        Several directories are searched as one index, and cannot be changed. Without `follow`, the commits of others
+        are seen after `refresh` only.
         """
-        self.directory = directory
+        self.directory, self.directories = sharding.directories_of(directory)
         self._on_failure, self._follow = on_failure, follow
-        self._encoder = OwnEncoder(directory, encoder)
+        self._encoder = OwnEncoder(encoder)
         self._opening = threading.Lock()
         self._snapshot: Snapshot | None = self._open()
 
     @classmethod
     def open(
         cls,
-        directory: str | Path,
+        directory: str | Path | Sequence[str | Path],
         *,
         encoder: str | None = None,
         on_failure: OnFailure = "degrade",
         follow: bool = True,
     ) -> Self:
-        """Open an index; `encoder` (name or path) says where its encoder is now, if it has moved.
+        """Open an index, or several as one; `encoder` (name or path) says where its encoder is now, if it has moved.
 
-        Without `follow`, the commits of others are seen after `refresh` only. Raises IndexesError where there is no
-        index, DamagedError naming a damaged file.
+        Without `follow`, the commits of others are seen after `refresh` only. Of several, one that cannot be opened is
+        left out and named in `Answer.degraded`, unless `on_failure` is "fail". Raises IndexesError where there is no
+        index or several do not fit together, DamagedError naming a damaged file.
         """
         given = load_encoder(encoder, light=True) if encoder else None
-        return cls(Path(directory), encoder=given, on_failure=on_failure, follow=follow)
+        where: Path | list[Path]
+        where = (
+            Path(directory) if isinstance(directory, (str, Path)) else [Path(shard) for shard in directory]
+        )
+        return cls(where, encoder=given, on_failure=on_failure, follow=follow)
 
     def _open(self, before: Snapshot | None = None) -> Snapshot:
-        return Snapshot(self.directory, self._encoder, self._on_failure, before)
+        return sharding.opened(self.directories, self._encoder, self._on_failure, before)
+
+    def _check_single(self) -> None:
+        """Raise InputError where several directories are open, which cannot be changed together."""
+        if self.directories != (self.directory,):
+            raise InputError(
+                f"{', '.join(map(str, self.directories))} are open together, for reading only: change one of them "
+                "by itself"
+            )
+
+    def _writer(self, wait: float = WAIT) -> AbstractContextManager[Writer]:
+        self._check_single()
+        return Writer.open(self.directory, wait=wait)
 
     def __enter__(self) -> Self:
         return self
@@ -142,11 +160,7 @@ class Engine:
 
     def _reopen(self) -> bool:
         old = self._current()
-        now = stamp(self.directory)
-        if now == old.stamp:
-            return False
-        if manifests.load(self.directory) == old.collection.manifest:
-            old.stamp = now
+        if old.is_last():
             return False
         self._snapshot = self._open(old)
         return True
@@ -160,9 +174,7 @@ class Engine:
     def _followed(self) -> Snapshot:
         """Return the last committed generation, or the one before it while another thread opens that."""
         snapshot = self._current()
-        # An index without a manifest is being dropped: what is open stays valid.
-        is_old = self._follow and stamp(self.directory) not in (None, snapshot.stamp)
-        if is_old and self._opening.acquire(blocking=False):
+        if self._follow and snapshot.is_old() and self._opening.acquire(blocking=False):
             try:
                 self._reopen()
             finally:
@@ -225,19 +237,22 @@ class Engine:
         texts = [texts] if isinstance(texts, str) else texts
         options = Options(k, mode, bm25, reranker, depth, weight, stored_ranker, probabilities)
         allowed, snapshot = Filter.parse(where), self._followed()
-        if vectors is not None:
-            return snapshot.by_vectors(
-                _query_vectors(vectors, texts, options, phrases), texts, options, allowed
-            )
+        by = None if vectors is None else query_vectors(vectors, texts, options, phrases)
+
+        def ask(snapshot: Snapshot) -> Answer:
+            if by is not None:
+                return snapshot.by_vectors(by, texts, options, allowed)
+            return snapshot.search(texts, options, allowed, phrases)
+
         try:
-            answer = snapshot.search(texts, options, allowed, phrases)
-            if not answer.degraded or not self._moved(snapshot):
+            answer = ask(snapshot)
+            if not answer.degraded or not snapshot.has_moved():
                 return answer
-        except BackendUnavailableError:
-            if not self._moved(snapshot):
+        except (BackendUnavailableError, DamagedError):
+            if not snapshot.has_moved():
                 raise
         self.refresh()
-        return self._current().search(texts, options, allowed, phrases)
+        return ask(self._current())
 
     def probabilities(
         self, texts: Sequence[str], answer: Answer, where: Filter | None = None
@@ -290,7 +305,7 @@ class Engine:
         from linker.probability.folder import FILE, load, name_of
 
         load(folder).check(self.collection.manifest)
-        with Writer.open(self.directory, wait=WAIT) as writer:
+        with self._writer() as writer:
             writer.store_calibration(name_of((folder / FILE).read_bytes()), folder)
         self.refresh()
 
@@ -347,15 +362,9 @@ class Engine:
         from linker.ranking.searching import RankedSearch, folder_name
 
         RankedSearch(self.collection, load(folder), self.embed)
-        with Writer.open(self.directory, wait=WAIT) as writer:
+        with self._writer() as writer:
             writer.store_ranker(folder_name(folder), folder)
         self.refresh()
-
-    def _moved(self, snapshot: Snapshot) -> bool:
-        """Return whether the last commit names another server index: `compact` makes one, `rebuild --url` moves it."""
-        with contextlib.suppress(IndexesError):
-            return manifests.load(self.directory).elastic != snapshot.collection.manifest.elastic
-        return False
 
     def add(
         self,
@@ -374,7 +383,7 @@ class Engine:
         """
         documents = list(documents)
         matrix = None if vectors is None else check_vectors(vectors, None, [d.id for d in documents])
-        with Writer.open(self.directory, wait=wait) as writer:
+        with self._writer(wait) as writer:
             record = writer.manifest.encoder
             if replace:
                 writer.remove([d.id for d in documents if d.id in writer.rows])
@@ -384,14 +393,17 @@ class Engine:
                     writer.add(batch, matrix[start : start + BATCH])
                 else:
                     writer.add(
-                        batch, self._encoder.encode(record, [d.full_text for d in batch]) if record else None
+                        batch,
+                        self._encoder.encode(self.directory, record, [d.full_text for d in batch])
+                        if record
+                        else None,
                     )
             writer.commit()
         self.refresh()
 
     def delete(self, ids: Sequence[str], *, wait: float = WAIT) -> None:
         """Remove documents in one commit, all or nothing. Raises UnknownIdError naming the missing ids, LockedError."""
-        with Writer.open(self.directory, wait=wait) as writer:
+        with self._writer(wait) as writer:
             writer.remove(ids)
             writer.commit()
         self.refresh()
@@ -411,6 +423,7 @@ class Engine:
         """
         from linker.tuning import tune
 
+        self._check_single()
         relevant_ids = {q: [d for d, r in docs.items() if r > 0] for q, docs in qrels.items()}
         judged = [q for q in queries if relevant_ids.get(q.id)]
         texts, hybrid = [q.text for q in judged], self.collection.hybrid
@@ -426,7 +439,7 @@ class Engine:
         ]
         tuning = tune(bm25, dense, relevant, measure, seed=seed, parameters=self._bm25_search(texts, depth))
         chosen = tuning.chosen
-        with Writer.open(self.directory, wait=WAIT) as writer:
+        with self._writer() as writer:
             fusion = chosen.fusion.to_json() if chosen.fusion else None
             search = {**writer.manifest.search, "mode": chosen.mode, "fusion": fusion}
             writer.commit(search=search, bm25=chosen.bm25)
@@ -465,7 +478,7 @@ class Engine:
         if not isinstance(index, FaissIndex):
             raise BackendUnavailableError("only vectors in the directory itself can be tuned")
         tuning = tune_recall(index, target, k, None if texts is None else self.embed(texts), sample)
-        with Writer.open(self.directory, wait=WAIT) as writer:
+        with self._writer() as writer:
             writer.commit(search={**writer.manifest.search, "vectors": dict(tuning.chosen.settings)})
         self.refresh()
         return tuning
@@ -476,27 +489,11 @@ class Engine:
 
         Raises BackendUnavailableError where the index has none, and errors as `open_encoder` does.
         """
-        return self._encoder.of(self.collection.manifest.encoder)
+        return self._current().encoder
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return the vectors of texts, float32 [n, dim]. Raises BackendUnavailableError without the encoder."""
         return self._current().embed(texts)
-
-
-def _query_vectors(vectors: npt.ArrayLike, texts: Sequence[str], options: Options, phrases: bool) -> Matrix:
-    """Return query vectors, float32 [n, dim]. Raises IndexesError where they and the other arguments do not fit."""
-    matrix = check_vectors(np.atleast_2d(np.asarray(vectors)), None)
-    if texts and len(texts) != len(matrix):
-        raise IndexesError(f"{len(texts)} texts but {len(matrix)} vectors: give one vector per text")
-    if not texts and (options.reranker or options.bm25 or options.mode in ("bm25", "hybrid")):
-        raise IndexesError(
-            "vectors alone are searched by cosine: give the texts, too, for BM25 or a reranker"
-        )
-    if phrases or isinstance(options.reranker, Ranker):
-        raise IndexesError(
-            "neither phrases nor a learned ranker can be combined with vectors: leave one of them out"
-        )
-    return matrix
 
 
 def _encoder_named(record: EncoderRecord | None) -> str:

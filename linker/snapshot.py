@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
 
 from indexes.arrays import check_k
 from indexes.collection import Collection
 from indexes.hybrid import Answer, Mode, OnFailure, by_filter
-from indexes.interface import BackendUnavailableError, Filter, Matrix
+from indexes.interface import BackendUnavailableError, Filter, IndexesError, Matrix, check_vectors
 from indexes.showing import WIDTH, Pieces
 from indexes.store import manifest as manifests
 from indexes.text.analysis import Analysis
 from indexes.text.marking import excerpt, marked
 from indexes.text.parameters import Bm25Parameters
+from linker.encoders.interface import Encoder
 from linker.encoders.opened import OwnEncoder
 from linker.errors import InputError
 from linker.ranking.ranker import Ranker
@@ -25,6 +29,8 @@ from linker.reranking import DEPTH, Reranker, rerank
 from linker.torch_scan import gpu_scan
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from indexes.dtypes import Float64Array
     from linker.probability.answering import Probabilities
     from linker.ranking.searching import RankedSearch
@@ -59,24 +65,56 @@ class Snapshot:
     """A committed generation and its ranker. Any number of threads may search; later commits do not disturb it."""
 
     def __init__(
-        self, directory: Path, encoder: OwnEncoder, on_failure: OnFailure, before: Snapshot | None = None
+        self, collection: Collection, seen: Stamp | None, encoder: OwnEncoder, on_failure: OnFailure
     ) -> None:
-        """Open the last commit; files of `before` are not read again to be checked. Raises as `Collection.open`."""
-        # Taken first, so that a commit that comes meanwhile is noticed later.
-        self.stamp = stamp(directory)
-        known = before.collection.manifest.files if before else None
-        self.collection: Collection = Collection.open(
-            directory, on_failure=on_failure, scan=gpu_scan(), known=known
-        )
+        """`seen` is the stamp of the generation's directory, taken before it was opened."""
+        self.collection, self._seen = collection, seen
         self._encoder, self._on_failure = encoder, on_failure
         self._lock = threading.RLock()
         self._ranker: Ranker | None = None
         self._search: RankedSearch | None = None
         self._probabilities: Probabilities | None = None
 
+    @classmethod
+    def open(
+        cls, directory: Path, encoder: OwnEncoder, on_failure: OnFailure, before: Snapshot | None = None
+    ) -> Self:
+        """Open the last commit; files of `before` are not read again to be checked. Raises as `Collection.open`."""
+        # Taken first, so that a commit that comes meanwhile is noticed later.
+        seen = stamp(directory)
+        known = before.collection.manifest.files if before else None
+        collection = Collection.open(directory, on_failure=on_failure, scan=gpu_scan(), known=known)
+        return cls(collection, seen, encoder, on_failure)
+
+    def is_old(self) -> bool:
+        """Return whether a commit came later, which costs one `stat`.
+
+        An index without a manifest is being dropped: what is open stays valid.
+        """
+        return stamp(self.collection.directory) not in (None, self._seen)
+
+    def is_last(self) -> bool:
+        """Return whether no commit came later, by what the manifest says. Raises IndexesError where it is gone."""
+        now = stamp(self.collection.directory)
+        if now != self._seen and manifests.load(self.collection.directory) == self.collection.manifest:
+            self._seen = now
+        return now == self._seen
+
+    def has_moved(self) -> bool:
+        """Return whether the last commit names another server index: `compact` makes one, `rebuild --url` moves it."""
+        with contextlib.suppress(IndexesError):
+            last = manifests.load(self.collection.directory)
+            return last.elastic != self.collection.manifest.elastic
+        return False
+
+    @property
+    def encoder(self) -> Encoder:
+        """The index's encoder, loaded on first use. Raises as `OwnEncoder.of`."""
+        return self._encoder.of(self.collection.directory, self.collection.manifest.encoder)
+
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return the vectors of texts, float32 [n, dim]. Raises BackendUnavailableError without the encoder."""
-        return self._encoder.embed(self.collection.manifest.encoder, texts)
+        return self._encoder.embed(self.collection.directory, self.collection.manifest.encoder, texts)
 
     @property
     def ranker(self) -> Ranker | None:
@@ -240,3 +278,19 @@ class Snapshot:
         if mode is None and "mode" not in manifest.search and manifest.encoder and self._encoder.is_given:
             mode = "hybrid"  # the encoder of vectors from elsewhere was named now
         return self.collection.hybrid.search(texts, k, embed=self.embed, mode=mode, where=where, bm25=bm25)
+
+
+def query_vectors(vectors: npt.ArrayLike, texts: Sequence[str], options: Options, phrases: bool) -> Matrix:
+    """Return query vectors, float32 [n, dim]. Raises IndexesError where they and the other arguments do not fit."""
+    matrix = check_vectors(np.atleast_2d(np.asarray(vectors)), None)
+    if texts and len(texts) != len(matrix):
+        raise IndexesError(f"{len(texts)} texts but {len(matrix)} vectors: give one vector per text")
+    if not texts and (options.reranker or options.bm25 or options.mode in ("bm25", "hybrid")):
+        raise IndexesError(
+            "vectors alone are searched by cosine: give the texts, too, for BM25 or a reranker"
+        )
+    if phrases or isinstance(options.reranker, Ranker):
+        raise IndexesError(
+            "neither phrases nor a learned ranker can be combined with vectors: leave one of them out"
+        )
+    return matrix

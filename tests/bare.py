@@ -47,6 +47,7 @@ RUNS = {
     "index info": ("news.index", ""),
     "index verify": ("news.index", ""),
     "index export": ("news.index --npy vectors.npy", ""),
+    "index join": ("all.index news.index", ""),
     "rank train": ("news.index --queries queries.tsv --qrels qrels.txt --into", ""),
     "rank explain": ("news.index --text rain", ""),
     "search": ("news.index --text rain", ""),

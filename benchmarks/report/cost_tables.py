@@ -53,4 +53,24 @@ def memory(results: Any) -> Iterator[str]:
         yield f"| {name} | {' | '.join(cells)} |"
 
 
-TABLES: dict[str, Callable[[Any], Iterator[str]]] = {"encode.cost": encoding, "faults.memory": memory}
+def shards(results: Any) -> Iterator[str]:
+    """Latencies and throughput by how many directories hold the same documents."""
+    yield (
+        f"{results['sentences']:,} sentences with 128-dimensional vectors, hybrid search, k = {results['k']}; p50 / "
+        "p99 of the critical path in ms of CPU time, since other work disturbed the clock. All answers are the same:"
+    )
+    yield ""
+    yield "| directories | one core | CPU ms per query | two cores | eight clients on two cores, queries per s |"
+    yield "|---|---|---|---|---|"
+    for count in sorted({int(name.split()[0]) for name in results["single"]}):
+        one, two = (results["single"][f"{count} on {cores}"] for cores in (1, 2))
+        cells = [f"{r['path']['p50_ms']:.1f} / {r['path']['p99_ms']:.1f}" for r in (one, two)]
+        clients = results["crowd"][f"{count} on 2"]["per_s"]
+        yield f"| {count} | {cells[0]} | {one['cpu_ms']:.1f} | {cells[1]} | {clients:,.0f} |"
+
+
+TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
+    "encode.cost": encoding,
+    "faults.memory": memory,
+    "shards": shards,
+}

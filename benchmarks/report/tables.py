@@ -85,6 +85,20 @@ def _link_scale(results: Any) -> Iterator[str]:
         )
 
 
+def _prepare(results: Any) -> Iterator[str]:
+    """Reading dumps: rates of the steps, and whole preparations with their memory."""
+    yield "| step | how many | characters each | per CPU-second |"
+    yield "|---|---|---|---|"
+    for r in results["rows"]:
+        characters = f"{r['characters_each']:,}" if "characters_each" in r else ""
+        yield f"| {r['what']} | {r['count']:,} | {characters} | {r['per_cpu_s']:,} |"
+    for r in results["runs"]:
+        yield (
+            f"| whole preparation, {r['parsed']:,} pages parsed, peak {r['peak_mib']:,.0f} MiB | {r['pages']:,} pages "
+            f"| | {r['per_cpu_s']:,} |"
+        )
+
+
 def _attacks(results: Any) -> Iterator[str]:
     """Kills, corruptions, hostile folders and fuzzed inputs: how many of each, and how many ended wrongly."""
     kills = results.get("kills", {}).values()
@@ -175,6 +189,7 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "linked_pages": _linked_pages,
     "auto_link": _auto_link,
     "link_scale": _link_scale,
+    "prepare": _prepare,
     "tuning": _tuning,
     "faults.power": _power,
     "faults.attacks": _attacks,

@@ -12,6 +12,7 @@ import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import orjson
@@ -176,6 +177,16 @@ class DocumentStore:
             read_offsets(f / "offsets.i64", s.rows, len(mapped))
             for f, s, mapped in zip(self._folders, segments, self._maps, strict=True)
         ]
+
+    @classmethod
+    def joined(cls, stores: Sequence[DocumentStore]) -> Self:
+        """Return the documents of several opened stores, one store after the other."""
+        joined = cls.__new__(cls)
+        joined._folders = [folder for store in stores for folder in store._folders]
+        joined._firsts = np.cumsum([0, *(n for store in stores for n in np.diff(store._firsts).tolist())])
+        joined._maps = [mapped for store in stores for mapped in store._maps]
+        joined._offsets = [offsets for store in stores for offsets in store._offsets]
+        return joined
 
     @property
     def rows(self) -> int:

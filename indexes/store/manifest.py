@@ -18,6 +18,7 @@ from indexes.store.schema import SchemaError, parse
 from indexes.text.parameters import OLD_PARAMETERS, AnalysisSettings, Bm25Parameters
 
 NAME = "manifest.json"
+SHARDS = "shards.json"  # in a directory that stands for several indexes
 MOST_BYTES = 8 << 20  # about 50,000 files
 
 
@@ -76,6 +77,10 @@ def _read(directory: Path, name: str) -> bytes:
             raise IndexesError(
                 f"{directory} is a file, not the directory of an index: build one with `linker index build {directory} "
                 "--out DIR`"
+            ) from None
+        if (directory / SHARDS).is_file():
+            raise IndexesError(
+                f"{directory} stands for several indexes, which its {SHARDS} lists: name one of them"
             ) from None
         raise IndexesError(f"{directory} holds no index: build one with `linker index build`") from None
     except OSError as e:

@@ -79,6 +79,11 @@ class ForwardIndex:
         return index
 
     @property
+    def segments(self) -> Sequence[ForwardSegment]:
+        """The segments in row order."""
+        return self._segments
+
+    @property
     def rows(self) -> int:
         """Number of rows, removed ones included, without additions since the last commit."""
         return sum(s.documents for s in self._segments)

@@ -9,7 +9,7 @@ ties stay ties.
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -163,11 +163,26 @@ class Bm25Scorer(Scorer):
         frequency = np.sum([stop - start for start, stop, _ in places], axis=0)
         weights, scales = weigh(queries, frequency, self._documents, parameters)
         keys = np.zeros((len(queries), k), dtype=np.uint64)
-        tables = self.tables(parameters)
-        for number, segment in enumerate(self._segments):
+        self._offer_all(
+            range(len(self._segments)), self.tables(parameters), first, places, weights, allowed, keys
+        )
+        return decoded(keys, scales)
+
+    def _offer_all(
+        self,
+        numbers: Iterable[int],
+        tables: Tables,
+        first: AnyArray,
+        places: Sequence[AnyArray],
+        weights: AnyArray,
+        allowed: Mask | None,
+        keys: AnyArray,
+    ) -> None:
+        """Offer the rows of these segments to `keys`, one segment after the other."""
+        for number in numbers:
+            segment = self._segments[number]
             here = None if allowed is None else allowed[segment.first : segment.first + segment.documents]
             self._offer(number, tables, first, places[number], weights, here, keys)
-        return decoded(keys, scales)
 
     def _offer(
         self,

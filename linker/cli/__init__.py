@@ -11,6 +11,7 @@ import typer
 from indexes.elastic import trust as elastic_trust
 from indexes.errors import IndexesError, MissingExtraError
 from linker.cli import (
+    align,
     backup,
     bucc,
     doctor,
@@ -20,6 +21,7 @@ from linker.cli import (
     export,
     find,
     index,
+    join,
     link,
     mcp,
     models,
@@ -90,6 +92,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     mcp.mcp,
     link.link,
     triangulate.triangulate,
+    align.align,
     models.train,
     models.plot,
     models.encode,
@@ -113,6 +116,7 @@ INDEX_COMMANDS: tuple[Callable[..., None], ...] = (
     backup.restore,
     backup.checkout,
     export.export,
+    join.join,
     tune.tune,
     elastic.rebuild,
 )

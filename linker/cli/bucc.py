@@ -107,15 +107,49 @@ def evaluate(
             "--run", metavar="RUN", help="A run of one or more languages (repeatable).", show_default=False
         ),
     ],
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SCORE",
+            help="Count only links with at least this score. Default: every line of rank 1.",
+            show_default=False,
+        ),
+    ] = None,
+    best_threshold: Annotated[
+        bool,
+        typer.Option(
+            "--best-threshold",
+            help="Use each run's best threshold on the gold links: an oracle, not a result.",
+        ),
+    ] = False,
+    known: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="QRELS",
+            help="Leave the pages of these links out, such as training links (repeatable).",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Random seed of the intervals and tests.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate runs of the task.
 
-    Prints MRR, success at 1 and 5 and coverage, over all pages and over the answered ones.
+    Prints MRR, success at 1 and 5 and coverage, over all pages and over the answered ones; precision, recall and F1 of
+    the links; and how the runs differ from the first one.
     """
-    from linker.crosslingual.bucc.table import evaluate_runs, to_text
+    from linker.crosslingual.bucc.table import Settings, evaluate_runs, remarks, to_text
+    from linker.errors import InputError
+    from linker.evaluation import read_qrels
+    from linker.evaluation.evaluator import Resampling
 
-    rows = evaluate_runs(qrels, run)
+    if best_threshold and threshold is not None:
+        raise InputError("--threshold and --best-threshold exclude each other: give one of them")
+    pages = frozenset(page for path in known or () for page in read_qrels(path))
+    resampling = (Resampling(1000, seed=seed), Resampling(10_000, seed=seed))
+    rows = evaluate_runs(qrels, run, Settings(threshold, best_threshold, pages, *resampling))
+    for line in remarks(rows):
+        note(line)
     if as_json:
         print_json([row.to_dict() for row in rows])
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,7 +58,7 @@ Sheet = Annotated[
 
 
 def columns_from(
-    index: Path | None,
+    index: Path | Sequence[Path] | None,
     id_column: str | None,
     text_column: str | None,
     title_column: str | None,
@@ -88,12 +89,16 @@ def columns_from(
     )
 
 
-def remembered(index: Path) -> Columns:
-    """Return the columns that an index was built from. Raises IndexesError where there is none."""
-    from indexes.store import manifest as manifests
+def remembered(index: Path | Sequence[Path]) -> Columns:
+    """Return the columns that an index, or the first of several, was built from.
+
+    Raises IndexesError where there is none.
+    """
+    from indexes.sharded import manifests_of
     from linker.corpora import Columns
 
-    return Columns.remembered(manifests.load(index).build.columns)
+    first, *_ = manifests_of(*([index] if isinstance(index, Path) else index))
+    return Columns.remembered(first.build.columns)
 
 
 def describe(paths: list[Path], columns: Columns | None) -> None:

@@ -22,7 +22,7 @@ from linker.cli.columns import (
     columns_from,
     describe,
 )
-from linker.cli.common import AsJson, EncoderOption, Index, ModeOption, Where, note, one_line, print_json
+from linker.cli.common import AsJson, EncoderOption, ModeOption, Where, note, one_line, print_json
 from linker.files import path_text
 
 if TYPE_CHECKING:
@@ -33,7 +33,14 @@ KEYS = "y: relevant, n: not relevant, m: maybe, s: skip, u: undo the last one, q
 
 
 def find(
-    directory: Index,
+    directories: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DIR...",
+            help="Directory of the index, or several that are searched as one.",
+            show_default=False,
+        ),
+    ],
     seeds: Annotated[
         Path,
         typer.Option(metavar="FILE", help="Seed texts: JSONL, BEIR, TSV, CSV or XLSX.", show_default=False),
@@ -121,13 +128,13 @@ def find(
     from linker.commands.finding import ledger_path
 
     columns = columns_from(
-        directory, id_column, text_column, title_column, make_ids, encoding, delimiter, sheet
+        directories, id_column, text_column, title_column, make_ids, encoding, delimiter, sheet
     )
     describe([seeds], columns)
     kept = ledger_path(ledger, seeds)
     try:
         report = commands.find(
-            directory, seeds, None if judgements else _from_terminal(), judgements=judgements, until=until,
+            directories, seeds, None if judgements else _from_terminal(), judgements=judgements, until=until,
             per_seed=per_seed, static=static, order=order, target=target, stop=stop, audit=audit, max_read=max_read,
             threshold=threshold, score=score, ledger=ledger, out=out, reviewer=reviewer, mode=mode, where=where,
             encoder=encoder, columns=columns, seed=seed,

@@ -67,6 +67,13 @@ def link(
             autocompletion=completion.encoders,
         ),
     ] = None,
+    passages: Annotated[
+        Literal["pooled", "max", "mean", "align"],
+        typer.Option(
+            help="Score pages by their mean vectors, or by passages: the best pair, the mean of each passage's best, "
+            "or their alignment (encoder)."
+        ),
+    ] = "mean",
     weighting: Annotated[
         Literal["idf", "binary", "tfidf-cosine"], typer.Option(help="Weight of a shared word (dictionary).")
     ] = "idf",
@@ -141,6 +148,20 @@ def link(
         Path | None,
         typer.Option(metavar="DIR", help="Save what was learned (auto, cascade).", show_default=False),
     ] = None,
+    uncertain: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the least certain links here, to be judged: .csv, .xlsx or .jsonl (auto, cascade).",
+            show_default=False,
+        ),
+    ] = None,
+    between: Annotated[
+        tuple[float, float],
+        typer.Option(
+            metavar="LOW HIGH", help="Probabilities of the links that are uncertain (with --uncertain)."
+        ),
+    ] = (0.1, 0.9),
     as_json: AsJson = False,
 ) -> None:
     """Link pages to their counterparts in another language.
@@ -151,11 +172,11 @@ def link(
 
     links = commands.link(
         source, target, method, out, languages=languages, dictionary=dictionary or (), train=train, pivot=pivot,
-        pivot_links=pivot_links, pivot_mode=pivot_mode, encoder=encoder, weighting=weighting, identity=identity,
-        whole_dictionary=whole_dictionary, margin=margin, transliterate=transliterate, ngrams=ngrams,
+        pivot_links=pivot_links, pivot_mode=pivot_mode, encoder=encoder, passages=passages, weighting=weighting,
+        identity=identity, whole_dictionary=whole_dictionary, margin=margin, transliterate=transliterate, ngrams=ngrams,
         keep_edges=keep_edges, min_probability=min_probability, self_train=self_train, explain=explain, k=k,
         one_to_one=one_to_one, run_name=run_name, resume=resume, seed=seed,
-        model=model, save_model=save_model,
+        model=model, save_model=save_model, uncertain=uncertain, between=between,
     )  # fmt: skip
     if as_json:
         counts = {"linked": len(links), "pages": links.pages, "targets": links.targets, "method": method}

@@ -33,6 +33,7 @@ from linker.cli.common import (
     Where,
     numbers_of,
 )
+from linker.cli.join import leading_indexes
 from linker.cli.on_server import ServerOption, TokenFile, on_server, refuse_here
 from linker.cli.probability import PrecisionPromise, Score, Threshold, cut
 from linker.cli.search_output import queries_in, query_rows, show
@@ -46,7 +47,12 @@ DEPTH = 100  # candidates of a scorer of pairs
 def search(
     directory: Index,
     words: Annotated[
-        str | None, typer.Argument(metavar="TEXT", help="Search for this text.", show_default=False)
+        list[str] | None,
+        typer.Argument(
+            metavar="[DIR]... [TEXT]",
+            help="More directories, which are searched as one index with the first; search for this text.",
+            show_default=False,
+        ),
     ] = None,
     texts: Annotated[
         list[str] | None,
@@ -143,15 +149,16 @@ def search(
     token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search an index with a text or a file of queries.
+    """Search an index, or several as one, with a text or a file of queries.
 
     A text prints documents, --queries writes a run, in TREC's six-column format unless --format or --out says another.
     With --server, a running `linker serve --api` answers: nothing is loaded here, and DIR is the index's name there
     (- where it serves one).
     """
-    given = [*([] if words is None else [words]), *(texts or [])]
+    others, plain = ([], words or []) if server else leading_indexes(words or [])
+    given = [*plain, *(texts or [])]
     if len(given) > 1:
-        raise typer.BadParameter("give one text; for many, --queries FILE")
+        raise typer.BadParameter("give one text, after the directories; for many, --queries FILE")
     text = given[0] if given else None
     if (text is not None and queries) or (text is None and not queries and not query_vectors):
         raise typer.BadParameter("give either a text or --queries, or --query-vectors")
@@ -167,7 +174,7 @@ def search(
     if precision is not None and any(option is not None for option in own):
         raise typer.BadParameter("--precision holds for the index's own way to search: leave its options out")
     columns = columns_from(
-        None if server else directory,
+        None if server else [directory, *others],
         id_column,
         text_column,
         title_column,
@@ -195,7 +202,9 @@ def search(
     from linker.engine import Engine
     from linker.reranking import load_reranker
 
-    engine = Engine.open(directory, encoder=encoder, on_failure=on_failure)
+    engine = Engine.open(
+        [directory, *others] if others else directory, encoder=encoder, on_failure=on_failure
+    )
     stored = engine.collection.manifest.bm25
     bm25 = stored.changed(k1, b, k3).weighted(
         numbers_of("--field-weight", field_weight), numbers_of("--field-b", field_b)

@@ -1,4 +1,4 @@
-"""What the commands of the same names do, as functions: `link`, `triangulate`, `find`, `train`, `calibrate`, `compare`.
+"""What the commands of the same names do, as functions: `link`, `align`, `triangulate`, `find`, `train`, …
 
 Remarks go to the logger `linker`. Where work takes a while, `progress` is called with what is done, how much of it is
 done, and of how much (None: unknown).
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from indexes.lazy import lazy
 
 if TYPE_CHECKING:
+    from linker.commands.aligning import Alignment, align
     from linker.commands.calibrating import calibrate
     from linker.commands.comparing import compare
     from linker.commands.finding import Question, find
@@ -18,13 +19,27 @@ if TYPE_CHECKING:
     from linker.commands.training import train
     from linker.commands.triangulating import Triangles, triangulate
 
-__all__ = ["Links", "Question", "Triangles", "calibrate", "compare", "find", "link", "train", "triangulate"]
+__all__ = [
+    "Alignment",
+    "Links",
+    "Question",
+    "Triangles",
+    "align",
+    "calibrate",
+    "compare",
+    "find",
+    "link",
+    "train",
+    "triangulate",
+]
 __getattr__ = lazy(
     __name__,
     {
+        "Alignment": "linker.commands.aligning",
         "Links": "linker.commands.linking",
         "Question": "linker.commands.finding",
         "Triangles": "linker.commands.triangulating",
+        "align": "linker.commands.aligning",
         "calibrate": "linker.commands.calibrating",
         "compare": "linker.commands.comparing",
         "find": "linker.commands.finding",

@@ -13,7 +13,7 @@ from typing import Any
 
 from indexes.hybrid import Mode
 from indexes.interface import Document
-from linker.commands.given import opened
+from linker.commands.given import Paths, opened
 from linker.corpora import Columns, read_queries
 from linker.engine import Engine
 from linker.errors import InputError
@@ -49,7 +49,7 @@ Seeds = str | Path | Sequence[str] | Mapping[str, str]
 
 
 def find(
-    directory: str | Path | Engine,
+    directory: Paths | Engine,
     seeds: Seeds,
     judge: Judge | None = None,
     *,
@@ -76,8 +76,9 @@ def find(
 ) -> FindReport:
     """Find documents for seed texts, best first, and learn from each answer of `judge` what to ask about next.
 
-    `directory` is an index or an open Engine; `seeds` a file, texts, or texts by id. `judge` returns "relevant", "not",
-    "maybe", "skip", "undo" or "quit"; or `judgements`, a file or a mapping, answer (what they do not name is "not").
+    `directory` is an index, several that are searched as one, or an open Engine; `seeds` a file, texts, or texts by id.
+    `judge` returns "relevant", "not", "maybe", "skip", "undo" or "quit"; or `judgements`, a file or a mapping, answer
+    (what they do not name is "not").
     All seeds describe one story; with `static`, each has links of its own. The search ends when the stopping rule
     estimates that the `target` recall is reached, or after `until` relevant documents or `max_read` judgements. These
     are kept in the file `ledger` (by default beside a seed file; nowhere for texts), and a second call continues.

@@ -18,8 +18,8 @@ Judgements = Paths | Mapping[str, Mapping[str, float]]
 
 
 @contextlib.contextmanager
-def opened(index: str | Path | Engine, encoder: str | None = None) -> Iterator[Engine]:
-    """Yield the engine of an index; one that is opened here is closed at the end."""
+def opened(index: Paths | Engine, encoder: str | None = None) -> Iterator[Engine]:
+    """Yield the engine of an index, or of several as one; one that is opened here is closed at the end."""
     if isinstance(index, Engine):
         yield index
         return

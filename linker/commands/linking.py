@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from indexes.showing import SHOWN, brief, table
-from linker.corpora import BadLine
-from linker.crosslingual.lexicon.dictionaries import Dictionary, read_dictionary
-from linker.crosslingual.pages.pages import Pages, read_pages, split_languages
+from linker.commands.doubting import check_doubts, write_doubts
+from linker.commands.page_files import dictionary_of, pages_of
+from linker.crosslingual.pages.pages import split_languages
 from linker.crosslingual.ranking.saved import LinkModel, check_writable, load, save
 from linker.crosslingual.runs import linked, run_of
 from linker.crosslingual.scoring.hapax import HapaxRules
-from linker.crosslingual.task import NO_LINKS, Options, Task, read_links
+from linker.crosslingual.task import NO_LINKS, Options, Passages, Task, read_links
 from linker.errors import InputError
 from linker.logs import logger
 from linker.progress import Progress, listening
@@ -62,6 +62,7 @@ def link(
     pivot_links: str | Path | None = None,
     pivot_mode: Literal["filter", "boost"] = "filter",
     encoder: str | None = None,
+    passages: Passages = "mean",
     weighting: Literal["idf", "binary", "tfidf-cosine"] = "idf",
     identity: bool = True,
     whole_dictionary: bool = False,
@@ -79,19 +80,25 @@ def link(
     seed: int = 0,
     model: str | Path | None = None,
     save_model: str | Path | None = None,
+    uncertain: str | Path | None = None,
+    between: tuple[float, float] = (0.1, 0.9),
     progress: Progress | None = None,
 ) -> Links:
     """Link the pages of `source` to their counterparts in `target`: files or folders in two languages.
 
     The options are those of `linker link`. With `out`, the run is written there in six columns, with RUN.json beside
-    it, and can be resumed. `save_model` keeps what was learned in a folder, which `model` uses again. Raises
+    it, and can be resumed. `save_model` keeps what was learned in a folder, which `model` uses again. `uncertain`:
+    a file for the links whose probability is `between` two bounds, with both texts, for people to judge. Raises
     InputError where a file cannot be read, or the method lacks an input that it needs.
     """
     _check_saving(method, save_model)
+    if uncertain:
+        _check_learns(method, "--uncertain")
+        check_doubts(Path(uncertain), between)
     with listening(progress):
         codes = split_languages(languages) if languages else (None, None)
-        source_pages, target_pages = _pages(source, codes[0]), _pages(target, codes[1])
-        pivot_pages = _pages(pivot, None) if pivot else None
+        source_pages, target_pages = pages_of(source, codes[0]), pages_of(target, codes[1])
+        pivot_pages = pages_of(pivot, None) if pivot else None
         known = read_links(Path(train), source_pages, target_pages) if train else NO_LINKS
         through = NO_LINKS
         if pivot_pages and pivot_links:
@@ -101,6 +108,7 @@ def link(
             identity=identity,
             whole_dictionary=whole_dictionary,
             margin=margin,
+            passages=passages,
             pivot_mode=pivot_mode,
             hapax=HapaxRules(strip=not keep_edges, transliterate=transliterate, ngrams=ngrams),
             min_probability=min_probability,
@@ -109,13 +117,15 @@ def link(
             seed=seed,
         )
         task = Task(
-            source_pages, target_pages, tuple(map(_dictionary, dictionary)), known, pivot_pages, through,
+            source_pages, target_pages, tuple(map(dictionary_of, dictionary)), known, pivot_pages, through,
             encoder, one_to_one, options, model=_model(model),
         )  # fmt: skip
         path = None if out is None else Path(out)
         result = linked(task, method, path, k=k, name=run_name, resume=resume)
         if save_model and result.model:
             save(result.model(), Path(save_model))
+        if uncertain:
+            write_doubts(Path(uncertain), source_pages, target_pages, result.proposed, between)
     run = run_of(source_pages, target_pages, result.candidates)
     return Links(run, method, len(source_pages), len(target_pages), result.metadata)
 
@@ -124,11 +134,15 @@ def _check_saving(method: Method, folder: str | Path | None) -> None:
     """Raise InputError where a model could not be saved, before anything is learned."""
     if folder is None:
         return
+    _check_learns(method, "--save-model")
+    check_writable(Path(folder))
+
+
+def _check_learns(method: Method, flag: str) -> None:
     if method not in ("auto", "cascade"):
         raise InputError(
-            f"--save-model is for the methods that learn, auto and cascade, not {method!r}: leave it out"
+            f"{flag} is for the methods that learn, auto and cascade, not {method!r}: leave it out"
         )
-    check_writable(Path(folder))
 
 
 def _model(folder: str | Path | None) -> LinkModel | None:
@@ -144,25 +158,3 @@ def _model(folder: str | Path | None) -> LinkModel | None:
         f"{len(model.knowledge.links):,}",
     )
     return model
-
-
-def _pages(path: str | Path, code: str | None) -> Pages:
-    pages = read_pages(Path(path), code)
-    logger.info("%s: %s pages, language %s", path, f"{len(pages):,}", pages.language.code)
-    _report(pages.skipped)
-    return pages
-
-
-def _dictionary(path: str | Path) -> Dictionary:
-    dictionary = read_dictionary(Path(path))
-    logger.info("%s: %s pairs, read as %s", path, f"{len(dictionary.pairs):,}", dictionary.format)
-    _report(dictionary.skipped)
-    return dictionary
-
-
-def _report(skipped: Sequence[BadLine]) -> None:
-    if skipped:
-        first = skipped[0]
-        logger.info(
-            f"{first.path}: {len(skipped):,} unusable entries left out; the first is line {first.line}: {first.reason}"
-        )

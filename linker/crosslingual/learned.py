@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from indexes.dtypes import Float32Array
 from linker.crosslingual.ranking.auto import Solution, solve
 from linker.crosslingual.ranking.cascade import CascadeEvidence
+from linker.crosslingual.ranking.copies import groups_of
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.explain import Explainer
 from linker.crosslingual.ranking.knowledge import Knowledge
@@ -96,6 +97,12 @@ def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str,
     promoted = (ranking.targets == candidates.targets[:, :1]) & (ranking.targets >= 0)
     confidence = np.where(promoted, ranking.scores, 0).max(axis=1)
     np.minimum(candidates.scores, confidence[:, None], out=candidates.scores)
+    groups = _groups(task, candidates, answer, evidence)
+    first = candidates.targets[:, 0]
+    proposed = [
+        (task.source.ids[row], task.target.ids[first[row]], float(confidence[row]))
+        for row in np.flatnonzero(first >= 0).tolist()
+    ]
     unsure = confidence < task.options.min_probability
     candidates.targets[unsure] = -1
     candidates.scores[unsure] = -np.inf
@@ -103,12 +110,27 @@ def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str,
         "learned_word_pairs": int(answer.learned.induced.nnz),
         "min_probability": task.options.min_probability,
         "no_link": [task.source.ids[row] for row in answer.lists.rows.tolist() if unsure[row]],
+        "near_copies": {task.source.ids[row]: group for row, group in groups.items()},
         **about,
     }
     explanations = (
-        _explanations(task, candidates, confidence, answer, evidence) if task.options.explain else None
+        _explanations(task, candidates, confidence, groups, answer, evidence)
+        if task.options.explain
+        else None
     )
-    return LinkingResult(candidates, metadata, explanations)
+    return LinkingResult(candidates, metadata, explanations, proposed)
+
+
+def _groups(
+    task: Task, candidates: Candidates, answer: Solution, evidence: AllEvidence
+) -> dict[int, dict[str, Any]]:
+    """Return the near copies of the best targets and their probability together, by source row, as records."""
+    linked = candidates.targets[answer.lists.rows, 0]
+    found = groups_of(evidence.target_terms.present, answer.lists, answer.probabilities[:, :-1], linked)
+    return {
+        row: {"group": [task.target.ids[t] for t in group.targets], "group_probability": group.probability}
+        for row, group in found.items()
+    }
 
 
 def _candidates(task: Task, answer: Solution) -> Candidates:
@@ -120,9 +142,14 @@ def _candidates(task: Task, answer: Solution) -> Candidates:
 
 
 def _explanations(
-    task: Task, candidates: Candidates, confidence: Float32Array, answer: Solution, evidence: AllEvidence
+    task: Task,
+    candidates: Candidates,
+    confidence: Float32Array,
+    groups: Mapping[int, Mapping[str, Any]],
+    answer: Solution,
+    evidence: AllEvidence,
 ) -> Iterator[dict[str, Any]]:
-    """Yield one record per unlinked page: its link or null, the probabilities, and what matched."""
+    """Yield one record per unlinked page: its link or null, the probabilities, near copies, and what matched."""
     explainer = Explainer(evidence, answer.learned.induced)
     none = dict(zip(answer.lists.rows.tolist(), answer.probabilities[:, -1].tolist(), strict=True))
     for row in answer.lists.rows.tolist():
@@ -133,4 +160,4 @@ def _explanations(
             record["probability"] = float(confidence[row])
             matches = explainer.matches(row, column)
             record["matches"] = [[m.source, m.target, m.kind, m.weight] for m in matches]
-        yield record
+        yield record | dict(groups.get(row, {}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from linker.crosslingual.by_passages import ranked_by_passages
 from linker.crosslingual.lexicon.induction import induce
 from linker.crosslingual.lexicon.lexicon import from_pairs, identical
 from linker.crosslingual.lexicon.orientation import oriented
@@ -87,10 +88,17 @@ def by_dictionary(task: Task) -> LinkingResult:
 
 
 def by_encoder(task: Task) -> LinkingResult:
-    """Link by the cosine of mean-pooled vectors, then margin. Raises InputError where no encoder is named."""
+    """Link by the passages' vectors of an encoder, relative to their neighbours, or by the pages' mean vectors.
+
+    Raises InputError where no encoder is named.
+    """
     if task.encoder is None:
         raise InputError("the method 'encoder' needs --encoder NAME|PATH, such as 'usem3' (multilingual)")
-    return _ranked(task, Cosines(*encoded(task, task.encoder)))
+    if task.options.passages == "pooled":
+        return _ranked(task, Cosines(*encoded(task, task.encoder)))
+    candidates = ranked_by_passages(task, task.encoder, task.options.passages)
+    ids = task.source.ids, task.target.ids
+    return LinkingResult(promote(candidates, greedy(candidates, *ids)) if task.one_to_one else candidates)
 
 
 def by_cascade(task: Task) -> LinkingResult:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +23,7 @@ from linker.crosslingual.scoring.pivot import PivotMode
 from linker.errors import InputError
 from linker.progress import bar
 
+Passages = Literal["pooled", "max", "mean", "align"]
 NO_LINKS = np.empty((0, 2), np.int64)
 
 
@@ -31,14 +32,16 @@ class Options:
     """Options of the methods. A `margin` of None stands for the method's default.
 
     `whole_dictionary`: every word of the dictionary counts in the denominator, as in Li & Gaussier; otherwise only
-    words with a translation on some page of the other language do, which was better. `seed` decides the
-    folds of the methods that learn from links.
+    words with a translation on some page of the other language do, which was better. `passages`: how the method
+    `encoder` scores a page pair by the vectors of its passages. `seed` decides the folds of the methods that learn from
+    links.
     """
 
     weighting: Weighting | Literal["tfidf-cosine"] = "idf"
     identity: bool = True
     whole_dictionary: bool = False
     margin: bool | None = None
+    passages: Passages = "mean"
     pivot_mode: PivotMode = "filter"
     hapax: HapaxRules = field(default_factory=HapaxRules)
     min_probability: float = 0.0
@@ -96,12 +99,14 @@ class Task:
 class LinkingResult:
     """A method's result: the final ranking, metadata on how it was made and, if requested, explanations.
 
+    `proposed`: each page's best target and its probability, also where this is below the least one (auto, cascade).
     `model` makes what was learned a model that can be saved; None if the method learns nothing.
     """
 
     candidates: Candidates
     metadata: Mapping[str, Any] = field(default_factory=dict)
     explanations: Iterable[Mapping[str, Any]] | None = None
+    proposed: Sequence[tuple[str, str, float]] = ()
     model: Callable[[], LinkModel] | None = None
 
 

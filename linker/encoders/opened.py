@@ -76,9 +76,9 @@ def _given_for(directory: Path, record: EncoderRecord, given: Encoder | None) ->
 class OwnEncoder:
     """An index's encoder, loaded on first use; any number of threads may use it, one after the other."""
 
-    def __init__(self, directory: Path, given: Encoder | None = None) -> None:
+    def __init__(self, given: Encoder | None = None) -> None:
         """`given` is taken instead of the encoder that the index names, and must have its fingerprint."""
-        self._directory, self._given = directory, given
+        self._given = given
         self._loaded: dict[
             str, Encoder
         ] = {}  # by fingerprint: another index may come to lie in the directory
@@ -89,8 +89,8 @@ class OwnEncoder:
         """Whether an encoder was given, which is then taken for the one of the index."""
         return self._given is not None
 
-    def of(self, record: EncoderRecord | None) -> Encoder:
-        """Return the encoder of a manifest's record.
+    def of(self, directory: Path, record: EncoderRecord | None) -> Encoder:
+        """Return the encoder that the manifest in `directory` names.
 
         Raises BackendUnavailableError where there is none, and errors as `open_encoder` does.
         """
@@ -98,21 +98,21 @@ class OwnEncoder:
             raise BackendUnavailableError("the index was built without an encoder")
         with self._lock:
             if record.fingerprint not in self._loaded:
-                self._loaded[record.fingerprint] = open_encoder(self._directory, record, self._given)
+                self._loaded[record.fingerprint] = open_encoder(directory, record, self._given)
             return self._loaded[record.fingerprint]
 
-    def encode(self, record: EncoderRecord | None, texts: Sequence[str]) -> Matrix:
+    def encode(self, directory: Path, record: EncoderRecord | None, texts: Sequence[str]) -> Matrix:
         """Return the vectors of texts, float32 [n, dim]. Raises what `of` raises."""
         with self._lock:
-            return self.of(record).encode(texts)
+            return self.of(directory, record).encode(texts)
 
-    def embed(self, record: EncoderRecord | None, texts: Sequence[str]) -> Matrix:
+    def embed(self, directory: Path, record: EncoderRecord | None, texts: Sequence[str]) -> Matrix:
         """Do the same for a search: without the encoder, raise BackendUnavailableError."""
         try:
-            self.of(record)
+            self.of(directory, record)
         except LinkerError as e:
             raise BackendUnavailableError(str(e)) from e
-        return self.encode(record, texts)
+        return self.encode(directory, record, texts)
 
     def forget(self) -> None:
         """Let go of what is loaded."""

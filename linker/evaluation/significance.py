@@ -60,6 +60,59 @@ def randomisation(a: npt.ArrayLike, b: npt.ArrayLike, *, samples: int = 10_000, 
     return (exceed + 1) / (samples + 1)
 
 
+def bootstrap_of(
+    statistic: Callable[[Float64Array], Float64Array],
+    counts: npt.ArrayLike,
+    *,
+    samples: int = 1000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """Return the percentile bootstrap interval of a statistic of sums, such as F1; NaN when empty.
+
+    `counts` [n, c]: what each topic adds to the sums. `statistic` gets sums, float64 [samples, c], and returns one
+    value for each sample.
+    """
+    data = np.asarray(counts, np.float64)
+    n = len(data)
+    if not n:
+        return float("nan"), float("nan")
+    rng = np.random.default_rng(seed)
+    values = _in_parts(
+        samples, n * data.shape[1], lambda b: statistic(data[rng.integers(0, n, (b, n))].sum(axis=1))
+    )
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(values, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def randomisation_of(
+    statistic: Callable[[Float64Array], Float64Array],
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    *,
+    samples: int = 10_000,
+    seed: int = 0,
+) -> float:
+    """Return the two-sided p-value of Fisher's paired randomisation test on a statistic of sums, such as F1.
+
+    `a`, `b` [n, c]: what each topic adds to the sums of the two systems, which are exchanged at random, topic by topic.
+    `statistic` is that of `bootstrap_of`; the p-value is computed as in `randomisation`.
+    """
+    first, second = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    sums = np.stack((first.sum(axis=0), second.sum(axis=0)))
+    change = (second - first)[(second != first).any(axis=1)]  # exchanging equal topics changes nothing
+    observed = abs(float(np.diff(statistic(sums))[0])) - 1e-12
+    rng = np.random.default_rng(seed)
+
+    def differences(count: int) -> Float64Array:
+        moved = rng.integers(0, 2, (count, len(change)), np.int8).astype(np.float64) @ change
+        return np.asarray(np.abs(statistic(sums[0] + moved) - statistic(sums[1] - moved)), np.float64)
+
+    exceed = int(np.count_nonzero(_in_parts(samples, max(len(change), 1), differences) >= observed))
+    return (exceed + 1) / (samples + 1)
+
+
 def paired_t(a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
     """Return Student's two-sided paired t-test of `a` and `b` [n]; df = n − 1."""
     difference = _difference(a, b)

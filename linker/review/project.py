@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from indexes.store import manifest as manifests
+from indexes.sharded import is_index
 from linker.errors import InputError
 from linker.files import read_json, write_atomically
 
@@ -43,7 +43,7 @@ class Project:
     @property
     def ready(self) -> bool:
         """Whether there is an index to read from."""
-        return (self.index / manifests.NAME).is_file()
+        return is_index(self.index)
 
     @property
     def uploads(self) -> Path:
@@ -163,7 +163,7 @@ def _key(path: Path) -> str:
 
 def _single(directory: Path) -> Project | None:
     """Return the review that a directory is, or None: an index, or a folder with the marks of a review."""
-    if (directory / manifests.NAME).is_file():
+    if is_index(directory):
         ledger = directory.with_name(f"{directory.name}.{LEDGER}")
         return Project(_key(directory), directory.resolve().name, directory, ledger)
     if (directory / ABOUT).is_file() or (directory / LEDGER).is_file():

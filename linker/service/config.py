@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from indexes.store import manifest as manifests
+from indexes.sharded import is_index
 from linker.errors import InputError
 from linker.review.project import Workspace
 from linker.service import logs
@@ -91,7 +91,7 @@ class ServiceConfig:
 
 def _indexes_of(directory: Path) -> list[tuple[str, Path]]:
     """Return name and directory of each index: the directory itself, or those in it, also of reviews."""
-    if (directory / manifests.NAME).is_file():
+    if is_index(directory):
         return [(directory.resolve().name, directory)]
     if not directory.is_dir():
         raise InputError(f"there is no directory {directory}: give an index, or a folder of indexes")

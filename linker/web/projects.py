@@ -11,7 +11,7 @@ from fastapi.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, RedirectResponse, Response
 
 from indexes.interface import IndexesError
-from indexes.store import manifest as manifests
+from indexes.sharded import manifests_of
 from linker.errors import InputError
 from linker.review.jobs.indexing import SEEDS_QUARANTINE
 from linker.review.ledger import Ledger
@@ -57,7 +57,7 @@ def _home(
 
 def _row(project: Project) -> Row:
     try:
-        documents = manifests.load(project.index).documents if project.ready else 0
+        documents = sum(m.documents for m in manifests_of(project.index)) if project.ready else 0
         if not project.ledger.exists():
             return Row(project, documents)
         with Ledger(project.ledger) as ledger:
@@ -116,7 +116,7 @@ def _overview(request: Request, project: Project, error: str = "") -> Response:
     values = {"row": _row(project), "uploads": stored(project), "seeds": 0, "quarantined": 0, "result": {}}
     values["bad_seeds"] = project.folder is not None and (project.folder / SEEDS_QUARANTINE).is_file()
     if project.ready:
-        values["quarantined"] = manifests.load(project.index).quarantined
+        values["quarantined"] = sum(m.quarantined for m in manifests_of(project.index))
         with Ledger(project.ledger) as ledger:
             values["seeds"] = len(ledger.seeds)
     return page(request, "project.html", values, project=project, error=error)

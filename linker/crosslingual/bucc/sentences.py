@@ -11,10 +11,10 @@ from itertools import pairwise
 from indexes.errors import importing
 
 # Marks that end a sentence, and the quotes and brackets that may follow them.
-_END = re.compile(r"[.!?…。！？．｡۔؟।॥։።။།།။។][\"'”’»›)\]）」』】]*\s*$")
+_END = re.compile(r"[.!?…。！？．｡۔؟।॥։።။།។][\"'”’»›)\]）」』】]*\s*$")
 # An initial such as "M." or "A. S.": the next word belongs to it.
 _INITIAL = re.compile(r"(?:^|[\s(\xa0])[^\W\d_]\.\s*$")
-# A word of up to four letters, which is an abbreviation if it and the next one are in lower case.
+# A word of up to four letters, which is an abbreviation if it is in lower case, or one letter, and the next one too.
 _SHORT = re.compile(r"(?:^|[\s(.-])([^\W\d_]{1,4})\.\s*$")
 _CONTINUES = re.compile(r"\s*[-‐–,;:)\]）]")
 WITHOUT_STOPS = frozenset({"lo", "th"})  # written without full stops: the first line counts as the sentence
@@ -56,8 +56,8 @@ def _goes_on(sentence: str, following: str) -> bool:
     if not following.strip():
         return False
     in_brackets = any(sentence.count(a) > sentence.count(b) for a, b in ("()", "（）"))
-    short = _SHORT.search(sentence)
-    abbreviated = short and short[1].islower() and not following.lstrip()[0].isupper()
+    word = match[1] if (match := _SHORT.search(sentence)) else ""
+    abbreviated = (word.islower() or len(word) == 1) and not following.lstrip()[0].isupper()
     return bool(in_brackets or abbreviated or _INITIAL.search(sentence) or _CONTINUES.match(following))
 
 

@@ -32,19 +32,22 @@ class WordPairs:
 
 
 def induce(source: sp.csr_array, target: sp.csr_array) -> sp.csr_array:
-    """Return the induced translations as a float32 CSR matrix of G² [v source, v target]; too few links give none.
+    """Return the induced translations as a float32 CSR matrix [v source, v target]; too few links give none.
 
-    `source` [l, v source] and `target` [l, v target] are 0/1 matrices of linked pages, row i linked to row i.
+    `source` [l, v source] and `target` [l, v target] are 0/1 matrices of linked pages, row i linked to row i. The value
+    of a pair is its `distinctness`.
     """
     n = source.shape[0]
     left, right = _usable(source, n), _usable(target, n)
     x, y = sp.csr_array(source[:, left]), sp.csr_array(target[:, right])
-    pairs = compete(_associated(x, y))
+    associated = _associated(x, y)
+    pairs = compete(associated)
     chance, often = pairs_by_chance(_frequency(x), _frequency(y), n, fewest=MIN_TOGETHER)
     strong = pairs.strength >= threshold(pairs.strength, chance, often)
     rows, columns = left[pairs.source[strong]], right[pairs.target[strong]]
     shape = (source.shape[1], target.shape[1])
-    return sp.csr_array((pairs.strength[strong].astype(np.float32), (rows, columns)), shape=shape)
+    values = distinctness(pairs, associated)[strong].astype(np.float32)
+    return sp.csr_array((values, (rows, columns)), shape=shape)
 
 
 def threshold(found: Float64Array, chance: Float64Array, often: Float64Array) -> float:
@@ -75,6 +78,24 @@ def compete(pairs: WordPairs, most: int = MAX_LINKS) -> WordPairs:
             indices.append(i)
     chosen = np.array(indices, np.int64)
     return WordPairs(pairs.source[chosen], pairs.target[chosen], pairs.strength[chosen])
+
+
+def distinctness(pairs: WordPairs, among: WordPairs) -> Float64Array:
+    """Return the G² of each pair divided by that of its strongest rival, the other pairs of its two words: [pairs].
+
+    `among` holds the pairs and all rivals; a pair without one is compared with G² = 8. Words that stand on the same few
+    pages, such as the names of a manual's author and translator, are associated with all words there alike.
+    """
+    rival = np.full(len(pairs.strength), LEAST)
+    for words, all_words in ((pairs.source, among.source), (pairs.target, among.target)):
+        best, second = np.zeros((2, int(all_words.max(initial=-1)) + 1))
+        np.maximum.at(best, all_words, among.strength)
+        top = among.strength >= best[all_words]
+        np.maximum.at(second, all_words[~top], among.strength[~top])
+        tied = np.bincount(all_words[top], minlength=len(best)) > 1
+        second = np.where(tied, best, second)
+        rival = np.maximum(rival, np.where(pairs.strength >= best[words], second[words], best[words]))
+    return np.asarray(pairs.strength / rival)
 
 
 def _usable(present: sp.csr_array, n: int) -> Int64Array:

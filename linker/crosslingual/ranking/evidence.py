@@ -164,11 +164,14 @@ class AllEvidence:
         return self.begun or pooled(bool(self.pairs), links)
 
     def translations(self, links: Int64Array) -> tuple[sp.csr_array, sp.csr_array]:
-        """Return translation matrices [v source, v target]: all pairs, and G² of those learned, also from `links`."""
+        """Return translation matrices [v source, v target]: all pairs, and those that `links` or a model taught.
+
+        The values of the latter are the pairs' distinctness.
+        """
         x, y = self.source_terms, self.target_terms
-        induced = self.memory.relation(x, y)
-        if len(links):
-            induced = induced.maximum(induce(x.present[links[:, 0]], y.present[links[:, 1]]))
+        induced = induce(x.present[links[:, 0]], y.present[links[:, 1]])
+        if self.memory.words:
+            induced = induced.maximum(self.memory.relation(x, y))
         return sp.csr_array(self.known + INDUCED_WEIGHT * ones(induced), dtype=np.float32), induced
 
     def learn(self, links: Int64Array) -> Learned:

@@ -40,7 +40,8 @@ class PairScores(Protocol):
 class Learned:
     """What links taught: scores that can be computed for all pairs [n, m] or given ones, and for candidates only.
 
-    `induced` holds the word pairs learned from links, `translations` all word pairs: CSR [v source, v target].
+    `induced` holds the distinctness of the word pairs learned from links, `translations` the weights of all word pairs:
+    CSR [v source, v target].
     """
 
     scores: Scores

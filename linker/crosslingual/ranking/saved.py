@@ -147,7 +147,7 @@ def _check_finite(start: Pooled, words: Mapping[tuple[str, str], float]) -> None
     numbers = np.concatenate([ranker.centre, ranker.scale, ranker.weights, [ranker.none, ranker.temperature]])
     if len(sizes) > 1 or not np.isfinite(numbers).all() or not (ranker.scale > 0).all():
         raise ValueError("its ranker has features without a number, or a number out of range")
-    if not all(math.isfinite(strength) and strength > 0 for strength in words.values()):
+    if not all(math.isfinite(strength) for strength in words.values()):
         raise ValueError("the strength of a word pair is out of range")
 
 

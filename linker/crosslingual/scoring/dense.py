@@ -56,7 +56,7 @@ def chunks(text: str, size: int = CHUNK) -> list[str]:
     used = 0
     for word in text.split():
         for piece in _pieces(word, size):
-            width = _width(piece)
+            width = letter_count(piece)
             if current and used + width > size:
                 completed.append(" ".join(current))
                 current, used = [], 0
@@ -65,7 +65,8 @@ def chunks(text: str, size: int = CHUNK) -> list[str]:
     return [*completed, " ".join(current)] if current else completed
 
 
-def _width(text: str) -> int:
+def letter_count(text: str) -> int:
+    """Return the number of letters in a text; a Chinese, Japanese or Korean character counts as four."""
     if text.isascii():
         return len(text)
     return sum(WIDE if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
@@ -73,4 +74,4 @@ def _width(text: str) -> int:
 
 def _pieces(word: str, size: int) -> list[str]:
     step = size if word.isascii() else max(1, size // WIDE)
-    return [word] if _width(word) <= size else [word[i : i + step] for i in range(0, len(word), step)]
+    return [word] if letter_count(word) <= size else [word[i : i + step] for i in range(0, len(word), step)]

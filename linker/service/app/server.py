@@ -14,7 +14,7 @@ from prometheus_client.multiprocess import mark_process_dead
 from starlette.types import ASGIApp
 
 from indexes.errors import IndexesError
-from indexes.store import manifest as manifests
+from indexes.sharded import is_index
 from linker.errors import LinkerError
 from linker.printable import on_one_line
 from linker.review.project import Workspace
@@ -82,7 +82,7 @@ def _page(config: ServiceConfig) -> ServeConfig | None:
         return None
     (directory,) = config.directories
     workspace = Workspace(directory)
-    if not (directory / manifests.NAME).is_file() and any(p.folder is None for p in workspace.projects):
+    if not is_index(directory) and any(p.folder is None for p in workspace.projects):
         return None
     token = page_token(config.token_file) if config.token_file else ""
     hosts = config.hosts

@@ -1,0 +1,190 @@
+"""What does it cost to search several directories as one, and what do their threads gain on two cores?
+
+`python -m benchmarks.shards [--work FOLDER] [--sentences N]` → benchmarks/results/shards.json. The same sentences of
+statements2articles with mean word vectors lie in one index, in two and in four; the queries are the test statements,
+one at a time, hybrid, k = 10, with their vectors given. Each case runs in a process of its own that may use one core or
+two; of its rounds, the one with the least median counts, since other work runs on the machine. All answers have to be
+those of the one index: ids, order and scores.
+
+`wall` is what the clock says, and other work disturbs it. `path` is the critical path in CPU time: what the searching
+thread spends, and of each set of shards that are asked at once, the most that one of the cores spends. It is what an
+idle machine would take. `ideal` is half of the one index's path on one core: a process per shard cannot do better. The
+last cases are eight clients at once, in threads of one process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import itertools
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import xxhash
+
+from benchmarks.support.common import record
+from benchmarks.support.meanvectors import mean_vectors
+from benchmarks.support.passages import SEED, prepare, statements
+from indexes.sharded import retrievers
+from linker import building
+from linker.engine import Engine
+from linker.intake import BuildOptions
+
+K, ROUNDS, QUERIES, CLIENTS = 10, 4, 300, 8
+SHARDS, CORES = (1, 2, 4), (1, 2)
+
+
+def build(work: Path, sentences: int) -> dict[int, list[Path]]:
+    """Return the directories by how many hold the sentences, in equal parts in the same order."""
+    data = prepare(work, sentences)
+    lines = data.sentences.read_bytes().splitlines(keepends=True)
+    vectors = np.load(data.vectors, mmap_mode="r")
+    found: dict[int, list[Path]] = {}
+    for count in SHARDS:
+        edges = [sentences * n // count for n in range(count + 1)]
+        found[count] = [work / f"{sentences}-{count}-{n}.index" for n in range(count)]
+        for out, (low, high) in zip(found[count], itertools.pairwise(edges), strict=True):
+            if (out / "manifest.json").exists():
+                continue
+            corpus, matrix, ids = (out.with_suffix(suffix) for suffix in (".jsonl", ".npy", ".ids"))
+            corpus.write_bytes(b"".join(lines[low:high]))
+            np.save(matrix, vectors[low:high])
+            ids.write_text("".join(f"{orjson.loads(line)['_id']}\n" for line in lines[low:high]))
+            building.build([corpus], out, BuildOptions(vectors="flat", vectors_file=matrix, ids_file=ids))
+    return found
+
+
+class CriticalPath:
+    """The critical path of searches, in CPU seconds; `Lanes.each` is replaced by one that measures its calls."""
+
+    def __init__(self, cores: int) -> None:
+        self._cores, self._lanes = cores, 0.0
+        plain = retrievers.Lanes.each
+
+        def each(lanes: retrievers.Lanes, call: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
+            spent: list[float] = []
+
+            def timed(part: Any) -> Any:
+                start = time.thread_time()
+                try:
+                    return call(part)
+                finally:
+                    spent.append(time.thread_time() - start)
+
+            found = plain(lanes, timed, parts)
+            if lanes._pool is None:  # they ran in the searching thread
+                return found
+            loads = [0.0] * self._cores
+            for seconds in sorted(spent, reverse=True):
+                loads[loads.index(min(loads))] += seconds
+            self._lanes += max(loads)
+            return found
+
+        retrievers.Lanes.each = each  # type: ignore[assignment]  # in this process alone
+
+    def of(self, call: Callable[[], object]) -> float:
+        """Return the critical path of a call."""
+        self._lanes, start = 0.0, time.thread_time()
+        call()
+        return time.thread_time() - start + self._lanes
+
+
+def percentiles(seconds: Sequence[float]) -> dict[str, float]:
+    p50, p99 = (1000 * np.percentile(seconds, [50, 99])).tolist()
+    return {"p50_ms": round(p50, 2), "p99_ms": round(p99, 2)}
+
+
+def ask(directories: Sequence[Path], cores: int) -> dict[str, Any]:
+    """Return what single queries cost in this process: milliseconds, and a hash of all answers."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+    texts = statements()[:QUERIES]
+    vectors = mean_vectors(texts)
+    start = time.perf_counter()
+    engine = Engine.open(list(directories))
+    opened = time.perf_counter() - start
+    for text, vector in zip(texts[:40], vectors, strict=False):
+        engine.search(text, K, vectors=vector)
+    best: dict[str, Any] = {}
+    path = CriticalPath(cores)
+    for _ in range(ROUNDS):
+        wall, paths, before = [], [], time.process_time()
+        for text, vector in zip(texts, vectors, strict=True):
+            start = time.perf_counter()
+            paths.append(path.of(functools.partial(engine.search, text, K, vectors=vector)))
+            wall.append(time.perf_counter() - start)
+        cpu = round(1000 * (time.process_time() - before) / len(wall), 2)
+        along = percentiles(paths)
+        if not best or along["p50_ms"] < best["path"]["p50_ms"]:
+            best = {"path": along, "wall": percentiles(wall), "cpu_ms": cpu}
+    answer = engine.search(texts, K, vectors=vectors)
+    digest = xxhash.xxh3_64()
+    for hits in answer.hits:
+        digest.update(" ".join(hits.ids).encode() + hits.scores.tobytes())
+    return {**best, "open_s": round(opened, 2), "answers": digest.hexdigest()}
+
+
+def crowd(directories: Sequence[Path], cores: int) -> dict[str, Any]:
+    """Return how many queries per second this process answers to several clients at once, in its best round."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+    texts = statements()[:QUERIES]
+    vectors = mean_vectors(texts)
+    engine = Engine.open(list(directories))
+    pairs = list(zip(texts, vectors, strict=True))
+    best = 0.0
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        for _ in range(ROUNDS):
+            start = time.perf_counter()
+            list(clients.map(lambda pair: engine.search(pair[0], K, vectors=pair[1]), pairs))
+            best = max(best, len(pairs) / (time.perf_counter() - start))
+    return {"per_s": round(best, 1)}
+
+
+def alone(run: Any, directories: Sequence[Path], cores: int) -> dict[str, Any]:
+    """Return a case's figures, measured in a fresh process."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        found: dict[str, Any] = pool.submit(run, directories, cores).result()
+    print(f"{len(directories)} directories, {cores} cores", run.__name__, found, file=sys.stderr, flush=True)
+    return found
+
+
+def measure(indexes: dict[int, list[Path]]) -> dict[str, Any]:
+    """Return the figures of single queries and of a crowd, by directories and cores."""
+    cases = [(count, cores) for cores in CORES for count in SHARDS]
+    single = {f"{count} on {cores}": alone(ask, indexes[count], cores) for count, cores in cases}
+    answers = {figures.pop("answers") for figures in single.values()}
+    assert len(answers) == 1, "the shards' answers differ from the one index's"
+    many = {f"{count} on {CORES[-1]}": alone(crowd, indexes[count], CORES[-1]) for count in SHARDS}
+    whole = single["1 on 1"]["path"]["p50_ms"]
+    gains = {
+        name: {
+            "times_one": round(whole / figures["path"]["p50_ms"], 2),
+            "of_ideal": round(whole / CORES[-1] / figures["path"]["p50_ms"], 2),
+        }
+        for name, figures in single.items()
+    }
+    return {"single": single, "crowd": many, "gain": gains, "same_answers": True}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", type=Path, help="folder for data and indexes, kept (otherwise temporary)")
+    parser.add_argument("--sentences", type=int, default=300_000)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        work = options.work or Path(temporary)
+        work.mkdir(parents=True, exist_ok=True)
+        found = measure(build(work, options.sentences))
+    record("shards", {"sentences": options.sentences, "k": K, "queries": QUERIES, **found}, SEED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+"""Several directories searched as one index: global BM25 statistics, one fusion, answers as of one index over all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from indexes.lazy import lazy
+
+if TYPE_CHECKING:
+    from indexes.sharded.collection import ShardedCollection, open_shards
+    from indexes.sharded.listing import is_index, join, manifests_of, shards_of
+
+__all__ = ["ShardedCollection", "is_index", "join", "manifests_of", "open_shards", "shards_of"]
+__getattr__ = lazy(
+    __name__,
+    {
+        "ShardedCollection": "indexes.sharded.collection",
+        "is_index": "indexes.sharded.listing",
+        "join": "indexes.sharded.listing",
+        "manifests_of": "indexes.sharded.listing",
+        "open_shards": "indexes.sharded.collection",
+        "shards_of": "indexes.sharded.listing",
+    },
+)

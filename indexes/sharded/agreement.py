@@ -1,0 +1,91 @@
+"""Whether directories can be searched as one index, and what that index's manifest says."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from indexes.interface import EncoderMismatchError, IndexesError
+from indexes.store.records import Manifest
+
+Named = tuple[Path, Manifest]
+# What `index tune` chose: the scores of an answer are those of one choice.
+TUNED = ("mode", "fusion")
+
+
+def check(shards: Sequence[Named]) -> None:
+    """Raise IndexesError, EncoderMismatchError for vectors, naming two directories whose scores cannot be compared."""
+    for directory, manifest in shards:
+        if manifest.elastic:
+            raise IndexesError(
+                f"{directory} is on Elasticsearch, whose indexes have shards of their own: build it there with "
+                "--shards, and search it alone"
+            )
+    (first, one), *others = shards
+    for directory, other in others:
+        together = f"{first} and {directory} cannot be searched together"
+        if one.analysis != other.analysis:
+            raise IndexesError(
+                f"{together}: their texts are analysed in different ways ({one.analysis.language} and "
+                f"{other.analysis.language}, or other settings): rebuild one as the other was built"
+            )
+        if [f.name for f in one.bm25.fields] != [f.name for f in other.bm25.fields]:
+            raise IndexesError(
+                f"{together}: BM25 has other fields: rebuild one with the --fields of the other"
+            )
+        if _encoder(one) != _encoder(other):
+            raise EncoderMismatchError(
+                f"{together}: {_described(one)} made the vectors of one, {_described(other)} those of the other: "
+                "rebuild one with the other's encoder"
+            )
+
+
+def _encoder(manifest: Manifest) -> tuple[str, int] | None:
+    return (manifest.encoder.fingerprint, manifest.encoder.dim) if manifest.encoder else None
+
+
+def _described(manifest: Manifest) -> str:
+    record = manifest.encoder
+    if record is None:
+        return "no encoder"
+    return f"{record.name} (fingerprint {record.fingerprint[:12] or 'unknown'}, {record.dim} dimensions)"
+
+
+def joint(shards: Sequence[Named]) -> tuple[Manifest, tuple[str, ...]]:
+    """Return the manifest of all shards as one index, and remarks on what their answers leave out.
+
+    Settings are those of the first. The ranker counts where all shards store the same; a calibration never does, since
+    it was fitted to the scores of one shard. The generation is the sum of the shards': any commit changes it.
+    """
+    (first, one), *others = shards
+    remarks = []
+    unlike = [str(d) for d, m in others if _tuned(m) != _tuned(one)]
+    if unlike:
+        remarks.append(
+            f"mode, fusion and BM25's parameters are those of {first}: {', '.join(unlike)} was tuned differently"
+        )
+    search = {key: value for key, value in one.search.items() if key not in ("ranker", "calibration")}
+    rankers = {m.search.get("ranker") for _, m in shards}
+    if len(rankers) == 1 and None not in rankers:
+        search["ranker"] = one.search["ranker"]
+    elif rankers != {None}:
+        remarks.append("the stored ranker is left out, since not all directories hold the same: use --rerank")
+    if any(m.search.get("calibration") for _, m in shards):
+        remarks.append("no P(link): a calibration holds for the directory that it was fitted on")
+    manifest = dataclasses.replace(
+        one,
+        positions=all(m.positions for _, m in shards),
+        generation=sum(m.generation for _, m in shards),
+        documents=sum(m.documents for _, m in shards),
+        quarantined=sum(m.quarantined for _, m in shards),
+        segments=(),
+        files={},
+        search=search,
+    )
+    return manifest, tuple(remarks)
+
+
+def _tuned(manifest: Manifest) -> list[Any]:
+    return [manifest.bm25, *(manifest.search.get(key) for key in TUNED)]

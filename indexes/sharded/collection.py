@@ -1,0 +1,140 @@
+"""Opened shards as one collection: rows, documents and postings follow each other in the order of the directories."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from indexes.collection import Collection, MakeScan
+from indexes.disk.writing import FileRecord
+from indexes.hybrid import HybridIndex, OnFailure, Unavailable
+from indexes.interface import DuplicateIdError, IndexesError, RowSearch
+from indexes.rows import Rows, name_some
+from indexes.sharded import agreement
+from indexes.sharded.retrievers import Lanes, ShardedBm25, ShardedVectors
+from indexes.store.documents import DocumentStore
+from indexes.text.bm25 import Bm25Index
+from indexes.text.fields import FieldsIndex
+from indexes.text.forward_index import ForwardIndex
+from indexes.text.search import TextSearch
+from indexes.vectors.faiss_index import FaissIndex
+
+Known = Callable[[Path], Mapping[str, FileRecord] | None]
+
+
+class ShardedCollection(Collection):
+    """Several collections, searched as one that received the documents of all.
+
+    Exact searches return the ids, order and scores of that one. `directory` is the first shard's; `remarks` say what of
+    the shards' settings is left out, and `absent` why a shard could not be opened.
+    """
+
+    def __init__(
+        self,
+        shards: Sequence[Collection],
+        on_failure: OnFailure = "degrade",
+        absent: Mapping[Path, str] | None = None,
+    ) -> None:
+        """Raise IndexesError where the shards do not agree, DuplicateIdError where two have a document of one id."""
+        named = [(shard.directory, shard.manifest) for shard in shards]
+        agreement.check(named)
+        self.shards, self.absent = tuple(shards), absent or {}
+        self.directory, lanes = shards[0].directory, Lanes(len(shards))
+        self.manifest, self.remarks = agreement.joint(named)
+        self.documents = DocumentStore.joined([shard.documents for shard in shards])
+        firsts = np.cumsum([0, *(len(shard.rows.ids) for shard in shards)]).tolist()
+        self.rows = _rows(shards, firsts, self.documents)
+        self._stored_forward, self._fields = _forward(shards, firsts), set()
+        self.text = self._joined_text(lanes)
+        self.hybrid = HybridIndex(
+            self.rows, self._joined_vectors(firsts, lanes), self.text, self._settings(on_failure)
+        )
+
+    def _joined_text(self, lanes: Lanes) -> TextSearch:
+        analysis, bm25 = self.manifest.analysis, self.manifest.bm25
+        if not bm25.fields:
+            plain = [shard.text for shard in self.shards if isinstance(shard.text, Bm25Index)]
+            return ShardedBm25(plain, self.rows, analysis, bm25, lanes)
+        by_field = [shard.text.folders for shard in self.shards if isinstance(shard.text, FieldsIndex)]
+        indexes = [
+            ShardedBm25([folders[name] for folders in by_field], self.rows, analysis, None, lanes)
+            for name in by_field[0]
+        ]
+        return FieldsIndex(indexes, self.rows, analysis, bm25)
+
+    def _joined_vectors(self, firsts: Sequence[int], lanes: Lanes) -> RowSearch | None:
+        if self.manifest.encoder is None:
+            return None
+        found = [shard.hybrid.vectors for shard in self.shards]
+        missing = next((vectors for vectors in found if isinstance(vectors, Unavailable)), None)
+        own = [vectors for vectors in found if isinstance(vectors, FaissIndex)]
+        return missing or ShardedVectors(own, firsts, self.rows, lanes)
+
+
+def open_shards(
+    directories: Sequence[Path],
+    *,
+    on_failure: OnFailure = "degrade",
+    scan: MakeScan | None = None,
+    known: Known = lambda directory: None,
+) -> ShardedCollection:
+    """Return the last generations of all directories as one collection.
+
+    A directory that cannot be opened is left out and named in `absent`, unless `on_failure` is "fail" or none is left;
+    `scan` and `known`, for each directory, are those of `Collection.open`. Raises what that raises then, and what
+    `ShardedCollection` raises.
+    """
+    opened, absent = [], dict[Path, str]()
+    error: Exception | None = None
+    for directory in directories:
+        try:
+            opened.append(
+                Collection.open(directory, on_failure=on_failure, scan=scan, known=known(directory))
+            )
+        except (IndexesError, OSError) as e:
+            if on_failure == "fail":
+                raise
+            absent[directory], error = str(e), e
+    if error is not None and not opened:
+        raise error
+    return ShardedCollection(opened, on_failure, absent)
+
+
+def _rows(shards: Sequence[Collection], firsts: Sequence[int], documents: DocumentStore) -> Rows:
+    """Return the rows of all shards. Raises DuplicateIdError, naming directories, where an id is in two of them."""
+    dead = np.concatenate([shard.rows.dead + first for shard, first in zip(shards, firsts, strict=False)])
+    ids = list(itertools.chain.from_iterable(shard.rows.ids for shard in shards))
+    hashes = np.sort(np.delete(np.fromiter(map(hash, ids), dtype=np.int64, count=len(ids)), dead))
+    if (hashes[1:] == hashes[:-1]).any():
+        counts = Counter(itertools.chain.from_iterable(_live(shard) for shard in shards))
+        if repeated := [id_ for id_, count in counts.items() if count > 1]:
+            where = [str(shard.directory) for shard in shards if repeated[0] in shard.rows]
+            raise DuplicateIdError(
+                f"{' and '.join(where)} both hold {name_some(repeated)}: delete one of the two with "
+                "`linker index delete`"
+            )
+    rows = Rows()
+    rows.restore(ids, dead, documents.metadata())
+    return rows
+
+
+def _live(shard: Collection) -> list[str]:
+    mask = shard.rows.mask()
+    ids = shard.rows.ids
+    return ids if mask is None else list(itertools.compress(ids, mask.tolist()))
+
+
+def _forward(shards: Sequence[Collection], firsts: Sequence[int]) -> ForwardIndex | None:
+    """Return the stored forward indexes as one; None where a shard with documents has none."""
+    segments = []
+    for shard, first in zip(shards, firsts, strict=False):
+        if shard.rows.ids and not shard.manifest.positions:
+            return None
+        if shard.rows.ids:
+            segments += [dataclasses.replace(s, first=s.first + first) for s in shard.forward.segments]
+    return ForwardIndex(shards[0].manifest.analysis, None, segments) if segments else None

@@ -1,0 +1,94 @@
+"""A directory that names shards: wherever an index is named, it stands for all of them.
+
+`shards.json` in it holds the names of their directories, relative to it where they are beside it, so that all can move.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from indexes.disk.reading import open_inside
+from indexes.disk.writing import replace_file
+from indexes.interface import DamagedError, IndexesError
+from indexes.sharded import agreement
+from indexes.store import manifest as manifests
+from indexes.store.records import Manifest
+
+NAME = manifests.SHARDS
+FORMAT = 1
+MOST_BYTES = 1 << 20
+
+
+def is_index(directory: Path) -> bool:
+    """Return whether a directory holds an index or names shards."""
+    return (directory / manifests.NAME).is_file() or (directory / NAME).is_file()
+
+
+def shards_of(directory: Path) -> list[Path]:
+    """Return the directories that make up an index: those that `directory` names, or itself.
+
+    Raises DamagedError where its list cannot be read.
+    """
+    if (directory / manifests.NAME).exists() or not (directory / NAME).exists():
+        return [directory]
+    path = directory / NAME
+    try:
+        with open_inside(directory, NAME) as file:
+            values = orjson.loads(file.read(MOST_BYTES))
+    except (OSError, ValueError) as e:
+        raise DamagedError(
+            f"{path} cannot be read ({e}): join the shards again with `linker index join`"
+        ) from None
+    if not _is_list(values):
+        raise DamagedError(
+            f"{path} does not list directories: join the shards again with `linker index join`"
+        )
+    return [directory / name for name in values["shards"]]
+
+
+def manifests_of(*directories: Path) -> list[Manifest]:
+    """Return the manifests of the directories that make up an index or several, without those that cannot be read.
+
+    Raises as `shards_of`, and IndexesError where none can be read.
+    """
+    found: list[Manifest] = []
+    error: IndexesError | None = None
+    for shard in (shard for directory in directories for shard in shards_of(directory)):
+        try:
+            found.append(manifests.load(shard))
+        except IndexesError as e:
+            error = e
+    if error is not None and not found:
+        raise error
+    return found
+
+
+def _is_list(values: Any) -> bool:
+    if not isinstance(values, dict) or set(values) != {"format", "shards"} or values["format"] != FORMAT:
+        return False
+    names = values["shards"]
+    return isinstance(names, list) and bool(names) and all(isinstance(n, str) and n for n in names)
+
+
+def join(target: Path, directories: Sequence[Path]) -> None:
+    """Let the directory `target` stand for the indexes in `directories`, in this order; nothing is copied.
+
+    Raises IndexesError where they cannot be searched together, one is named twice or names shards itself, or `target`
+    holds an index; OSError.
+    """
+    if (target / manifests.NAME).exists():
+        raise IndexesError(f"{target} holds an index: name a new directory")
+    real = [directory.resolve() for directory in directories]
+    if len(set(real)) < len(real):
+        raise IndexesError("a directory is named twice: name each once")
+    agreement.check([(directory, manifests.load(directory)) for directory in directories])
+    home = target.resolve()
+    names = [os.path.relpath(d, home) if home.parent in d.parents else str(d) for d in real]
+    target.mkdir(parents=True, exist_ok=True)
+    content = orjson.dumps({"format": FORMAT, "shards": names}, option=orjson.OPT_INDENT_2)
+    replace_file(target / NAME, content)

@@ -1,0 +1,49 @@
+"""`linker index join`: a directory that stands for several indexes; and how commands name several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from linker.cli.common import AsJson, print_json
+from linker.files import path_text
+
+
+def leading_indexes(words: Sequence[str]) -> tuple[list[Path], list[str]]:
+    """Return the words before the first that is no directory of an index, as paths, and the others."""
+    from indexes.sharded import is_index
+
+    count = next((n for n, word in enumerate(words) if not is_index(Path(word))), len(words))
+    return [Path(word) for word in words[:count]], list(words[count:])
+
+
+def join(
+    out: Annotated[
+        Path,
+        typer.Argument(
+            metavar="OUT", help="A new directory, or one that `join` wrote before.", show_default=False
+        ),
+    ],
+    directories: Annotated[
+        list[Path],
+        typer.Argument(metavar="DIR...", help="Directories of the indexes, in order.", show_default=False),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Let one directory stand for several indexes, which are searched together.
+
+    Nothing is copied: the indexes stay where they are, and are changed one by one. search, find, serve and mcp take OUT
+    like an index.
+    """
+    from indexes.sharded import join as join_shards
+    from indexes.sharded import manifests_of
+
+    join_shards(out, directories)
+    documents = sum(manifest.documents for manifest in manifests_of(out))
+    if as_json:
+        print_json({"shards": [path_text(d) for d in directories], "documents": documents})
+        return
+    print(f"{out}: {len(directories)} directories, {documents} documents")

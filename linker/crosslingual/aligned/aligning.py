@@ -1,0 +1,121 @@
+"""Aligned passages of linked pages, in the order of their texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+from indexes.dtypes import Float64Array
+from linker.crosslingual.aligned.lengths import agreement
+from linker.crosslingual.aligned.units import Unit, cut
+from linker.crosslingual.aligned.vectors import Parts, Vectoriser
+from linker.crosslingual.pages.pages import Pages
+from linker.crosslingual.scoring.alignment import Bead, Costs, align
+from linker.crosslingual.scoring.passage_costs import PassageCosts
+from linker.crosslingual.scoring.passage_vectors import cosines_of
+from linker.progress import bar
+
+GROUP = 64  # pairs of pages whose vectors are in memory at a time
+SAMPLED = 64  # pairs of pages from which typical distances are estimated
+
+
+@dataclass(frozen=True, slots=True)
+class PageLink:
+    """A link of two pages, by their rows, with the score that the run gives it."""
+
+    source: int
+    target: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedPassages:
+    """Passages of two linked pages that translate each other: one to three of each, in order.
+
+    `score`, from 0 to 1, is the share of the cost of leaving them out that linking them saves.
+    """
+
+    link: PageLink
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class PageAlignment:
+    """All aligned passages of two linked pages, and how many of each page's passages were skipped."""
+
+    passages: tuple[AlignedPassages, ...]
+    source_skipped: int
+    target_skipped: int
+
+
+def align_pages(
+    source: Pages, target: Pages, links: Sequence[PageLink], vectoriser: Vectoriser, unit: Unit
+) -> Iterator[PageAlignment]:
+    """Yield the alignment of each pair of linked pages.
+
+    Distances are compared with those between all passages of 64 pairs of pages, evenly spaced in `links`.
+    """
+
+    def cut_pages(part: Sequence[PageLink]) -> tuple[Parts, Parts]:
+        return (
+            [cut(source.texts[link.source], source.language.code, unit) for link in part],
+            [cut(target.texts[link.target], target.language.code, unit) for link in part],
+        )
+
+    sample = links[:: max(1, len(links) // SAMPLED)]
+    sampled = cut_pages(sample)
+    means = tuple(vectors.mean for vectors in vectoriser.vectors(*sampled))
+    ratio = _ratio(*sampled)
+    with bar(len(links), "aligning", "pages") as meter:
+        for begin in range(0, len(links), GROUP):
+            group = links[begin : begin + GROUP]
+            parts = cut_pages(group)
+            costs = PassageCosts(*vectoriser.vectors(*parts), vectoriser.skip, (means[0], means[1]))
+            for row, (link, *texts) in enumerate(zip(group, *parts, strict=True)):
+                beads = align(_costs(costs, row, texts[0], texts[1], ratio, vectoriser.length))
+                yield _alignment(link, texts[0], texts[1], beads, vectoriser.skip)
+                meter.update(1)
+
+
+def _costs(
+    costs: PassageCosts, row: int, source: Sequence[str], target: Sequence[str], ratio: float, share: float
+) -> Costs:
+    """Return the costs of aligning the pages in `row` of both collections, lower where the lengths agree."""
+    between = costs.between(row, *cosines_of(costs.source, costs.target, row, np.array([row])))
+    agreed = agreement(_lengths(source), _lengths(target), ratio)
+    moves = {move: values[0] * (1 - share * agreed[move]) for move, values in between.moves.items()}
+    return Costs(moves, between.source_skips[0], between.target_skips[0])
+
+
+def _alignment(
+    link: PageLink, source: Sequence[str], target: Sequence[str], beads: Sequence[Bead], skip: float
+) -> PageAlignment:
+    linked = [bead for bead in beads if bead.source and bead.target]
+    passages = tuple(
+        AlignedPassages(
+            link,
+            tuple(source[i] for i in bead.source),
+            tuple(target[j] for j in bead.target),
+            1 - bead.cost / (skip * (len(bead.source) + len(bead.target))),
+        )
+        for bead in linked
+    )
+    skipped = [bead for bead in beads if not (bead.source and bead.target)]
+    return PageAlignment(
+        passages, sum(len(bead.source) for bead in skipped), sum(len(bead.target) for bead in skipped)
+    )
+
+
+def _ratio(source: Parts, target: Parts) -> float:
+    """Return target characters per source character; 1 where either has none."""
+    lengths = [sum(len(text) for text in chain.from_iterable(parts)) for parts in (source, target)]
+    return lengths[1] / lengths[0] if all(lengths) else 1.0
+
+
+def _lengths(texts: Sequence[str]) -> Float64Array:
+    return np.array([len(text) for text in texts], np.float64)

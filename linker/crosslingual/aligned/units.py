@@ -1,0 +1,41 @@
+"""Pages cut into lines or sentences, the units that are aligned and exported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Literal
+
+from indexes.errors import importing
+from linker.logs import logger
+
+Unit = Literal["sentence", "line"]
+
+
+def unit_or_default(unit: Unit | None) -> Unit:
+    """Return the unit to align: as asked, otherwise sentences if their splitter is installed, and lines if not."""
+    if unit or find_spec("sentencex"):
+        return unit or "sentence"
+    logger.info("lines are aligned: install the extra 'crosslingual' to align sentences")
+    return "line"
+
+
+def cut(text: str, code: str, unit: Unit) -> list[str]:
+    """Return the lines of a text, or the sentences of its lines in the language `code`; blank ones are left out.
+
+    Spaces at the ends are removed. Raises MissingExtraError where sentences need the extra 'crosslingual'.
+    """
+    lines = (line.strip() for line in text.splitlines())
+    if unit == "line":
+        return [line for line in lines if line]
+    segment = _segmenter()
+    return [part.strip() for line in lines if line for part in segment(code, line) if part.strip()]
+
+
+@cache
+def _segmenter() -> Callable[[str, str], list[str]]:
+    with importing("Finding sentences (by sentencex)", "crosslingual"):
+        split: Callable[[str, str], list[str]] = import_module("sentencex").segment  # it has no types
+    return split

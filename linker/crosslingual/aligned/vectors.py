@@ -1,0 +1,118 @@
+"""Vectors of lines or sentences in which both languages can be compared: an encoder's, or translated words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from linker.crosslingual.lexicon.dictionaries import Pair
+from linker.crosslingual.lexicon.lexicon import from_pairs, identical
+from linker.crosslingual.pages.languages import Language
+from linker.crosslingual.pages.pages import Pages, Terms, count_terms
+from linker.crosslingual.scoring.comparability import idf
+from linker.crosslingual.scoring.passage_vectors import PassageVectors, encode_parts, extents
+from linker.crosslingual.scoring.scores import scale_columns, stochastic, unit_rows
+from linker.encoders.interface import Encoder
+
+Parts = Sequence[Sequence[str]]
+
+
+class Vectoriser(Protocol):
+    """Turns the lines or sentences of pages into vectors of one space; `skip` and `length` belong to this kind.
+
+    `skip`: the cost of leaving a passage out, where linking two unrelated ones costs 1; `length`: the share of a link's
+    cost that agreeing lengths take off.
+    """
+
+    @property
+    def skip(self) -> float:
+        """Cost of leaving a passage out."""
+        ...
+
+    @property
+    def length(self) -> float:
+        """Share of a link's cost that agreeing lengths take off."""
+        ...
+
+    def vectors(self, source: Parts, target: Parts) -> tuple[PassageVectors, PassageVectors]:
+        """Return the vectors of cut source pages and of cut target pages."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ByEncoder:
+    """Vectors of a multilingual encoder."""
+
+    encoder: Encoder
+    skip: float = 0.4
+    length: float = 0.25
+
+    def vectors(self, source: Parts, target: Parts) -> tuple[PassageVectors, PassageVectors]:
+        """Return the encoder's vectors."""
+        return encode_parts(self.encoder, source), encode_parts(self.encoder, target)
+
+
+@dataclass(frozen=True, eq=False)
+class ByWords:
+    """Idf-weighted words of two collections, translated by a dictionary's `pairs` and identical strings."""
+
+    source: Pages
+    target: Pages
+    pairs: tuple[Pair, ...] = ()
+
+    @property
+    def skip(self) -> float:
+        """Cost of leaving a passage out."""
+        return 0.5 if self.pairs else 0.55
+
+    @property
+    def length(self) -> float:
+        """Share of a link's cost that agreeing lengths take off: more without a dictionary, where little else is."""
+        return 0.25 if self.pairs else 0.5
+
+    @cached_property
+    def language(self) -> Language:
+        """The target's language with stems as long as the source's, so that identical strings have identical stems."""
+        return replace(self.target.language, stem=self.source.language.stem)
+
+    @cached_property
+    def terms(self) -> tuple[Terms, Terms]:
+        """Term counts of the two collections, which give the vocabularies and the idf."""
+        return self.source.terms, count_terms(self.target.texts, self.language.terms)
+
+    @cached_property
+    def translations(self) -> sp.csr_array:
+        """Each source term's translations, which share its weight: float32 CSR [v source, v target]."""
+        languages = (self.source.language, self.language)
+        lexicon = from_pairs(self.pairs, *languages) | identical(*self.terms, languages)
+        return stochastic(lexicon.relation(*self.terms))
+
+    def vectors(self, source: Parts, target: Parts) -> tuple[PassageVectors, PassageVectors]:
+        """Return the translated words of the source and the words of the target, weighted by idf."""
+        weights = idf(self.terms[1])
+        translated = sp.csr_array(
+            _present(source, self.source.language, self.terms[0]) @ self.translations, dtype=np.float32
+        )
+        english = _present(target, self.language, self.terms[1])
+        return (
+            PassageVectors(unit_rows(scale_columns(translated, weights)), extents(source)),
+            PassageVectors(unit_rows(scale_columns(english, weights)), extents(target)),
+        )
+
+
+def _present(parts: Parts, language: Language, terms: Terms) -> sp.csr_array:
+    """Return 1 where a passage contains a term: float32 CSR [passages, v]."""
+    rows = [_columns(language.terms(text), terms) for part in parts for text in part]
+    ends = np.concatenate(([0], np.cumsum([len(row) for row in rows], dtype=np.int64)))
+    columns = np.array([column for row in rows for column in row], np.int64)
+    shape = (len(rows), len(terms.vocabulary))
+    return sp.csr_array((np.ones(len(columns), np.float32), columns, ends), shape=shape)
+
+
+def _columns(words: Iterable[str], terms: Terms) -> list[int]:
+    return sorted({terms.position[word] for word in words if word in terms.position})

@@ -1,0 +1,112 @@
+"""Linking by an encoder's vectors of passages: near passages propose pages, all of whose passages are compared."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from indexes.arrays import normalised
+from indexes.dtypes import Float32Array, Int64Array
+from linker.crosslingual.scoring.assignment import MARGIN_NEIGHBOURS, margin
+from linker.crosslingual.scoring.candidates import Candidates, Neighbours, hashes, nearest, rank
+from linker.crosslingual.scoring.dense import Cosines
+from linker.crosslingual.scoring.passage_margin import PARTS, PassageScores
+from linker.crosslingual.scoring.passage_vectors import PassageVectors, encode_passages
+from linker.crosslingual.task import Task
+from linker.progress import bar
+
+NEAREST = 16  # target passages that a source passage votes for
+PROPOSED = 25  # pages proposed by votes, and as many by pooled vectors
+SHARPNESS = 8  # power of a passage's margin that it votes with
+
+
+def ranked_by_passages(task: Task, name: str, part: str) -> Candidates:
+    """Return the target pages of each source page, ranked by one of `PARTS` of the encoder `name`'s passages.
+
+    Each passage is encoded once. The pages of its nearest passages are candidates, and those with the nearest means.
+    """
+    source, target = encoded_passages(task, name)
+    near = _nearest_passages(task, source, target)
+    if task.options.margin is False:
+        near = Neighbours(near.candidates, np.ones_like(near.forward), np.ones_like(near.backward))
+    proposed = united(
+        by_votes(near, source, target, task.source.ids, task.target.ids), _by_means(task, source, target)
+    )
+    scores = PassageScores(source, target, near.forward, near.backward)
+    column = PARTS.index(part)
+    values = np.zeros(proposed.shape, np.float32)
+    with bar(len(proposed), "comparing", "pages") as meter:
+        for row, candidates in enumerate(proposed):
+            values[row] = scores.features(np.array([row]), candidates[None])[0, :, column]
+            meter.update(1)
+    rows, columns = np.nonzero(proposed >= 0)
+    found = rows, proposed[rows, columns], values[rows, columns]
+    return rank(*found, len(task.source), proposed.shape[1], hashes(task.source.ids), hashes(task.target.ids))
+
+
+def encoded_passages(task: Task, name: str) -> tuple[PassageVectors, PassageVectors]:
+    """Encode the passages of the source and the target pages with the encoder `name`."""
+    from linker.encoders.loading import load_encoder
+
+    encoder = load_encoder(name)
+    vectors = []
+    for pages in (task.source, task.target):
+        with bar(len(pages), f"encoding {pages.language.code}", "pages") as meter:
+            vectors.append(encode_passages(encoder, pages.texts, meter.update))
+    return vectors[0], vectors[1]
+
+
+def by_votes(
+    near: Neighbours, source: PassageVectors, target: PassageVectors, *ids: tuple[str, ...]
+) -> Candidates:
+    """Return the pages with the most votes for each page: the sums of its passages' margins, to the eighth power.
+
+    `near` holds the nearest passages. A passage votes for a page once, with its greatest margin there. `ids`: of the
+    source and the target pages, for ties.
+    """
+    n, m = len(source.begin) - 1, len(target.begin) - 1
+    passages, others, cosines = near.candidates.pairs()
+    margins = 2 * cosines / (near.forward[passages] + near.backward[others])
+    ballots = passages * m + target.owner[others]
+    order = np.lexsort((-margins, ballots))
+    ballots, first = np.unique(ballots[order], return_index=True)
+    weights = margins[order][first].astype(np.float64) ** SHARPNESS
+    pairs, voted = np.unique(source.owner[ballots // m] * m + ballots % m, return_inverse=True)
+    votes = np.bincount(voted, weights).astype(np.float32)
+    return rank(pairs // m, pairs % m, votes, n, PROPOSED, hashes(ids[0]), hashes(ids[1]))
+
+
+def united(first: Candidates, second: Candidates) -> Int64Array:
+    """Return the targets of both, each once: int64 [n, k], −1 where there are fewer."""
+    new = (second.targets[:, :, None] != first.targets[:, None, :]).all(axis=2)
+    return np.concatenate((first.targets, np.where(new, second.targets, -1)), axis=1)
+
+
+def _nearest_passages(task: Task, source: PassageVectors, target: PassageVectors) -> Neighbours:
+    """Return the nearest target passages of each source passage, with the task's checkpoint."""
+    ids = (
+        [f"{pages.ids[page]} {row}" for row, page in enumerate(vectors.owner.tolist())]
+        for pages, vectors in ((task.source, source), (task.target, target))
+    )
+    scorer = Cosines(_dense(source), _dense(target))
+    with bar(scorer.shape[0], "comparing", "passages") as meter:
+        return nearest(
+            scorer, *ids, depth=NEAREST, k=MARGIN_NEIGHBOURS, checkpoint=task.checkpoint, advance=meter.update
+        )  # fmt: skip
+
+
+def _by_means(task: Task, source: PassageVectors, target: PassageVectors) -> Candidates:
+    ids = task.source.ids, task.target.ids
+    return margin(nearest(Cosines(_means(source), _means(target)), *ids), *ids).cut(PROPOSED)
+
+
+def _means(vectors: PassageVectors) -> Float32Array:
+    """Return the mean vector of each page, of length 1: float32 [n, d]; 0 for an empty page."""
+    dense = _dense(vectors)
+    total = np.zeros((len(vectors.begin) - 1, dense.shape[1]), np.float32)
+    np.add.at(total, vectors.owner, dense)
+    return normalised(total)
+
+
+def _dense(vectors: PassageVectors) -> Float32Array:
+    assert isinstance(vectors.vectors, np.ndarray)
+    return vectors.vectors
