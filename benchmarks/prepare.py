@@ -1,10 +1,9 @@
 """How fast does `linker bucc prepare` read two wikis' dumps, and how does its memory grow?
 
 The dumps are written here in the schema of Wikimedia's (benchmarks/support/wikis.py): articles of about 5,000
-characters, redirects and pages of other namespaces. Reading a dump means decompressing it, parsing the XML, and choosing
-the pages; only those with a link to the other wiki are parsed as wikitext. Where gensim is installed, the real articles
-of its test data are parsed too: long ones, of the English Wikipedia.
-"""
+characters, redirects and pages of other namespaces. Reading a dump means decompressing it, parsing the XML, and
+choosing the pages; only those with a link to the other wiki are parsed as wikitext. Where gensim is installed, the
+real articles of its test data are parsed too: long ones, of the English Wikipedia."""
 
 from __future__ import annotations
 

@@ -70,6 +70,17 @@ def _auto_link(results: Any) -> Iterator[str]:
             yield ""
 
 
+def _word_alignment(results: Any) -> Iterator[str]:
+    """What word vectors of two collections give, judged by MUSE."""
+    yield "| | pairs | held-out identical words found again | used | judged by MUSE | of these right |"
+    yield "|---|---|---|---|---|---|"
+    for r in results["rows"]:
+        yield (
+            f"| {r['language']} | {r['pairs']:,} | {_short(r['agreement'])} | {'yes' if r['used'] else 'no'} "
+            f"| {r['judged']:,} | {_short(r['precision'])} |"
+        )
+
+
 def _link_scale(results: Any) -> Iterator[str]:
     """What was compared, and what all pairs cost at that rate."""
     yield "| method | pages | sources compared | ns a pair | all pairs, CPU | peak GiB |"
@@ -188,6 +199,7 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "elastic": _bm25,
     "linked_pages": _linked_pages,
     "auto_link": _auto_link,
+    "word_alignment": _word_alignment,
     "link_scale": _link_scale,
     "prepare": _prepare,
     "tuning": _tuning,

@@ -114,12 +114,41 @@ def link(
             min=0, max=1, help="Do not link a page whose best link is less probable (auto, cascade)."
         ),
     ] = 0.0,
+    precision: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Keep links while their precision is certain to be at least this (auto, cascade, with --train).",
+            show_default=False,
+        ),
+    ] = None,
+    expected_linked: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            min=0,
+            max=1,
+            help="Share of the pages that have a counterpart (auto, cascade). Default: estimated.",
+            show_default=False,
+        ),
+    ] = None,
     self_train: Annotated[
+        bool | None,
+        typer.Option(
+            "--self-train/--no-self-train",
+            help="Also learn from the most certain links between the given pages (auto). "
+            "Default: only without a dictionary, links and an encoder.",
+            show_default=False,
+        ),
+    ] = None,
+    layout: Annotated[
         bool,
         typer.Option(
-            "--self-train", help="Also learn from the most certain links between the given pages (auto)."
+            "--layout/--no-layout",
+            help="Use punctuation and line breaks, which translations share, as evidence (auto).",
         ),
-    ] = False,
+    ] = True,
     explain: Annotated[
         bool, typer.Option("--explain", help="Write what matched to RUN.explain.jsonl (auto, cascade).")
     ] = False,
@@ -174,8 +203,9 @@ def link(
         source, target, method, out, languages=languages, dictionary=dictionary or (), train=train, pivot=pivot,
         pivot_links=pivot_links, pivot_mode=pivot_mode, encoder=encoder, passages=passages, weighting=weighting,
         identity=identity, whole_dictionary=whole_dictionary, margin=margin, transliterate=transliterate, ngrams=ngrams,
-        keep_edges=keep_edges, min_probability=min_probability, self_train=self_train, explain=explain, k=k,
-        one_to_one=one_to_one, run_name=run_name, resume=resume, seed=seed,
+        keep_edges=keep_edges, min_probability=min_probability, precision=precision, expected_linked=expected_linked,
+        self_train=self_train, layout=layout, explain=explain, k=k, one_to_one=one_to_one, run_name=run_name,
+        resume=resume, seed=seed,
         model=model, save_model=save_model, uncertain=uncertain, between=between,
     )  # fmt: skip
     if as_json:

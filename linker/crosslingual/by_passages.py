@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from indexes.arrays import normalised
@@ -27,7 +29,7 @@ def ranked_by_passages(task: Task, name: str, part: str) -> Candidates:
     source, target = encoded_passages(task, name)
     near = _nearest_passages(task, source, target)
     if task.options.margin is False:
-        near = Neighbours(near.candidates, np.ones_like(near.forward), np.ones_like(near.backward))
+        near = replace(near, forward=np.ones_like(near.forward), backward=np.ones_like(near.backward))
     proposed = united(
         by_votes(near, source, target, task.source.ids, task.target.ids), _by_means(task, source, target)
     )

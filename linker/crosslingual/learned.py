@@ -13,16 +13,23 @@ from linker.crosslingual.ranking.cascade import CascadeEvidence
 from linker.crosslingual.ranking.copies import groups_of
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.explain import Explainer
+from linker.crosslingual.ranking.fitting import FEWEST
 from linker.crosslingual.ranking.knowledge import Knowledge
 from linker.crosslingual.ranking.learning import Evidence
 from linker.crosslingual.ranking.self_training import self_train
-from linker.crosslingual.remembered import encoder_of, model_of_pair, with_lessons, with_model
+from linker.crosslingual.remembered import encoder_of, layout_of, model_of_pair, with_lessons, with_model
 from linker.crosslingual.scoring.assignment import greedy, promote
 from linker.crosslingual.scoring.candidates import Candidates, hashes, rank
 from linker.crosslingual.task import LinkingResult, Task, encoded
+from linker.crosslingual.thresholds import least_probability
 from linker.errors import InputError
+from linker.logs import logger
 from linker.progress import bar
 
+NOTHING_GIVEN = (
+    "no --dictionary, --train or --encoder: linking by shared strings, then by words learned from the surest links "
+    "(--no-self-train leaves this step out)"
+)
 KEPT = 20  # candidates per source page in the result
 # What the answer for one unlinked page owes to the others.
 FROM_OTHERS = ("word frequencies", "statistics of scores", "competition for targets")
@@ -31,20 +38,26 @@ FROM_OTHERS = ("word frequencies", "statistics of scores", "competition for targ
 def by_auto(task: Task) -> LinkingResult:
     """Link by a ranker learned over all available evidence, with calibrated probabilities.
 
-    The source pages of the training links get no answer. Raises InputError where the task has no dictionary, no links
-    and no encoder.
+    The source pages of the training links get no answer. A task without a dictionary, links and an encoder starts
+    from strings that the languages share, and improves itself by self-training unless that is turned off.
     """
     return with_model(task, "auto", _auto)
 
 
 def _auto(task: Task) -> LinkingResult:
     evidence = _evidence(task)
+    if self_trains := _self_trains(task):
+        logger.info("%s", NOTHING_GIVEN if task.options.self_train is None else "self-training")
     answer = _solved(task, evidence)
     about = _transductive()
-    if task.options.self_train:
-        answer, rounds = self_train(evidence, task.train, answer, seed=task.options.seed)
+    if self_trains:
+        options = task.options
+        answer, rounds = self_train(
+            evidence, task.train, answer, seed=options.seed, expected=options.expected_linked
+        )
         about = _transductive("training") | {"self_training": rounds}
-    return with_lessons(_links(task, answer, evidence, about), task, "auto", evidence, answer)
+    result = _links(task, answer, evidence, {"evidence": _used(task), **about})
+    return with_lessons(result, task, "auto", evidence, answer)
 
 
 def by_cascade(task: Task) -> LinkingResult:
@@ -69,28 +82,55 @@ def _transductive(*more: str) -> dict[str, Any]:
 
 def _evidence(task: Task) -> AllEvidence:
     model, encoder = model_of_pair(task), encoder_of(task)
-    if not (task.dictionaries or len(task.train) or encoder or model):
-        raise InputError(
-            "the method 'auto' needs something to start from: a --dictionary FILE, links (--train QRELS; "
-            "100 to 200 are enough to start with), or an --encoder NAME"
-        )
     pairs = [pair for dictionary in task.dictionaries for pair in dictionary.pairs]
     return AllEvidence(
         task.source,
         task.target,
         tuple(dict.fromkeys([*(model.pairs if model else ()), *pairs])),
         encoded(task, encoder) if encoder else None,
+        layout=layout_of(task),
+        rankers=task.rankers,
         memory=model.knowledge if model else Knowledge(),
         begun=task.model.start if task.model else None,
     )
 
 
+def _self_trains(task: Task) -> bool:
+    """Return what the options say; without a word from them, whether the task has nothing else to learn words from."""
+    given = bool(task.dictionaries or len(task.train) or task.encoder or model_of_pair(task))
+    return not given if task.options.self_train is None else task.options.self_train
+
+
+def _used(task: Task) -> list[str]:
+    """Return the kinds of evidence that the links are made from."""
+    used = {
+        "strings": True,
+        "layout": task.options.layout,
+        "dictionary": bool(task.dictionaries),
+        "links": bool(len(task.train)),
+        "encoder": bool(task.encoder),
+    }
+    return [name for name, present in used.items() if present]
+
+
 def _solved(task: Task, evidence: Evidence) -> Solution:
+    if task.options.precision is not None and len(task.train) < FEWEST:
+        raise InputError(
+            f"--precision tests its threshold on known links: pass at least {FEWEST} (--train QRELS), or use "
+            "--min-probability"
+        )
     with bar(len(task.source), "learning and linking", "pages") as meter:
-        return solve(evidence, task.train, seed=task.options.seed, advance=meter.update)
+        return solve(
+            evidence,
+            task.train,
+            seed=task.options.seed,
+            expected=task.options.expected_linked,
+            advance=meter.update,
+        )
 
 
 def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str, Any]) -> LinkingResult:
+    threshold, thresholds = least_probability(answer.fitted, task.options)
     ranking = _candidates(task, answer)
     candidates = promote(ranking, greedy(ranking, task.source.keys, task.target.keys))
     # A promoted target keeps its probability; those that it overtook are lowered to it.
@@ -103,12 +143,12 @@ def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str,
         (task.source.ids[row], task.target.ids[first[row]], float(confidence[row]))
         for row in np.flatnonzero(first >= 0).tolist()
     ]
-    unsure = confidence < task.options.min_probability
+    unsure = confidence < threshold
     candidates.targets[unsure] = -1
     candidates.scores[unsure] = -np.inf
     metadata = {
         "learned_word_pairs": int(answer.learned.induced.nnz),
-        "min_probability": task.options.min_probability,
+        **thresholds,
         "no_link": [task.source.ids[row] for row in answer.lists.rows.tolist() if unsure[row]],
         "near_copies": {task.source.ids[row]: group for row, group in groups.items()},
         **about,

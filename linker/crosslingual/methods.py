@@ -112,10 +112,7 @@ def by_cascade(task: Task) -> LinkingResult:
 
 
 def by_auto(task: Task) -> LinkingResult:
-    """Link by a ranker learned over all available evidence, with calibrated probabilities (ours).
-
-    Raises InputError where the task has no dictionary, no links and no encoder.
-    """
+    """Link by a ranker learned over all available evidence, with calibrated probabilities (ours)."""
     from linker.crosslingual import learned
 
     return learned.by_auto(task)
@@ -136,8 +133,11 @@ def _check(task: Task, method: str) -> None:
     restricted = (
         ("--model", task.model is not None, learned),
         ("--min-probability", options.min_probability > 0, learned),
+        ("--precision", options.precision is not None, learned),
+        ("--expected-linked", options.expected_linked is not None, learned),
         ("--explain", options.explain, learned),
-        ("--self-train", options.self_train, ("auto",)),
+        ("--self-train", bool(options.self_train), ("auto",)),
+        ("--no-layout", not options.layout, ("auto",)),
     )
     for flag, active, methods in restricted:
         if active and method not in methods:

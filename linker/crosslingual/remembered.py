@@ -12,7 +12,6 @@ from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.auto import Solution
 from linker.crosslingual.ranking.cascade import CascadeEvidence
 from linker.crosslingual.ranking.evidence import AllEvidence
-from linker.crosslingual.ranking.pooled import Pooled
 from linker.crosslingual.ranking.saved import LinkModel
 from linker.crosslingual.scoring.candidates import Candidates
 from linker.crosslingual.task import LinkingResult, Task
@@ -83,6 +82,20 @@ def encoder_of(task: Task) -> str | None:
     return task.encoder or (task.model.encoder if task.model else None)
 
 
+def layout_of(task: Task) -> bool:
+    """Return whether punctuation and line breaks are evidence: as the options say, and as they were for the model.
+
+    Raises InputError where the model uses them and the options forbid it.
+    """
+    if task.model is None:
+        return task.options.layout
+    if task.model.layout and not task.options.layout:
+        raise InputError(
+            "the model uses punctuation and line breaks: leave --no-layout out, or save another with it"
+        )
+    return task.model.layout
+
+
 def with_lessons(
     result: LinkingResult, task: Task, method: str, evidence: AllEvidence | CascadeEvidence, answer: Solution
 ) -> LinkingResult:
@@ -97,9 +110,10 @@ def with_lessons(
             "pairs of dictionaries": len(pairs),
             "pages": f"{len(task.source):,} and {len(task.target):,}",
         }
-        languages = task.source.language, task.target.language
-        start = Pooled(answer.ranker, answer.platt)
-        return LinkModel(method, languages, start, knowledge, pairs, encoder_of(task), about)
+        languages, layout = (task.source.language, task.target.language), layout_of(task)
+        return LinkModel(
+            method, languages, answer.fitted.model, knowledge, pairs, encoder_of(task), layout, about
+        )
 
     return replace(result, model=model)
 

@@ -12,6 +12,7 @@ import numpy as np
 from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.lexicon.dictionaries import Dictionary
 from linker.crosslingual.pages.pages import Pages
+from linker.crosslingual.ranking.pooled import Pooled
 from linker.crosslingual.ranking.saved import LinkModel
 from linker.crosslingual.scoring.assignment import MARGIN_NEIGHBOURS
 from linker.crosslingual.scoring.candidates import DEPTH, Candidates, Neighbours, PagePairScorer, nearest
@@ -33,8 +34,10 @@ class Options:
 
     `whole_dictionary`: every word of the dictionary counts in the denominator, as in Li & Gaussier; otherwise only
     words with a translation on some page of the other language do, which was better. `passages`: how the method
-    `encoder` scores a page pair by the vectors of its passages. `seed` decides the folds of the methods that learn from
-    links.
+    `encoder` scores a page pair by the vectors of its passages. `precision`: what the links that remain keep;
+    `expected_linked`: the share of the pages to link that have a counterpart, estimated without it. `seed` decides the
+    folds of the methods that learn from links. `self_train`: None stands for "if there is nothing else to learn words
+    from"; `layout`: whether punctuation and line breaks are evidence.
     """
 
     weighting: Weighting | Literal["tfidf-cosine"] = "idf"
@@ -45,7 +48,10 @@ class Options:
     pivot_mode: PivotMode = "filter"
     hapax: HapaxRules = field(default_factory=HapaxRules)
     min_probability: float = 0.0
-    self_train: bool = False
+    precision: float | None = None
+    expected_linked: float | None = None
+    self_train: bool | None = None
+    layout: bool = True
     explain: bool = False
     seed: int = 0
 
@@ -55,7 +61,8 @@ class Task:
     """Two collections of pages to link, and everything that a method may use for it.
 
     `train`: int64 [l, 2], rows of source and target pages that are known to be linked; `pivot_links`: int64 [l, 2],
-    rows of pivot and target pages; `encoder`: a name or path for `load_encoder`; `model`: what an earlier task learned.
+    rows of pivot and target pages; `encoder`: a name or path for `load_encoder`; `model`: what an earlier task learned;
+    `rankers`: rankers to start from in place of the package's, by the names of their settings.
     """
 
     source: Pages
@@ -68,6 +75,7 @@ class Task:
     one_to_one: bool = False
     options: Options = field(default_factory=Options)
     checkpoint: Checkpoint | None = None
+    rankers: Mapping[str, Pooled] | None = None
     model: LinkModel | None = None
 
     def fingerprint(self, method: str) -> str:

@@ -37,9 +37,7 @@ def bootstrap(
     means = _in_parts(
         samples, len(data), lambda b: data[rng.integers(0, len(data), (b, len(data)))].mean(axis=1)
     )
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(means, [tail, 1 - tail])
-    return float(low), float(high)
+    return _middle(means, confidence)
 
 
 def randomisation(a: npt.ArrayLike, b: npt.ArrayLike, *, samples: int = 10_000, seed: int = 0) -> float:
@@ -56,8 +54,7 @@ def randomisation(a: npt.ArrayLike, b: npt.ArrayLike, *, samples: int = 10_000, 
         signs = rng.integers(0, 2, (count, len(difference)), np.int8) * 2.0 - 1.0
         return np.asarray(np.abs(signs @ difference), np.float64)
 
-    exceed = int(np.count_nonzero(_in_parts(samples, max(len(difference), 1), sums) >= observed))
-    return (exceed + 1) / (samples + 1)
+    return _p_value(_in_parts(samples, max(len(difference), 1), sums), observed)
 
 
 def bootstrap_of(
@@ -81,9 +78,7 @@ def bootstrap_of(
     values = _in_parts(
         samples, n * data.shape[1], lambda b: statistic(data[rng.integers(0, n, (b, n))].sum(axis=1))
     )
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(values, [tail, 1 - tail])
-    return float(low), float(high)
+    return _middle(values, confidence)
 
 
 def randomisation_of(
@@ -109,8 +104,7 @@ def randomisation_of(
         moved = rng.integers(0, 2, (count, len(change)), np.int8).astype(np.float64) @ change
         return np.asarray(np.abs(statistic(sums[0] + moved) - statistic(sums[1] - moved)), np.float64)
 
-    exceed = int(np.count_nonzero(_in_parts(samples, max(len(change), 1), differences) >= observed))
-    return (exceed + 1) / (samples + 1)
+    return _p_value(_in_parts(samples, max(len(change), 1), differences), observed)
 
 
 def paired_t(a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
@@ -166,6 +160,18 @@ def _t_above(t: float, df: int) -> float:
     from scipy.special import stdtr
 
     return float(stdtr(df, -t))
+
+
+def _middle(values: Float64Array, confidence: float) -> tuple[float, float]:
+    """Return the quantiles that enclose the share `confidence` of `values` [samples]."""
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(values, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def _p_value(differences: Float64Array, observed: float) -> float:
+    exceed = int(np.count_nonzero(differences >= observed))
+    return (exceed + 1) / (len(differences) + 1)
 
 
 def _in_parts(samples: int, width: int, draw: Callable[[int], Float64Array]) -> Float64Array:

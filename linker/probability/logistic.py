@@ -9,21 +9,25 @@ from indexes.dtypes import BoolArray, Float64Array
 RIDGE = 1.0
 
 
-def fit(z: Float64Array, positive: BoolArray, ridge: float = RIDGE) -> Float64Array:
+def fit(
+    z: Float64Array, positive: BoolArray, ridge: float = RIDGE, prior: Float64Array | None = None
+) -> Float64Array:
     """Return the weights of the inputs and then the offset, float64 [f + 1], from z [n, f] and `positive` [n].
 
-    Minimises the sum of the log losses plus ridge / 2 × the squared weights, the offset's left out; the inputs should
-    be standardised.
+    Minimises the sum of the log losses plus ridge / 2 × the squared distance of the weights from those of a `prior`
+    [f + 1], or from zero, the offset's left out; the inputs should be standardised.
     """
     from scipy.optimize import minimize
     from scipy.special import expit
 
     sign = np.where(positive, 1.0, -1.0)
+    start = np.zeros(z.shape[1] + 1) if prior is None else prior
 
     def loss(w: Float64Array) -> tuple[float, Float64Array]:
         margin = sign * (z @ w[:-1] + w[-1])
         pull = -sign * expit(-margin)
-        gradient = np.append(z.T @ pull + ridge * w[:-1], pull.sum())
-        return float(np.logaddexp(0, -margin).sum() + ridge / 2 * w[:-1] @ w[:-1]), gradient
+        away = w[:-1] - start[:-1]
+        gradient = np.append(z.T @ pull + ridge * away, pull.sum())
+        return float(np.logaddexp(0, -margin).sum() + ridge / 2 * away @ away), gradient
 
-    return np.asarray(minimize(loss, np.zeros(z.shape[1] + 1), jac=True, method="L-BFGS-B").x)
+    return np.asarray(minimize(loss, start, jac=True, method="L-BFGS-B").x)

@@ -25,7 +25,7 @@ def corpus() -> Twin:
 
 @pytest.fixture(scope="module")
 def folder(corpus: Twin, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two files of pages and a sixth of the dictionary; the links of `doubts.jsonl` have probabilities between the bounds."""
+    """Two files of pages, a sixth of the dictionary, and the links whose probabilities are between the bounds."""
     folder = tmp_path_factory.mktemp("doubts")
     for name, pages in (("ours", corpus.source), ("theirs", corpus.target)):
         records = [{"_id": i, "text": t} for i, t in zip(pages.ids, pages.texts, strict=True)]

@@ -18,7 +18,7 @@ from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.knowledge import Knowledge, Topics
 from linker.crosslingual.ranking.learning import Learned
-from linker.crosslingual.ranking.pooled import Pooled
+from linker.crosslingual.ranking.pooled import Pooled, Taught
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.names import shared_names
 from linker.crosslingual.scoring.retrieval import Pass
@@ -64,7 +64,7 @@ class CascadeEvidence:
         nothing = np.empty(0, np.int64)
         return Graph(nothing, nothing, (len(self.source), len(self.target)))
 
-    def start(self, links: bool) -> Pooled | None:
+    def start(self, taught: Taught) -> Pooled | None:
         """Return the saved ranker, if there is one: none was pooled for the cascade."""
         return self.all.begun
 

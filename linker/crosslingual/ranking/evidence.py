@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -20,7 +20,7 @@ from linker.crosslingual.pages.surface import letter_grams, mark_grams
 from linker.crosslingual.ranking.features import LIST
 from linker.crosslingual.ranking.knowledge import Knowledge, fingerprints, joined, latent_space, word_pairs
 from linker.crosslingual.ranking.learning import Learned
-from linker.crosslingual.ranking.pooled import Pooled, pooled
+from linker.crosslingual.ranking.pooled import Pooled, Setting, Taught, rankers
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.lsi import fit_lsi
 from linker.crosslingual.scoring.passages import Passages, match_passages, passages_of
@@ -60,8 +60,9 @@ PASSES = (
 class AllEvidence:
     """Two collections, the word `pairs` of dictionaries, and the `vectors` of an encoder: float32 [n, d] and [m, d].
 
-    `passes` retrieve pairs, which the scores named in `choosing` rank; `size`: candidates per page. `memory` and
-    `begun`: what a saved model knows, and its ranker.
+    `passes` retrieve pairs, which the scores named in `choosing` rank; `size`: candidates per page. `layout`: whether
+    punctuation and line breaks are evidence, as they are for translations; `rankers`: pooled rankers in place of the
+    package's, by name; `memory` and `begun`: what a saved model knows, and its ranker.
     """
 
     source: Pages
@@ -71,6 +72,8 @@ class AllEvidence:
     choosing: tuple[str, ...] = CHOOSING
     passes: tuple[Pass, ...] = PASSES
     size: int = LIST
+    layout: bool = True
+    rankers: Mapping[str, Pooled] | None = None
     memory: Knowledge = field(default_factory=Knowledge)
     begun: Pooled | None = None
 
@@ -130,8 +133,9 @@ class AllEvidence:
             "strings.coverage": lambda: coverage(x, y, self.spelling),
             "strings.forward": lambda: synonyms(x, y, self.spelling),
             "letters": lambda: self.letters,
-            "marks": lambda: self.marks,
         }
+        if self.layout:
+            makers["marks"] = lambda: self.marks
         if self.pairs:
             makers["dictionary.coverage"] = lambda: coverage(x, y, self.known)
             makers["dictionary.forward"] = lambda: synonyms(x, y, self.known)
@@ -154,14 +158,21 @@ class AllEvidence:
     @cached_property
     def passages(self) -> tuple[Passages, Passages]:
         """Passages of the source and of the target pages."""
+        source, target = (
+            pages.texts if self.layout else [" ".join(text.split()) for text in pages.texts]
+            for pages in (self.source, self.target)
+        )
         return (
-            passages_of(self.source.texts, self.split, self.source_terms),
-            passages_of(self.target.texts, self.target_language.terms, self.target_terms),
+            passages_of(source, self.split, self.source_terms),
+            passages_of(target, self.target_language.terms, self.target_terms),
         )
 
-    def start(self, links: bool) -> Pooled:
-        """Return the saved ranker, or the one pooled over other language pairs for tasks with or without links."""
-        return self.begun or pooled(bool(self.pairs), links)
+    def start(self, taught: Taught) -> Pooled:
+        """Return the saved ranker, or the one pooled over other pairs for this evidence and what teaches words."""
+        if self.begun:
+            return self.begun
+        setting = Setting(taught, bool(self.pairs), self.vectors is not None, self.layout)
+        return (self.rankers or rankers())[setting.name]
 
     def translations(self, links: Int64Array) -> tuple[sp.csr_array, sp.csr_array]:
         """Return translation matrices [v source, v target]: all pairs, and those that `links` or a model taught.

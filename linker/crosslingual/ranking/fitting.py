@@ -2,71 +2,174 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from indexes.dtypes import Float64Array
-from linker.crosslingual.ranking.calibration import compete, fit_platt, temperature
+from indexes.dtypes import BoolArray, Float64Array
+from linker.crosslingual.ranking.calibration import compete, temperature
 from linker.crosslingual.ranking.features import Lists
 from linker.crosslingual.ranking.learning import Fold
 from linker.crosslingual.ranking.pooled import Pooled
-from linker.crosslingual.ranking.ranker import fit_ranker
+from linker.crosslingual.ranking.ranker import Ranker, fit_ranker
+from linker.crosslingual.ranking.verification import first_candidates, fit_calibrated, names_of
 from linker.errors import InputError
 
 FEWEST = 20  # links; with fewer, no ranker is learned
 
 
-def learn_ranker(lists: Lists, parts: list[Fold], start: Pooled | None) -> tuple[Pooled, Float64Array, float]:
-    """Return a calibrated ranker, the logits of `lists` (float64 [n, c + 1]), and its quality out of fold.
+@dataclass(frozen=True, eq=False)
+class Held:
+    """The first candidates of n linked pages, described out of fold: with their targets available, and without.
 
-    Without `parts`, `start` is returned as it is, with a quality of NaN. Raises InputError where both are missing.
+    `linked` and `alone` [n]: their probabilities at the share of the pages to link; `right` [n]: whether the first
+    candidates of `linked` are right.
     """
-    if not parts and start is None:
-        raise InputError(
-            f"this method learns its ranker from linked pages: pass at least {FEWEST} (--train QRELS)"
+
+    linked: Float64Array
+    right: BoolArray
+    alone: Float64Array
+
+    def mixture(self, share: float, seed: int = 0) -> tuple[Float64Array, BoolArray]:
+        """Return a random sample in which `share` of the pages are linked: probabilities [m], whether right [m].
+
+        It is as large as it can be without using a list twice.
+        """
+        n = len(self.right)
+        size = n / max(share, 1 - share, 0.5)
+        rng = np.random.default_rng(seed)
+        linked, alone = (rng.permutation(n)[: round(part * size)] for part in (share, 1 - share))
+        p = np.concatenate([self.linked[linked], self.alone[alone]])
+        return p, np.concatenate([self.right[linked], np.zeros(len(alone), bool)])
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A calibrated ranker, the probabilities of the pages to link, and what was held out.
+
+    `probabilities` float64 [n, c + 1], the last column for "no link"; `share` of the pages that have a counterpart, as
+    expected or as estimated; `quality`: the mean log likelihood of the known links out of fold, NaN without links.
+    """
+
+    model: Pooled
+    probabilities: Float64Array
+    share: float
+    quality: float = float("nan")
+    held: Held | None = None
+
+
+def learn_ranker(
+    lists: Lists, parts: Sequence[Fold], start: Pooled | None, expected: float | None = None
+) -> Fitted:
+    """Return a ranker and a verifier learned from the folds `parts`, and the probabilities of `lists`.
+
+    Without folds, `start` is applied as it is. `expected`: the share of pages with a counterpart, if it is known.
+    Raises InputError where folds and `start` are both missing.
+    """
+    if not parts:
+        if start is None:
+            raise InputError(
+                f"this method learns its ranker from linked pages: pass at least {FEWEST} (--train QRELS)"
+            )
+        lists = replace(
+            lists, features=aligned(lists, start.ranker.names, start.ranker.centre), names=start.ranker.names
         )
-    if not parts and start is not None:
-        return start, start.ranker.logits(aligned(lists, start.ranker.names)), float("nan")
-    names, prior = lists.names, start.ranker if start else None
-    everything = np.concatenate([p.lists.features for p in parts])
-    right = np.concatenate([p.right for p in parts])
-    ranker = fit_ranker(names, everything, right, prior=prior)
-    held = []
-    for part in parts:
-        rest = [p for p in parts if p is not part]
-        fold_ranker = fit_ranker(
-            names,
-            np.concatenate([p.lists.features for p in rest]),
-            np.concatenate([p.right for p in rest]),
-            prior=prior,
-        )
-        held.append(fold_ranker.logits(part.lists.features))
-    t = temperature(np.concatenate(held), right)
-    ranker = replace(ranker, temperature=t)
-    logits = ranker.logits(lists.features)
-    won = np.concatenate(
-        [_after_competition(h / t, p.lists, logits, lists) for h, p in zip(held, parts, strict=True)]
+        return _applied(start, _Scored.of(lists, start.ranker.logits(lists.features)), expected)
+    ranker, linked, alone = _cross_fitted(parts, start)
+    pages = _Scored.of(lists, ranker.logits(lists.features))
+    linked, alone = ([s.against(pages) for s in group] for group in (linked, alone))
+    right = [s.won[:, :-1].argmax(axis=1) == p.right for s, p in zip(linked, parts, strict=True)]
+    x, y = ([s.features(ranker) for s in group] for group in (linked, alone))
+    prior, names = start.verifier if start else None, names_of(ranker)
+
+    verifier, checks = fit_calibrated(names, x, right, y, prior)
+    fitted = _applied(Pooled(ranker, verifier), pages, expected)
+    held = Held(
+        np.concatenate([check(v, fitted.share) for check, v in zip(checks, x, strict=True)]),
+        np.concatenate(right),
+        np.concatenate([check(v, fitted.share) for check, v in zip(checks, y, strict=True)]),
     )
-    top = won[:, :-1].argmax(axis=1)
-    confidence = won[np.arange(len(won)), top]
+    return replace(fitted, quality=_quality(linked, parts), held=held)
+
+
+@dataclass(frozen=True, eq=False)
+class _Scored:
+    """Lists with the ranker's `logits` and the probabilities `won` after competition: float64 [n, c + 1]."""
+
+    lists: Lists
+    logits: Float64Array
+    won: Float64Array
+
+    @classmethod
+    def of(cls, lists: Lists, logits: Float64Array) -> _Scored:
+        return cls(lists, logits, compete(logits, lists.targets))
+
+    def against(self, others: _Scored) -> _Scored:
+        """Return the same where the pages of `others` have competed for the same targets."""
+        logits, targets = (self.logits, others.logits), (self.lists.targets, others.lists.targets)
+        return replace(self, won=compete(np.concatenate(logits), np.concatenate(targets))[: len(self.won)])
+
+    def features(self, ranker: Ranker) -> Float64Array:
+        return first_candidates(ranker, self.lists, self.logits, self.won)
+
+
+def _cross_fitted(parts: Sequence[Fold], start: Pooled | None) -> tuple[Ranker, list[_Scored], list[_Scored]]:
+    """Return the ranker, and each fold scored by the ranker of the others: with its pages' targets and without."""
+    names, prior = parts[0].lists.names, start.ranker if start else None
+
+    def fit(some: Sequence[Fold]) -> Ranker:
+        features = np.concatenate([p.lists.features for p in some])
+        return fit_ranker(names, features, np.concatenate([p.right for p in some]), prior=prior)
+
+    rankers = [fit([p for p in parts if p is not part]) for part in parts]
+    logits = [r.logits(p.lists.features) for r, p in zip(rankers, parts, strict=True)]
+    t = temperature(np.concatenate(logits), np.concatenate([p.right for p in parts]))
+    linked = [_Scored.of(p.lists, x / t) for p, x in zip(parts, logits, strict=True)]
+    alone = [
+        _Scored.of(p.without, r.logits(p.without.features) / t) for p, r in zip(parts, rankers, strict=True)
+    ]
+    return replace(fit(parts), temperature=t), linked, alone
+
+
+def _applied(model: Pooled, pages: _Scored, expected: float | None) -> Fitted:
+    x = pages.features(model.ranker)
+    share = model.verifier.share(x) if expected is None else expected
+    return Fitted(model, spread(pages.won, model.verifier(x, share)), share)
+
+
+def spread(won: Float64Array, first: Float64Array) -> Float64Array:
+    """Return probabilities [n, c + 1] in which the most probable candidates of `won` [n, c + 1] have `first` [n].
+
+    The other candidates keep their proportion to it as long as all of them sum to one at most; "no link" has the rest.
+    """
+    n, top = np.arange(len(won)), won[:, :-1].argmax(axis=1)
+    out = won[:, :-1] / won[n, top][:, None] * first[:, None]
+    out[n, top] = 0
+    out *= np.minimum(1, (1 - first) / np.maximum(out.sum(axis=1), 1e-12))[:, None]
+    out[n, top] = first
+    return np.concatenate([out, np.maximum(0, 1 - out.sum(axis=1, keepdims=True))], axis=1)
+
+
+def _quality(linked: Sequence[_Scored], parts: Sequence[Fold]) -> float:
+    won, right = np.concatenate([s.won for s in linked]), np.concatenate([p.right for p in parts])
     chosen = won[np.arange(len(won)), np.where(right >= 0, right, won.shape[1] - 1)]
-    quality = float(np.log(chosen + 1e-6).mean())
-    return Pooled(ranker, fit_platt(confidence, top == right)), logits, quality
+    return float(np.log(chosen + 1e-6).mean())
 
 
-def aligned(lists: Lists, names: tuple[str, ...]) -> npt.NDArray[np.float32]:
-    """Return the features `names` of the lists, in this order, missing ones as 0: float32 [n, c, names]."""
+def aligned(
+    lists: Lists, names: tuple[str, ...], missing: Float64Array | None = None
+) -> npt.NDArray[np.float32]:
+    """Return the features `names` of the lists, in this order: float32 [n, c, names].
+
+    `missing`: the values of features that the lists do not have, [names], such as a ranker's centre; by default 0.
+    """
+    values = np.zeros(len(names)) if missing is None else missing
     position = {name: i for i, name in enumerate(lists.names)}
     n, c, _ = lists.features.shape
     columns = [
-        lists.features[:, :, position[x]] if x in position else np.zeros((n, c), np.float32) for x in names
+        lists.features[:, :, position[name]] if name in position else np.full((n, c), centre, np.float32)
+        for name, centre in zip(names, values.tolist(), strict=True)
     ]
     return np.stack(columns, axis=2)
-
-
-def _after_competition(held: Float64Array, part: Lists, logits: Float64Array, lists: Lists) -> Float64Array:
-    """Return the held-out pages' probabilities after the unlinked pages have competed for the same targets."""
-    both = compete(np.concatenate([held, logits]), np.concatenate([part.targets, lists.targets]))
-    return both[: len(held)]

@@ -13,7 +13,7 @@ from indexes.dtypes import BoolArray, Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.features import Lists, candidate_lists, with_pairs
 from linker.crosslingual.ranking.folds import folds_of
-from linker.crosslingual.ranking.pooled import Pooled
+from linker.crosslingual.ranking.pooled import Pooled, Taught
 from linker.crosslingual.scoring.candidates import hashes
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.retrieval import Pass, filled, retrieve
@@ -88,8 +88,8 @@ class Evidence(Protocol):
         """Number of candidates per page."""
         ...
 
-    def start(self, links: bool) -> Pooled | None:
-        """Return the pooled ranker for tasks with or without links to learn words from; None if there is none."""
+    def start(self, taught: Taught) -> Pooled | None:
+        """Return the pooled ranker for tasks that learn words from this; None if there is none."""
         ...
 
     def learn(self, links: Int64Array) -> Learned:
@@ -99,10 +99,14 @@ class Evidence(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Lists of n held-out linked pages, and the position of the linked target in each: int64 [n], −1 if missing."""
+    """Lists of n held-out linked pages, and the position of the linked target in each: int64 [n], −1 if missing.
+
+    `without`: lists of the same pages where the targets of all of them are missing, as if they had no counterpart.
+    """
 
     lists: Lists
     right: Int64Array
+    without: Lists
 
 
 def describe(
@@ -162,7 +166,7 @@ def out_of_fold(
     seed: int = 0,
     advance: Callable[[int], object] = lambda done: None,
 ) -> list[Fold]:
-    """Describe every linked page by what the links of the other folds, and `extra`, teach.
+    """Describe every linked page by what the links of the other folds, and `extra`, teach, with and without its target.
 
     `links` and `extra`: int64 [l, 2] and [e, 2]; `unlinked`: int64 rows. The targets of the other folds are excluded
     and the unlinked pages compete, as they do when the unlinked pages are linked. Raises InputError where every target
@@ -174,8 +178,10 @@ def out_of_fold(
         rest = np.delete(links, held_out, axis=0)
         rows = np.unique(links[held_out, 0])
         teachers = rest if extra is None else np.concatenate([rest, extra])
-        lists = describe(evidence, evidence.learn(teachers), rows, unlinked, rest[:, 1], size, advance)
-        parts.append(Fold(lists, lists.right(gold)))
+        learned = evidence.learn(teachers)
+        lists = describe(evidence, learned, rows, unlinked, rest[:, 1], size, advance)
+        without = describe(evidence, learned, rows, unlinked, links[:, 1], size)
+        parts.append(Fold(lists, lists.right(gold), without))
     return parts
 
 

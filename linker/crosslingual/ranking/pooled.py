@@ -1,60 +1,114 @@
 """Rankers pooled over several language pairs, for pairs with few links or none.
 
-benchmarks/pool_rankers.py writes pooled.json, which holds a ranker for each case of `pooled` and names the languages,
-all paired with English, whose training pages it learned from: tr and zh in every case, fr also for dictionaries alone,
-de also for dictionaries with links; ru never.
+benchmarks/pool_rankers.py writes pooled.json, which holds one ranker with its verifier for each `Setting`, learned from
+training pages of all the languages that the file names, all paired with English.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import product
+from typing import Literal
 
 import numpy as np
 
-from linker.crosslingual.ranking.calibration import Platt
+from indexes.dtypes import Float64Array
 from linker.crosslingual.ranking.ranker import Ranker
+from linker.crosslingual.ranking.verification import Verifier, names_of
+
+VERIFIER = ("centre", "scale", "linked", "right")
+
+Taught = Literal["nothing", "pseudo-links", "links"]
+TAUGHT: tuple[Taught, ...] = ("nothing", "pseudo-links", "links")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """The evidence that a task has: what words are learned from (`taught`), a dictionary, an encoder, page layout.
+
+    A linear ranker has no weight for "this score is missing", so each combination has a ranker of its own.
+    """
+
+    taught: Taught = "nothing"
+    dictionary: bool = False
+    encoder: bool = False
+    layout: bool = True
+
+    @property
+    def name(self) -> str:
+        """The setting's name in pooled.json, such as "dictionary+links+layout"."""
+        parts = {
+            "dictionary": self.dictionary,
+            self.taught: self.taught != "nothing",
+            "encoder": self.encoder,
+            "layout": self.layout,
+        }
+        return "+".join(name for name, present in parts.items() if present) or "strings"
+
+    def uses(self, feature: str) -> bool:
+        """Return whether a ranker for this setting uses a feature that was measured with everything available.
+
+        "chosen.gap" sums the scores that generate candidates, which differ between settings, so none uses it.
+        """
+        if feature == "chosen.gap" or feature.startswith("marks."):
+            return self.layout and feature != "chosen.gap"
+        return self.encoder or not feature.startswith("encoder.")
+
+
+SETTINGS = tuple(
+    Setting(taught, dictionary, encoder, layout)
+    for taught, dictionary, encoder, layout in product(TAUGHT, (False, True), (False, True), (False, True))
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
-    """A ranker and its calibration."""
+    """A ranker and what makes probabilities of its scores."""
 
     ranker: Ranker
-    platt: Platt
-
-
-def pooled(dictionary: bool, links: bool) -> Pooled:
-    """Return the ranker for a task with or without a dictionary and links; without links, that for dictionaries."""
-    name = ("both" if dictionary else "links") if links else "dictionary"
-    return _all()[name]
+    verifier: Verifier
 
 
 @cache
-def _all() -> dict[str, Pooled]:
+def rankers() -> Mapping[str, Pooled]:
+    """Return the package's rankers by the names of their settings."""
     text = files("linker.crosslingual.ranking").joinpath("pooled.json").read_text(encoding="utf-8")
-    return {name: from_json(value) for name, value in json.loads(text).items()}
+    return all_from_json(json.loads(text))
+
+
+def all_from_json(values: Mapping[str, object]) -> Mapping[str, Pooled]:
+    """Return the rankers of pooled.json, or of another mapping like it, by name."""
+    return {name: from_json(value) for name, value in values.items() if isinstance(value, dict)}
 
 
 def from_json(value: dict[str, object]) -> Pooled:
     """Return the ranker of one entry of pooled.json."""
     names = value["names"]
-    numbers = {key: np.array(value[key], np.float64) for key in ("centre", "scale", "weights", "platt")}
+    numbers = {key: np.array(value[key], np.float64) for key in ("centre", "scale", "weights")}
     assert isinstance(names, list)
     none, temperature = float(str(value["none"])), float(str(value["temperature"]))
     ranker = Ranker(tuple(names), numbers["centre"], numbers["scale"], numbers["weights"], none, temperature)
-    return Pooled(ranker, Platt(*numbers["platt"].tolist()))
+    parts = value["verifier"]
+    assert isinstance(parts, dict)
+    verifier = Verifier(names_of(ranker), **{key: np.array(parts[key], np.float64) for key in VERIFIER})
+    return Pooled(ranker, verifier)
 
 
 def to_json(pooled: Pooled) -> dict[str, object]:
     """Return an entry of pooled.json; five digits are enough."""
-    ranker = pooled.ranker
+    ranker, verifier = pooled.ranker, pooled.verifier
     return {
         "names": list(ranker.names),
-        **{k: [float(f"{x:.5g}") for x in getattr(ranker, k)] for k in ("centre", "scale", "weights")},
+        **{key: _short(getattr(ranker, key)) for key in ("centre", "scale", "weights")},
         "none": ranker.none,
         "temperature": ranker.temperature,
-        "platt": [pooled.platt.slope, pooled.platt.offset],
+        "verifier": {key: _short(getattr(verifier, key)) for key in VERIFIER},
     }
+
+
+def _short(values: Float64Array) -> list[float]:
+    return [float(f"{x:.5g}") for x in values]

@@ -22,6 +22,7 @@ from linker.crosslingual.lexicon.dictionaries import Pair
 from linker.crosslingual.pages.languages import Language
 from linker.crosslingual.ranking.knowledge import HalfSpace, Knowledge, Topics
 from linker.crosslingual.ranking.pooled import Pooled, from_json, to_json
+from linker.crosslingual.ranking.verification import LIST
 from linker.crosslingual.scoring.checkpoint import DAMAGE
 from linker.crosslingual.scoring.topics import PolylingualTopics
 from linker.encoders.model_folder import (
@@ -46,8 +47,8 @@ Arrays = Mapping[str, Any]
 class LinkModel:
     """What a method learned: the ranker with its calibration, word pairs, latent spaces, and what it was used with.
 
-    `pairs`: the word pairs of the dictionaries; `about`: facts for the reader, as JSON values; `fingerprint`: a hash of
-    the folder, empty before the model is saved.
+    `pairs`: the word pairs of the dictionaries; `layout`: whether punctuation and line breaks were evidence; `about`:
+    facts for the reader, as JSON values; `fingerprint`: a hash of the folder, empty before the model is saved.
     """
 
     method: str
@@ -56,6 +57,7 @@ class LinkModel:
     knowledge: Knowledge
     pairs: tuple[Pair, ...] = ()
     encoder: str | None = None
+    layout: bool = True
     about: Mapping[str, Any] = field(default_factory=dict)
     fingerprint: str = ""
 
@@ -85,6 +87,7 @@ def save(model: LinkModel, folder: Path) -> None:
         "method": model.method,
         "languages": [{"code": one.code, "stem": one.stem} for one in model.languages],
         "encoder": model.encoder,
+        "layout": model.layout,
         "ranker": to_json(model.start),
         "files": {name: xxhash.xxh3_128_hexdigest(content) for name, content in files.items()},
         "about": dict(model.about),
@@ -120,6 +123,7 @@ def load(folder: Path) -> LinkModel:
             knowledge,
             pairs,
             None if encoder is None else str(encoder),
+            bool(settings["layout"]),
             dict(settings["about"]),
             digest,
         )
@@ -144,8 +148,13 @@ def _read(path: Path, sums: Any) -> bytes:
 def _check_finite(start: Pooled, words: Mapping[tuple[str, str], float]) -> None:
     ranker = start.ranker
     sizes = {len(ranker.names), *(values.size for values in (ranker.centre, ranker.scale, ranker.weights))}
-    numbers = np.concatenate([ranker.centre, ranker.scale, ranker.weights, [ranker.none, ranker.temperature]])
-    if len(sizes) > 1 or not np.isfinite(numbers).all() or not (ranker.scale > 0).all():
+    verifier = start.verifier
+    sizes |= {verifier.linked.size - 1 - len(LIST), verifier.right.size - 1 - len(LIST)}
+    sizes |= {verifier.centre.size - len(LIST), verifier.scale.size - len(LIST)}
+    parts = (ranker.centre, ranker.scale, ranker.weights, [ranker.none, ranker.temperature])
+    numbers = np.concatenate([*parts, verifier.centre, verifier.scale, verifier.linked, verifier.right])
+    scales = np.append(ranker.scale, verifier.scale)
+    if len(sizes) > 1 or not np.isfinite(numbers).all() or not (scales > 0).all() or ranker.temperature <= 0:
         raise ValueError("its ranker has features without a number, or a number out of range")
     if not all(math.isfinite(strength) for strength in words.values()):
         raise ValueError("the strength of a word pair is out of range")

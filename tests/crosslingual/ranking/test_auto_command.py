@@ -123,13 +123,17 @@ def test_the_tables_read_the_run(folder: Path, corpus: Twin) -> None:
     assert float(text.split()[-1]) == pytest.approx(right, abs=1e-4)
 
 
-def test_auto_without_anything_says_what_it_needs(folder: Path) -> None:
-    told = link(folder, "--out", folder / "x.run", check=1)
-    assert "--dictionary FILE" in told and "--train QRELS" in told
-    assert not (folder / "x.run").exists()
+def test_auto_without_anything_says_what_it_goes_by(folder: Path) -> None:
+    told = link(folder, "--no-layout", "--out", folder / "x.run")
+    assert "no --dictionary, --train or --encoder: linking by shared strings" in told
+    found = json.loads((folder / "x.run.json").read_text(encoding="utf-8"))
+    assert found["evidence"] == ["strings"]
+    assert "self_training" in found
 
 
-@pytest.mark.parametrize("flags", [("--explain",), ("--min-probability", "0.9"), ("--self-train",)])
+@pytest.mark.parametrize(
+    "flags", [("--explain",), ("--min-probability", "0.9"), ("--self-train",), ("--no-layout",)]
+)
 def test_other_methods_refuse_what_only_learned_ones_do(folder: Path, flags: tuple[str, ...]) -> None:
     told = link(folder, *flags, "--out", folder / "x.run", method="hapax", check=1)
     assert f"{flags[0]} is for the method" in told

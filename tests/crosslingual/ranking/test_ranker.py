@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from linker.crosslingual.ranking.calibration import Platt, calibration_error, compete, fit_platt, temperature
+from linker.crosslingual.ranking.calibration import calibration_error, compete, temperature
 from linker.crosslingual.ranking.pooled import Pooled, from_json, to_json
 from linker.crosslingual.ranking.ranker import Ranker, _Objective, fit_ranker, softmax
+from linker.crosslingual.ranking.verification import Verifier, names_of
 
 RNG = np.random.default_rng(2)
 
@@ -66,20 +67,6 @@ def test_temperature_undoes_overconfidence() -> None:
     assert temperature(logits * 3, right) == pytest.approx(3, rel=0.1)
 
 
-def test_platt_mends_probabilities_and_keeps_the_order() -> None:
-    truth = RNG.random(20_000)
-    right = RNG.random(20_000) < truth
-    skewed = truth**2
-    platt = fit_platt(skewed, right)
-    assert calibration_error(platt(skewed), right) < 0.03 < calibration_error(skewed, right)
-    assert (np.diff(platt(np.linspace(0, 1, 50))) >= 0).all()
-
-
-def test_without_evidence_platt_changes_nothing() -> None:
-    platt = fit_platt(np.array([0.5, 0.5]), np.array([True, False]))  # says nothing about the slope
-    assert (platt.slope, platt.offset) == pytest.approx((1, 0), abs=1e-4)
-
-
 def test_calibration_error_of_a_worked_example() -> None:
     p, right = np.array([0.95, 0.95, 0.15, 0.15]), np.array([True, False, False, False])
     assert calibration_error(p, right) == pytest.approx((2 * abs(0.95 - 0.5) + 2 * 0.15) / 4)
@@ -92,6 +79,10 @@ def test_calibration_error_of_a_worked_example() -> None:
 def test_a_pooled_ranker_survives_json() -> None:
     x, right = lists(50)
     ranker = fit_ranker(list("abcd"), x, right)
-    back = from_json(to_json(Pooled(ranker, Platt(0.5, 1.0))))
+    names = names_of(ranker)
+    verifier = Verifier(names, *(RNG.normal(size=len(names) + more) for more in (0, 0, 1, 1)))
+    back = from_json(to_json(Pooled(ranker, verifier)))
     np.testing.assert_allclose(back.ranker.logits(x), ranker.logits(x), atol=1e-2)
-    assert back.platt == Platt(0.5, 1.0)
+    for part in ("centre", "scale", "linked", "right"):
+        np.testing.assert_allclose(getattr(back.verifier, part), getattr(verifier, part), rtol=1e-4)
+    assert back.verifier.names == names

@@ -1,0 +1,46 @@
+"""Linked pages as prose: names and code removed, so that only words which need translating are left."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from linker.crosslingual.pages.pages import Pages
+
+EDGES = re.compile(r"^[(\[\"'«»“”„‘’]+|[)\]\"'«»“”„‘’.,;:!?…。，、；：！？（）]+$")
+LATIN = re.compile(r"[A-Za-z]")
+WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+OTHER_SCRIPTS = frozenset({"ru", "zh"})
+
+
+def prose(source: Pages, target: Pages, known: Iterable[str]) -> tuple[Pages, Pages]:
+    """Return both collections with their words alone.
+
+    What has digits, symbols or inner capitals goes, and so do Latin words in other scripts and words on pages of both
+    languages that are not among the `known` words of the source language: these are names and identifiers. Lines and
+    punctuation other than full stops go too.
+    """
+    words = [[_words(text) for text in pages.texts] for pages in (source, target)]
+    ours, theirs = ({w.casefold() for page in pages for w in page} for pages in words)
+    names = (ours & theirs) - {word.casefold() for word in known}
+    if source.language.code in OTHER_SCRIPTS:
+        names |= {word for word in ours if LATIN.search(word)}
+    return _joined(source, words[0], names), _joined(target, words[1], names)
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text, each with the full stop that ends its sentence, if one does."""
+    words = []
+    for token in text.split():
+        bare = EDGES.sub("", token)
+        if any("\u4e00" <= c <= "\u9fff" for c in bare):
+            words += re.findall(r"[\u4e00-\u9fff]+", bare)
+        elif WORD.fullmatch(bare) and (bare[1:] == bare[1:].lower()):
+            words.append(bare)
+    return words
+
+
+def _joined(pages: Pages, words: list[list[str]], names: set[str]) -> Pages:
+    texts = (" ".join(w for w in page if w.casefold() not in names) for page in words)
+    return replace(pages, texts=tuple(texts))

@@ -1,0 +1,59 @@
+"""How good is the dictionary that is learned without supervision, beside MUSE's?
+
+On all `hard` pages of a language and the English ones. Judged are the pairs whose source word MUSE translates by some
+word of these English pages; words that are spelt alike are left out, because they start the mapping. "agreement" is
+what linker itself sees: the share of held-out identical words that the mapping finds again. If it is too low, linker
+uses no pair; the precision is reported in any case.
+
+    python -m benchmarks.word_alignment [--languages fr,de]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+from benchmarks.auto_link import LANGUAGES, dictionaries_of, pages_of
+from benchmarks.support.common import record
+from linker.crosslingual.lexicon.lexicon import from_pairs
+from linker.crosslingual.ranking.evidence import AllEvidence
+from linker.crosslingual.ranking.unsupervised import AGREEMENT, aligned_words
+
+
+def row_of(code: str) -> dict[str, Any]:
+    evidence = AllEvidence(pages_of("hard", code), pages_of("hard", "en"))
+    start = time.process_time()
+    pairs, agreement = aligned_words(evidence, least_agreement=0)
+    seconds = time.process_time() - start
+    x, y = evidence.source_terms, evidence.target_terms
+    muse = from_pairs(dictionaries_of(code)[0].pairs, evidence.source.language, evidence.target_language)
+    known = muse.relation(x, y)
+    places = [(x.position[s], y.position[t]) for s, t in pairs]
+    judged = [known[s, t] > 0 for s, t in places if not evidence.spelling[s, t] and known[[s]].nnz]
+    return {
+        "language": code,
+        "pairs": len(pairs),
+        "agreement": round(agreement, 4),
+        "used": agreement >= AGREEMENT,
+        "judged": len(judged),
+        "precision": round(sum(judged) / max(len(judged), 1), 4),
+        "muse_pairs": int(known.nnz),
+        "cpu_s": round(seconds, 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--languages", default=",".join(LANGUAGES))
+    rows = []
+    for code in parser.parse_args().languages.split(","):
+        rows.append(row_of(code))
+        print(rows[-1], flush=True)
+    record("word_alignment", {"rows": rows})
+
+
+if __name__ == "__main__":
+    main()

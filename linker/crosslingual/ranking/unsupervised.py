@@ -1,0 +1,42 @@
+"""Word pairs without a dictionary and links: the word vectors of both collections, mapped onto each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from indexes.dtypes import Int64Array
+from linker.crosslingual.lexicon.alignment import WordVectors, agreement, align, word_vectors
+from linker.crosslingual.lexicon.dictionaries import Pair
+from linker.crosslingual.ranking.evidence import AllEvidence
+
+AGREEMENT = 0.2  # least share of held-out identical words that the mapping finds again; with less, no pair is returned
+LEAST = 0.2  # CSLS of a pair of words
+STRAIGHT = 2.0  # what `align` adds to CSLS
+
+
+def aligned_words(
+    evidence: AllEvidence, *, least_agreement: float = AGREEMENT, seed: int = 0
+) -> tuple[tuple[Pair, ...], float]:
+    """Return pairs of stems that translate each other, and the share of held-out identical words that were found again.
+
+    Words that are spelt alike start the mapping. There are no pairs if it finds fewer of them again than the share
+    `least_agreement`, as happens in small collections.
+    """
+    x, y = (word_vectors(passages.present) for passages in evidence.passages)
+    start = _within(evidence.spelling, x, y)
+    share = agreement(x.vectors, y.vectors, start, seed=seed)
+    if share < least_agreement or not len(start):
+        return (), share
+    found = sp.coo_array(align(x.vectors, y.vectors, start, seed=seed))
+    strong = found.data >= LEAST + STRAIGHT
+    sources, targets = x.words[found.row[strong]], y.words[found.col[strong]]
+    names = evidence.source_terms.vocabulary, evidence.target_terms.vocabulary
+    pairs = zip(sources.tolist(), targets.tolist(), strict=True)
+    return tuple((names[0][s], names[1][t]) for s, t in pairs), share
+
+
+def _within(translations: sp.csr_array, x: WordVectors, y: WordVectors) -> Int64Array:
+    """Return the pairs of a matrix [v source, v target] whose words have vectors, as rows of these: int64 [p, 2]."""
+    part = sp.coo_array(translations[x.words][:, y.words])
+    return np.stack([part.row, part.col], axis=1).astype(np.int64)

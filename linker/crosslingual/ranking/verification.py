@@ -1,0 +1,187 @@
+"""P(link) where pages may lack a counterpart: has the page one at all, and if so, is its first candidate it?
+
+P(right) = P(linked) · P(right | linked): two logistic regressions on features of the page's list and of its first
+candidate. They are fitted on linked pages described out of fold, once as they are and once without their targets. The
+first is therefore about a world where half of the pages are linked. Saerens, Latinne and Decaestecker (2002) adjust it
+to any other share, and estimate the share by EM from the probabilities of the pages to link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import expit, logit, logsumexp
+
+from indexes.dtypes import BoolArray, Float64Array
+from linker.crosslingual.ranking.features import Lists
+from linker.crosslingual.ranking.ranker import Ranker
+from linker.probability import logistic
+
+EDGE = 1e-4  # probabilities are clipped to at least this distance from 0 and 1
+CLIP = 4.0  # standard deviations
+PENALTY, PENALTY_ALONE = 30.0, 10.0  # towards a prior, and towards zero
+LIST = ("list.score", "list.gap", "list.rest", "list.competition")
+PRIOR_PAGES = 1.0  # linked and unlinked pages that the estimate of the share starts from
+ROUNDS, ENOUGH = 500, 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Verifier:
+    """Two logistic regressions on the features `names`, standardised by `centre` and `scale` [f].
+
+    `linked` and `right` [f + 1] are their weights, the offset last.
+    """
+
+    names: tuple[str, ...]
+    centre: Float64Array
+    scale: Float64Array
+    linked: Float64Array
+    right: Float64Array
+
+    def standard(self, features: Float64Array) -> Float64Array:
+        """Return `features` [n, f] with mean 0 and deviation 1 on the lists it was fitted on, clipped."""
+        return np.asarray(np.clip((features - self.centre) / self.scale, -CLIP, CLIP))
+
+    def odds(self, features: Float64Array) -> Float64Array:
+        """Return the log odds [n] that the pages with `features` [n, f] have a counterpart, if half of all do."""
+        return np.asarray(self.standard(features) @ self.linked[:-1] + self.linked[-1])
+
+    def right_odds(self, features: Float64Array) -> Float64Array:
+        """Return the log odds [n] that the first candidates of linked pages with `features` [n, f] are right."""
+        return np.asarray(self.standard(features) @ self.right[:-1] + self.right[-1])
+
+    def share(self, features: Float64Array) -> float:
+        """Return the share of pages with a counterpart among the pages with `features` [n, f]."""
+        return estimate_share(self.odds(features))
+
+    def __call__(self, features: Float64Array, share: float) -> Float64Array:
+        """Return the probabilities [n] that the first candidates are right, where `share` of the pages are linked."""
+        linked = expit(self.odds(features) + logit(_inside(share)))
+        return np.asarray(linked * expit(self.right_odds(features)))
+
+
+def estimate_share(odds: Float64Array) -> float:
+    """Return the most probable share of pages that are linked, by EM from their log `odds` [n] at a share of ½."""
+    share = 0.5
+    for _ in range(ROUNDS):
+        linked = float(expit(odds + logit(share)).sum())
+        before, share = share, (linked + PRIOR_PAGES) / (len(odds) + 2 * PRIOR_PAGES)
+        if abs(share - before) < ENOUGH:
+            break
+    return share
+
+
+def names_of(ranker: Ranker) -> tuple[str, ...]:
+    """Return the names of the features of `first_candidates`."""
+    return LIST + ranker.names
+
+
+def first_candidates(ranker: Ranker, lists: Lists, logits: Float64Array, won: Float64Array) -> Float64Array:
+    """Return the features [n, 4 + f] of each list and of its most probable candidate.
+
+    `logits` [n, c + 1] are the ranker's scores of the `lists`, `won` [n, c + 1] the probabilities after competition.
+    The list's own: the candidate's score, its distance to the next best and to all others together, and its
+    probability. Then come the features of the candidate, standardised as the ranker does.
+    """
+    n = np.arange(len(logits))
+    top = won[:, :-1].argmax(axis=1)
+    scores = logits[:, :-1].copy()
+    score, p = scores[n, top], won[n, top]
+    scores[n, top] = -np.inf
+    best = np.maximum(scores.max(axis=1, initial=-np.inf), -1 / EDGE)
+    rest = np.maximum(logsumexp(scores, axis=1), -1 / EDGE)
+    own = np.stack([score, score - best, score - rest, logit(_inside(p))], axis=1)
+    return np.concatenate([own, ranker.standard(lists.features[n, top])], axis=1)
+
+
+def _inside(p: Float64Array | float) -> Float64Array:
+    return np.asarray(np.clip(p, EDGE, 1 - EDGE))
+
+
+def fit_calibrated(
+    names: Sequence[str],
+    linked: Sequence[Float64Array],
+    right: Sequence[BoolArray],
+    alone: Sequence[Float64Array],
+    prior: Verifier | None = None,
+) -> tuple[Verifier, list[Verifier]]:
+    """Return a verifier, and for each fold one that was fitted on the other folds.
+
+    Each argument holds one array per fold, as `fit_verifier` takes them; there are at least two. A ridge makes log odds
+    too small and many features make them too large, so Platt's (1999) slope and offset, fitted out of fold, rescale
+    those of all the verifiers.
+    """
+    folds = range(len(linked))
+
+    def fit(kept: Sequence[int]) -> Verifier:
+        parts = (np.concatenate([part[i] for i in kept]) for part in (linked, right, alone))
+        return fit_verifier(names, *parts, prior=prior)
+
+    checks = [fit([j for j in folds if j != i]) for i in folds]
+    has = [np.full(len(x), known) for known, part in ((True, linked), (False, alone)) for x in part]
+    odds = [c.odds(x) for part in (linked, alone) for c, x in zip(checks, part, strict=True)]
+    chosen = [c.right_odds(x) for c, x in zip(checks, linked, strict=True)]
+    first, second = (
+        _fit(np.concatenate(x)[:, None], np.concatenate(y), 1.0, np.array([1.0, 0.0]))
+        for x, y in ((odds, has), (chosen, right))
+    )
+    final, *checks = [
+        replace(v, linked=_rescaled(v.linked, *first), right=_rescaled(v.right, *second))
+        for v in (fit(folds), *checks)
+    ]
+    return final, checks
+
+
+def _rescaled(weights: Float64Array, slope: float, offset: float) -> Float64Array:
+    return np.append(weights[:-1] * slope, weights[-1] * slope + offset)
+
+
+def _fit(z: Float64Array, positive: BoolArray, penalty: float, prior: Float64Array) -> Float64Array:
+    """Fit as `logistic.fit` does, with a positive and a negative example at zero: nothing becomes certain."""
+    neutral = np.zeros((2, z.shape[1]))
+    return logistic.fit(np.concatenate([z, neutral]), np.append(positive, [True, False]), penalty, prior)
+
+
+def fit_verifier(
+    names: Sequence[str],
+    linked: Float64Array,
+    right: BoolArray,
+    alone: Float64Array,
+    *,
+    prior: Verifier | None = None,
+    penalty: float | None = None,
+) -> Verifier:
+    """Return a verifier fitted on linked pages, with their targets among the candidates and without.
+
+    `linked` and `alone` [n, f] are features of `names` from `first_candidates`; `right` [n] says whether the first
+    candidates of `linked` are right. `penalty` is the ridge penalty, towards zero or the weights of a `prior`,
+    whose standardisation is used as well.
+    """
+    if penalty is None:
+        penalty = PENALTY if prior is not None else PENALTY_ALONE
+    both = np.concatenate([linked, alone])
+    start = Verifier(
+        tuple(names), both.mean(0), both.std(0) + 1e-6, np.zeros(len(names) + 1), np.zeros(len(names) + 1)
+    )
+    if prior is not None:
+        start = _towards(start, prior)
+    z, has = start.standard(both), np.arange(len(both)) < len(linked)
+    return replace(
+        start,
+        linked=_fit(z, has, penalty, start.linked),
+        right=_fit(z[has], right, penalty, start.right),
+    )
+
+
+def _towards(start: Verifier, prior: Verifier) -> Verifier:
+    """Return `prior` with the features of `start`; features that it does not have keep their weight of 0."""
+    values = {k: getattr(start, k).copy() for k in ("centre", "scale", "linked", "right")}
+    position = {name: i for i, name in enumerate(prior.names)}
+    for i, name in enumerate(start.names):
+        if (j := position.get(name)) is not None:
+            for key, value in values.items():
+                value[i] = getattr(prior, key)[j]
+    values["linked"][-1], values["right"][-1] = prior.linked[-1], prior.right[-1]
+    return Verifier(start.names, **values)

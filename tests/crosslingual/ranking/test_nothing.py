@@ -1,0 +1,151 @@
+"""`auto` with nothing to begin with: shared strings, then self-training that is tested on held-out pseudo-links."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from indexes.dtypes import Int64Array
+from linker.crosslingual.methods import link
+from linker.crosslingual.pages.pages import Pages
+from linker.crosslingual.ranking.auto import NOTHING, Solution, solve
+from linker.crosslingual.ranking.evidence import AllEvidence
+from linker.crosslingual.ranking.features import Lists
+from linker.crosslingual.ranking.learning import Learned
+from linker.crosslingual.ranking.pooled import SETTINGS, Setting, rankers
+from linker.crosslingual.ranking.self_training import ROUNDS, retrieval, self_train
+from linker.crosslingual.task import LinkingResult, Options, Task
+from tests.crosslingual.synthetic import Twin, twin
+
+
+def named(corpus: Twin, share: float = 0.6) -> Twin:
+    """Give the two pages of this share of the pairs three strings of their own, as names are."""
+    rng = np.random.default_rng(1)
+    source, target = list(corpus.source.texts), list(corpus.target.texts)
+    for s, t in corpus.links.tolist():
+        names = " ".join(f"name{n}" for n in rng.integers(0, 3 * len(source), 3))
+        if rng.random() < share:
+            source[s] += f" {names}"
+            target[t] += f" {names}"
+    pages = [replace(p, texts=tuple(x)) for p, x in ((corpus.source, source), (corpus.target, target))]
+    return replace(corpus, source=pages[0], target=pages[1])
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Twin:
+    return named(twin(pages=150))
+
+
+def right(corpus: Twin, links: LinkingResult) -> float:
+    gold = dict(corpus.links.tolist())
+    return float(
+        np.mean([links.candidates.targets[row, 0] == gold[row] for row in range(len(corpus.source))])
+    )
+
+
+def linked(corpus: Twin, self_train: bool | None = None, layout: bool = True) -> LinkingResult:
+    options = Options(self_train=self_train, layout=layout)
+    return link(Task(corpus.source, corpus.target, options=options), "auto")
+
+
+@pytest.fixture(scope="module")
+def from_nothing(corpus: Twin) -> LinkingResult:
+    return linked(corpus)
+
+
+def test_it_teaches_itself_the_words_of_pages_that_share_no_string(
+    corpus: Twin, from_nothing: LinkingResult
+) -> None:
+    strings = linked(corpus, self_train=False)
+    assert strings.metadata["learned_word_pairs"] == 0
+    assert 0.5 < right(corpus, strings) < 0.75
+    assert right(corpus, from_nothing) > right(corpus, strings) + 0.15
+    assert from_nothing.metadata["learned_word_pairs"] > 20
+
+
+def test_the_metadata_says_what_was_used(from_nothing: LinkingResult) -> None:
+    assert from_nothing.metadata["transductive"] is True
+    assert from_nothing.metadata["evidence"] == ["strings", "layout"]
+    rounds = from_nothing.metadata["self_training"]
+    assert 1 <= len(rounds) <= ROUNDS
+    before, after = rounds[0]["retrieval"]
+    assert rounds[0]["kept"] and after > before
+
+
+def test_with_something_given_self_training_stays_off(corpus: Twin) -> None:
+    task = Task(corpus.source, corpus.target, train=corpus.links[:40])
+    assert "self_training" not in link(task, "auto").metadata
+
+
+def test_without_layout_punctuation_decides_nothing(corpus: Twin) -> None:
+    marked = [
+        replace(p, texts=tuple(f"{t}\n{'!?;' * (3 + row % 7)}" for row, t in enumerate(p.texts)))
+        for p in (corpus.source, corpus.target)
+    ]
+    plain, other = (
+        linked(replace(corpus, source=s, target=t), layout=False, self_train=False)
+        for s, t in ((corpus.source, corpus.target), marked)
+    )
+    assert plain.metadata["evidence"] == ["strings"]
+    np.testing.assert_array_equal(plain.candidates.targets, other.candidates.targets)
+    np.testing.assert_allclose(plain.candidates.scores, other.candidates.scores, rtol=1e-5)
+
+
+def test_every_setting_has_a_ranker_of_its_own_features() -> None:
+    assert {setting.name for setting in SETTINGS} == set(rankers())
+    for setting in SETTINGS:
+        names = rankers()[setting.name].ranker.names
+        assert any(name.startswith("marks.") for name in names) == setting.layout
+        assert any(name.startswith("encoder.") for name in names) == setting.encoder
+        assert any(name.startswith("dictionary.") for name in names) == setting.dictionary
+        assert any(name.startswith("lsi.") for name in names) == (setting.taught != "nothing")
+
+
+def test_the_name_of_a_setting() -> None:
+    assert Setting("links", dictionary=True).name == "dictionary+links+layout"
+    assert Setting(layout=False).name == "strings"
+
+
+def lists(names: tuple[str, ...]) -> Lists:
+    """Two pages with three candidates each; one feature."""
+    targets = np.array([[5, 6, 7], [8, 9, 5]])
+    features = np.array([[[3.0], [1.0], [1.0]], [[0.0], [2.0], [1.0]]], np.float32)
+    return Lists(np.array([0, 4]), targets, features, names)
+
+
+@pytest.mark.parametrize(
+    ("links", "expected"),
+    [
+        ([[0, 5], [4, 9]], 1.0),
+        ([[0, 6], [4, 5]], (1 / 2.5 + 1 / 2) / 2),  # equal scores share the mean of their ranks
+        ([[4, 8], [0, 1]], (1 / 3 + 0) / 2),  # a target that is not listed
+    ],
+)
+def test_retrieval_of_held_out_links(links: list[list[int]], expected: float) -> None:
+    assert retrieval(lists(("lsi.z",)), np.array(links)) == pytest.approx(expected)
+    # Without the score that links teach, every candidate is as good as another: rank (3 + 1) / 2 of three.
+    listed = np.mean([link in ([0, 5], [4, 9], [0, 6], [4, 5], [4, 8]) for link in links])
+    assert retrieval(lists(("marks.z",)), np.array(links)) == pytest.approx(listed / 2)
+
+
+class Misled(AllEvidence):
+    """Evidence that learns from shuffled links, as if all of the sure ones were wrong."""
+
+    def learn(self, links: Int64Array) -> Learned:
+        wrong = links.copy()
+        wrong[:, 1] = np.random.default_rng(0).permutation(links[:, 1])
+        return super().learn(wrong)
+
+
+def test_a_round_that_learns_nothing_true_is_not_kept(corpus: Twin) -> None:
+    evidence = Misled(corpus.source, corpus.target)
+    first = solve(evidence, NOTHING)
+    best, rounds = self_train(evidence, NOTHING, first)
+    assert isinstance(first, Solution) and best is first
+    assert [r["kept"] for r in rounds] == [False]
+
+
+def test_too_few_sure_links_teach_nothing() -> None:
+    pages = Pages(("a", "b"), ("one", "two"), twin(pages=1).source.language)
+    links = link(Task(pages, pages), "auto")
+    assert links.metadata["self_training"] == []
