@@ -160,6 +160,15 @@ def link(
             help="Rank each target first for one page only; methods other than dictionary and encoder always do.",
         ),
     ] = False,
+    cardinality: Annotated[
+        Literal["one-to-one", "many-to-one", "one-to-many", "many-to-many"] | None,
+        typer.Option(
+            "--links",
+            help="How many pages may share a target, and how many targets a page may have. "
+            "Default: one-to-one for auto, cascade, hapax and pivot, else many-to-one.",
+            show_default=False,
+        ),
+    ] = None,
     run_name: Annotated[str, typer.Option(help="Name of the run, in its sixth column.")] = "linker",
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     seed: Annotated[
@@ -206,7 +215,7 @@ def link(
         keep_edges=keep_edges, min_probability=min_probability, precision=precision, expected_linked=expected_linked,
         self_train=self_train, layout=layout, explain=explain, k=k, one_to_one=one_to_one, run_name=run_name,
         resume=resume, seed=seed,
-        model=model, save_model=save_model, uncertain=uncertain, between=between,
+        links=cardinality, model=model, save_model=save_model, uncertain=uncertain, between=between,
     )  # fmt: skip
     if as_json:
         counts = {"linked": len(links), "pages": links.pages, "targets": links.targets, "method": method}

@@ -14,7 +14,7 @@ from linker.crosslingual.pages.pages import split_languages
 from linker.crosslingual.ranking.saved import LinkModel, check_writable, load, save
 from linker.crosslingual.runs import linked, run_of
 from linker.crosslingual.scoring.hapax import HapaxRules
-from linker.crosslingual.task import NO_LINKS, Options, Passages, Task, read_links
+from linker.crosslingual.task import NO_LINKS, Cardinality, Options, Passages, Task, read_links
 from linker.errors import InputError
 from linker.logs import logger
 from linker.progress import Progress, listening
@@ -81,6 +81,7 @@ def link(
     run_name: str = "linker",
     resume: bool = False,
     seed: int = 0,
+    links: Cardinality | None = None,
     model: str | Path | None = None,
     save_model: str | Path | None = None,
     uncertain: str | Path | None = None,
@@ -121,6 +122,7 @@ def link(
             layout=layout,
             explain=explain,
             seed=seed,
+            links=links,
         )
         task = Task(
             source_pages, target_pages, tuple(map(dictionary_of, dictionary)), known, pivot_pages, through,

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from indexes.dtypes import Float32Array
+from indexes.dtypes import Float32Array, Float64Array
+from linker.crosslingual.cardinality import cardinality_of, chances, linked, lists_several
 from linker.crosslingual.ranking.auto import Solution, solve
 from linker.crosslingual.ranking.cascade import CascadeEvidence
 from linker.crosslingual.ranking.copies import groups_of
@@ -18,7 +19,6 @@ from linker.crosslingual.ranking.knowledge import Knowledge
 from linker.crosslingual.ranking.learning import Evidence
 from linker.crosslingual.ranking.self_training import self_train
 from linker.crosslingual.remembered import encoder_of, layout_of, model_of_pair, with_lessons, with_model
-from linker.crosslingual.scoring.assignment import greedy, promote
 from linker.crosslingual.scoring.candidates import Candidates, hashes, rank
 from linker.crosslingual.task import LinkingResult, Task, encoded
 from linker.crosslingual.thresholds import least_probability
@@ -90,6 +90,7 @@ def _evidence(task: Task) -> AllEvidence:
         encoded(task, encoder) if encoder else None,
         layout=layout_of(task),
         rankers=task.rankers,
+        exclusive=cardinality_of(task, "auto").startswith("one"),
         memory=model.knowledge if model else Knowledge(),
         begun=task.model.start if task.model else None,
     )
@@ -131,12 +132,9 @@ def _solved(task: Task, evidence: Evidence) -> Solution:
 
 def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str, Any]) -> LinkingResult:
     threshold, thresholds = least_probability(answer.fitted, task.options)
-    ranking = _candidates(task, answer)
-    candidates = promote(ranking, greedy(ranking, task.source.keys, task.target.keys))
-    # A promoted target keeps its probability; those that it overtook are lowered to it.
-    promoted = (ranking.targets == candidates.targets[:, :1]) & (ranking.targets >= 0)
-    confidence = np.where(promoted, ranking.scores, 0).max(axis=1)
-    np.minimum(candidates.scores, confidence[:, None], out=candidates.scores)
+    cardinality = cardinality_of(task, "auto")
+    ranking = _candidates(task, answer, chances(answer, cardinality))
+    candidates, confidence = linked(ranking, cardinality, task.source, task.target)
     groups = _groups(task, candidates, answer, evidence)
     first = candidates.targets[:, 0]
     proposed = [
@@ -144,9 +142,13 @@ def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str,
         for row in np.flatnonzero(first >= 0).tolist()
     ]
     unsure = confidence < threshold
-    candidates.targets[unsure] = -1
-    candidates.scores[unsure] = -np.inf
+    hidden = np.broadcast_to(unsure[:, None], candidates.targets.shape)
+    if lists_several(cardinality):
+        hidden = candidates.scores < threshold
+    candidates.targets[hidden] = -1
+    candidates.scores[hidden] = -np.inf
     metadata = {
+        "cardinality": cardinality,
         "learned_word_pairs": int(answer.learned.induced.nnz),
         **thresholds,
         "no_link": [task.source.ids[row] for row in answer.lists.rows.tolist() if unsure[row]],
@@ -173,12 +175,14 @@ def _groups(
     }
 
 
-def _candidates(task: Task, answer: Solution) -> Candidates:
-    """Rank by probability; ties are broken by a hash of the contents."""
-    lists, probabilities = answer.lists, answer.probabilities[:, :-1].astype(np.float32)
+def _candidates(task: Task, answer: Solution, probabilities: Float64Array) -> Candidates:
+    """Rank by probability (float64 [n, c]); ties are broken by a hash of the contents."""
+    lists = answer.lists
     rows = np.repeat(lists.rows, lists.targets.shape[1])
     n, (source, target) = len(task.source), (hashes(pages.keys) for pages in (task.source, task.target))
-    return rank(rows, lists.targets.ravel(), probabilities.ravel(), n, KEPT, source, target)
+    return rank(
+        rows, lists.targets.ravel(), probabilities.astype(np.float32).ravel(), n, KEPT, source, target
+    )
 
 
 def _explanations(

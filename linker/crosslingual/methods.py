@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from linker.crosslingual.by_passages import ranked_by_passages
+from linker.crosslingual.cardinality import cardinality_of
 from linker.crosslingual.lexicon.induction import induce
 from linker.crosslingual.lexicon.lexicon import from_pairs, identical
 from linker.crosslingual.lexicon.orientation import oriented
@@ -29,7 +30,7 @@ def link(task: Task, method: str) -> LinkingResult:
     if method not in METHODS:
         raise InputError(f"no method {method!r}: choose one of {', '.join(METHODS)}")
     _check(task, method)
-    ordered = in_content_order(task)
+    ordered = in_content_order(replace(task, one_to_one=cardinality_of(task, method) == "one-to-one"))
     pages = ordered.task.source, ordered.task.target
     dictionaries = tuple(oriented(dictionary, *pages) for dictionary in task.dictionaries)
     links = ordered.as_given(METHODS[method](replace(ordered.task, dictionaries=dictionaries)))

@@ -25,6 +25,7 @@ from linker.errors import InputError
 from linker.progress import bar
 
 Passages = Literal["pooled", "max", "mean", "align"]
+Cardinality = Literal["one-to-one", "many-to-one", "one-to-many", "many-to-many"]  # pages to targets
 NO_LINKS = np.empty((0, 2), np.int64)
 
 
@@ -54,6 +55,7 @@ class Options:
     layout: bool = True
     explain: bool = False
     seed: int = 0
+    links: Cardinality | None = None
 
 
 @dataclass(frozen=True, eq=False)

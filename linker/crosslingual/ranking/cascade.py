@@ -52,6 +52,11 @@ class CascadeEvidence:
         """The pages to link them to."""
         return self.all.target
 
+    @property
+    def exclusive(self) -> bool:
+        """Whether a target can be linked to one source page only."""
+        return self.all.exclusive
+
     @cached_property
     def fixed(self) -> Scores:
         """Scores of shared names, numbers and years, by name: each [n, m]."""

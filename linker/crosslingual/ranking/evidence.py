@@ -62,7 +62,8 @@ class AllEvidence:
 
     `passes` retrieve pairs, which the scores named in `choosing` rank; `size`: candidates per page. `layout`: whether
     punctuation and line breaks are evidence, as they are for translations; `rankers`: pooled rankers in place of the
-    package's, by name; `memory` and `begun`: what a saved model knows, and its ranker.
+    package's, by name; `exclusive`: whether a target can be linked to one page only; `memory` and `begun`: what a saved
+    model knows, and its ranker.
     """
 
     source: Pages
@@ -74,6 +75,7 @@ class AllEvidence:
     size: int = LIST
     layout: bool = True
     rankers: Mapping[str, Pooled] | None = None
+    exclusive: bool = True
     memory: Knowledge = field(default_factory=Knowledge)
     begun: Pooled | None = None
 

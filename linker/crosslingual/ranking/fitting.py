@@ -104,12 +104,13 @@ class _Scored:
 
     @classmethod
     def of(cls, lists: Lists, logits: Float64Array) -> _Scored:
-        return cls(lists, logits, compete(logits, lists.targets))
+        return cls(lists, logits, compete(logits, lists.targets, lists.exclusive))
 
     def against(self, others: _Scored) -> _Scored:
         """Return the same where the pages of `others` have competed for the same targets."""
         logits, targets = (self.logits, others.logits), (self.lists.targets, others.lists.targets)
-        return replace(self, won=compete(np.concatenate(logits), np.concatenate(targets))[: len(self.won)])
+        won = compete(np.concatenate(logits), np.concatenate(targets), self.lists.exclusive)
+        return replace(self, won=won[: len(self.won)])
 
     def features(self, ranker: Ranker) -> Float64Array:
         return first_candidates(ranker, self.lists, self.logits, self.won)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -88,6 +88,11 @@ class Evidence(Protocol):
         """Number of candidates per page."""
         ...
 
+    @property
+    def exclusive(self) -> bool:
+        """Whether a target can be linked to one source page only."""
+        ...
+
     def start(self, taught: Taught) -> Pooled | None:
         """Return the pooled ranker for tasks that learn words from this; None if there is none."""
         ...
@@ -100,6 +105,8 @@ class Evidence(Protocol):
 @dataclass(frozen=True, eq=False)
 class Fold:
     """Lists of n held-out linked pages, and the position of the linked target in each: int64 [n], −1 if missing.
+
+    A page with several targets has a list for each, without the other targets.
 
     `without`: lists of the same pages where the targets of all of them are missing, as if they had no counterpart.
     """
@@ -135,7 +142,8 @@ def describe(
     order = np.argsort(np.argsort(hashes(evidence.target.keys), kind="stable"))
     lists = candidate_lists(scores, graph, rows, choosing=evidence.choosing, order=order, size=size)
     advance(len(rows))
-    return with_pairs(lists, learned.pairs.features(rows, lists.targets), learned.pairs.names)
+    lists = with_pairs(lists, learned.pairs.features(rows, lists.targets), learned.pairs.names)
+    return replace(lists, exclusive=evidence.exclusive)
 
 
 def retrieve_taught(evidence: Evidence, learned: Learned, rows: Int64Array, free: Int64Array) -> Graph:
@@ -168,29 +176,70 @@ def out_of_fold(
 ) -> list[Fold]:
     """Describe every linked page by what the links of the other folds, and `extra`, teach, with and without its target.
 
-    `links` and `extra`: int64 [l, 2] and [e, 2]; `unlinked`: int64 rows. The targets of the other folds are excluded
-    and the unlinked pages compete, as they do when the unlinked pages are linked. Raises InputError where every target
-    is linked.
+    `links` and `extra`: int64 [l, 2] and [e, 2]; `unlinked`: int64 rows. The targets of the other folds are excluded,
+    unless several pages may share a target, and the unlinked pages compete, as they do when the unlinked pages are
+    linked. Raises InputError where every target is linked.
     """
     parts = []
-    gold, size = gold_of(links), list_size(evidence, links)
+    size = list_size(evidence, links, folds, seed)
     for held_out in folds_of(links, evidence.source, folds, seed):
         rest = np.delete(links, held_out, axis=0)
         rows = np.unique(links[held_out, 0])
         teachers = rest if extra is None else np.concatenate([rest, extra])
         learned = evidence.learn(teachers)
-        lists = describe(evidence, learned, rows, unlinked, rest[:, 1], size, advance)
-        without = describe(evidence, learned, rows, unlinked, links[:, 1], size)
-        parts.append(Fold(lists, lists.right(gold), without))
+        theirs = links[held_out, 1]
+        taken = np.setdiff1d(rest[:, 1], theirs) if evidence.exclusive else theirs[:0]
+        lists = describe(evidence, learned, rows, unlinked, taken, size, advance)
+        away = links[:, 1] if evidence.exclusive else theirs
+        without = describe(evidence, learned, rows, unlinked, away, size)
+        parts.append(once_per_target(lists, without, links[held_out]))
     return parts
 
 
-def list_size(evidence: Evidence, links: Int64Array) -> int:
+def once_per_target(lists: Lists, without: Lists, links: Int64Array) -> Fold:
+    """Return a fold in which a page with several targets among `links` (int64 [l, 2]) has a list for each of them.
+
+    The place of the other targets is taken by the last candidate that is none.
+    """
+    gold: dict[int, set[int]] = {}
+    for row, column in links.tolist():
+        gold.setdefault(row, set()).add(column)
+    places, chosen, right = [], [], []
+    everywhere = np.arange(lists.targets.shape[1])
+    for i, (row, targets) in enumerate(zip(lists.rows.tolist(), lists.targets, strict=True)):
+        linked = np.flatnonzero(np.isin(targets, list(gold.get(row, ()))))
+        others = np.setdiff1d(everywhere, linked)
+        for place in linked.tolist() if len(others) else linked[:1].tolist():
+            kept = np.isin(everywhere, linked) & (everywhere != place) & (len(others) > 0)
+            places.append(np.where(kept, others[-1] if len(others) else 0, everywhere))
+            chosen.append(i)
+            right.append(place)
+        if not len(linked):
+            places.append(everywhere)
+            chosen.append(i)
+            right.append(-1)
+    if len(chosen) == len(lists.rows):
+        return Fold(lists, np.array(right, np.int64), without)
+    order, at = np.array(chosen, np.int64), np.stack(places)
+    targets = np.take_along_axis(lists.targets[order], at, axis=1)
+    features = np.take_along_axis(lists.features[order], at[:, :, None], axis=1)
+    many = replace(lists, rows=lists.rows[order], targets=targets, features=features)
+    again = replace(
+        without, rows=without.rows[order], targets=without.targets[order], features=without.features[order]
+    )
+    return Fold(many, np.array(right, np.int64), again)
+
+
+def list_size(evidence: Evidence, links: Int64Array, folds: int = FOLDS, seed: int = 0) -> int:
     """Return the number of candidates per list: the evidence's size, or the number of unlinked targets if smaller.
 
-    `links`: int64 [l, 2]. Raises InputError where every target is linked.
+    `links`: int64 [l, 2]; where pages may share targets, only those of one of the `folds` count as linked. Raises
+    InputError where every target is linked.
     """
-    free = len(evidence.target) - len(np.unique(links[:, 1]))
+    linked = [links[:, 1]]
+    if not evidence.exclusive and len(links):
+        linked = [links[part, 1] for part in folds_of(links, evidence.source, folds, seed)]
+    free = len(evidence.target) - max(len(np.unique(targets)) for targets in linked)
     if not free:
         raise InputError("the training links cover every target page: no page is left to link to")
     return min(evidence.size, free)
