@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from indexes.lazy import lazy
-
-__version__ = "0.2.0"
+from linker.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from indexes.hybrid import Answer

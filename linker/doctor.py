@@ -14,7 +14,7 @@ from typing import Any
 
 from indexes import native
 from indexes.errors import install
-from linker import __version__
+from linker.version import __version__
 
 EXTRAS = {
     "cpu": ("faiss-cpu",),

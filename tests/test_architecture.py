@@ -19,6 +19,7 @@ ROOMS = (
     "indexes/fusion", "indexes/disk", "indexes/text", "indexes/hybrid", "indexes/vectors", "indexes/store",
     "indexes/elastic", "indexes/collection", "indexes/sharded",
     "indexes/text_backend", "indexes/writer", "indexes/dropping",
+    "linker/version",
     "linker/errors", "linker/printable", "linker/logs", "linker/files", "linker/lines", "linker/config",
     "linker/progress",
     "linker/evaluation/reading",

@@ -10,8 +10,8 @@ from fastapi import Depends, FastAPI
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
-from linker import __version__
 from linker.review.project import Workspace
+from linker.version import __version__
 from linker.web import (
     account,
     compare,

@@ -14,8 +14,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 from starlette.routing import NoMatchFound
 
-from linker import __version__
 from linker.review.project import Project
+from linker.version import __version__
 from linker.web.language import LANGUAGES, Language, language
 from linker.web.sessions import CSRF_FIELD
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import IO
 from xml.sax.saxutils import escape, quoteattr
 
-from linker import __version__
 from linker.crosslingual.aligned.aligning import AlignedPassages, PageAlignment
 from linker.crosslingual.aligned.units import Unit
 from linker.crosslingual.pages.pages import Pages
 from linker.errors import InputError
 from linker.files import replacing
 from linker.printable import spreadsheet_cell
+from linker.version import __version__
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 COLUMNS = ("source", "target", "score", "source_page", "target_page", "page_score")
