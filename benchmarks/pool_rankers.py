@@ -135,7 +135,7 @@ class Samples:
     def _without_encoder(self, evidence: AllEvidence, language: str) -> AllEvidence:
         setting = Setting("nothing", bool(evidence.pairs))
         others = [o for o in LANGUAGES if o != language]
-        ranker = calibrated([self.of(o, "nothing", setting.dictionary).seen_in(setting) for o in others])
+        ranker = calibrated([self.of(o, "nothing", setting.dictionary).seen_in(setting) for o in others])[0]
         return replace(evidence, vectors=None, rankers={setting.name: ranker})
 
     def _vectors(self, language: str) -> Float32Array:
@@ -182,20 +182,24 @@ def pool(samples: Sequence[Sample]) -> Ranker:
     return fit_ranker(samples[0].lists.names, features, right, penalty=PENALTY)
 
 
-def calibrated(samples: Sequence[Sample]) -> Pooled:
-    """Fit, and calibrate on each pair by the ranker of the others."""
+def calibrated(samples: Sequence[Sample]) -> tuple[Pooled, list[Pooled]]:
+    """Return the ranker of all pairs, calibrated on each pair by the ranker of the others, and these other rankers.
+
+    The rankers share their temperature and the rescaling of the odds.
+    """
     rankers = [pool([o for o in samples if o is not s] or [s]) for s in samples]
     logits = [r.logits(s.lists.features) for r, s in zip(rankers, samples, strict=True)]
     t = temperature(np.concatenate(logits), np.concatenate([s.right for s in samples]))
     final = replace(pool(samples), temperature=t)
+    rankers = [replace(ranker, temperature=t) for ranker in rankers]
     linked, right, alone = [], [], []
     for ranker, s in zip(rankers, samples, strict=True):
-        tempered = replace(ranker, temperature=t)
-        x, top = verified(final, tempered, s.lists)
+        x, top = verified(final, ranker, s.lists)
         linked.append(x)
         right.append(top == s.right)
-        alone.append(verified(final, tempered, s.without)[0])
-    return Pooled(final, fit_calibrated(names_of(final), linked, right, alone)[0])
+        alone.append(verified(final, ranker, s.without)[0])
+    verifier, others = fit_calibrated(names_of(final), linked, right, alone)
+    return Pooled(final, verifier), [Pooled(*parts) for parts in zip(rankers, others, strict=True)]
 
 
 def verified(final: Ranker, ranker: Ranker, lists: Lists) -> tuple[Float64Array, Int64Array]:
@@ -205,16 +209,23 @@ def verified(final: Ranker, ranker: Ranker, lists: Lists) -> tuple[Float64Array,
     return first_candidates(final, lists, logits, won), won[:, :-1].argmax(axis=1)
 
 
-def rankers(samples: Mapping[tuple[Taught, bool], Sequence[Sample]]) -> dict[str, dict[str, object]]:
-    """Return the JSON of one ranker for each setting."""
-    return {
-        setting.name: to_json(
-            calibrated(
-                [s.seen_in(setting) for s in samples[setting.taught, setting.dictionary] if s.shows(setting)]
-            )
-        )
-        for setting in SETTINGS
-    }
+Fitted = dict[str, dict[str, object]]
+
+
+def fitted(samples: Mapping[tuple[Taught, bool], Mapping[str, Sample]]) -> tuple[Fitted, dict[str, Fitted]]:
+    """Return the JSON of one ranker for each setting, and for each language those of the other languages."""
+    everyone: Fitted = {}
+    without: dict[str, Fitted] = {language: {} for language in LANGUAGES}
+    for setting in SETTINGS:
+        of_all = samples[setting.taught, setting.dictionary]
+        shown = {language: s.seen_in(setting) for language, s in of_all.items() if s.shows(setting)}
+        whole, others = calibrated(list(shown.values()))
+        everyone[setting.name] = to_json(whole)
+        # A language that the ranker has not seen is judged by the ranker of all.
+        rankers = dict(zip(shown, others, strict=True))
+        for language in LANGUAGES:
+            without[language][setting.name] = to_json(rankers.get(language, whole))
+    return everyone, without
 
 
 def main() -> None:
@@ -233,12 +244,11 @@ def main() -> None:
         }
     if options.only:
         return
-    everyone = {"languages": list(LANGUAGES), **rankers({k: list(v.values()) for k, v in samples.items()})}
-    _write(ROOT / "linker" / "crosslingual" / "ranking" / "pooled.json", everyone)
-    without = {
-        language: rankers({k: [s for o, s in v.items() if o != language] for k, v in samples.items()})
-        for language in LANGUAGES
-    }
+    everyone, without = fitted(samples)
+    _write(
+        ROOT / "linker" / "crosslingual" / "ranking" / "pooled.json",
+        {"languages": list(LANGUAGES), **everyone},
+    )
     _write(WITHOUT, without)
 
 
