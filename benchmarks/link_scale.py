@@ -1,142 +1,173 @@
-"""How do the exact methods scale? Zipf pages of two languages, 2k to 115k × 230k; time and memory of each method.
+"""How do `linker link`'s methods scale? Made-up texts in two languages, 2k × 4k to 115k × 230k pages, whole runs.
 
-A page of either language is a bag of terms: most are drawn from one Zipf law over the vocabulary, some from a few rare
-terms of its own, which its counterpart shares through the dictionary (three translations per term). Each size and
-method runs in its own process.
+A page has about 300 words of its language's own vocabulary, drawn from one Zipf law, 40 names and numbers that both
+languages write alike, from another, and a few rare words and names of its own, which its counterpart shares: the words
+through a dictionary with three translations per word. Only `auto` knows links: of up to 2,000 pages. Every size and
+method runs in a process of its own, from texts in memory to the ranking; processes that tokenise count as well.
+
+    python -m benchmarks.link_scale [--largest 115000] [--methods hapax,dictionary,auto] [--rows FILE]
+
+`--rows` saves each row as it is computed, and rows that are already there are not computed again.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import resource
 import time
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from benchmarks.support.common import record
-from indexes.dtypes import Float32Array
-from linker.crosslingual.pages.pages import Terms
-from linker.crosslingual.scoring.assignment import margin
-from linker.crosslingual.scoring.candidates import PagePairScorer, nearest
-from linker.crosslingual.scoring.comparability import comparability
-from linker.crosslingual.scoring.dense import Cosines
-from linker.crosslingual.scoring.hapax import overlap
+from indexes.dtypes import Int64Array
+from linker.crosslingual.lexicon.dictionaries import Dictionary
+from linker.crosslingual.methods import link
+from linker.crosslingual.pages.languages import language
+from linker.crosslingual.pages.pages import Pages
+from linker.crosslingual.task import NO_LINKS, Task
 
 VOCABULARY = 150_000
 TRANSLATIONS = 3
-OWN_TERMS = 12  # rare terms that a page shares with its counterpart, as far as the dictionary goes
+WORDS, NAMES = 300, 40  # per page
+OWN_WORDS, OWN_NAMES = 12, 6  # rare ones that a page shares with its counterpart
+SENTENCE = 15
+KNOWN = 2000  # links, at most; a quarter of the pages if there are fewer
 SIZES = ((2_000, 4_000), (6_500, 13_000), (20_000, 40_000), (115_000, 230_000))
-DIM = 512
+LETTERS = "abcdefghijklmnoprstuvz"
 SEED = 0
 
 
-def pages(n: int, length: int, seed: int, own: np.ndarray) -> Terms:
-    """Make n pages of about `length` types: Zipf–Mandelbrot (shift 20) for all, and each page's own rare terms."""
-    rng = np.random.default_rng(seed)
+def vocabulary(first: str) -> list[str]:
+    """Return words of six letters that begin with a given one."""
+    digits = np.random.default_rng(SEED).permutation(22**4)[:VOCABULARY]
+    return [first + "".join(LETTERS[d // 22**i % 22] for i in range(4)) + "a" for d in digits.tolist()]
+
+
+def zipf(rng: np.random.Generator, shape: tuple[int, int]) -> Int64Array:
+    """Draw ranks by the law of Zipf and Mandelbrot (shift 20)."""
     mass = 1 / (np.arange(1, VOCABULARY + 1) + 20)
-    cumulated = np.cumsum(mass / mass.sum())
-    drawn = np.minimum(np.searchsorted(cumulated, rng.random((n, length), np.float32)), VOCABULARY - 1)
-    columns = np.concatenate((drawn, own[:n]), axis=1).astype(np.int32)
-    pointers = np.arange(0, columns.size + 1, columns.shape[1])
-    counts = csr_array((np.ones(columns.size, np.int32), columns.ravel(), pointers), shape=(n, VOCABULARY))
-    counts.sum_duplicates()
-    return Terms(tuple(f"{i:06}" for i in range(VOCABULARY)), counts)
+    drawn = np.searchsorted(np.cumsum(mass / mass.sum()), rng.random(shape, np.float32))
+    return np.minimum(drawn, VOCABULARY - 1)
 
 
-def dictionary() -> csr_array:
-    """Translate each term by itself and by two others of about its frequency; the most frequent are known too."""
+def pages(n: int, code: str, seed: int, own_words: Int64Array, own_names: Int64Array) -> Pages:
+    """Make n pages; `own_words` and `own_names` [n, …] are ranks of the rare ones of each page."""
+    rng = np.random.default_rng(seed)
+    names = [name.capitalize() if i % 4 else str(1000 + i) for i, name in enumerate(vocabulary("k"))]
+    words = np.array([*vocabulary(code[0]), *names], object)
+    texts = []
+    for begin in range(0, n, 2000):
+        rows = slice(begin, min(begin + 2000, n))
+        size = rows.stop - begin
+        columns = np.concatenate(
+            (
+                zipf(rng, (size, WORDS)),
+                own_words[rows],
+                zipf(rng, (size, NAMES)) + VOCABULARY,
+                own_names[rows] + VOCABULARY,
+            ),
+            axis=1,
+        )
+        texts += [text(words[row].tolist()) for row in rng.permuted(columns, axis=1)]
+    return Pages(tuple(f"{code}{i:06}" for i in range(n)), tuple(texts), language(code))
+
+
+def text(words: Sequence[str]) -> str:
+    sentences = [" ".join(words[i : i + SENTENCE]) for i in range(0, len(words), SENTENCE)]
+    return ".\n".join(sentences) + "."
+
+
+def dictionary() -> Dictionary:
+    """Translate each word by its counterpart and by two others of about its frequency."""
     rng = np.random.default_rng(SEED)
     base = np.repeat(np.arange(VOCABULARY), TRANSLATIONS)
-    near = base + np.where(
-        np.arange(base.size) % TRANSLATIONS == 0, 0, rng.integers(-base // 4 - 3, base // 4 + 4)
-    )
-    near = np.clip(near, 0, VOCABULARY - 1)
-    links = csr_array((np.ones(base.size, np.float32), (base, near)), shape=(VOCABULARY, VOCABULARY))
-    links.data[:] = 1
-    return links
+    other = base + rng.integers(-base // 4 - 3, base // 4 + 4)
+    near = np.where(np.arange(base.size) % TRANSLATIONS == 0, base, np.clip(other, 0, VOCABULARY - 1))
+    sources, targets = vocabulary("x"), vocabulary("y")
+    pairs = tuple((sources[i], targets[j]) for i, j in zip(base.tolist(), near.tolist(), strict=True))
+    return Dictionary(Path("made.tsv"), "tsv", pairs)
 
 
-def collections(n: int, m: int, length: int) -> tuple[Terms, Terms]:
+def task(method: str, n: int, m: int) -> tuple[Task, Int64Array]:
+    """Return a task, and the target of each source page: int64 [n]."""
     rng = np.random.default_rng(SEED)
-    own = rng.integers(1000, VOCABULARY, (m, OWN_TERMS))
-    return pages(n, length, 1, own), pages(m, length, 2, own)  # source i and target i share their own terms
+    own_words, own_names = (rng.integers(1000, VOCABULARY, (m, size)) for size in (OWN_WORDS, OWN_NAMES))
+    gold = rng.permutation(m)[:n]
+    source = pages(n, "xx", 1, own_words[gold], own_names[gold])
+    target = pages(m, "yy", 2, own_words, own_names)
+    links = np.stack([np.arange(n), gold], axis=1)[: min(KNOWN, n // 4)] if method == "auto" else NO_LINKS
+    words = () if method == "hapax" else (dictionary(),)
+    return Task(source, target, words, links), gold
 
 
-def scorer_of(method: str, n: int, m: int) -> PagePairScorer:
-    if method == "encoder":
-        rng = np.random.default_rng(SEED)
-        sides = [rng.standard_normal((size, DIM), np.float32) for size in (n, m)]
-        sides[0] = (sides[0] + 0.5 * sides[1][:n]).astype(np.float32)
-        return Cosines(*(side / np.linalg.norm(side, axis=1, keepdims=True) for side in sides))
-    if method == "hapax":  # few strings of a page are the same in the other language
-        return overlap(*collections(n, m, 60))
-    source, target = collections(n, m, 300)
-    return comparability(source, target, dictionary())
-
-
-@dataclass(frozen=True)
-class Part:
-    """The first `rows` sources of a scorer, against all its targets."""
-
-    whole: PagePairScorer
-    rows: int
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.rows, self.whole.shape[1]
-
-    def block(self, begin: int, end: int) -> Float32Array:
-        return self.whole.block(begin, end)
-
-
-def measure(method: str, size: int, m: int, share: float) -> dict[str, Any]:
-    began, cpu = time.perf_counter(), time.process_time()
-    n = int(size * share)
-    scorer = Part(scorer_of(method, size, m), n)
-    prepared, prepared_cpu = time.perf_counter() - began, time.process_time() - cpu
-    source_ids, target_ids = ([f"{p}{i:06}" for i in range(size)] for p, size in (("s", n), ("t", m)))
-    found = nearest(scorer, source_ids, target_ids)
-    ranked = margin(found, source_ids, target_ids) if method != "hapax" else found.candidates
-    seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu
+def measure(method: str, n: int, m: int) -> dict[str, Any]:
+    given, gold = task(method, n, m)
+    began, cpu = time.perf_counter(), _cpu()
+    candidates = link(given, method).candidates
+    seconds, cpu_seconds = time.perf_counter() - began, _cpu() - cpu
     with Path("/proc/self/status").open(encoding="ascii") as status:
-        peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+        peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 2**20
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
+    asked = np.setdiff1d(np.arange(n), given.train[:, 0])
     return {
         "method": method,
-        "source_pages": size,
+        "source_pages": n,
         "target_pages": m,
-        "sources_compared": n,
-        "prepare_cpu_s": round(prepared_cpu, 1),
-        "prepare_s": round(prepared, 1),
+        "links": len(given.train),
         "cpu_s": round(cpu_seconds, 1),
         "wall_s": round(seconds, 1),
-        "cpu_ns_per_pair": round((cpu_seconds - prepared_cpu) / n / m * 1e9, 2),
-        "peak_gib": round(peak / 2**20, 2),
-        "success_1": round(float((ranked.targets[:, 0] == np.arange(n)).mean()), 4),
+        "cpu_ns_per_pair": round(cpu_seconds / n / m * 1e9, 2),
+        "peak_gib": round(peak, 2),
+        "largest_child_gib": round(children, 2),
+        "success_1": round(float((candidates.targets[asked, 0] == gold[asked]).mean()), 4),
     }
 
 
+def _cpu() -> float:
+    """Return the CPU seconds of this process and of those that it started and that have ended."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + ended.ru_utime + ended.ru_stime
+
+
+def growth(rows: Sequence[dict[str, Any]], method: str) -> float | None:
+    """Return the exponent b of CPU time ~ pairs^b, fitted by least squares on logarithms; None from one size."""
+    points = [(r["source_pages"] * r["target_pages"], r["cpu_s"]) for r in rows if r["method"] == method]
+    if len(points) < 2:
+        return None
+    pairs, seconds = np.log(np.array(points, np.float64)).T
+    return round(float(np.polyfit(pairs, seconds, 1)[0]), 3)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--largest", type=int, default=20_000, help="most source pages")
-    parser.add_argument(
-        "--share", type=float, default=1.0, help="of the sources that the largest size compares"
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--methods", default="hapax,dictionary,encoder")
+    parser.add_argument("--largest", type=int, default=20_000, help="most source pages")
+    parser.add_argument("--methods", default="hapax,dictionary,auto")
+    parser.add_argument("--rows", type=Path)
     options = parser.parse_args()
-    rows = []
-    for method in options.methods.split(","):
-        for n, m in SIZES:
-            if n <= options.largest:
-                with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-                    share = options.share if n == options.largest else 1.0
-                    rows.append(pool.submit(measure, method, n, m, share).result())
-                print(rows[-1], flush=True)
-                record("link_scale", {"rows": rows}, seed=SEED)  # the largest takes long: keep what there is
+    kept = options.rows.read_text().splitlines() if options.rows and options.rows.exists() else []
+    rows = [json.loads(line) for line in kept]
+    methods = options.methods.split(",")
+    for n, m in SIZES:
+        for method in methods:
+            done = any((r["method"], r["source_pages"]) == (method, n) for r in rows)
+            if n > options.largest or done:
+                continue
+            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+                rows.append(pool.submit(measure, method, n, m).result())
+            print(rows[-1], flush=True)
+            if options.rows:
+                with options.rows.open("a") as file:
+                    file.write(json.dumps(rows[-1]) + "\n")
+    exponents = {method: growth(rows, method) for method in sorted({r["method"] for r in rows})}
+    record("link_scale", {"rows": rows, "exponents": exponents}, seed=SEED)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ from typing import Self
 
 from indexes.disk.writing import FileRecord
 from indexes.hybrid import Answer, OnFailure
-from indexes.interface import DamagedError, Filter, IndexesError, Matrix
-from indexes.sharded import ShardedCollection, open_shards, shards_of
+from indexes.interface import DamagedError, Filter, Matrix
+from indexes.sharded import ShardedCollection, check_once, open_shards, shards_of
 from linker.encoders.opened import OwnEncoder
 from linker.snapshot import Options, Snapshot, Stamp, stamp
 from linker.torch_scan import gpu_scan
@@ -26,10 +26,7 @@ def directories_of(given: Path | Sequence[Path]) -> tuple[Path, tuple[Path, ...]
     if isinstance(given, Path):
         return given, tuple(shards_of(given))
     found = [shard for directory in given for shard in shards_of(directory)]
-    if not found:
-        raise IndexesError("name the directory of an index, or several")
-    if len({directory.resolve() for directory in found}) < len(found):
-        raise IndexesError("a directory is named twice: name each once")
+    check_once(found)
     return found[0], tuple(found)
 
 

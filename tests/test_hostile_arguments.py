@@ -110,6 +110,7 @@ COMMANDS = {
     "index drop": "index drop {bad} --yes",
     "index info": "index info {bad}",
     "index verify": "index verify {bad}",
+    "index join": "index join {new} {bad}",
     "index tune index": "index tune {bad} --queries {good} --qrels {place}/qrels",
     "index tune queries": "index tune {place}/index --queries {bad} --qrels {place}/qrels",
     "index tune qrels": "index tune {place}/index --queries {good} --qrels {bad}",

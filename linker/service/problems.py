@@ -108,7 +108,7 @@ async def _handle(request: Request, error: Exception) -> Response:
         logs.fault(request_id, error)
     service = request.app.state.service
     for served in service.indexes.values():  # where an index lies on the disk is nobody's business
-        problem.detail = problem.detail.replace(str(served.engine.directory), served.name)
+        problem.detail = served.without_paths(problem.detail)
     return response(problem, request_id)
 
 

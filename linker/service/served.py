@@ -97,6 +97,18 @@ class Served:
         """How many searches wait to begin."""
         return self._batcher.waiting
 
+    @property
+    def names(self) -> dict[str, str]:
+        """What stands on the wire for the directories: of several, the last part of the name of each."""
+        shards = {str(d): d.name for d in self.engine.directories if d != self.engine.directory}
+        return {**shards, str(self.engine.directory): self.name}
+
+    def without_paths(self, text: str) -> str:
+        """Return a text in which names stand for directories: where they lie on the disk is nobody's business."""
+        for directory, name in self.names.items():
+            text = text.replace(directory, name)
+        return text
+
     async def search(self, texts: Sequence[str], options: SearchOptions) -> Answer:
         """Return the answer of `Engine.search`; searches that wait together are made together.
 

@@ -15,6 +15,7 @@ from linker.review.project import Workspace
 from linker.service.config import ServiceConfig
 from linker.service.served import SearchOptions, Service
 from tests.helpers import linker, write_corpus
+from tests.service.support import client
 
 
 @pytest.fixture
@@ -75,6 +76,22 @@ def test_a_server_and_a_review_take_it_like_an_index(tmp_path: Path, shards: lis
         assert service.served("all") is served
     finally:
         service.close()
+
+
+def test_programs_search_and_find_in_it_and_cannot_change_it(tmp_path: Path, shards: list[Path]) -> None:
+    join(tmp_path / "all", shards)
+    with client(tmp_path / "all") as api:
+        (listed,) = api.get("/v1/indexes").json()["indexes"]
+        assert (listed["name"], listed["documents"]) == ("all", 80)
+        assert api.get("/v1/documents/b1").json()["id"] == "b1"
+        refused = api.put("/v1/documents/x", json={"text": "y"})
+        assert refused.status_code == 400
+        assert refused.json()["detail"].startswith("a.index, b.index are open together, for reading only")
+        shards[1].rename(tmp_path / "away")
+        api.get("/v1/indexes")
+        answer = api.post("/v1/search", json={"text": "banel kidom"}).json()
+        assert answer["degraded"].startswith("b.index unavailable: b.index holds no index")
+        assert {hit["id"][0] for hit in answer["results"][0]["hits"]} == {"a"}
 
 
 def test_the_list_moves_with_its_directories(tmp_path: Path, shards: list[Path]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from indexes.sharded import agreement, join
 from indexes.store.records import Manifest
 from indexes.text.parameters import Bm25Parameters, Field
 from indexes.writer import Writer
-from linker import building
+from linker import Question, building, find
 from linker.engine import Engine
 from linker.errors import InputError
 from tests.helpers import HashEncoder, sentence
@@ -293,3 +293,24 @@ def test_a_calibration_of_one_directory_is_left_out(tmp_path: Path) -> None:
     manifest, remarks = agreement.joint([(tmp_path / "a", one), (tmp_path / "b", one)])
     assert manifest.search == {"mode": "bm25"}
     assert remarks == ("no P(link): a calibration holds for the directory that it was fitted on",)
+
+
+@pytest.mark.parametrize("static", [True, False])
+def test_find_asks_for_the_same_documents_in_the_same_order(
+    indexes: tuple[Engine, Engine], static: bool
+) -> None:
+    seeds = {"s": corpus(240)[8].full_text, "t": corpus(240)[120].full_text}
+    relevant = {d.id for d in corpus(240) if "banel" in d.full_text}
+    asked: list[list[str]] = []
+    for engine in indexes:
+        ids: list[str] = []
+
+        def judge(question: Question, ids: list[str] = ids) -> Literal["relevant", "not"]:
+            ids.append(question.document.id)
+            return "relevant" if question.document.id in relevant else "not"
+
+        report = find(engine, seeds, judge, max_read=40, static=static)
+        assert report.population == 235 * (2 if static else 1)
+        asked.append(ids)
+    assert asked[0] == asked[1]
+    assert len(asked[0]) == 40

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import IO
 from xml.sax.saxutils import escape, quoteattr
@@ -15,7 +16,6 @@ from linker.crosslingual.pages.pages import Pages
 from linker.errors import InputError
 from linker.files import replacing
 from linker.printable import spreadsheet_cell
-from linker.version import __version__
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 COLUMNS = ("source", "target", "score", "source_page", "target_page", "page_score")
@@ -77,7 +77,8 @@ class Writer:
     def _header(self) -> str:
         attributes = {
             "creationtool": "linker",
-            "creationtoolversion": __version__,
+            # Imported here by name: the package `linker` offers the command that this is a part of.
+            "creationtoolversion": str(import_module("linker").__version__),
             "segtype": SEGMENT[self.unit],
             "o-tmf": "linker",
             "adminlang": "en",

@@ -6,17 +6,19 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import xxhash
 from scipy.sparse import csr_array
 
-from indexes.dtypes import Int64Array
+from indexes.dtypes import Int32Array, Int64Array
 from indexes.interface import Document
 from linker.corpora import BadLine, read_corpus
+from linker.crosslingual.pages.chunks import in_chunks
 from linker.crosslingual.pages.languages import Language, language
 from linker.errors import InputError
 
@@ -56,25 +58,45 @@ class Terms:
         return Terms(self.vocabulary, self.counts[np.asarray(rows, np.int64)], self.background)
 
 
-def count_terms(texts: Iterable[str], split: Callable[[str], Iterable[str]]) -> Terms:
-    """Count the terms that `split` returns for each text."""
+def count_terms(texts: Sequence[str], split: Callable[[str], Iterable[str]]) -> Terms:
+    """Count the terms that `split` returns for each text; one that can be pickled counts many texts in parallel."""
     position: dict[str, int] = {}
-    columns: list[np.ndarray[tuple[int], np.dtype[np.int32]]] = []
-    values: list[np.ndarray[tuple[int], np.dtype[np.int32]]] = []
+    columns, counts, lengths = [], [], [np.zeros(1, np.int64)]
+    for part in in_chunks(partial(_count, split), texts):
+        numbers = [position.setdefault(term, len(position)) for term in part.vocabulary]
+        columns.append(np.array(numbers, np.int32)[part.columns])
+        counts.append(part.counts)
+        lengths.append(part.lengths)
+    order = sorted(position)
+    renumber = np.empty(len(order), np.int32)
+    renumber[[position[term] for term in order]] = np.arange(len(order), dtype=np.int32)
+    pointers = np.cumsum(np.concatenate(lengths))
+    indices = renumber[np.concatenate(columns)] if columns else np.empty(0, np.int32)
+    data = np.concatenate(counts) if counts else np.empty(0, np.int32)
+    matrix = csr_array((data, indices, pointers), shape=(len(pointers) - 1, len(order)))
+    matrix.sort_indices()
+    return Terms(tuple(order), matrix)
+
+
+class _Counts(NamedTuple):
+    """Counts of some texts: each text's `columns` in `vocabulary` and `counts`, `lengths` of them per text."""
+
+    vocabulary: list[str]
+    columns: Int32Array
+    counts: Int32Array
+    lengths: Int64Array
+
+
+def _count(split: Callable[[str], Iterable[str]], texts: Sequence[str]) -> _Counts:
+    position: dict[str, int] = {}
+    columns, counts = [], []
     for text in texts:
         numbers = [position.setdefault(term, len(position)) for term in split(text)]
         unique, count = np.unique(np.array(numbers, np.int32), return_counts=True)
         columns.append(unique)
-        values.append(count.astype(np.int32))
-    order = sorted(position)
-    renumber = np.empty(len(order), np.int32)
-    renumber[[position[term] for term in order]] = np.arange(len(order), dtype=np.int32)
-    pointers = np.concatenate(([0], np.cumsum([len(c) for c in columns], dtype=np.int64)))
-    indices = renumber[np.concatenate(columns)] if columns else np.empty(0, np.int32)
-    data = np.concatenate(values) if values else np.empty(0, np.int32)
-    counts = csr_array((data, indices, pointers), shape=(len(columns), len(order)))
-    counts.sort_indices()
-    return Terms(tuple(order), counts)
+        counts.append(count.astype(np.int32))
+    lengths = np.array([len(c) for c in columns], np.int64)
+    return _Counts(list(position), np.concatenate(columns), np.concatenate(counts), lengths)
 
 
 @dataclass(frozen=True, eq=False)

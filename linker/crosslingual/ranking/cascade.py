@@ -23,6 +23,7 @@ from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.names import shared_names
 from linker.crosslingual.scoring.retrieval import Pass
 from linker.crosslingual.scoring.scores import Restrictable, Scores, cosine, coverage, one_way
+from linker.crosslingual.scoring.stages import Stages
 from linker.crosslingual.scoring.topics import fit_topics, jensen_shannon
 
 CANDIDATES = 200
@@ -57,6 +58,11 @@ class CascadeEvidence:
         """Whether a target can be linked to one source page only."""
         return self.all.exclusive
 
+    @property
+    def stages(self) -> Stages:
+        """The stages of the run."""
+        return self.all.stages
+
     @cached_property
     def fixed(self) -> Scores:
         """Scores of shared names, numbers and years, by name: each [n, m]."""
@@ -87,7 +93,7 @@ class CascadeEvidence:
         }
         source, target = self._topics(links).mixtures(x, y)
         topics = TopicMatcher(source, target, _lengths(self.source), _lengths(self.target))
-        return Learned(Scores(makers), topics, induced, translations)
+        return Learned(Scores(makers), topics, induced, translations, links)
 
     def study(self, links: Int64Array, induced: sp.csr_array) -> Knowledge:
         """Return what `links` (int64 [l, 2]) and a saved model taught, as `AllEvidence.study` does, with topics."""

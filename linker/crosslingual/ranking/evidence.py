@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
@@ -38,6 +38,7 @@ from linker.crosslingual.scoring.scores import (
     tfidf,
     translation_model,
 )
+from linker.crosslingual.scoring.stages import Stages
 
 COMPONENTS = 300
 INDUCED_WEIGHT = 5.0  # of a word pair learned from links; pairs of dictionaries have weight 1
@@ -73,6 +74,7 @@ class AllEvidence:
     choosing: tuple[str, ...] = CHOOSING
     passes: tuple[Pass, ...] = PASSES
     size: int = LIST
+    stages: Stages = field(default_factory=Stages)
     layout: bool = True
     rankers: Mapping[str, Pooled] | None = None
     exclusive: bool = True
@@ -91,7 +93,7 @@ class AllEvidence:
         if language.code != "zh":
             return language.terms
         known = frozenset(word for foreign, _ in self.pairs for word in language.headwords(foreign))
-        return lambda text: overlapping(text, language, known)
+        return partial(overlapping, language=language, known=known)
 
     @cached_property
     def source_terms(self) -> Terms:
@@ -150,7 +152,8 @@ class AllEvidence:
     def shared(self) -> Graph:
         """The pairs that the passes by fixed scores retrieve: the same whatever the links are."""
         rows, columns = np.arange(len(self.source)), np.arange(len(self.target))
-        return retrieve(self.fixed, self.passes, rows, columns, (self.source.keys, self.target.keys))
+        keys = self.source.keys, self.target.keys
+        return retrieve(self.fixed, self.passes, rows, columns, keys, self.stages, "shared")
 
     @cached_property
     def weights(self) -> tuple[sp.csr_array, sp.csr_array]:
@@ -201,9 +204,8 @@ class AllEvidence:
         if len(links) > 1 or self.memory.spaces:
             lsi = self.latent(links)
             makers["lsi"] = lambda: lsi
-        return Learned(
-            Scores(makers), match_passages(*self.passages, x, y, translations), induced, translations
-        )
+        matcher = match_passages(*self.passages, x, y, translations)
+        return Learned(Scores(makers), matcher, induced, translations, links)
 
     def latent(self, links: Int64Array) -> WeightedProduct:
         """Return the mean cosines [n, m] in the saved latent spaces and in that of `links` (int64 [l, 2])."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from indexes.dtypes import Float32Array, Int64Array
+from indexes.dtypes import BoolArray, Float32Array, Int64Array
 from linker.crosslingual.scoring.graph import Graph, Statistics, column_statistics, row_statistics
 from linker.crosslingual.scoring.scores import Restrictable
 
@@ -31,6 +31,10 @@ class Lists:
     features: Float32Array
     names: tuple[str, ...]
     exclusive: bool = True
+
+    def only(self, kept: BoolArray) -> Lists:
+        """Return the lists that `kept` [n] marks."""
+        return Lists(self.rows[kept], self.targets[kept], self.features[kept], self.names)
 
     def right(self, gold: Mapping[int, int]) -> Int64Array:
         """Return the position of each row's linked target in its list: int64 [n], −1 if it is not there."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import logsumexp
 
-from indexes.dtypes import BoolArray, Float64Array
+from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from linker.crosslingual.ranking.calibration import compete, temperature
 from linker.crosslingual.ranking.features import Lists
 from linker.crosslingual.ranking.learning import Fold
@@ -18,6 +19,10 @@ from linker.crosslingual.ranking.verification import first_candidates, fit_calib
 from linker.errors import InputError
 
 FEWEST = 20  # links; with fewer, no ranker is learned
+# A link is contradicted where another candidate has at least this log odds against all others, and the linked target
+# has at most these against it. Such links are left out of the fitting if they are more than this share of all: among
+# correct links up to one in a hundred are like that, and a fitting without these would be too sure.
+CLEAR, HOPELESS, DOUBTFUL = np.log(9), -5.0, 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +55,8 @@ class Fitted:
     """A calibrated ranker, the probabilities of the pages to link, and what was held out.
 
     `probabilities` float64 [n, c + 1], the last column for "no link"; `share` of the pages that have a counterpart, as
-    expected or as estimated; `quality`: the mean log likelihood of the known links out of fold, NaN without links.
+    expected or as estimated; `quality`: the mean log likelihood of the known links out of fold, NaN without links;
+    `contradicted` int64 [k]: source rows whose known links look wrong, and taught no probabilities.
     """
 
     model: Pooled
@@ -58,6 +64,7 @@ class Fitted:
     share: float
     quality: float = float("nan")
     held: Held | None = None
+    contradicted: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 def learn_ranker(
@@ -78,6 +85,13 @@ def learn_ranker(
         )
         return _applied(start, _Scored.of(lists, start.ranker.logits(lists.features)), expected)
     ranker, linked, alone = _cross_fitted(parts, start)
+    contradicted = [_contradicted(s, p) for s, p in zip(linked, parts, strict=True)]
+    wrong = np.concatenate([p.lists.rows[c] for p, c in zip(parts, contradicted, strict=True)])
+    if len(wrong) > DOUBTFUL * sum(len(p.right) for p in parts):
+        parts = [p.only(~c) for p, c in zip(parts, contradicted, strict=True)]
+        ranker, linked, alone = _cross_fitted(parts, start)
+    else:
+        wrong = wrong[:0]
     pages = _Scored.of(lists, ranker.logits(lists.features))
     linked, alone = ([s.against(pages) for s in group] for group in (linked, alone))
     right = [s.won[:, :-1].argmax(axis=1) == p.right for s, p in zip(linked, parts, strict=True)]
@@ -91,7 +105,7 @@ def learn_ranker(
         np.concatenate(right),
         np.concatenate([check(v, fitted.share) for check, v in zip(checks, y, strict=True)]),
     )
-    return replace(fitted, quality=_quality(linked, parts), held=held)
+    return replace(fitted, quality=_quality(linked, parts), held=held, contradicted=wrong)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +146,17 @@ def _cross_fitted(parts: Sequence[Fold], start: Pooled | None) -> tuple[Ranker, 
         _Scored.of(p.without, r.logits(p.without.features) / t) for p, r in zip(parts, rankers, strict=True)
     ]
     return replace(fit(parts), temperature=t), linked, alone
+
+
+def _contradicted(scored: _Scored, part: Fold) -> BoolArray:
+    """Return which linked pages [n] have a clear counterpart other than the one that their link says."""
+    n, scores = np.arange(len(part.right)), scored.logits[:, :-1].copy()
+    linked = np.where(part.right >= 0, scores[n, part.right], -np.inf)
+    top = scores.argmax(axis=1)
+    best = scores[n, top]
+    scores[n, top] = -np.inf
+    clear = best - logsumexp(scores, axis=1) >= CLEAR
+    return np.asarray(clear & (linked - best <= HOPELESS))
 
 
 def _applied(model: Pooled, pages: _Scored, expected: float | None) -> Fitted:

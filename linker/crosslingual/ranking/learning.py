@@ -12,15 +12,14 @@ import scipy.sparse as sp
 from indexes.dtypes import BoolArray, Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.features import Lists, candidate_lists, with_pairs
-from linker.crosslingual.ranking.folds import folds_of
+from linker.crosslingual.ranking.folds import folds_of, number_of_folds
 from linker.crosslingual.ranking.pooled import Pooled, Taught
 from linker.crosslingual.scoring.candidates import hashes
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.retrieval import Pass, filled, retrieve
 from linker.crosslingual.scoring.scores import Scores
+from linker.crosslingual.scoring.stages import Arrays, Stages, digest
 from linker.errors import InputError
-
-FOLDS = 5
 
 
 class PairScores(Protocol):
@@ -48,6 +47,7 @@ class Learned:
     pairs: PairScores
     induced: sp.csr_array
     translations: sp.csr_array
+    links: Int64Array
 
 
 class Evidence(Protocol):
@@ -71,6 +71,11 @@ class Evidence(Protocol):
     @property
     def passes(self) -> tuple[Pass, ...]:
         """The passes that retrieve candidates."""
+        ...
+
+    @property
+    def stages(self) -> Stages:
+        """The stages of the run, by which it resumes."""
         ...
 
     @property
@@ -115,6 +120,10 @@ class Fold:
     right: Int64Array
     without: Lists
 
+    def only(self, kept: BoolArray) -> Fold:
+        """Return the fold with those of its pages that `kept` [n] marks."""
+        return Fold(self.lists.only(kept), self.right[kept], self.without.only(kept))
+
 
 def describe(
     evidence: Evidence,
@@ -124,35 +133,57 @@ def describe(
     taken: Int64Array,
     size: int,
     advance: Callable[[int], object] = lambda done: None,
-    taught: Graph | None = None,
+    retrieved: Graph | None = None,
 ) -> Lists:
     """Return `size` candidates of each source page in `rows`, with all features, excluding the targets in `taken`.
 
-    `competitors`: other source rows that compete for the same targets. All three are int64 [rows]. `taught`: pairs that
-    learned scores retrieved for the competitors; they are retrieved here if it is missing.
+    `competitors`: other source rows that compete for the same targets. All three are int64 [rows]. `retrieved`: pairs
+    that learned scores retrieved for some of these pages; those of the others are retrieved here.
     """
-    scores = evidence.fixed | learned.scores
-    free = _free(evidence, taken)
-    everyone = np.concatenate([rows, competitors])
-    graph = retrieve_taught(evidence, learned, everyone if taught is None else rows, free)
-    graph = graph | evidence.shared if taught is None else graph | taught | evidence.shared
+    name = digest(learned.links, rows, competitors, taken)
+
+    def make() -> Arrays:
+        lists = _describe(
+            evidence, learned, (rows, competitors), free_targets(evidence, taken), size, retrieved
+        )
+        return {"targets": lists.targets, "features": lists.features, "names": np.array(lists.names)}
+
+    lists = evidence.stages.remember(f"lists-{name}", make)
+    advance(len(rows))
+    names = tuple(lists["names"].tolist())
+    return Lists(rows, lists["targets"], lists["features"], names, evidence.exclusive)
+
+
+def _describe(
+    evidence: Evidence,
+    learned: Learned,
+    pages: tuple[Int64Array, Int64Array],
+    free: Int64Array,
+    size: int,
+    retrieved: Graph | None,
+) -> Lists:
+    rows, everyone = pages[0], np.concatenate(pages)
+    todo = everyone if retrieved is None else np.setdiff1d(everyone, retrieved.rows)
+    graph = retrieve_taught(evidence, learned, todo, free) | evidence.shared
+    graph = graph if retrieved is None else graph | retrieved
     graph = graph.only(_flags(everyone, graph.shape[0]), _flags(free, graph.shape[1]))
     graph = filled(graph, everyone, free, size, hashes(evidence.source.keys))
+    graph = graph.around(_flags(rows, graph.shape[0]))
     # Equal sums are ranked by a hash of the content, so that the order of input decides nothing.
     order = np.argsort(np.argsort(hashes(evidence.target.keys), kind="stable"))
+    scores = evidence.fixed | learned.scores
     lists = candidate_lists(scores, graph, rows, choosing=evidence.choosing, order=order, size=size)
-    advance(len(rows))
-    lists = with_pairs(lists, learned.pairs.features(rows, lists.targets), learned.pairs.names)
-    return replace(lists, exclusive=evidence.exclusive)
+    return with_pairs(lists, learned.pairs.features(rows, lists.targets), learned.pairs.names)
 
 
 def retrieve_taught(evidence: Evidence, learned: Learned, rows: Int64Array, free: Int64Array) -> Graph:
     """Return the pairs of the source pages `rows` and the target pages `free` that learned scores retrieve."""
     keys = evidence.source.keys, evidence.target.keys
-    return retrieve(learned.scores, evidence.passes, rows, free, keys)
+    stage = f"taught-{digest(learned.links, rows, free)}"
+    return retrieve(learned.scores, evidence.passes, rows, free, keys, evidence.stages, stage)
 
 
-def _free(evidence: Evidence, taken: Int64Array) -> Int64Array:
+def free_targets(evidence: Evidence, taken: Int64Array) -> Int64Array:
     """Return the targets that are not `taken`, in the order of a hash of their content."""
     free = np.setdiff1d(np.arange(len(evidence.target)), taken)
     return free[np.argsort(hashes([evidence.target.keys[i] for i in free]), kind="stable")]
@@ -170,7 +201,7 @@ def out_of_fold(
     unlinked: Int64Array,
     *,
     extra: Int64Array | None = None,
-    folds: int = FOLDS,
+    folds: int | None = None,
     seed: int = 0,
     advance: Callable[[int], object] = lambda done: None,
 ) -> list[Fold]:
@@ -178,10 +209,16 @@ def out_of_fold(
 
     `links` and `extra`: int64 [l, 2] and [e, 2]; `unlinked`: int64 rows. The targets of the other folds are excluded,
     unless several pages may share a target, and the unlinked pages compete, as they do when the unlinked pages are
-    linked. Raises InputError where every target is linked.
+    linked. `folds`: more if there are fewer links, by default. Raises InputError where every target is linked.
     """
     parts = []
+    folds = folds or _folds(evidence, links)
     size = list_size(evidence, links, folds, seed)
+    everything = links if extra is None else np.concatenate([links, extra])
+    known = links[:, 1] if evidence.exclusive else links[:0, 1]
+    # The competitors are retrieved once, not in every fold: no link of theirs is known.
+    free = free_targets(evidence, known)
+    retrieved = retrieve_taught(evidence, evidence.learn(everything), unlinked, free)
     for held_out in folds_of(links, evidence.source, folds, seed):
         rest = np.delete(links, held_out, axis=0)
         rows = np.unique(links[held_out, 0])
@@ -189,9 +226,10 @@ def out_of_fold(
         learned = evidence.learn(teachers)
         theirs = links[held_out, 1]
         taken = np.setdiff1d(rest[:, 1], theirs) if evidence.exclusive else theirs[:0]
-        lists = describe(evidence, learned, rows, unlinked, taken, size, advance)
+        found = retrieved | retrieve_taught(evidence, learned, rows, free_targets(evidence, taken))
+        lists = describe(evidence, learned, rows, unlinked, taken, size, advance, found)
         away = links[:, 1] if evidence.exclusive else theirs
-        without = describe(evidence, learned, rows, unlinked, away, size)
+        without = describe(evidence, learned, rows, unlinked, away, size, retrieved=found)
         parts.append(once_per_target(lists, without, links[held_out]))
     return parts
 
@@ -230,7 +268,11 @@ def once_per_target(lists: Lists, without: Lists, links: Int64Array) -> Fold:
     return Fold(many, np.array(right, np.int64), again)
 
 
-def list_size(evidence: Evidence, links: Int64Array, folds: int = FOLDS, seed: int = 0) -> int:
+def _folds(evidence: Evidence, links: Int64Array) -> int:
+    return number_of_folds(len(links), len(evidence.source) * len(evidence.target))
+
+
+def list_size(evidence: Evidence, links: Int64Array, folds: int | None = None, seed: int = 0) -> int:
     """Return the number of candidates per list: the evidence's size, or the number of unlinked targets if smaller.
 
     `links`: int64 [l, 2]; where pages may share targets, only those of one of the `folds` count as linked. Raises
@@ -238,6 +280,7 @@ def list_size(evidence: Evidence, links: Int64Array, folds: int = FOLDS, seed: i
     """
     linked = [links[:, 1]]
     if not evidence.exclusive and len(links):
+        folds = folds or _folds(evidence, links)
         linked = [links[part, 1] for part in folds_of(links, evidence.source, folds, seed)]
     free = len(evidence.target) - max(len(np.unique(targets)) for targets in linked)
     if not free:

@@ -22,7 +22,7 @@ def self_train(
     links: Int64Array,
     first: Solution,
     *,
-    folds: int = 5,
+    folds: int | None = None,
     seed: int = 0,
     expected: float | None = None,
 ) -> tuple[Solution, list[dict[str, Any]]]:

@@ -42,6 +42,12 @@ class Graph:
         keep = rows[self.rows] & columns[self.columns]
         return Graph(self.rows[keep], self.columns[keep], self.shape)
 
+    def around(self, rows: BoolArray) -> Graph:
+        """Return the pairs of the target pages that `rows` (bool [n]) have pairs with: theirs and their rivals'."""
+        columns = np.zeros(self.shape[1], np.bool_)
+        columns[self.columns[rows[self.rows]]] = True
+        return self.only(np.ones(self.shape[0], np.bool_), columns)
+
     @cached_property
     def begin(self) -> Int64Array:
         """First pair of each source page: int64 [n + 1]."""

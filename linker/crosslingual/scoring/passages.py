@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
 
-from indexes.dtypes import Float32Array, Int64Array
+from indexes.dtypes import Float32Array, Int32Array, Int64Array
+from linker.crosslingual.pages.chunks import in_chunks
 from linker.crosslingual.pages.pages import Terms
 from linker.crosslingual.scoring.comparability import idf
 from linker.crosslingual.scoring.scores import scale_columns, stochastic, unit_rows
@@ -47,16 +49,29 @@ class Passages:
 
 def passages_of(texts: Sequence[str], split: Callable[[str], list[str]], terms: Terms) -> Passages:
     """Return the passages of all texts over the vocabulary of `terms`; other terms are left out."""
+    parts = list(in_chunks(partial(_cut, split, terms.position), texts))
+    columns, lengths, passages = (
+        np.concatenate([np.zeros(0, np.int32), *(p[i] for p in parts)]) for i in range(3)
+    )
+    ends, begin = (np.concatenate(([0], np.cumsum(x, dtype=np.int64))) for x in (lengths, passages))
+    shape = (len(lengths), len(terms.vocabulary))
+    return Passages(sp.csr_array((np.ones(len(columns), np.float32), columns, ends), shape=shape), begin)
+
+
+def _cut(
+    split: Callable[[str], list[str]], position: Mapping[str, int], texts: Sequence[str]
+) -> tuple[Int32Array, Int32Array, Int32Array]:
+    """Return the columns of all passages of some texts, the number of columns per passage, and of passages per text."""
     columns: list[int] = []
-    ends, begin = [0], [0]
+    lengths, passages = [], []
     for text in texts:
-        for passage in cut_passages(text, split):
-            columns.extend(sorted({terms.position[t] for t in passage if t in terms.position}))
-            ends.append(len(columns))
-        begin.append(len(ends) - 1)
-    shape = (len(ends) - 1, len(terms.vocabulary))
-    matrix = sp.csr_array((np.ones(len(columns), np.float32), np.array(columns, np.int64), ends), shape=shape)
-    return Passages(matrix, np.array(begin, np.int64))
+        cut = cut_passages(text, split)
+        passages.append(len(cut))
+        for passage in cut:
+            known = sorted({position[t] for t in passage if t in position})
+            columns.extend(known)
+            lengths.append(len(known))
+    return np.array(columns, np.int32), np.array(lengths, np.int32), np.array(passages, np.int32)
 
 
 @dataclass(frozen=True, eq=False)

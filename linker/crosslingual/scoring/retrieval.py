@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from indexes.dtypes import Int64Array
-from linker.crosslingual.scoring.candidates import Hashes, nearest
+from linker.crosslingual.scoring.candidates import Hashes, PagePairScorer, nearest
+from linker.crosslingual.scoring.checkpoint import Checkpoint
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.scores import Restrictable
+from linker.crosslingual.scoring.stages import Arrays, Stages
 from linker.progress import bar
 
 
@@ -28,29 +30,50 @@ def retrieve(
     passes: Sequence[Pass],
     rows: Int64Array,
     columns: Int64Array,
-    ids: tuple[Sequence[str], Sequence[str]],
+    keys: tuple[Sequence[str], Sequence[str]],
+    stages: Stages,
+    stage: str,
 ) -> Graph:
     """Return the graph of the pairs that the passes keep by those of `scores` that there are.
 
-    Only the source pages `rows` (int64 [n']) and the target pages `columns` (int64 [m']) take part. `ids`: of all
-    pages; their hashes break ties.
+    Only the source pages `rows` (int64 [n']) and the target pages `columns` (int64 [m']) take part. `keys`: strings
+    of all pages, whose hashes break ties. The graph is the stage of this name, from which a run can resume.
     """
-    graph = Graph.of(rows[:0], columns[:0], (len(ids[0]), len(ids[1])))
-    if not len(rows) or not len(columns):
-        return graph
-    sources, targets = [ids[0][i] for i in rows], [ids[1][j] for j in columns]
-    for step in passes:
-        if step.name in scores:
-            score = scores[step.name].restrict(rows, columns)
-            with bar(len(rows), f"retrieving by {step.name}", "pages") as meter:
-                found = nearest(
-                    score, sources, targets, depth=step.forward, k=step.backward, advance=meter.update
-                )
-            i, j, _ = found.candidates.pairs()
-            back, at = np.nonzero(found.holders >= 0)
-            sides = (np.concatenate((i, found.holders[back, at])), np.concatenate((j, at)))
-            graph |= Graph.of(rows[sides[0]], columns[sides[1]], graph.shape)
-    return graph
+    shape = (len(keys[0]), len(keys[1]))
+    sides = [keys[0][i] for i in rows], [keys[1][j] for j in columns]
+
+    def make() -> Arrays:
+        graph = Graph.of(rows[:0], columns[:0], shape)
+        for step in passes if len(rows) and len(columns) else ():
+            if step.name in scores:
+                checkpoint = stages.checkpoint(f"{stage}-{step.name}")
+                i, j = _pass(scores[step.name].restrict(rows, columns), step, sides, checkpoint)
+                graph |= Graph.of(rows[i], columns[j], shape)
+        return {"rows": graph.rows, "columns": graph.columns}
+
+    pairs = stages.remember(stage, make, in_memory=True)
+    return Graph(pairs["rows"], pairs["columns"], shape)
+
+
+def _pass(
+    score: PagePairScorer,
+    step: Pass,
+    keys: tuple[Sequence[str], Sequence[str]],
+    checkpoint: Checkpoint | None,
+) -> tuple[Int64Array, Int64Array]:
+    """Return the pairs of pages that one pass keeps: int64 sources and targets, in no order."""
+    with bar(score.shape[0], f"retrieving by {step.name}", "pages") as meter:
+        found = nearest(
+            score,
+            *keys,
+            depth=step.forward,
+            k=step.backward,
+            checkpoint=checkpoint,
+            advance=meter.update,
+        )
+    i, j, _ = found.candidates.pairs()
+    back, at = np.nonzero(found.holders >= 0)
+    return np.concatenate((i, found.holders[back, at])), np.concatenate((j, at))
 
 
 def filled(graph: Graph, rows: Int64Array, columns: Int64Array, size: int, source: Hashes) -> Graph:

@@ -145,6 +145,9 @@ class Scores(Mapping[str, Restrictable]):
     def __getitem__(self, name: str) -> Restrictable:
         return self._makers[name]()
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._makers
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._makers)
 

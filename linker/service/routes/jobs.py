@@ -238,7 +238,7 @@ async def link(
 async def _submitted(
     service: Service, kind: Kind, spec: Any, principal: Principal, *used: Served
 ) -> Response:
-    hidden = {str(served.engine.directory): served.name for served in used}
+    hidden = {directory: name for served in used for directory, name in served.names.items()}
     job = await asyncio.to_thread(service.jobs.submit, kind, spec, principal, hidden)
     answer = json(job, 202)
     answer.headers["location"] = f"/v1/jobs/{job['id']}"

@@ -133,7 +133,7 @@ class SearchAnswer(Model):
 
     index: str
     mode: Mode = Field(description="How was searched.")
-    degraded: str = Field(description="Which retriever was unavailable; empty where none was.")
+    degraded: str = Field(description="Which retriever or directory was unavailable; empty where none was.")
     reranked: bool
     ranker: str = Field(description="Fingerprint of the ranker that ordered the documents, if one did.")
     calibration: str = Field(description="Name of the calibration that probabilities come from.")
@@ -201,11 +201,11 @@ def _described(served: Served, answer: Answer, request: SearchRequest) -> dict[s
     return {
         "index": served.name,
         "mode": answer.mode,
-        "degraded": answer.degraded,
+        "degraded": served.without_paths(answer.degraded),
         "reranked": answer.reranked,
         "ranker": answer.ranker,
         "calibration": answer.calibration,
-        "notes": answer.notes,
+        "notes": [served.without_paths(note) for note in answer.notes],
         "results": results,
     }
 

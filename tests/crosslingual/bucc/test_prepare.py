@@ -2,8 +2,11 @@
 
 import bz2
 import json
+import os
 import random
+import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ from linker.crosslingual.bucc.bodies import Texts
 from linker.crosslingual.bucc.pairing import Linked, pair_pages
 from linker.crosslingual.bucc.prepare import prepare
 from linker.crosslingual.bucc.raw_pages import RawPages
-from tests.helpers import linker
+from tests.helpers import ROOT, linker
 
 
 def options(files: dict[str, tuple[Path, Path]]) -> list[str]:
@@ -65,6 +68,18 @@ def test_two_dumps_become_the_shared_task(wikis: dict[str, tuple[Path, Path]], t
                 for mark in ("[[", "{{", "'''", "==", "<ref", "Datei:", "Kategorie:", "3.14")
             )
     assert [p.name for p in (tmp_path / "data").iterdir() if p.name.startswith(".")] == []
+
+
+def test_the_command_of_the_page_works(tmp_path: Path) -> None:
+    write_wikis(tmp_path, 40, length=600)
+    page = (ROOT / "docs" / "crosslingual.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```shell\n(linker bucc prepare.*?)```", page, re.DOTALL)
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    script = ["bash", "-euo", "pipefail", "-c", block]
+    done = subprocess.run(script, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "linked both ways     40\n" in done.stdout
+    assert '"linked_both_ways": 40' in done.stdout
 
 
 def test_processes_and_parts_give_the_same(

@@ -8,7 +8,14 @@ import pytest
 import scipy.sparse as sp
 
 from linker.crosslingual.lexicon.chance import g_squared, pairs_by_chance
-from linker.crosslingual.lexicon.induction import WordPairs, _associated, compete, induce, threshold
+from linker.crosslingual.lexicon.induction import (
+    WordPairs,
+    _associated,
+    compete,
+    distinctness,
+    induce,
+    threshold,
+)
 from tests.crosslingual.synthetic import twin, word
 
 
@@ -37,6 +44,30 @@ def test_the_threshold_allows_a_tenth_of_chance() -> None:
     assert threshold(found, chance, np.array([1.0, 2, 1])) == 6
     assert threshold(np.array([1.0]), np.array([2.0]), np.ones(1)) == math.inf
     assert threshold(np.empty(0), chance, once) == math.inf
+
+
+def test_distinctness_is_measured_against_the_strongest_rival() -> None:
+    among = WordPairs(
+        np.array([0, 0, 1, 1, 2, 3, 3]),
+        np.array([0, 1, 0, 1, 2, 3, 4]),
+        np.array([30.0, 10, 12, 20, 40, 9, 9]),
+    )
+    found = distinctness(among, among)
+    # (0, 0) has the rivals 10 and 12, (0, 1) 30 and 20; (2, 2) none, so that 8 counts; (3, 3) and (3, 4) tie.
+    assert found == pytest.approx([30 / 12, 10 / 30, 12 / 30, 20 / 12, 40 / 8, 1, 1])
+    part = WordPairs(among.source[1:3], among.target[1:3], among.strength[1:3])
+    assert distinctness(part, among) == pytest.approx(found[1:3])
+
+
+def test_names_that_occur_on_the_same_pages_are_not_distinct() -> None:
+    """The author of a manual and its translator stand on the same pages as all words of the manual."""
+    pages = 40
+    x, y = np.zeros((pages, 3), np.float32), np.zeros((pages, 3), np.float32)
+    x[:20, 0] = y[:20, 0] = 1  # a word and its translation
+    x[15:25, 1] = x[15:25, 2] = y[15:25, 1] = y[15:25, 2] = 1  # names and words of one collection
+    found = induce(sp.csr_array(x), sp.csr_array(y)).toarray()
+    assert found[0, 0] > 1.5
+    assert found[1:, 1:].max() == pytest.approx(1)
 
 
 def test_expected_pairs_are_the_mean_over_all_permutations() -> None:

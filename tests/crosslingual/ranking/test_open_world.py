@@ -235,3 +235,21 @@ def test_a_promise_needs_known_links(corpus: Twin) -> None:
         link(task, "dictionary")
     with pytest.raises(InputError, match="--expected-linked is for the method auto or cascade"):
         link(replace(task, options=Options(expected_linked=0.5)), "dictionary")
+
+
+def test_wrong_links_are_noticed_and_teach_no_probabilities(corpus: Twin) -> None:
+    known = corpus.links[:120].copy()
+    wrong = np.arange(0, 120, 6)
+    known[wrong, 1] = np.setdiff1d(np.arange(len(corpus.target)), corpus.links[:, 1])
+    solution = solve(AllEvidence(corpus.source, corpus.target), known)
+    found = set(solution.fitted.contradicted.tolist())
+    assert len(found & set(wrong.tolist())) > 8
+    assert len(found - set(wrong.tolist())) < 2
+    gold = dict(corpus.links.tolist())
+    rows, targets, p = solution.best()
+    right = np.array([gold[row] == target for row, target in zip(rows.tolist(), targets, strict=True)])
+    assert abs(p.mean() - right.mean()) < 0.1
+
+
+def test_correct_links_are_not_contradicted(solution: Solution) -> None:
+    assert not len(solution.fitted.contradicted)

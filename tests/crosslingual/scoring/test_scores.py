@@ -165,3 +165,18 @@ def test_common_terms_only() -> None:
     assert got.shape == (2, 3)
     assert got[1].tolist() == [0, 0, 0]
     assert got[0, 0] > got[0, 1] > 0
+
+
+def test_scores_are_computed_when_asked_for_and_only_then(
+    x: Terms, y: Terms, translations: sp.csr_array
+) -> None:
+    made: list[str] = []
+
+    def make() -> scores.WeightedProduct:
+        made.append("a")
+        return scores.cosine(x, y, translations)
+
+    both = scores.Scores({"a": make}) | scores.Scores({"b": make})
+    assert "a" in both and "c" not in both and list(both) == ["a", "b"] and len(both) == 2
+    assert not made
+    assert both["a"].shape == (4, 5) and made == ["a"]

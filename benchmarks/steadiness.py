@@ -1,0 +1,121 @@
+"""How much do the ids of pages, the order of input and the random seed move the figures of `auto`?
+
+Each renaming gives all pages new ids and shuffles both collections and the known links; each seed divides the known
+links into other folds. Everything else is that of benchmarks/auto_link.py: variant `hard`, all test pages.
+
+    python -m benchmarks.steadiness [--languages tr,zh] [--systems "auto: both"] [--renamings 10] [--seeds 10]
+                                    [--rows FILE]
+
+`--rows` saves each run as it is computed, and runs that are already there are not computed again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.auto_link import judge, task_of
+from benchmarks.support.common import record
+from linker.crosslingual.methods import link
+from linker.crosslingual.pages.pages import Pages
+from linker.crosslingual.task import LinkingResult, Task
+
+LANGUAGES = ("tr", "zh", "ru", "fr", "de")
+SYSTEMS = ("auto: both", "auto: links")
+MEASURES = ("success_1", "mrr", "ece")
+Row = dict[str, Any]
+
+
+def renamed(task: Task, seed: int) -> tuple[Task, list[np.ndarray[Any, np.dtype[np.int64]]]]:
+    """Return the task with new ids and in another order, and the rows that its pages had: int64 [n] and [m]."""
+    rng = np.random.default_rng(seed)
+    orders, sides = [], []
+    for pages in (task.source, task.target):
+        order = rng.permutation(len(pages))
+        ids = tuple(f"{n:08x}" for n in rng.choice(1 << 32, len(pages), replace=False))
+        sides.append(Pages(ids, tuple(pages.texts[i] for i in order), pages.language))
+        orders.append(order)
+    places = [np.argsort(order) for order in orders]
+    train = np.stack([place[task.train[:, i]] for i, place in enumerate(places)], axis=1)
+    return replace(task, source=sides[0], target=sides[1], train=rng.permutation(train)), orders
+
+
+def with_old_rows(result: LinkingResult, source: Any, target: Any) -> LinkingResult:
+    """Return the result of a renamed task in the rows of the first task."""
+    targets = np.full_like(result.candidates.targets, -1)
+    scores = np.full_like(result.candidates.scores, -np.inf)
+    valid = result.candidates.targets >= 0
+    targets[source] = np.where(valid, target[result.candidates.targets], -1)
+    scores[source] = result.candidates.scores
+    return replace(result, candidates=replace(result.candidates, targets=targets, scores=scores))
+
+
+def runs(renamings: int, seeds: int) -> Iterator[tuple[str, int]]:
+    yield from (("renaming", n) for n in range(renamings))
+    yield from (("seed", n) for n in range(seeds))
+
+
+def run(code: str, system: str, kind: str, number: int) -> Row:
+    start = time.process_time()
+    method, task = task_of(system, "hard", code)
+    if kind == "renaming":
+        other, orders = renamed(task, number)
+        result = with_old_rows(link(other, method), *orders)
+    else:
+        result = link(replace(task, options=replace(task.options, seed=number)), method)
+    figures = judge(result, task, code)
+    row = {"language": code, "system": system, "kind": kind, "number": number, "queries": figures["queries"]}
+    return row | {m: figures[m] for m in MEASURES} | {"cpu_s": round(time.process_time() - start, 1)}
+
+
+def spread(rows: list[Row]) -> list[Row]:
+    """Return mean, minimum, maximum and standard deviation of each measure, by language, system and kind of run."""
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["language"], row["system"], row["kind"]), []).append(row)
+    summary = []
+    for (code, system, kind), members in groups.items():
+        entry: Row = {"language": code, "system": system, "kind": kind, "runs": len(members)}
+        entry["queries"] = members[0]["queries"]
+        for measure in MEASURES:
+            values = np.array([row[measure] for row in members])
+            statistics = {"mean": values.mean(), "min": values.min(), "max": values.max(), "sd": values.std()}
+            entry[measure] = {name: round(float(value), 4) for name, value in statistics.items()}
+        summary.append(entry)
+    return summary
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--languages", default=",".join(LANGUAGES))
+    parser.add_argument("--systems", nargs="+", default=SYSTEMS)
+    parser.add_argument("--renamings", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--rows", type=Path)
+    options = parser.parse_args()
+    kept = options.rows.read_text().splitlines() if options.rows and options.rows.exists() else []
+    rows: list[Row] = [json.loads(line) for line in kept]
+    done = {(r["language"], r["system"], r["kind"], r["number"]) for r in rows}
+    for code in options.languages.split(","):
+        for system in options.systems:
+            for kind, number in runs(options.renamings, options.seeds):
+                if (code, system, kind, number) not in done:
+                    rows.append(run(code, system, kind, number))
+                    print(rows[-1], flush=True)
+                    if options.rows:
+                        with options.rows.open("a") as file:
+                            file.write(json.dumps(rows[-1]) + "\n")
+    record("steadiness", {"spread": spread(rows), "runs": rows})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""A function of many texts, computed in one process per core where there are so many that it pays."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+CHUNK = 2000  # texts that a process gets at a time
+MANY = 20_000  # texts; starting the processes costs as much as a few thousand
+AHEAD = 2  # chunks per process that wait
+_functions: list[Callable[[Sequence[str]], Any]] = []  # of a process that was started: the one it computes
+
+
+def in_chunks(
+    function: Callable[[Sequence[str]], T], texts: Sequence[str], *, many: int = MANY, jobs: int | None = None
+) -> Iterator[T]:
+    """Yield `function` of each chunk of `texts`, in order: in `jobs` processes (default: one per core) from `many` on.
+
+    The function must be one that can be pickled, such as a function of a module or a `functools.partial` of it. Each
+    process gets it once, and a few chunks are in memory at a time.
+    """
+    chunks = (texts[begin : begin + CHUNK] for begin in range(0, len(texts), CHUNK))
+    jobs = jobs or len(os.sched_getaffinity(0))
+    if jobs == 1 or len(texts) < many:
+        yield from map(function, chunks)
+        return
+    waiting: deque[Future[T]] = deque()
+    # Not by fork, which may copy a lock that a thread of a library holds.
+    context = get_context("spawn")
+    with ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(function,)) as pool:
+        for chunk in chunks:
+            waiting.append(pool.submit(_call, chunk))
+            if len(waiting) > jobs * AHEAD:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _begin(function: Callable[[Sequence[str]], Any]) -> None:
+    _functions.append(function)
+
+
+def _call(texts: Sequence[str]) -> Any:
+    return _functions[0](texts)

@@ -1,0 +1,73 @@
+"""Near copies: worked Jaccard similarities, groups with their probability, and what `auto` says about them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from linker.crosslingual.methods import link
+from linker.crosslingual.ranking.copies import groups_of, near_copies
+from linker.crosslingual.ranking.features import Lists
+from linker.crosslingual.task import Options, Task
+from tests.crosslingual.synthetic import Twin, twin
+
+# Page 0 shares 8 words of 10 with page 1, 7 of 11 with page 2, and all with page 3; pages 4 and 5 are empty.
+PAGES = np.zeros((6, 12), np.float32)
+for page, words in enumerate([range(9), [*range(8), 9], [*range(7), 10, 11], range(9)]):
+    PAGES[page, list(words)] = 1
+PRESENT = sp.csr_array(PAGES)
+
+
+def slow(page: int, other: int) -> bool:
+    left, right = (set(np.flatnonzero(PAGES[i]).tolist()) for i in (page, other))
+    return len(left & right) >= 0.8 * len(left | right)
+
+
+def test_near_copies_share_four_fifths_of_their_words() -> None:
+    for page in range(6):
+        found = near_copies(PRESENT, page, np.arange(6)).tolist()
+        assert found == [slow(page, other) for other in range(6)]
+    assert near_copies(PRESENT, 0, np.arange(6)).tolist() == [True, True, False, True, False, False]
+
+
+def test_a_group_has_the_probability_of_its_pages_together() -> None:
+    targets = np.array([[3, 2, 0, 1], [2, 4, 0, 1], [4, 5, 2, 0]])
+    lists = Lists(np.array([7, 8, 9]), targets, np.zeros((3, 4, 0), np.float32), ())
+    p = np.array([[0.1, 0.05, 0.4, 0.3], [0.9, 0.01, 0.02, 0.03], [0.7, 0.6, 0.0, 0.0]])
+    groups = groups_of(PRESENT, lists, p, np.array([1, 2, 4]))
+    assert set(groups) == {7, 9}  # page 2 has no copy
+    assert groups[7].targets == (1, 0, 3)  # the linked page first, then by probability
+    assert groups[7].probability == pytest.approx(0.8)
+    assert groups[9].targets == (4, 5) and groups[9].probability == 1
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Twin:
+    """Page 80's counterpart has two near copies: one other word each."""
+    corpus = twin(pages=90)
+    text = corpus.target.texts[corpus.links[80, 1]]
+    ids = (*corpus.target.ids, "copy1", "copy2")
+    texts = (*corpus.target.texts, f"{text} first", f"{text} second")
+    return replace(corpus, target=replace(corpus.target, ids=ids, texts=texts))
+
+
+def test_auto_names_the_copies_and_sums_their_probabilities(corpus: Twin) -> None:
+    task = Task(corpus.source, corpus.target, train=corpus.links[:60], options=Options(explain=True))
+    links = link(task, "auto")
+    members = {corpus.target.ids[corpus.links[80, 1]], "copy1", "copy2"}
+    assert list(links.metadata["near_copies"]) == ["s80"]
+    record = links.metadata["near_copies"]["s80"]
+    reasons = {r["id"]: r for r in links.explanations or ()}
+    assert set(record["group"]) == members and record["group"][0] == reasons["s80"]["link"]
+    assert reasons["s80"].items() >= record.items()
+    assert reasons["s80"]["probability"] < 0.7 < record["group_probability"] <= 1
+    assert [r["id"] for r in reasons.values() if "group" in r] == ["s80"]
+
+
+def test_a_page_without_a_link_still_has_its_group(corpus: Twin) -> None:
+    options = Options(explain=True, min_probability=0.8)
+    links = link(Task(corpus.source, corpus.target, train=corpus.links[:60], options=options), "auto")
+    (record,) = [r for r in links.explanations or () if r["id"] == "s80"]
+    assert record["link"] is None and "s80" in links.metadata["no_link"]
+    assert len(record["group"]) == 3 and record["group_probability"] > 0.8

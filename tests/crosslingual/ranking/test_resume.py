@@ -1,0 +1,115 @@
+"""`auto` and `cascade` go on after a kill and write the same run, byte for byte."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from indexes.dtypes import AnyArray
+from linker.crosslingual.scoring.stages import OWNER, Stages, digest
+from linker.errors import InputError
+from tests.crosslingual.synthetic import twin
+from tests.helpers import linker
+
+KNOWN = 40
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("resume")
+    corpus = twin(pages=80)
+    for name, pages in (("ours", corpus.source), ("theirs", corpus.target)):
+        lines = (json.dumps({"_id": i, "text": t}) for i, t in zip(pages.ids, pages.texts, strict=True))
+        (folder / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    gold = [f"{s} 0 {t} 1\n" for s, t in list(corpus.gold().items())[:KNOWN]]
+    (folder / "train.txt").write_text("".join(gold), encoding="utf-8")
+    return folder
+
+
+def arguments(folder: Path, method: str, run: Path) -> list[str]:
+    pages = str(folder / "ours.jsonl"), str(folder / "theirs.jsonl")
+    return ["link", *pages, "--method", method, "--train", str(folder / "train.txt"), "--out", str(run)]
+
+
+@pytest.mark.parametrize("method", ["auto", "cascade"])
+def test_a_killed_run_goes_on_and_ends_alike(folder: Path, method: str) -> None:
+    whole, killed = folder / f"{method}.whole.run", folder / f"{method}.killed.run"
+    linker(*arguments(folder, method, whole))
+    part = Path(f"{killed}.part")
+    command = [sys.executable, "-m", "linker", *arguments(folder, method, killed)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as child:
+        while child.poll() is None and len(list(part.glob("lists-*.npz"))) < 2:
+            time.sleep(0.01)
+        os.kill(child.pid, signal.SIGKILL)
+    assert child.returncode == -signal.SIGKILL and not killed.exists()
+    before = {path.name: path.stat().st_mtime_ns for path in part.glob("lists-*.npz")}
+    assert len(before) >= 2
+    held = {path: path.read_bytes() for path in part.iterdir()}
+    linker(*arguments(folder, method, killed), "--resume")
+    assert killed.read_bytes() == whole.read_bytes()
+    assert Path(f"{killed}.json").read_bytes() == Path(f"{whole}.json").read_bytes()
+    assert not part.exists()
+    # What was kept is what the resumed run used: with another result in it, the run ends differently.
+    part.mkdir()
+    for path, content in held.items():
+        path.write_bytes(content)
+    for path in part.glob("lists-*.npz"):
+        with np.load(path) as stage:
+            arrays = dict(stage)
+        arrays["features"] = arrays["features"][:, ::-1]
+        np.savez(path, **arrays)
+    linker(*arguments(folder, method, killed), "--resume")
+    assert killed.read_bytes() != whole.read_bytes()
+
+
+def test_stages_are_computed_once_and_belong_to_one_task(tmp_path: Path) -> None:
+    made: list[int] = []
+
+    def make() -> dict[str, np.ndarray]:
+        made.append(1)
+        return {"a": np.arange(3)}
+
+    folder = tmp_path / "run.part"
+    for _ in range(2):
+        assert Stages(folder, "x", resume=True).remember("one", make)["a"].tolist() == [0, 1, 2]
+    assert len(made) == 1
+    with pytest.raises(InputError, match="another task"):
+        Stages(folder, "y", resume=True).remember("one", make)
+    (folder / "one.npz").write_bytes(b"PK")
+    with pytest.raises(InputError, match="damaged"):
+        Stages(folder, "x", resume=True).remember("one", make)
+    Stages(folder, "y").remember("two", make)  # not asked to resume: it starts again
+    assert sorted(path.name for path in folder.iterdir()) == [OWNER, "two.npz"]
+    assert len(made) == 2
+
+
+def test_stages_without_a_folder_are_kept_in_memory_if_asked_to() -> None:
+    made: list[int] = []
+
+    def make() -> dict[str, np.ndarray]:
+        made.append(1)
+        return {}
+
+    stages = Stages()
+    for _ in range(2):
+        stages.remember("small", make, in_memory=True)
+        stages.remember("large", make)
+    assert len(made) == 3
+    assert stages.checkpoint("pass") is None
+
+
+def test_names_of_stages_differ_by_type_shape_and_content() -> None:
+    arrays: list[AnyArray] = [
+        np.zeros(4, np.int64),
+        np.zeros((2, 2), np.int64),
+        np.zeros(4, np.int32),
+        np.ones(4, np.int64),
+    ]
+    assert len({digest(a) for a in arrays}) == 4
+    assert digest(arrays[0], arrays[1]) != digest(arrays[1], arrays[0])
