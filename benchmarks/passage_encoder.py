@@ -38,7 +38,7 @@ def vectors_of(encoder: str, variant: str, code: str, cache: Path | None) -> Pas
             return PassageVectors(saved["vectors"], saved["begin"])
     vectors = encode_passages(load_encoder(encoder), pages_of(variant, code).texts)
     if path:
-        np.savez(path, vectors=vectors.vectors, begin=vectors.begin)
+        np.savez(path, vectors=np.asarray(vectors.vectors), begin=vectors.begin)
     return vectors
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +15,12 @@ from linker.crosslingual.task import Options, Passages, Task
 from linker.errors import InputError
 from tests.crosslingual.tiny import numbered
 
-WORDS = [f"word{i}" for i in range(400)]
+WORDS = [f"word{i}" for i in range(4000)]
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A static embedding of 400 words with random vectors, saved as sentence-transformers saves it."""
+    """A static embedding of 4,000 words with random vectors, saved as sentence-transformers saves it."""
     pytest.importorskip("sentence_transformers")
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
@@ -29,7 +30,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     tokenizer = Tokenizer(WordLevel({word: i for i, word in enumerate(["[UNK]", *WORDS])}, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = Whitespace()
-    weights = np.random.default_rng(0).normal(size=(len(WORDS) + 1, 32)).astype(np.float32)
+    weights = np.random.default_rng(0).normal(size=(len(WORDS) + 1, 128)).astype(np.float32)
     folder = tmp_path_factory.mktemp("model")
     SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_weights=weights)], device="cpu").save(
         str(folder)
@@ -79,11 +80,8 @@ def test_a_path_that_is_no_model_is_named(tmp_path: Path) -> None:
 
 def test_an_encoder_aligns_the_shared_passages(model: Path, tmp_path: Path) -> None:
     for name, pages in zip(("fr", "en"), halves(), strict=True):
-        lines = [
-            f'{{"_id": "{i}", "text": {t!r}}}'.replace("'", '"')
-            for i, t in zip(pages.ids, pages.texts, strict=True)
-        ]
-        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
+        records = [{"_id": i, "text": text} for i, text in zip(pages.ids, pages.texts, strict=True)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, records)))
     (tmp_path / "links.run").write_text("".join(f"s{i} X t{11 - i} 1 0.9 r\n" for i in range(12)))
     inputs = (tmp_path / "links.run", tmp_path / "fr.jsonl", tmp_path / "en.jsonl", tmp_path / "out.tsv")
     align(*inputs, encoder=str(model), unit="line", min_score=0.9)

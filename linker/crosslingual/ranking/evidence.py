@@ -204,7 +204,7 @@ class AllEvidence:
         if len(links) > 1 or self.memory.spaces:
             lsi = self.latent(links)
             makers["lsi"] = lambda: lsi
-        matcher = match_passages(*self.passages, x, y, translations)
+        matcher = match_passages(*self.passages, translations)
         return Learned(Scores(makers), matcher, induced, translations, links)
 
     def latent(self, links: Int64Array) -> WeightedProduct:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from indexes.dtypes import BoolArray, Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.features import Lists, candidate_lists, with_pairs
-from linker.crosslingual.ranking.folds import folds_of, number_of_folds
+from linker.crosslingual.ranking.folds import FOLDS, folds_of
 from linker.crosslingual.ranking.pooled import Pooled, Taught
 from linker.crosslingual.scoring.candidates import hashes
 from linker.crosslingual.scoring.graph import Graph
@@ -201,34 +201,33 @@ def out_of_fold(
     unlinked: Int64Array,
     *,
     extra: Int64Array | None = None,
-    folds: int | None = None,
+    absent: Int64Array | None = None,
+    folds: int = FOLDS,
     seed: int = 0,
     advance: Callable[[int], object] = lambda done: None,
 ) -> list[Fold]:
     """Describe every linked page by what the links of the other folds, and `extra`, teach, with and without its target.
 
     `links` and `extra`: int64 [l, 2] and [e, 2]; `unlinked`: int64 rows. The targets of the other folds are excluded,
-    unless several pages may share a target, and the unlinked pages compete, as they do when the unlinked pages are
-    linked. `folds`: more if there are fewer links, by default. Raises InputError where every target is linked.
+    unless pages may share targets, and the unlinked pages compete, as they do when the unlinked pages are linked.
+    `absent`: targets that nobody can be linked to. Raises InputError where every target is linked.
     """
     parts = []
-    folds = folds or _folds(evidence, links)
     size = list_size(evidence, links, folds, seed)
+    gone = links[:0, 1] if absent is None else absent
+    known = np.concatenate([links[:, 1], gone]) if evidence.exclusive else gone
     everything = links if extra is None else np.concatenate([links, extra])
-    known = links[:, 1] if evidence.exclusive else links[:0, 1]
     # The competitors are retrieved once, not in every fold: no link of theirs is known.
-    free = free_targets(evidence, known)
-    retrieved = retrieve_taught(evidence, evidence.learn(everything), unlinked, free)
+    retrieved = retrieve_taught(evidence, evidence.learn(everything), unlinked, free_targets(evidence, known))
     for held_out in folds_of(links, evidence.source, folds, seed):
         rest = np.delete(links, held_out, axis=0)
         rows = np.unique(links[held_out, 0])
         teachers = rest if extra is None else np.concatenate([rest, extra])
-        learned = evidence.learn(teachers)
-        theirs = links[held_out, 1]
-        taken = np.setdiff1d(rest[:, 1], theirs) if evidence.exclusive else theirs[:0]
-        found = retrieved | retrieve_taught(evidence, learned, rows, free_targets(evidence, taken))
-        lists = describe(evidence, learned, rows, unlinked, taken, size, advance, found)
-        away = links[:, 1] if evidence.exclusive else theirs
+        learned, theirs = evidence.learn(teachers), links[held_out, 1]
+        others = np.concatenate([np.setdiff1d(rest[:, 1], theirs), gone]) if evidence.exclusive else gone
+        found = retrieved | retrieve_taught(evidence, learned, rows, free_targets(evidence, others))
+        lists = describe(evidence, learned, rows, unlinked, others, size, advance, found)
+        away = np.concatenate([known, theirs])
         without = describe(evidence, learned, rows, unlinked, away, size, retrieved=found)
         parts.append(once_per_target(lists, without, links[held_out]))
     return parts
@@ -268,11 +267,7 @@ def once_per_target(lists: Lists, without: Lists, links: Int64Array) -> Fold:
     return Fold(many, np.array(right, np.int64), again)
 
 
-def _folds(evidence: Evidence, links: Int64Array) -> int:
-    return number_of_folds(len(links), len(evidence.source) * len(evidence.target))
-
-
-def list_size(evidence: Evidence, links: Int64Array, folds: int | None = None, seed: int = 0) -> int:
+def list_size(evidence: Evidence, links: Int64Array, folds: int = FOLDS, seed: int = 0) -> int:
     """Return the number of candidates per list: the evidence's size, or the number of unlinked targets if smaller.
 
     `links`: int64 [l, 2]; where pages may share targets, only those of one of the `folds` count as linked. Raises
@@ -280,7 +275,6 @@ def list_size(evidence: Evidence, links: Int64Array, folds: int | None = None, s
     """
     linked = [links[:, 1]]
     if not evidence.exclusive and len(links):
-        folds = folds or _folds(evidence, links)
         linked = [links[part, 1] for part in folds_of(links, evidence.source, folds, seed)]
     free = len(evidence.target) - max(len(np.unique(targets)) for targets in linked)
     if not free:
