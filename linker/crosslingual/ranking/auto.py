@@ -80,10 +80,12 @@ def relearn(
     advance: Callable[[int], object] = lambda done: None,
 ) -> Solution:
     """Return the solution of the source rows `unlinked`, learned from `links` and from the pseudo-links `extra`."""
+    lists, learned = describe_unlinked(evidence, links, extra, unlinked, links[:, 1], seed, advance)
     parts: list[Fold] = []
     if len(links) >= FEWEST:
-        parts = out_of_fold(evidence, links, unlinked, extra=extra, folds=folds, seed=seed, advance=advance)
-    lists, learned = describe_unlinked(evidence, links, extra, unlinked, links[:, 1], seed, advance)
+        parts = out_of_fold(
+            evidence, links, unlinked, extra=extra, learned=learned, folds=folds, seed=seed, advance=advance
+        )
     start = evidence.start("links" if len(links) else "pseudo-links" if len(extra) else "nothing")
     return Solution(lists, learned, learn_ranker(lists, parts, start, expected), extra)
 
@@ -104,13 +106,13 @@ def describe_unlinked(
     learned = evidence.learn(np.concatenate([links, extra]))
     size = list_size(evidence, links)
     if not len(extra):
-        return describe(evidence, learned, unlinked, unlinked[:0], taken, size, advance), learned
+        return describe(evidence, learned, unlinked, unlinked[:0], (taken,), size, advance)[0], learned
     parts = []
     for fold in folds_of(unlinked[:, None], evidence.source, CROSS_FITS, seed):
         group = unlinked[fold]
         others = np.concatenate([links, extra[~np.isin(extra[:, 0], group)]])
         rest = np.setdiff1d(unlinked, group)
-        parts.append(describe(evidence, evidence.learn(others), np.sort(group), rest, taken, size, advance))
+        parts += describe(evidence, evidence.learn(others), np.sort(group), rest, (taken,), size, advance)
     rows = np.concatenate([p.rows for p in parts])
     back = np.argsort(rows, kind="stable")
     targets, features = (

@@ -85,7 +85,7 @@ class CascadeEvidence:
             "words.backward": lambda: one_way(y, x, sp.csr_array(translations.T)).swapped(),
             "words.cosine": lambda: cosine(x, y, translations),
         }
-        return Learned(Scores(makers), self._topics(links), induced, translations, links)
+        return Learned(Scores(makers, keep=self.all.few), self._topics(links), induced, translations, links)
 
     def _topics(self, links: Int64Array) -> TopicMatcher:
         collections = []
