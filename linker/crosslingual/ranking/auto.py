@@ -7,7 +7,7 @@ training pages of several language pairs (pooled.py).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -83,7 +83,8 @@ def relearn(
     parts: list[Fold] = []
     if len(links) >= FEWEST:
         parts = out_of_fold(evidence, links, unlinked, extra=extra, folds=folds, seed=seed, advance=advance)
-    lists, learned = describe_unlinked(evidence, links, extra, unlinked, links[:, 1], seed, advance)
+    taken = links[:, 1] if evidence.exclusive else links[:0, 1]
+    lists, learned = describe_unlinked(evidence, links, extra, unlinked, taken, seed, advance)
     start = evidence.start("links" if len(links) else "pseudo-links" if len(extra) else "nothing")
     return Solution(lists, learned, learn_ranker(lists, parts, start, expected), extra)
 
@@ -102,7 +103,7 @@ def describe_unlinked(
     The targets `taken` are not candidates. Returns the lists, and what `links` and all of `extra` teach.
     """
     learned = evidence.learn(np.concatenate([links, extra]))
-    size = list_size(evidence, links)
+    size = list_size(evidence, links, seed=seed)
     if not len(extra):
         return describe(evidence, learned, unlinked, unlinked[:0], taken, size, advance), learned
     parts = []
@@ -116,4 +117,4 @@ def describe_unlinked(
     targets, features = (
         np.concatenate([getattr(p, name) for p in parts])[back] for name in ("targets", "features")
     )
-    return Lists(rows[back], targets, features, parts[0].names), learned
+    return replace(parts[0], rows=rows[back], targets=targets, features=features), learned

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -93,6 +93,11 @@ class Evidence(Protocol):
         """Number of candidates per page."""
         ...
 
+    @property
+    def exclusive(self) -> bool:
+        """Whether a target can be linked to one source page only."""
+        ...
+
     def start(self, taught: Taught) -> Pooled | None:
         """Return the pooled ranker for tasks that learn words from this; None if there is none."""
         ...
@@ -105,6 +110,8 @@ class Evidence(Protocol):
 @dataclass(frozen=True, eq=False)
 class Fold:
     """Lists of n held-out linked pages, and the position of the linked target in each: int64 [n], −1 if missing.
+
+    A page with several targets has a list for each, without the other targets.
 
     `without`: lists of the same pages where the targets of all of them are missing, as if they had no counterpart.
     """
@@ -143,7 +150,8 @@ def describe(
 
     lists = evidence.stages.remember(f"lists-{name}", make)
     advance(len(rows))
-    return Lists(rows, lists["targets"], lists["features"], tuple(lists["names"].tolist()))
+    names = tuple(lists["names"].tolist())
+    return Lists(rows, lists["targets"], lists["features"], names, evidence.exclusive)
 
 
 def _describe(
@@ -200,35 +208,75 @@ def out_of_fold(
 ) -> list[Fold]:
     """Describe every linked page by what the links of the other folds, and `extra`, teach, with and without its target.
 
-    `links` and `extra`: int64 [l, 2] and [e, 2]; `unlinked`: int64 rows. The targets of the other folds are excluded
-    and the unlinked pages compete, as they do when the unlinked pages are linked. `absent`: targets that nobody can be
-    linked to. Raises InputError where every target is linked.
+    `links` and `extra`: int64 [l, 2] and [e, 2]; `unlinked`: int64 rows. The targets of the other folds are excluded,
+    unless pages may share targets, and the unlinked pages compete, as they do when the unlinked pages are linked.
+    `absent`: targets that nobody can be linked to. Raises InputError where every target is linked.
     """
     parts = []
-    gold, size = gold_of(links), list_size(evidence, links)
+    size = list_size(evidence, links, folds, seed)
     gone = links[:0, 1] if absent is None else absent
-    taken = np.concatenate([links[:, 1], gone])
+    known = np.concatenate([links[:, 1], gone]) if evidence.exclusive else gone
     everything = links if extra is None else np.concatenate([links, extra])
     # The competitors are retrieved once, not in every fold: no link of theirs is known.
-    retrieved = retrieve_taught(evidence, evidence.learn(everything), unlinked, free_targets(evidence, taken))
+    retrieved = retrieve_taught(evidence, evidence.learn(everything), unlinked, free_targets(evidence, known))
     for held_out in folds_of(links, evidence.source, folds, seed):
         rest = np.delete(links, held_out, axis=0)
         rows = np.unique(links[held_out, 0])
         teachers = rest if extra is None else np.concatenate([rest, extra])
-        learned, others = evidence.learn(teachers), np.concatenate([rest[:, 1], gone])
+        learned, theirs = evidence.learn(teachers), links[held_out, 1]
+        others = np.concatenate([np.setdiff1d(rest[:, 1], theirs), gone]) if evidence.exclusive else gone
         found = retrieved | retrieve_taught(evidence, learned, rows, free_targets(evidence, others))
         lists = describe(evidence, learned, rows, unlinked, others, size, advance, found)
-        without = describe(evidence, learned, rows, unlinked, taken, size, retrieved=found)
-        parts.append(Fold(lists, lists.right(gold), without))
+        away = np.concatenate([known, theirs])
+        without = describe(evidence, learned, rows, unlinked, away, size, retrieved=found)
+        parts.append(once_per_target(lists, without, links[held_out]))
     return parts
 
 
-def list_size(evidence: Evidence, links: Int64Array) -> int:
+def once_per_target(lists: Lists, without: Lists, links: Int64Array) -> Fold:
+    """Return a fold in which a page with several targets among `links` (int64 [l, 2]) has a list for each of them.
+
+    The place of the other targets is taken by the last candidate that is none.
+    """
+    gold: dict[int, set[int]] = {}
+    for row, column in links.tolist():
+        gold.setdefault(row, set()).add(column)
+    places, chosen, right = [], [], []
+    everywhere = np.arange(lists.targets.shape[1])
+    for i, (row, targets) in enumerate(zip(lists.rows.tolist(), lists.targets, strict=True)):
+        linked = np.flatnonzero(np.isin(targets, list(gold.get(row, ()))))
+        others = np.setdiff1d(everywhere, linked)
+        for place in linked.tolist() if len(others) else linked[:1].tolist():
+            kept = np.isin(everywhere, linked) & (everywhere != place) & (len(others) > 0)
+            places.append(np.where(kept, others[-1] if len(others) else 0, everywhere))
+            chosen.append(i)
+            right.append(place)
+        if not len(linked):
+            places.append(everywhere)
+            chosen.append(i)
+            right.append(-1)
+    if len(chosen) == len(lists.rows):
+        return Fold(lists, np.array(right, np.int64), without)
+    order, at = np.array(chosen, np.int64), np.stack(places)
+    targets = np.take_along_axis(lists.targets[order], at, axis=1)
+    features = np.take_along_axis(lists.features[order], at[:, :, None], axis=1)
+    many = replace(lists, rows=lists.rows[order], targets=targets, features=features)
+    again = replace(
+        without, rows=without.rows[order], targets=without.targets[order], features=without.features[order]
+    )
+    return Fold(many, np.array(right, np.int64), again)
+
+
+def list_size(evidence: Evidence, links: Int64Array, folds: int = FOLDS, seed: int = 0) -> int:
     """Return the number of candidates per list: the evidence's size, or the number of unlinked targets if smaller.
 
-    `links`: int64 [l, 2]. Raises InputError where every target is linked.
+    `links`: int64 [l, 2]; where pages may share targets, only those of one of the `folds` count as linked. Raises
+    InputError where every target is linked.
     """
-    free = len(evidence.target) - len(np.unique(links[:, 1]))
+    linked = [links[:, 1]]
+    if not evidence.exclusive and len(links):
+        linked = [links[part, 1] for part in folds_of(links, evidence.source, folds, seed)]
+    free = len(evidence.target) - max(len(np.unique(targets)) for targets in linked)
     if not free:
         raise InputError("the training links cover every target page: no page is left to link to")
     return min(evidence.size, free)
