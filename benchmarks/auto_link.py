@@ -56,6 +56,7 @@ SYSTEMS = (
 )
 DATA = shared_data() / "linked-pages"
 SURE = 0.9
+LONG = ("method", "no_link", "near_copies")  # metadata that the rows leave out
 
 
 @cache
@@ -171,7 +172,7 @@ def main() -> None:
                 row = {"variant": variant, "language": code, "system": system, **judge(links, task, code)}
                 row["dictionaries"] = [d.path.name for d in task.dictionaries]
                 row["cpu_s"] = round(time.process_time() - start, 1)
-                row["about"] = {k: v for k, v in links.metadata.items() if k not in ("no_link", "method")}
+                row["about"] = {k: v for k, v in links.metadata.items() if k not in LONG}
                 print(row, flush=True)
                 rows.append(row)
                 if options.rows:

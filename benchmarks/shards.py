@@ -8,8 +8,7 @@ those of the one index: ids, order and scores.
 
 `wall` is what the clock says, and other work disturbs it. `path` is the critical path in CPU time: what the searching
 thread spends, and of each set of shards that are asked at once, the most that one of the cores spends. It is what an
-idle machine would take. `ideal` is half of the one index's path on one core: a process per shard cannot do better. The
-last cases are eight clients at once, in threads of one process.
+idle machine would take. `ideal` is half of the one index's path on one core: a process per shard cannot do better.
 """
 
 from __future__ import annotations
@@ -19,11 +18,12 @@ import functools
 import itertools
 import multiprocessing
 import os
+import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -34,27 +34,31 @@ import xxhash
 from benchmarks.support.common import record
 from benchmarks.support.meanvectors import mean_vectors
 from benchmarks.support.passages import SEED, prepare, statements
+from indexes.interface import Matrix
 from indexes.sharded import retrievers
+from indexes.store import manifest as manifests
 from linker import building
 from linker.engine import Engine
 from linker.intake import BuildOptions
 
-K, ROUNDS, QUERIES, CLIENTS = 10, 4, 300, 8
+K, ROUNDS, QUERIES, WARM = 10, 2, 100, 20
 SHARDS, CORES = (1, 2, 4), (1, 2)
 
 
 def build(work: Path, sentences: int) -> dict[int, list[Path]]:
     """Return the directories by how many hold the sentences, in equal parts in the same order."""
     data = prepare(work, sentences)
-    lines = data.sentences.read_bytes().splitlines(keepends=True)
-    vectors = np.load(data.vectors, mmap_mode="r")
+    lines: list[bytes] = []
     found: dict[int, list[Path]] = {}
     for count in SHARDS:
         edges = [sentences * n // count for n in range(count + 1)]
         found[count] = [work / f"{sentences}-{count}-{n}.index" for n in range(count)]
         for out, (low, high) in zip(found[count], itertools.pairwise(edges), strict=True):
-            if (out / "manifest.json").exists():
+            if (out / manifests.NAME).exists() and manifests.load(out).build.complete:
                 continue
+            shutil.rmtree(out, ignore_errors=True)
+            lines = lines or data.sentences.read_bytes().splitlines(keepends=True)
+            vectors = np.load(data.vectors, mmap_mode="r")
             corpus, matrix, ids = (out.with_suffix(suffix) for suffix in (".jsonl", ".npy", ".ids"))
             corpus.write_bytes(b"".join(lines[low:high]))
             np.save(matrix, vectors[low:high])
@@ -103,15 +107,13 @@ def percentiles(seconds: Sequence[float]) -> dict[str, float]:
     return {"p50_ms": round(p50, 2), "p99_ms": round(p99, 2)}
 
 
-def ask(directories: Sequence[Path], cores: int) -> dict[str, Any]:
+def ask(directories: Sequence[Path], cores: int, texts: list[str], vectors: Matrix) -> dict[str, Any]:
     """Return what single queries cost in this process: milliseconds, and a hash of all answers."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
-    texts = statements()[:QUERIES]
-    vectors = mean_vectors(texts)
     start = time.perf_counter()
     engine = Engine.open(list(directories))
     opened = time.perf_counter() - start
-    for text, vector in zip(texts[:40], vectors, strict=False):
+    for text, vector in zip(texts[:WARM], vectors, strict=False):
         engine.search(text, K, vectors=vector)
     best: dict[str, Any] = {}
     path = CriticalPath(cores)
@@ -132,37 +134,22 @@ def ask(directories: Sequence[Path], cores: int) -> dict[str, Any]:
     return {**best, "open_s": round(opened, 2), "answers": digest.hexdigest()}
 
 
-def crowd(directories: Sequence[Path], cores: int) -> dict[str, Any]:
-    """Return how many queries per second this process answers to several clients at once, in its best round."""
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
-    texts = statements()[:QUERIES]
-    vectors = mean_vectors(texts)
-    engine = Engine.open(list(directories))
-    pairs = list(zip(texts, vectors, strict=True))
-    best = 0.0
-    with ThreadPoolExecutor(CLIENTS) as clients:
-        for _ in range(ROUNDS):
-            start = time.perf_counter()
-            list(clients.map(lambda pair: engine.search(pair[0], K, vectors=pair[1]), pairs))
-            best = max(best, len(pairs) / (time.perf_counter() - start))
-    return {"per_s": round(best, 1)}
-
-
-def alone(run: Any, directories: Sequence[Path], cores: int) -> dict[str, Any]:
+def alone(directories: Sequence[Path], cores: int, queries: tuple[list[str], Matrix]) -> dict[str, Any]:
     """Return a case's figures, measured in a fresh process."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        found: dict[str, Any] = pool.submit(run, directories, cores).result()
-    print(f"{len(directories)} directories, {cores} cores", run.__name__, found, file=sys.stderr, flush=True)
+        found = pool.submit(ask, directories, cores, *queries).result()
+    print(f"{len(directories)} directories, {cores} cores", found, file=sys.stderr, flush=True)
     return found
 
 
 def measure(indexes: dict[int, list[Path]]) -> dict[str, Any]:
-    """Return the figures of single queries and of a crowd, by directories and cores."""
+    """Return the figures of single queries by directories and cores."""
     cases = [(count, cores) for cores in CORES for count in SHARDS]
-    single = {f"{count} on {cores}": alone(ask, indexes[count], cores) for count, cores in cases}
+    texts = statements()[:QUERIES]
+    queries = texts, mean_vectors(texts)
+    single = {f"{count} on {cores}": alone(indexes[count], cores, queries) for count, cores in cases}
     answers = {figures.pop("answers") for figures in single.values()}
     assert len(answers) == 1, "the shards' answers differ from the one index's"
-    many = {f"{count} on {CORES[-1]}": alone(crowd, indexes[count], CORES[-1]) for count in SHARDS}
     whole = single["1 on 1"]["path"]["p50_ms"]
     gains = {
         name: {
@@ -171,7 +158,7 @@ def measure(indexes: dict[int, list[Path]]) -> dict[str, Any]:
         }
         for name, figures in single.items()
     }
-    return {"single": single, "crowd": many, "gain": gains, "same_answers": True}
+    return {"single": single, "gain": gains, "same_answers": True}
 
 
 def main() -> None:

@@ -144,7 +144,7 @@ def _groups(
 ) -> dict[int, dict[str, Any]]:
     """Return the near copies of the best targets and their probability together, by source row, as records."""
     linked = candidates.targets[answer.lists.rows, 0]
-    found = groups_of(evidence.target_terms.present, answer.lists, answer.probabilities[:, :-1], linked)
+    found = groups_of(evidence.target_terms.present, answer.lists, answer.fitted, linked)
     return {
         row: {"group": [task.target.ids[t] for t in group.targets], "group_probability": group.probability}
         for row, group in found.items()

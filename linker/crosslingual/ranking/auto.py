@@ -14,7 +14,7 @@ import numpy as np
 from indexes.dtypes import Float64Array, Int64Array
 from linker.crosslingual.ranking.features import Lists
 from linker.crosslingual.ranking.fitting import FEWEST, Fitted, learn_ranker
-from linker.crosslingual.ranking.folds import folds_of
+from linker.crosslingual.ranking.folds import FOLDS, folds_of
 from linker.crosslingual.ranking.learning import Evidence, Fold, Learned, describe, list_size, out_of_fold
 
 CROSS_FITS = 3
@@ -54,7 +54,7 @@ def solve(
     evidence: Evidence,
     links: Int64Array,
     *,
-    folds: int | None = None,
+    folds: int = FOLDS,
     seed: int = 0,
     expected: float | None = None,
     advance: Callable[[int], object] = lambda done: None,
@@ -74,7 +74,7 @@ def relearn(
     links: Int64Array,
     extra: Int64Array,
     unlinked: Int64Array,
-    folds: int | None,
+    folds: int,
     seed: int,
     expected: float | None = None,
     advance: Callable[[int], object] = lambda done: None,

@@ -6,13 +6,17 @@ named and gets a probability of its own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
+from linker.crosslingual.ranking.calibration import compete
 from linker.crosslingual.ranking.features import Lists
+from linker.crosslingual.ranking.fitting import Fitted, aligned
+from linker.crosslingual.ranking.verification import first_candidates
 
 SAME = 0.8  # least Jaccard similarity of the words of near copies
 
@@ -25,26 +29,53 @@ class Group:
     probability: float
 
 
-def groups_of(
-    present: sp.csr_array, lists: Lists, probabilities: Float64Array, linked: Int64Array
-) -> dict[int, Group]:
+def groups_of(present: sp.csr_array, lists: Lists, fitted: Fitted, linked: Int64Array) -> dict[int, Group]:
     """Return the groups of the pages whose linked target has a near copy among their candidates, by source row.
 
-    `present`: 0/1 CSR [m, v], the terms of the target pages; `probabilities` float64 [n, c] of the candidates; `linked`
-    int64 [n], the linked targets, −1 for none.
+    `present`: 0/1 CSR [m, v], the terms of the target pages; `fitted`: the ranker and the probabilities of the n
+    `lists`; `linked` int64 [n], the linked targets, −1 for none.
     """
+    copies = {
+        i: members
+        for i, page in enumerate(linked.tolist())
+        if page >= 0 and (members := _members(present, lists.targets[i], page)).sum() > 1
+    }
+    together = _together(lists, fitted, copies)
     groups = {}
-    for row, targets, p, page in zip(
-        lists.rows.tolist(), lists.targets, probabilities, linked.tolist(), strict=True
-    ):
-        if page < 0:
-            continue
-        copies = near_copies(present, page, targets) | (targets == page)
-        if copies.sum() > 1:
-            members, chances = targets[copies], p[copies]
-            order = np.lexsort((-chances, members != page))
-            groups[row] = Group(tuple(members[order].tolist()), min(1.0, float(chances.sum())))
+    for (i, members), p in zip(copies.items(), together.tolist(), strict=True):
+        targets, chances = lists.targets[i, members], fitted.probabilities[i, :-1][members]
+        order = np.lexsort((-chances, targets != linked[i]))
+        probability = min(1.0, max(p, float(chances.sum())))
+        groups[int(lists.rows[i])] = Group(tuple(targets[order].tolist()), probability)
     return groups
+
+
+def _members(present: sp.csr_array, targets: Int64Array, page: int) -> BoolArray:
+    return np.asarray(near_copies(present, page, targets) | (targets == page))
+
+
+def _together(lists: Lists, fitted: Fitted, copies: Mapping[int, BoolArray]) -> Float64Array:
+    """Return the probability that each group would have if it were a single candidate: [groups].
+
+    Copies are each other's rivals, and a list whose first candidates hardly differ looks like one without the right
+    page. So the verifier judges the best copy without the others, with the probabilities of all after competition. The
+    result is 0 where a page outside the group is more probable.
+    """
+    model = fitted.model
+    features = aligned(lists, model.ranker.names)
+    logits = model.ranker.logits(features)
+    won = compete(logits, lists.targets)
+    inside = np.zeros(len(copies), np.bool_)
+    for n, (i, members) in enumerate(copies.items()):
+        best = np.flatnonzero(members)[won[i, :-1][members].argmax()]
+        total = won[i, :-1][members].sum()
+        others = np.setdiff1d(np.flatnonzero(members), best)
+        logits[i, others], won[i, others], won[i, best] = -np.inf, 0, total
+        inside[n] = won[i, :-1].argmax() == best
+    rows = np.array(list(copies), np.int64)
+    chosen = Lists(lists.rows[rows], lists.targets[rows], features[rows], model.ranker.names)
+    x = first_candidates(model.ranker, chosen, logits[rows], won[rows])
+    return np.asarray(np.where(inside, model.verifier(x, fitted.share), 0.0))
 
 
 def near_copies(present: sp.csr_array, page: int, others: Int64Array) -> BoolArray:

@@ -195,7 +195,7 @@ class AllEvidence:
         if len(links) > 1:
             lsi = self.latent(links)
             makers["lsi"] = lambda: lsi
-        matcher = match_passages(*self.passages, x, y, translations)
+        matcher = match_passages(*self.passages, translations)
         return Learned(Scores(makers), matcher, induced, translations, links)
 
     def latent(self, links: Int64Array) -> WeightedProduct:

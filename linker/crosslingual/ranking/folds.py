@@ -8,15 +8,7 @@ from indexes.dtypes import Int64Array
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.scoring.candidates import hashes
 
-FEWEST, MOST = 5, 20
-# Links times folds: if there are few links, it matters which of them a fold leaves out of the training.
-LISTS = 2500
-PAIRS = 1 << 28  # pairs of pages from which on every fold takes so long that five have to do
-
-
-def number_of_folds(links: int, pairs: int) -> int:
-    """Return how many folds `links` known links are divided into, in a task of so many `pairs` of pages."""
-    return FEWEST if pairs >= PAIRS else min(max(LISTS // max(links, 1), FEWEST), MOST)
+FOLDS = 5
 
 
 def folds_of(links: Int64Array, source: Pages, folds: int, seed: int = 0) -> list[Int64Array]:

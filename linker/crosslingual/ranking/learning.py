@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from indexes.dtypes import BoolArray, Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.features import Lists, candidate_lists, with_pairs
-from linker.crosslingual.ranking.folds import folds_of, number_of_folds
+from linker.crosslingual.ranking.folds import FOLDS, folds_of
 from linker.crosslingual.ranking.pooled import Pooled, Taught
 from linker.crosslingual.scoring.candidates import hashes
 from linker.crosslingual.scoring.graph import Graph
@@ -193,32 +193,32 @@ def out_of_fold(
     unlinked: Int64Array,
     *,
     extra: Int64Array | None = None,
-    folds: int | None = None,
+    absent: Int64Array | None = None,
+    folds: int = FOLDS,
     seed: int = 0,
     advance: Callable[[int], object] = lambda done: None,
 ) -> list[Fold]:
     """Describe every linked page by what the links of the other folds, and `extra`, teach, with and without its target.
 
     `links` and `extra`: int64 [l, 2] and [e, 2]; `unlinked`: int64 rows. The targets of the other folds are excluded
-    and the unlinked pages compete, as they do when the unlinked pages are linked. `folds`: more if there are fewer
-    links, by default. Raises InputError where every target is linked.
+    and the unlinked pages compete, as they do when the unlinked pages are linked. `absent`: targets that nobody can be
+    linked to. Raises InputError where every target is linked.
     """
     parts = []
     gold, size = gold_of(links), list_size(evidence, links)
-    folds = folds or number_of_folds(len(links), len(evidence.source) * len(evidence.target))
+    gone = links[:0, 1] if absent is None else absent
+    taken = np.concatenate([links[:, 1], gone])
     everything = links if extra is None else np.concatenate([links, extra])
     # The competitors are retrieved once, not in every fold: no link of theirs is known.
-    retrieved = retrieve_taught(
-        evidence, evidence.learn(everything), unlinked, free_targets(evidence, links[:, 1])
-    )
+    retrieved = retrieve_taught(evidence, evidence.learn(everything), unlinked, free_targets(evidence, taken))
     for held_out in folds_of(links, evidence.source, folds, seed):
         rest = np.delete(links, held_out, axis=0)
         rows = np.unique(links[held_out, 0])
         teachers = rest if extra is None else np.concatenate([rest, extra])
-        learned = evidence.learn(teachers)
-        found = retrieved | retrieve_taught(evidence, learned, rows, free_targets(evidence, rest[:, 1]))
-        lists = describe(evidence, learned, rows, unlinked, rest[:, 1], size, advance, found)
-        without = describe(evidence, learned, rows, unlinked, links[:, 1], size, retrieved=found)
+        learned, others = evidence.learn(teachers), np.concatenate([rest[:, 1], gone])
+        found = retrieved | retrieve_taught(evidence, learned, rows, free_targets(evidence, others))
+        lists = describe(evidence, learned, rows, unlinked, others, size, advance, found)
+        without = describe(evidence, learned, rows, unlinked, taken, size, retrieved=found)
         parts.append(Fold(lists, lists.right(gold), without))
     return parts
 

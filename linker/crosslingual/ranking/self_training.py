@@ -10,10 +10,12 @@ from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from linker.crosslingual.ranking.auto import Solution, relearn
 from linker.crosslingual.ranking.features import Lists
 from linker.crosslingual.ranking.fitting import FEWEST
+from linker.crosslingual.ranking.folds import FOLDS
 from linker.crosslingual.ranking.learning import Evidence
 
 SURE = 0.7  # least probability of a link that self-training learns from; learning words forgives a few wrong ones
 ROUNDS = 3  # of self-training, at most
+ERRORS = 2.0  # standard errors by which retrieval has to improve
 LEARNED = "lsi.z"  # a score that only links teach
 
 
@@ -22,7 +24,7 @@ def self_train(
     links: Int64Array,
     first: Solution,
     *,
-    folds: int | None = None,
+    folds: int = FOLDS,
     seed: int = 0,
     expected: float | None = None,
 ) -> tuple[Solution, list[dict[str, Any]]]:
@@ -30,7 +32,8 @@ def self_train(
 
     This is transductive: the unlinked pages teach too. Each page is described without its own pseudo-link, so the
     pseudo-links are held out. A round is kept if what the others taught, taken alone, retrieves them better than before
-    (`retrieval`), if it is sure of more pages, and if the known links (int64 [l, 2]), from 20 on, become more likely.
+    (`retrieval`) by more than two standard errors, and if the known links (int64 [l, 2]), from 20 on, become
+    more likely.
     """
     best, rounds = first, []
     for _ in range(ROUNDS):
@@ -38,21 +41,19 @@ def self_train(
         if len(extra) < FEWEST or len(np.intersect1d(extra[:, 0], best.extra[:, 0])) == len(extra):
             break
         answer = relearn(evidence, links, extra, best.lists.rows, folds, seed, expected)
-        passed = {
-            "retrieval": retrieval(answer.lists, extra) > retrieval(best.lists, extra),
-            "sure_links": len(sure(answer)) > len(extra),
-            "known_links": len(links) < FEWEST or answer.quality > best.quality,
-        }
+        before, after = (retrieval(x.lists, extra) for x in (best, answer))
+        likelier = len(links) < FEWEST or answer.quality > best.quality
+        kept = likelier and _clearly_better(after, before)
         rounds.append(
             {
                 "learned_from": len(extra),
                 "sure_links": len(sure(answer)),
-                "retrieval": [round(retrieval(x.lists, extra), 4) for x in (best, answer)],
+                "retrieval": [round(float(x.mean()), 4) for x in (before, after)],
                 "log_likelihood": answer.quality,
-                "kept": all(passed.values()),
+                "kept": kept,
             }
         )
-        if not all(passed.values()):
+        if not kept:
             break
         best = answer
     return best, rounds
@@ -68,11 +69,16 @@ def sure(answer: Solution) -> Int64Array:
     return np.stack([rows[unique], targets[unique]], axis=1)
 
 
-def retrieval(lists: Lists, held_out: Int64Array) -> float:
-    """Return the mean reciprocal rank of the targets of `held_out` (int64 [e, 2]) by the score that only links teach.
+def _clearly_better(after: Float64Array, before: Float64Array) -> bool:
+    gain = after - before
+    return bool(gain.mean() > ERRORS * gain.std() / np.sqrt(len(gain)))
 
-    A target that is not among the candidates counts 0; equal scores share the mean of their ranks, so without the
-    score the result is that of chance.
+
+def retrieval(lists: Lists, held_out: Int64Array) -> Float64Array:
+    """Return the reciprocal ranks [e] of the targets of `held_out` (int64 [e, 2]) by the score that only links teach.
+
+    A target that is not among the candidates has 0; equal scores are in random order, so without the score the result
+    is what is expected by chance.
     """
     position = {row: i for i, row in enumerate(lists.rows.tolist())}
     rows = np.array([position[row] for row in held_out[:, 0].tolist()], np.int64)
@@ -81,5 +87,7 @@ def retrieval(lists: Lists, held_out: Int64Array) -> float:
     if LEARNED in lists.names:
         scores = lists.features[rows, :, lists.names.index(LEARNED)]
     own = np.where(hit, scores, -np.inf).max(axis=1, keepdims=True)
-    ranks: Float64Array = (scores > own).sum(axis=1) + ((scores == own).sum(axis=1) + 1) / 2
-    return float(np.where(hit.any(axis=1), 1 / np.maximum(ranks, 1), 0).mean())
+    above, equal = (scores > own).sum(axis=1), np.maximum((scores == own).sum(axis=1), 1)
+    harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, hit.shape[1] + 2))])
+    expected = (harmonic[above + equal] - harmonic[above]) / equal
+    return np.asarray(np.where(hit.any(axis=1), expected, 0))

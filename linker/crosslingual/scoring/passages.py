@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -38,13 +38,19 @@ def cut_passages(text: str, split: Callable[[str], list[str]]) -> list[list[str]
 
 @dataclass(frozen=True, eq=False)
 class Passages:
-    """All passages of n pages: `present` 0/1 CSR [passages, v], `begin` int64 [n + 1].
+    """All passages of n pages: `present` 0/1 CSR [passages, v], `begin` int64 [n + 1], `weights` of the terms [v].
 
     Page i has the rows begin[i] … begin[i + 1] − 1.
     """
 
     present: sp.csr_array
     begin: Int64Array
+    weights: Float32Array
+
+    @cached_property
+    def vectors(self) -> sp.csr_array:
+        """The passages' weighted terms, in rows of unit length: float32 CSR [passages, v]."""
+        return unit_rows(scale_columns(self.present, self.weights))
 
 
 def passages_of(texts: Sequence[str], split: Callable[[str], list[str]], terms: Terms) -> Passages:
@@ -55,7 +61,9 @@ def passages_of(texts: Sequence[str], split: Callable[[str], list[str]], terms: 
     )
     ends, begin = (np.concatenate(([0], np.cumsum(x, dtype=np.int64))) for x in (lengths, passages))
     shape = (len(lengths), len(terms.vocabulary))
-    return Passages(sp.csr_array((np.ones(len(columns), np.float32), columns, ends), shape=shape), begin)
+    return Passages(
+        sp.csr_array((np.ones(len(columns), np.float32), columns, ends), shape=shape), begin, idf(terms)
+    )
 
 
 def _cut(
@@ -78,14 +86,13 @@ def _cut(
 class PassageMatcher:
     """Cosines of translated source passages with target passages, aggregated per candidate page.
 
-    `translated` [source passages, v target] and `weighted` [target passages, v target] have unit rows; the masses
-    [passages] are sums of the idf of translatable terms.
+    `shares` [v source, v target]: the shares of each term's translations; the masses [passages] are sums of the idf of
+    translatable terms.
     """
 
     source: Passages
     target: Passages
-    translated: sp.csr_array
-    weighted: sp.csr_array
+    shares: sp.csr_array
     source_mass: Float32Array
     target_mass: Float32Array
 
@@ -112,7 +119,9 @@ class PassageMatcher:
             [np.arange(a, b) for a, b in zip(first.tolist(), after.tolist(), strict=True)]
         )
         starts = np.concatenate(([0], np.cumsum(after - first)[:-1]))
-        cosines = (self.translated[begin:end] @ self.weighted[chosen].T).toarray()
+        translated = sp.csr_array(self.source.present[begin:end] @ self.shares, dtype=np.float32)
+        vectors = unit_rows(scale_columns(translated, self.target.weights))
+        cosines = (vectors @ self.target.vectors[chosen].T).toarray()
         best = np.maximum.reduceat(cosines, starts, axis=1)
         mass = self.source_mass[begin:end]
         ordered = -np.sort(-best, axis=0)
@@ -128,19 +137,14 @@ def _best_third(values: Float32Array) -> np.float32:
     return np.float32((-np.sort(-values))[: max(1, len(values) // 3)].mean())
 
 
-def match_passages(
-    source: Passages, target: Passages, source_terms: Terms, target_terms: Terms, translations: sp.csr_array
-) -> PassageMatcher:
+def match_passages(source: Passages, target: Passages, translations: sp.csr_array) -> PassageMatcher:
     """Return a matcher of passages, translated by the matrix `translations` [v source, v target], with idf weights."""
-    weights, source_weights = idf(target_terms), idf(source_terms)
     known = np.asarray(translations.sum(axis=1)).ravel() > 0
     reached = np.asarray(translations.sum(axis=0)).ravel() > 0
-    translated = sp.csr_array(source.present @ stochastic(translations), dtype=np.float32)
     return PassageMatcher(
         source,
         target,
-        unit_rows(scale_columns(translated, weights)),
-        unit_rows(scale_columns(target.present, weights)),
-        np.asarray(source.present @ (source_weights * known) + 1e-3, np.float32),
-        np.asarray(target.present @ (weights * reached) + 1e-3, np.float32),
+        stochastic(translations),
+        np.asarray(source.present @ (source.weights * known) + 1e-3, np.float32),
+        np.asarray(target.present @ (target.weights * reached) + 1e-3, np.float32),
     )

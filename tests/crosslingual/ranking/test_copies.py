@@ -9,6 +9,10 @@ import scipy.sparse as sp
 from linker.crosslingual.methods import link
 from linker.crosslingual.ranking.copies import groups_of, near_copies
 from linker.crosslingual.ranking.features import Lists
+from linker.crosslingual.ranking.fitting import Fitted
+from linker.crosslingual.ranking.pooled import Pooled
+from linker.crosslingual.ranking.ranker import Ranker
+from linker.crosslingual.ranking.verification import Verifier, names_of
 from linker.crosslingual.task import Options, Task
 from tests.crosslingual.synthetic import Twin, twin
 
@@ -31,15 +35,27 @@ def test_near_copies_share_four_fifths_of_their_words() -> None:
     assert near_copies(PRESENT, 0, np.arange(6)).tolist() == [True, True, False, True, False, False]
 
 
-def test_a_group_has_the_probability_of_its_pages_together() -> None:
+def fitted(lists: Lists, first: list[float]) -> Fitted:
+    """Probabilities of the candidates, and a verifier for which every first candidate is right with P = ¼."""
+    n, c, _ = lists.features.shape
+    ranker = Ranker(("x",), np.zeros(1), np.ones(1), np.ones(1), 0.0)
+    weights = np.zeros(len(names_of(ranker)) + 1)
+    verifier = Verifier(names_of(ranker), weights[1:], weights[1:] + 1, weights, weights)
+    probabilities = np.full((n, c + 1), 0.01)
+    probabilities[:, :4] = first
+    return Fitted(Pooled(ranker, verifier), probabilities, 0.5)
+
+
+def test_a_group_has_the_linked_page_first_and_its_probability_together() -> None:
     targets = np.array([[3, 2, 0, 1], [2, 4, 0, 1], [4, 5, 2, 0]])
-    lists = Lists(np.array([7, 8, 9]), targets, np.zeros((3, 4, 0), np.float32), ())
-    p = np.array([[0.1, 0.05, 0.4, 0.3], [0.9, 0.01, 0.02, 0.03], [0.7, 0.6, 0.0, 0.0]])
-    groups = groups_of(PRESENT, lists, p, np.array([1, 2, 4]))
+    features = np.array([3.0, 0, 2, 1], np.float32)[None, :, None].repeat(3, axis=0)
+    lists = Lists(np.array([7, 8, 9]), targets, features, ("x",))
+    groups = groups_of(PRESENT, lists, fitted(lists, [0.1, 0.05, 0.4, 0.3]), np.array([1, 2, 4]))
     assert set(groups) == {7, 9}  # page 2 has no copy
     assert groups[7].targets == (1, 0, 3)  # the linked page first, then by probability
-    assert groups[7].probability == pytest.approx(0.8)
-    assert groups[9].targets == (4, 5) and groups[9].probability == 1
+    assert groups[7].probability == pytest.approx(0.8)  # the sum, as it is more than ¼
+    assert groups[9].targets == (4, 5) and groups[9].probability == pytest.approx(0.25)
+    assert not groups_of(PRESENT, lists, fitted(lists, [0.1, 0.05, 0.4, 0.3]), np.array([-1, -1, -1]))
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +77,7 @@ def test_auto_names_the_copies_and_sums_their_probabilities(corpus: Twin) -> Non
     reasons = {r["id"]: r for r in links.explanations or ()}
     assert set(record["group"]) == members and record["group"][0] == reasons["s80"]["link"]
     assert reasons["s80"].items() >= record.items()
-    assert reasons["s80"]["probability"] < 0.7 < record["group_probability"] <= 1
+    assert reasons["s80"]["probability"] < 0.7 and 0.9 < record["group_probability"] <= 1
     assert [r["id"] for r in reasons.values() if "group" in r] == ["s80"]
 
 

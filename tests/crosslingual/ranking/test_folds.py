@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linker.crosslingual.pages.pages import Pages
-from linker.crosslingual.ranking.folds import folds_of, number_of_folds
+from linker.crosslingual.ranking.folds import folds_of
 from tests.crosslingual.tiny import numbered
 
 ROWS = st.lists(st.integers(0, 19), min_size=1, max_size=40)
@@ -39,10 +39,3 @@ def test_the_content_and_the_seed_decide() -> None:
 
     assert contents(pages(), 0) == contents(moved, 0)
     assert contents(pages(), 0) != contents(pages(), 1)
-
-
-def test_few_links_take_more_folds_unless_a_fold_takes_long() -> None:
-    assert [number_of_folds(links, 10**6) for links in (0, 20, 142, 250, 500, 900, 10**5)] == [
-        20, 20, 17, 10, 5, 5, 5
-    ]  # fmt: skip
-    assert number_of_folds(142, 1 << 28) == 5

@@ -8,20 +8,21 @@ import pytest
 from indexes.dtypes import Int64Array
 from linker.crosslingual.methods import link
 from linker.crosslingual.pages.pages import Pages
-from linker.crosslingual.ranking.auto import NOTHING, Solution, solve
+from linker.crosslingual.ranking.auto import NOTHING, solve
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.features import Lists
 from linker.crosslingual.ranking.learning import Learned
 from linker.crosslingual.ranking.pooled import SETTINGS, Setting, rankers
 from linker.crosslingual.ranking.self_training import ROUNDS, retrieval, self_train
 from linker.crosslingual.task import LinkingResult, Options, Task
-from tests.crosslingual.synthetic import Twin, twin
+from tests.crosslingual.synthetic import LETTERS, Twin, twin
 
 
 def named(corpus: Twin, share: float = 0.6) -> Twin:
-    """Give the two pages of this share of the pairs three strings of their own, as names are."""
+    """Give the two pages of this share of the pairs three strings of their own, as names are; nothing else is alike."""
     rng = np.random.default_rng(1)
-    source, target = list(corpus.source.texts), list(corpus.target.texts)
+    other_letters = str.maketrans(LETTERS, LETTERS[::-1])
+    source, target = list(corpus.source.texts), [t.translate(other_letters) for t in corpus.target.texts]
     for s, t in corpus.links.tolist():
         names = " ".join(f"name{n}" for n in rng.integers(0, 3 * len(source), 3))
         if rng.random() < share:
@@ -77,7 +78,8 @@ def test_with_something_given_self_training_stays_off(corpus: Twin) -> None:
     assert "self_training" not in link(task, "auto").metadata
 
 
-def test_without_layout_punctuation_decides_nothing(corpus: Twin) -> None:
+def test_without_layout_punctuation_decides_nothing() -> None:
+    corpus = named(twin(pages=60), share=1)
     marked = [
         replace(p, texts=tuple(f"{t}\n{'!?;' * (3 + row % 7)}" for row, t in enumerate(p.texts)))
         for p in (corpus.source, corpus.target)
@@ -87,8 +89,9 @@ def test_without_layout_punctuation_decides_nothing(corpus: Twin) -> None:
         for s, t in ((corpus.source, corpus.target), marked)
     )
     assert plain.metadata["evidence"] == ["strings"]
-    np.testing.assert_array_equal(plain.candidates.targets, other.candidates.targets)
-    np.testing.assert_allclose(plain.candidates.scores, other.candidates.scores, rtol=1e-5)
+    # Pages of equal scores are ranked by a hash of their content, which the marks change.
+    assert np.mean(plain.candidates.targets[:, 0] == other.candidates.targets[:, 0]) > 0.95
+    assert "marks" not in AllEvidence(marked[0], marked[1], layout=False).fixed
 
 
 def test_every_setting_has_a_ranker_of_its_own_features() -> None:
@@ -117,15 +120,17 @@ def lists(names: tuple[str, ...]) -> Lists:
     ("links", "expected"),
     [
         ([[0, 5], [4, 9]], 1.0),
-        ([[0, 6], [4, 5]], (1 / 2.5 + 1 / 2) / 2),  # equal scores share the mean of their ranks
+        ([[0, 6], [4, 5]], ((1 / 2 + 1 / 3) / 2 + 1 / 2) / 2),  # equal scores are in random order
         ([[4, 8], [0, 1]], (1 / 3 + 0) / 2),  # a target that is not listed
     ],
 )
 def test_retrieval_of_held_out_links(links: list[list[int]], expected: float) -> None:
-    assert retrieval(lists(("lsi.z",)), np.array(links)) == pytest.approx(expected)
-    # Without the score that links teach, every candidate is as good as another: rank (3 + 1) / 2 of three.
+    assert retrieval(lists(("lsi.z",)), np.array(links)).mean() == pytest.approx(expected)
+    # Without the score that links teach, every candidate is as good as another.
     listed = np.mean([link in ([0, 5], [4, 9], [0, 6], [4, 5], [4, 8]) for link in links])
-    assert retrieval(lists(("marks.z",)), np.array(links)) == pytest.approx(listed / 2)
+    assert retrieval(lists(("marks.z",)), np.array(links)).mean() == pytest.approx(
+        listed * (1 + 1 / 2 + 1 / 3) / 3
+    )
 
 
 class Misled(AllEvidence):
@@ -141,8 +146,8 @@ def test_a_round_that_learns_nothing_true_is_not_kept(corpus: Twin) -> None:
     evidence = Misled(corpus.source, corpus.target)
     first = solve(evidence, NOTHING)
     best, rounds = self_train(evidence, NOTHING, first)
-    assert isinstance(first, Solution) and best is first
     assert [r["kept"] for r in rounds] == [False]
+    assert best is first
 
 
 def test_too_few_sure_links_teach_nothing() -> None:

@@ -27,7 +27,7 @@ def test_features_are_the_best_cosines_of_passages() -> None:
         if term in y.position:
             translations[i, y.position[term]] = 1
     sides = passages_of(sources, str.split, x), passages_of(targets, str.split, y)
-    matcher = match_passages(*sides, x, y, sp.csr_array(translations))
+    matcher = match_passages(*sides, sp.csr_array(translations))
     found = matcher.features(np.array([0, 1]), np.array([[0, 1, 2, 3], [3, 2, 1, 0]]))
     assert matcher.names[:2] == ("passages.mean", "passages.best")
     np.testing.assert_allclose(found[0, 1], 1, atol=1e-5)  # both passages are there

@@ -1,0 +1,174 @@
+"""Do the probabilities of `auto` and `cascade` hold where pages have no counterpart, and where known links are wrong?
+
+The targets of 0, 50 and 90 % of the test pages are taken away; the training links stay. In `prose`, names and code are
+removed (benchmarks/support/prose.py). `noise`: a fifth of the training links lead to random other targets. The rankers
+that `auto` starts from were pooled over the *other* languages. Word pairs and latent space are learned once per fold
+and used at every share of orphans; nothing else is shared, and the statistics of words still count the absent pages.
+
+A row has, for one language, variant, system and share of orphans: the share that was estimated; ECE over ten bins of
+equal width and what it is by chance where all probabilities are right (`floor`); the precision of links of .9 or more;
+the F1 of links of .5 or more, and of the best threshold; the promised precision of .9: links kept, and their precision.
+
+    python -m benchmarks.open_world [--languages tr,zh] [--variants hard,prose] [--rows FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.auto_link import LANGUAGES, dictionaries_of, links_of, pages_of, rankers_of
+from benchmarks.support.common import record
+from benchmarks.support.prose import prose
+from indexes.dtypes import BoolArray, Int64Array
+from linker.crosslingual.pages.pages import Pages
+from linker.crosslingual.ranking.auto import NOTHING, Solution, describe_unlinked
+from linker.crosslingual.ranking.calibration import calibration_error
+from linker.crosslingual.ranking.cascade import CascadeEvidence
+from linker.crosslingual.ranking.evidence import AllEvidence
+from linker.crosslingual.ranking.fitting import learn_ranker
+from linker.crosslingual.ranking.learning import Evidence, Learned, out_of_fold
+from linker.crosslingual.task import Options
+from linker.crosslingual.thresholds import least_probability
+
+ORPHANS = (0.0, 0.5, 0.9)
+SYSTEMS = ("auto: both", "auto: both, noise", "cascade: links")
+NOISE = 0.2
+PRECISION = 0.9
+DRAWS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Remembering:
+    """Evidence that keeps what links taught."""
+
+    evidence: Evidence
+    taught: dict[bytes, Learned] = field(default_factory=dict)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.evidence, name)
+
+    def learn(self, links: Int64Array) -> Learned:
+        key = links.tobytes()
+        if key not in self.taught:
+            self.taught[key] = self.evidence.learn(links)
+        return self.taught[key]
+
+
+@cache
+def pages(variant: str, code: str) -> tuple[Pages, Pages]:
+    source, target = pages_of("hard", code), pages_of("hard", "en")
+    if variant == "hard":
+        return source, target
+    return prose(source, target, [word for d in dictionaries_of(code) for word, _ in d.pairs])
+
+
+def solutions(
+    system: str, variant: str, code: str, seed: int
+) -> Iterator[tuple[float, Solution, Int64Array]]:
+    """Yield the share of orphans, the solution, and the test links that are left: int64 [l, 2]."""
+    source, target = pages(variant, code)
+    known, test = (links_of(code, split, source, target) for split in ("train", "test"))
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(test))
+    if system.endswith("noise"):
+        wrong = rng.random(len(known)) < NOISE
+        others = np.setdiff1d(np.arange(len(target)), np.concatenate([known[:, 1], test[:, 1]]))
+        known[wrong, 1] = rng.choice(others, int(wrong.sum()), replace=False)
+    words = tuple(pair for d in dictionaries_of(code) for pair in d.pairs)
+    everything = AllEvidence(source, target, words if "both" in system else (), rankers=rankers_of(code))
+    evidence = Remembering(CascadeEvidence(everything) if system.startswith("cascade") else everything)
+    unlinked = np.setdiff1d(np.arange(len(source)), known[:, 0])
+    for share in ORPHANS:
+        alone = order[: round(share * len(test))]
+        absent = test[alone, 1]
+        parts = out_of_fold(evidence, known, unlinked, absent=absent)
+        taken = np.concatenate([known[:, 1], absent])
+        lists, learned = describe_unlinked(evidence, known, NOTHING, unlinked, taken)
+        fitted = learn_ranker(lists, parts, evidence.start("links"))
+        yield share, Solution(lists, learned, fitted, NOTHING), np.delete(test, alone, axis=0)
+
+
+def judge(solution: Solution, links: Int64Array) -> dict[str, Any]:
+    """Return the measures of a solution; `links` int64 [l, 2] are the links that can be found."""
+    rows, targets, p = solution.best()
+    gold = dict(links.tolist())
+    right = np.array([gold.get(row) == target for row, target in zip(rows.tolist(), targets, strict=True)])
+    linked = np.array([row in gold for row in rows.tolist()])
+    threshold, _ = least_probability(solution.fitted, Options(precision=PRECISION))
+    rng = np.random.default_rng(0)
+    chance = [calibration_error(p, rng.random(len(p)) < p) for _ in range(DRAWS)]
+    return {
+        "pages": len(rows),
+        "linked_share": _round(linked.mean()),
+        "estimated_share": _round(solution.fitted.share),
+        "contradicted": len(solution.fitted.contradicted),
+        "success_1": _round(right[linked].mean()),
+        "ece": _round(calibration_error(p, right)),
+        "floor": _round(np.mean(chance)),
+        "orphans_mean": _round(p[~linked].mean()) if not linked.all() else None,
+        "sure": int((p >= PRECISION).sum()),
+        "sure_precision": _round(right[p >= PRECISION].mean()) if (p >= PRECISION).any() else None,
+        "f1": _round(f1(p >= 0.5, right, linked)),
+        "best_f1": _round(max(f1(p >= t, right, linked) for t in np.unique(p))),
+        "promised": int((p >= threshold).sum()),
+        "promised_precision": _round(right[p >= threshold].mean()) if (p >= threshold).any() else None,
+    }
+
+
+def f1(kept: BoolArray, right: BoolArray, linked: BoolArray) -> float:
+    """Return the harmonic mean of precision and recall of the links that `kept` [n] marks."""
+    return 2 * float((right & kept).sum()) / max(int(kept.sum() + linked.sum()), 1)
+
+
+def _round(value: float | np.floating[Any]) -> float:
+    return round(float(value), 4)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--languages", default=",".join(LANGUAGES))
+    parser.add_argument("--variants", default="hard,prose")
+    parser.add_argument("--systems", nargs="+", default=SYSTEMS)
+    parser.add_argument("--seeds", default="0")
+    parser.add_argument(
+        "--rows", type=Path, help="keeps rows between runs; those that it has are not made again"
+    )
+    options = parser.parse_args()
+    kept = options.rows.read_text().splitlines() if options.rows and options.rows.exists() else []
+    rows = [json.loads(line) for line in kept]
+    done = {(r["variant"], r["language"], r["system"], r["seed"]) for r in rows}
+    for code in options.languages.split(","):
+        for variant in options.variants.split(","):
+            for system in options.systems:
+                for seed in map(int, options.seeds.split(",")):
+                    if (variant, code, system, seed) in done or (
+                        variant == "prose" and system != "auto: both"
+                    ):
+                        continue
+                    start = time.process_time()
+                    found = []
+                    for share, solution, links in solutions(system, variant, code, seed):
+                        name = {"variant": variant, "language": code, "system": system, "seed": seed}
+                        found.append({**name, "orphans": share, **judge(solution, links)})
+                        found[-1]["cpu_s"] = round(time.process_time() - start, 1)
+                        print(found[-1], flush=True)
+                    rows += found
+                    if options.rows:
+                        with options.rows.open("a") as file:
+                            file.writelines(json.dumps(row) + "\n" for row in found)
+    record("open_world", {"rows": rows})
+
+
+if __name__ == "__main__":
+    main()
