@@ -80,11 +80,13 @@ def relearn(
     advance: Callable[[int], object] = lambda done: None,
 ) -> Solution:
     """Return the solution of the source rows `unlinked`, learned from `links` and from the pseudo-links `extra`."""
-    parts: list[Fold] = []
-    if len(links) >= FEWEST:
-        parts = out_of_fold(evidence, links, unlinked, extra=extra, folds=folds, seed=seed, advance=advance)
     taken = links[:, 1] if evidence.exclusive else links[:0, 1]
     lists, learned = describe_unlinked(evidence, links, extra, unlinked, taken, seed, advance)
+    parts: list[Fold] = []
+    if len(links) >= FEWEST:
+        parts = out_of_fold(
+            evidence, links, unlinked, extra=extra, learned=learned, folds=folds, seed=seed, advance=advance
+        )
     start = evidence.start("links" if len(links) else "pseudo-links" if len(extra) else "nothing")
     return Solution(lists, learned, learn_ranker(lists, parts, start, expected), extra)
 
@@ -105,13 +107,13 @@ def describe_unlinked(
     learned = evidence.learn(np.concatenate([links, extra]))
     size = list_size(evidence, links, seed=seed)
     if not len(extra):
-        return describe(evidence, learned, unlinked, unlinked[:0], taken, size, advance), learned
+        return describe(evidence, learned, unlinked, unlinked[:0], (taken,), size, advance)[0], learned
     parts = []
     for fold in folds_of(unlinked[:, None], evidence.source, CROSS_FITS, seed):
         group = unlinked[fold]
         others = np.concatenate([links, extra[~np.isin(extra[:, 0], group)]])
         rest = np.setdiff1d(unlinked, group)
-        parts.append(describe(evidence, evidence.learn(others), np.sort(group), rest, taken, size, advance))
+        parts += describe(evidence, evidence.learn(others), np.sort(group), rest, (taken,), size, advance)
     rows = np.concatenate([p.rows for p in parts])
     back = np.argsort(rows, kind="stable")
     targets, features = (

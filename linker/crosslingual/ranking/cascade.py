@@ -93,7 +93,7 @@ class CascadeEvidence:
         }
         source, target = self._topics(links).mixtures(x, y)
         topics = TopicMatcher(source, target, _lengths(self.source), _lengths(self.target))
-        return Learned(Scores(makers), topics, induced, translations, links)
+        return Learned(Scores(makers, keep=self.all.few), topics, induced, translations, links)
 
     def study(self, links: Int64Array, induced: sp.csr_array) -> Knowledge:
         """Return what `links` (int64 [l, 2]) and a saved model taught, as `AllEvidence.study` does, with topics."""

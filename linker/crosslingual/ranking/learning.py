@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
-from indexes.dtypes import BoolArray, Float32Array, Int64Array
+from indexes.dtypes import AnyArray, BoolArray, Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.features import Lists, candidate_lists, with_pairs
 from linker.crosslingual.ranking.folds import FOLDS, folds_of
@@ -130,50 +130,72 @@ def describe(
     learned: Learned,
     rows: Int64Array,
     competitors: Int64Array,
-    taken: Int64Array,
+    taken: Sequence[Int64Array],
     size: int,
     advance: Callable[[int], object] = lambda done: None,
     retrieved: Graph | None = None,
-) -> Lists:
-    """Return `size` candidates of each source page in `rows`, with all features, excluding the targets in `taken`.
+) -> list[Lists]:
+    """Return `size` candidates of each source page in `rows`, with all features: one `Lists` for each of `taken`.
 
-    `competitors`: other source rows that compete for the same targets. All three are int64 [rows]. `retrieved`: pairs
-    that learned scores retrieved for some of these pages; those of the others are retrieved here.
+    `competitors`: other source rows that compete for the same targets; `taken`: targets that are excluded, each time
+    all of those before and more. All of them are int64. `retrieved`: pairs that learned scores retrieved for some of
+    these pages; those of the others are retrieved here.
     """
-    name = digest(learned.links, rows, competitors, taken)
+    name = digest(learned.links, rows, competitors, *taken)
+    free = [free_targets(evidence, part) for part in taken]
 
     def make() -> Arrays:
-        lists = _describe(
-            evidence, learned, (rows, competitors), free_targets(evidence, taken), size, retrieved
-        )
-        return {"targets": lists.targets, "features": lists.features, "names": np.array(lists.names)}
+        arrays: dict[str, AnyArray] = {}
+        graph = _graph(evidence, learned, (rows, competitors), free, size, retrieved)
+        for i, lists in enumerate(_described(evidence, learned, rows, graph, free, size)):
+            arrays |= {f"targets{i}": lists.targets, f"features{i}": lists.features}
+            arrays["names"] = np.array(lists.names)
+        return arrays
 
-    lists = evidence.stages.remember(f"lists-{name}", make)
+    kept = evidence.stages.remember(f"lists-{name}", make)
     advance(len(rows))
-    names = tuple(lists["names"].tolist())
-    return Lists(rows, lists["targets"], lists["features"], names, evidence.exclusive)
+    names = tuple(kept["names"].tolist())
+    return [
+        Lists(rows, kept[f"targets{i}"], kept[f"features{i}"], names, evidence.exclusive)
+        for i in range(len(taken))
+    ]
 
 
-def _describe(
+def _graph(
     evidence: Evidence,
     learned: Learned,
     pages: tuple[Int64Array, Int64Array],
-    free: Int64Array,
+    free: Sequence[Int64Array],
     size: int,
     retrieved: Graph | None,
-) -> Lists:
+) -> Graph:
+    """Return the pairs of the rows `pages[0]`, and their rivals' among both: with `size` of the last `free` targets."""
     rows, everyone = pages[0], np.concatenate(pages)
     todo = everyone if retrieved is None else np.setdiff1d(everyone, retrieved.rows)
-    graph = retrieve_taught(evidence, learned, todo, free) | evidence.shared
+    graph = retrieve_taught(evidence, learned, todo, free[0]) | evidence.shared
     graph = graph if retrieved is None else graph | retrieved
-    graph = graph.only(_flags(everyone, graph.shape[0]), _flags(free, graph.shape[1]))
-    graph = filled(graph, everyone, free, size, hashes(evidence.source.keys))
-    graph = graph.around(_flags(rows, graph.shape[0]))
+    graph = graph.only(_flags(everyone, graph.shape[0]), _flags(free[0], graph.shape[1]))
+    graph = filled(graph, everyone, free[-1], size, hashes(evidence.source.keys))
+    return graph.around(_flags(rows, graph.shape[0]))
+
+
+def _described(
+    evidence: Evidence,
+    learned: Learned,
+    rows: Int64Array,
+    graph: Graph,
+    free: Sequence[Int64Array],
+    size: int,
+) -> Iterator[Lists]:
+    values = {name: score.pairs(graph) for name, score in (evidence.fixed | learned.scores).items()}
     # Equal sums are ranked by a hash of the content, so that the order of input decides nothing.
     order = np.argsort(np.argsort(hashes(evidence.target.keys), kind="stable"))
-    scores = evidence.fixed | learned.scores
-    lists = candidate_lists(scores, graph, rows, choosing=evidence.choosing, order=order, size=size)
-    return with_pairs(lists, learned.pairs.features(rows, lists.targets), learned.pairs.names)
+    for part in free:
+        keep = _flags(part, graph.shape[1])[graph.columns]
+        inside = Graph(graph.rows[keep], graph.columns[keep], graph.shape)
+        kept = {name: value[keep] for name, value in values.items()}
+        lists = candidate_lists(kept, inside, rows, choosing=evidence.choosing, order=order, size=size)
+        yield with_pairs(lists, learned.pairs.features(rows, lists.targets), learned.pairs.names)
 
 
 def retrieve_taught(evidence: Evidence, learned: Learned, rows: Int64Array, free: Int64Array) -> Graph:
@@ -202,6 +224,7 @@ def out_of_fold(
     *,
     extra: Int64Array | None = None,
     absent: Int64Array | None = None,
+    learned: Learned | None = None,
     folds: int = FOLDS,
     seed: int = 0,
     advance: Callable[[int], object] = lambda done: None,
@@ -210,25 +233,26 @@ def out_of_fold(
 
     `links` and `extra`: int64 [l, 2] and [e, 2]; `unlinked`: int64 rows. The targets of the other folds are excluded,
     unless pages may share targets, and the unlinked pages compete, as they do when the unlinked pages are linked.
-    `absent`: targets that nobody can be linked to. Raises InputError where every target is linked.
+    `absent`: targets that nobody can be linked to; `learned`: what all links and `extra` teach, if it is known. Raises
+    InputError where every target is linked.
     """
     parts = []
     size = list_size(evidence, links, folds, seed)
     gone = links[:0, 1] if absent is None else absent
     known = np.concatenate([links[:, 1], gone]) if evidence.exclusive else gone
-    everything = links if extra is None else np.concatenate([links, extra])
+    if learned is None:
+        learned = evidence.learn(links if extra is None else np.concatenate([links, extra]))
     # The competitors are retrieved once, not in every fold: no link of theirs is known.
-    retrieved = retrieve_taught(evidence, evidence.learn(everything), unlinked, free_targets(evidence, known))
+    retrieved = retrieve_taught(evidence, learned, unlinked, free_targets(evidence, known))
     for held_out in folds_of(links, evidence.source, folds, seed):
         rest = np.delete(links, held_out, axis=0)
         rows = np.unique(links[held_out, 0])
         teachers = rest if extra is None else np.concatenate([rest, extra])
-        learned, theirs = evidence.learn(teachers), links[held_out, 1]
+        taught, theirs = evidence.learn(teachers), links[held_out, 1]
         others = np.concatenate([np.setdiff1d(rest[:, 1], theirs), gone]) if evidence.exclusive else gone
-        found = retrieved | retrieve_taught(evidence, learned, rows, free_targets(evidence, others))
-        lists = describe(evidence, learned, rows, unlinked, others, size, advance, found)
+        found = retrieved | retrieve_taught(evidence, taught, rows, free_targets(evidence, others))
         away = np.concatenate([known, theirs])
-        without = describe(evidence, learned, rows, unlinked, away, size, retrieved=found)
+        lists, without = describe(evidence, taught, rows, unlinked, (others, away), size, advance, found)
         parts.append(once_per_target(lists, without, links[held_out]))
     return parts
 
