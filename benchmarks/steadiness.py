@@ -1,7 +1,8 @@
 """How much do the ids of pages, the order of input and the random seed move the figures of `auto`?
 
 Each renaming gives all pages new ids; each shuffle puts both collections and the known links into another order, too;
-each seed divides the known links into other folds. Everything else is that of benchmarks/auto_link.py: variant `hard`, all test pages.
+each seed divides the known links into other folds. Everything else is that of benchmarks/auto_link.py: variant `hard`,
+all test pages.
 
     python -m benchmarks.steadiness [--languages tr,zh] [--systems "auto: both"] [--renamings 10] [--shuffles 10]
                                     [--seeds 10] [--rows FILE]
