@@ -15,7 +15,19 @@ if TYPE_CHECKING:
     from indexes.interface import Document, Filter, Hits
     from indexes.text.parameters import Bm25Parameters, Field
     from linker.building import BuildOptions, build, create
-    from linker.commands import Alignment, Links, Question, align, calibrate, compare, find, link, train
+    from linker.commands import (
+        Alignment,
+        Links,
+        Question,
+        Triangles,
+        align,
+        calibrate,
+        compare,
+        find,
+        link,
+        train,
+        triangulate,
+    )
     from linker.encoders.loading import load_encoder
     from linker.engine import Engine
     from linker.evaluation import evaluate
@@ -35,6 +47,7 @@ __all__ = [
     "Hits",
     "Links",
     "Question",
+    "Triangles",
     "Tuning",
     "align",
     "build",
@@ -46,6 +59,7 @@ __all__ = [
     "link",
     "load_encoder",
     "train",
+    "triangulate",
 ]
 __getattr__ = lazy(
     __name__,
@@ -62,6 +76,7 @@ __getattr__ = lazy(
         "Hits": "indexes.interface",
         "Links": "linker.commands.linking",
         "Question": "linker.commands.finding",
+        "Triangles": "linker.commands.triangulating",
         "Tuning": "linker.tuning",
         "align": "linker.commands.aligning",
         "build": "linker.building",
@@ -73,5 +88,6 @@ __getattr__ = lazy(
         "link": "linker.commands.linking",
         "load_encoder": "linker.encoders.loading",
         "train": "linker.commands.training",
+        "triangulate": "linker.commands.triangulating",
     },
 )

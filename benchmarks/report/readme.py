@@ -27,6 +27,7 @@ from benchmarks.report import (
     vector_tables,
 )
 from benchmarks.report.image_table import image
+from benchmarks.report.open_world_table import open_world
 from benchmarks.report.published_table import published
 from benchmarks.report.similarity_table import news_similarity
 from benchmarks.report.values import render_values
@@ -132,6 +133,7 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "news_similarity": news_similarity,
     "published": published,
     "image": image,
+    "open_world": open_world,
     **ast_pages.TABLES,
     **attention_tables.TABLES,
     **bm25_table.TABLES,

@@ -70,6 +70,20 @@ def _auto_link(results: Any) -> Iterator[str]:
             yield ""
 
 
+def _triangles(results: Any) -> Iterator[str]:
+    """Links through a third language: alone and joined with direct ones."""
+    rows = {(r["system"], r["pair"]): r for r in results["rows"]}
+    pairs = list(dict.fromkeys(pair for _, pair in rows))
+    head = [f"{pair}: MRR / S@1 | ECE; precision of links ≥ .9, their share" for pair in pairs]
+    yield f"| links of `auto` | {' | '.join(head)} |"
+    yield "|---" * (1 + 2 * len(pairs)) + "|"
+    names = {"direct": "direct", "through": "through the third language", "both": "both"}
+    for system, name in names.items():
+        found = [rows.get((system, pair)) for pair in pairs]
+        cells = [f"{_linked(row)} | {_sure(row)}" if row else " | " for row in found]
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
 def _steadiness(results: Any) -> Iterator[str]:
     """Success@1 over renamings and seeds: mean, least, greatest."""
     rows = {(r["system"], r["kind"], r["language"]): r for r in results["spread"]}
@@ -249,6 +263,7 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "elastic": _bm25,
     "linked_pages": _linked_pages,
     "auto_link": _auto_link,
+    "triangles": _triangles,
     "steadiness": _steadiness,
     "word_alignment": _word_alignment,
     "link_scale": _link_scale,

@@ -32,6 +32,7 @@ from linker.cli import (
     serve,
     similarity,
     sts,
+    triangulate,
     tune,
 )
 from linker.cli.common import Notes
@@ -90,6 +91,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     serve.serve,
     mcp.mcp,
     link.link,
+    triangulate.triangulate,
     align.align,
     models.train,
     models.plot,

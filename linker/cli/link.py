@@ -160,11 +160,46 @@ def link(
             help="Rank each target first for one page only; methods other than dictionary and encoder always do.",
         ),
     ] = False,
+    cardinality: Annotated[
+        Literal["one-to-one", "many-to-one", "one-to-many", "many-to-many"] | None,
+        typer.Option(
+            "--links",
+            help="How many pages may share a target, and how many targets a page may have. "
+            "Default: one-to-one for auto, cascade, hapax and pivot, else many-to-one.",
+            show_default=False,
+        ),
+    ] = None,
     run_name: Annotated[str, typer.Option(help="Name of the run, in its sixth column.")] = "linker",
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     seed: Annotated[
         int, typer.Option(min=0, help="Random seed of the folds of known links (cascade, auto).")
     ] = 0,
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Use a saved model: link without training, or start from it with --train (auto, cascade).",
+            show_default=False,
+        ),
+    ] = None,
+    save_model: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Save what was learned (auto, cascade).", show_default=False),
+    ] = None,
+    uncertain: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the least certain links here, to be judged: .csv, .xlsx or .jsonl (auto, cascade).",
+            show_default=False,
+        ),
+    ] = None,
+    between: Annotated[
+        tuple[float, float],
+        typer.Option(
+            metavar="LOW HIGH", help="Probabilities of the links that are uncertain (with --uncertain)."
+        ),
+    ] = (0.1, 0.9),
     as_json: AsJson = False,
 ) -> None:
     """Link pages to their counterparts in another language.
@@ -180,6 +215,7 @@ def link(
         keep_edges=keep_edges, min_probability=min_probability, precision=precision, expected_linked=expected_linked,
         self_train=self_train, layout=layout, explain=explain, k=k, one_to_one=one_to_one, run_name=run_name,
         resume=resume, seed=seed,
+        links=cardinality, model=model, save_model=save_model, uncertain=uncertain, between=between,
     )  # fmt: skip
     if as_json:
         counts = {"linked": len(links), "pages": links.pages, "targets": links.targets, "method": method}

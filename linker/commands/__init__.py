@@ -1,4 +1,4 @@
-"""What the commands of the same names do, as functions: `link`, `align`, `find`, `train`, `calibrate`, `compare`.
+"""The commands of the same names as functions: `link`, `align`, `triangulate`, `find`, `train`, `calibrate`, `compare`.
 
 Remarks go to the logger `linker`. Where work takes a while, `progress` is called with what is done, how much of it is
 done, and of how much (None: unknown).
@@ -17,19 +17,34 @@ if TYPE_CHECKING:
     from linker.commands.finding import Question, find
     from linker.commands.linking import Links, link
     from linker.commands.training import train
+    from linker.commands.triangulating import Triangles, triangulate
 
-__all__ = ["Alignment", "Links", "Question", "align", "calibrate", "compare", "find", "link", "train"]
+__all__ = [
+    "Alignment",
+    "Links",
+    "Question",
+    "Triangles",
+    "align",
+    "calibrate",
+    "compare",
+    "find",
+    "link",
+    "train",
+    "triangulate",
+]
 __getattr__ = lazy(
     __name__,
     {
         "Alignment": "linker.commands.aligning",
         "Links": "linker.commands.linking",
         "Question": "linker.commands.finding",
+        "Triangles": "linker.commands.triangulating",
         "align": "linker.commands.aligning",
         "calibrate": "linker.commands.calibrating",
         "compare": "linker.commands.comparing",
         "find": "linker.commands.finding",
         "link": "linker.commands.linking",
         "train": "linker.commands.training",
+        "triangulate": "linker.commands.triangulating",
     },
 )

@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from indexes.showing import SHOWN, brief, table
+from linker.commands.doubting import check_doubts, write_doubts
 from linker.commands.page_files import dictionary_of, pages_of
 from linker.crosslingual.pages.pages import split_languages
+from linker.crosslingual.ranking.saved import LinkModel, check_writable, load, save
 from linker.crosslingual.runs import linked, run_of
 from linker.crosslingual.scoring.hapax import HapaxRules
-from linker.crosslingual.task import NO_LINKS, Options, Passages, Task, read_links
+from linker.crosslingual.task import NO_LINKS, Cardinality, Options, Passages, Task, read_links
+from linker.errors import InputError
+from linker.logs import logger
 from linker.progress import Progress, listening
 
 Method = Literal["hapax", "dictionary", "pivot", "cascade", "encoder", "auto"]
@@ -77,13 +81,24 @@ def link(
     run_name: str = "linker",
     resume: bool = False,
     seed: int = 0,
+    links: Cardinality | None = None,
+    model: str | Path | None = None,
+    save_model: str | Path | None = None,
+    uncertain: str | Path | None = None,
+    between: tuple[float, float] = (0.1, 0.9),
     progress: Progress | None = None,
 ) -> Links:
     """Link the pages of `source` to their counterparts in `target`: files or folders in two languages.
 
     The options are those of `linker link`. With `out`, the run is written there in six columns, with RUN.json beside
-    it, and can be resumed. Raises InputError where a file cannot be read, or the method lacks an input that it needs.
+    it, and can be resumed. `save_model` keeps what was learned in a folder, which `model` uses again. `uncertain`:
+    a file for the links whose probability is `between` two bounds, with both texts, for people to judge. Raises
+    InputError where a file cannot be read, or the method lacks an input that it needs.
     """
+    _check_saving(method, save_model)
+    if uncertain:
+        _check_learns(method, "--uncertain")
+        check_doubts(Path(uncertain), between)
     with listening(progress):
         codes = split_languages(languages) if languages else (None, None)
         source_pages, target_pages = pages_of(source, codes[0]), pages_of(target, codes[1])
@@ -107,12 +122,47 @@ def link(
             layout=layout,
             explain=explain,
             seed=seed,
+            links=links,
         )
         task = Task(
             source_pages, target_pages, tuple(map(dictionary_of, dictionary)), known, pivot_pages, through,
-            encoder, one_to_one, options,
+            encoder, one_to_one, options, model=_model(model),
         )  # fmt: skip
         path = None if out is None else Path(out)
         result = linked(task, method, path, k=k, name=run_name, resume=resume)
+        if save_model and result.model:
+            save(result.model(), Path(save_model))
+        if uncertain:
+            write_doubts(Path(uncertain), source_pages, target_pages, result.proposed, between)
     run = run_of(source_pages, target_pages, result.candidates)
     return Links(run, method, len(source_pages), len(target_pages), result.metadata)
+
+
+def _check_saving(method: Method, folder: str | Path | None) -> None:
+    """Raise InputError where a model could not be saved, before anything is learned."""
+    if folder is None:
+        return
+    _check_learns(method, "--save-model")
+    check_writable(Path(folder))
+
+
+def _check_learns(method: Method, flag: str) -> None:
+    if method not in ("auto", "cascade"):
+        raise InputError(
+            f"{flag} is for the methods that learn, auto and cascade, not {method!r}: leave it out"
+        )
+
+
+def _model(folder: str | Path | None) -> LinkModel | None:
+    if folder is None:
+        return None
+    model = load(Path(folder))
+    pair = "-".join(one.code for one in model.languages)
+    logger.info(
+        "%s: a model of %s, method %s, %s links",
+        folder,
+        pair,
+        model.method,
+        f"{len(model.knowledge.links):,}",
+    )
+    return model

@@ -7,16 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from indexes.dtypes import Float32Array
+from indexes.dtypes import Float32Array, Float64Array
+from linker.crosslingual.cardinality import cardinality_of, chances, linked, lists_several
 from linker.crosslingual.ranking.auto import Solution, solve
 from linker.crosslingual.ranking.cascade import CascadeEvidence
 from linker.crosslingual.ranking.copies import groups_of
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.explain import Explainer
 from linker.crosslingual.ranking.fitting import FEWEST
-from linker.crosslingual.ranking.learning import Evidence
+from linker.crosslingual.ranking.interface import Evidence
+from linker.crosslingual.ranking.knowledge import Knowledge
 from linker.crosslingual.ranking.self_training import self_train
-from linker.crosslingual.scoring.assignment import greedy, promote
+from linker.crosslingual.remembered import encoder_of, layout_of, model_of_pair, with_lessons, with_model
 from linker.crosslingual.scoring.candidates import Candidates, hashes, rank
 from linker.crosslingual.scoring.stages import Stages
 from linker.crosslingual.task import LinkingResult, Task, encoded
@@ -40,6 +42,10 @@ def by_auto(task: Task) -> LinkingResult:
     The source pages of the training links get no answer. A task without a dictionary, links and an encoder starts
     from strings that the languages share, and improves itself by self-training unless that is turned off.
     """
+    return with_model(task, "auto", _auto)
+
+
+def _auto(task: Task) -> LinkingResult:
     evidence = _evidence(task)
     if self_trains := _self_trains(task):
         logger.info("%s", NOTHING_GIVEN if task.options.self_train is None else "self-training")
@@ -51,15 +57,23 @@ def by_auto(task: Task) -> LinkingResult:
             evidence, task.train, answer, seed=options.seed, expected=options.expected_linked
         )
         about = _transductive("training") | {"self_training": rounds}
-    return _links(task, answer, evidence, {"evidence": _used(task), **about})
+    result = _links(task, answer, evidence, {"evidence": _used(task), **about})
+    return with_lessons(result, task, "auto", evidence, answer)
 
 
 def by_cascade(task: Task) -> LinkingResult:
     """Link by AUT's cascade, calibrated as `by_auto` is. Raises InputError where there are too few training links."""
-    if not len(task.train):
+    return with_model(task, "cascade", _cascade)
+
+
+def _cascade(task: Task) -> LinkingResult:
+    if not len(task.train) and not model_of_pair(task):
         raise InputError("the method 'cascade' learns from linked pages: pass --train QRELS")
     everything = _evidence(task)
-    return _links(task, _solved(task, CascadeEvidence(everything)), everything, _transductive())
+    evidence = CascadeEvidence(everything)
+    answer = _solved(task, evidence)
+    links = _links(task, answer, everything, _transductive())
+    return with_lessons(links, task, "cascade", evidence, answer)
 
 
 def _transductive(*more: str) -> dict[str, Any]:
@@ -68,18 +82,25 @@ def _transductive(*more: str) -> dict[str, Any]:
 
 
 def _evidence(task: Task) -> AllEvidence:
-    pairs = tuple(pair for dictionary in task.dictionaries for pair in dictionary.pairs)
-    vectors = encoded(task, task.encoder) if task.encoder else None
-    layout, rankers = task.options.layout, task.rankers
-    stages = Stages.beside(task.checkpoint)
+    model, encoder = model_of_pair(task), encoder_of(task)
+    pairs = [pair for dictionary in task.dictionaries for pair in dictionary.pairs]
     return AllEvidence(
-        task.source, task.target, pairs, vectors, layout=layout, rankers=rankers, stages=stages
+        task.source,
+        task.target,
+        tuple(dict.fromkeys([*(model.pairs if model else ()), *pairs])),
+        encoded(task, encoder) if encoder else None,
+        layout=layout_of(task),
+        rankers=task.rankers,
+        stages=Stages.beside(task.checkpoint),
+        exclusive=cardinality_of(task, "auto").startswith("one"),
+        memory=model.knowledge if model else Knowledge(),
+        begun=task.model.start if task.model else None,
     )
 
 
 def _self_trains(task: Task) -> bool:
     """Return what the options say; without a word from them, whether the task has nothing else to learn words from."""
-    given = bool(task.dictionaries or len(task.train) or task.encoder)
+    given = bool(task.dictionaries or len(task.train) or task.encoder or model_of_pair(task))
     return not given if task.options.self_train is None else task.options.self_train
 
 
@@ -113,17 +134,23 @@ def _solved(task: Task, evidence: Evidence) -> Solution:
 
 def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str, Any]) -> LinkingResult:
     threshold, thresholds = least_probability(answer.fitted, task.options)
-    ranking = _candidates(task, answer)
-    candidates = promote(ranking, greedy(ranking, task.source.keys, task.target.keys))
-    # A promoted target keeps its probability; those that it overtook are lowered to it.
-    promoted = (ranking.targets == candidates.targets[:, :1]) & (ranking.targets >= 0)
-    confidence = np.where(promoted, ranking.scores, 0).max(axis=1)
-    np.minimum(candidates.scores, confidence[:, None], out=candidates.scores)
+    cardinality = cardinality_of(task, "auto")
+    ranking = _candidates(task, answer, chances(answer, cardinality))
+    candidates, confidence = linked(ranking, cardinality, task.source, task.target)
     groups = _groups(task, candidates, answer, evidence)
+    first = candidates.targets[:, 0]
+    proposed = [
+        (task.source.ids[row], task.target.ids[first[row]], float(confidence[row]))
+        for row in np.flatnonzero(first >= 0).tolist()
+    ]
     unsure = confidence < threshold
-    candidates.targets[unsure] = -1
-    candidates.scores[unsure] = -np.inf
+    hidden = np.broadcast_to(unsure[:, None], candidates.targets.shape)
+    if lists_several(cardinality):
+        hidden = candidates.scores < threshold
+    candidates.targets[hidden] = -1
+    candidates.scores[hidden] = -np.inf
     metadata = {
+        "cardinality": cardinality,
         "learned_word_pairs": int(answer.learned.induced.nnz),
         **thresholds,
         "contradicted_links": [task.source.ids[row] for row in answer.fitted.contradicted.tolist()],
@@ -136,7 +163,7 @@ def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str,
         if task.options.explain
         else None
     )
-    return LinkingResult(candidates, metadata, explanations)
+    return LinkingResult(candidates, metadata, explanations, proposed)
 
 
 def _groups(
@@ -151,12 +178,14 @@ def _groups(
     }
 
 
-def _candidates(task: Task, answer: Solution) -> Candidates:
-    """Rank by probability; ties are broken by a hash of the contents."""
-    lists, probabilities = answer.lists, answer.probabilities[:, :-1].astype(np.float32)
+def _candidates(task: Task, answer: Solution, probabilities: Float64Array) -> Candidates:
+    """Rank by probability (float64 [n, c]); ties are broken by a hash of the contents."""
+    lists = answer.lists
     rows = np.repeat(lists.rows, lists.targets.shape[1])
     n, (source, target) = len(task.source), (hashes(pages.keys) for pages in (task.source, task.target))
-    return rank(rows, lists.targets.ravel(), probabilities.ravel(), n, KEPT, source, target)
+    return rank(
+        rows, lists.targets.ravel(), probabilities.astype(np.float32).ravel(), n, KEPT, source, target
+    )
 
 
 def _explanations(

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from linker.crosslingual.by_passages import ranked_by_passages
+from linker.crosslingual.cardinality import cardinality_of
 from linker.crosslingual.lexicon.induction import induce
 from linker.crosslingual.lexicon.lexicon import from_pairs, identical
 from linker.crosslingual.lexicon.orientation import oriented
@@ -16,7 +17,7 @@ from linker.crosslingual.scoring.comparability import comparability, translated_
 from linker.crosslingual.scoring.dense import Cosines
 from linker.crosslingual.scoring.hapax import shared_hapaxes
 from linker.crosslingual.scoring.pivot import Pivoted
-from linker.crosslingual.task import LinkingResult, Method, Options, Task, encoded
+from linker.crosslingual.task import LinkingResult, Method, Task, encoded
 from linker.errors import InputError
 
 
@@ -28,15 +29,15 @@ def link(task: Task, method: str) -> LinkingResult:
     """
     if method not in METHODS:
         raise InputError(f"no method {method!r}: choose one of {', '.join(METHODS)}")
-    _check(task.options, method)
-    ordered = in_content_order(task)
+    _check(task, method)
+    ordered = in_content_order(replace(task, one_to_one=cardinality_of(task, method) == "one-to-one"))
     pages = ordered.task.source, ordered.task.target
     dictionaries = tuple(oriented(dictionary, *pages) for dictionary in task.dictionaries)
     links = ordered.as_given(METHODS[method](replace(ordered.task, dictionaries=dictionaries)))
     metadata: dict[str, Any] = {"method": method, **links.metadata}
     if turned := [d.path.name for d in dictionaries if d.turned]:
         metadata["turned_dictionaries"] = turned
-    return LinkingResult(descending(links.candidates), metadata, links.explanations)
+    return replace(links, candidates=descending(links.candidates), metadata=metadata)
 
 
 def by_hapaxes(task: Task) -> LinkingResult:
@@ -128,9 +129,10 @@ METHODS: dict[str, Method] = {
 }
 
 
-def _check(options: Options, method: str) -> None:
-    learned = ("auto", "cascade")
+def _check(task: Task, method: str) -> None:
+    learned, options = ("auto", "cascade"), task.options
     restricted = (
+        ("--model", task.model is not None, learned),
         ("--min-probability", options.min_probability > 0, learned),
         ("--precision", options.precision is not None, learned),
         ("--expected-linked", options.expected_linked is not None, learned),

@@ -37,7 +37,9 @@ class Ordered:
         explanations = result.explanations
         if explanations is not None:
             explanations = sorted(explanations, key=lambda record: place[record["id"]])
-        return LinkingResult(Candidates(targets, scores), metadata, explanations)
+        return replace(
+            result, candidates=Candidates(targets, scores), metadata=metadata, explanations=explanations
+        )
 
 
 def in_content_order(task: Task) -> Ordered:

@@ -12,6 +12,7 @@ import orjson
 from indexes.dtypes import Float32Array
 from linker.crosslingual.methods import link
 from linker.crosslingual.pages.pages import Pages
+from linker.crosslingual.ranking.saved import LinkModel
 from linker.crosslingual.scoring.candidates import Candidates
 from linker.crosslingual.scoring.checkpoint import Checkpoint
 from linker.crosslingual.scoring.stages import remove
@@ -71,7 +72,13 @@ def _about(task: Task) -> dict[str, Any]:
         "links": len(task.train),
         "options": asdict(task.options),
         "one_to_one": task.one_to_one,
+        "model": _about_model(task.model) if task.model else None,
     }
+
+
+def _about_model(model: LinkModel) -> dict[str, Any]:
+    languages = [one.code for one in model.languages]
+    return {"fingerprint": model.fingerprint, "languages": languages, **model.about}
 
 
 def write_links(

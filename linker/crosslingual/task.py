@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +13,7 @@ from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.lexicon.dictionaries import Dictionary
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.pooled import Pooled
+from linker.crosslingual.ranking.saved import LinkModel
 from linker.crosslingual.scoring.assignment import MARGIN_NEIGHBOURS
 from linker.crosslingual.scoring.candidates import DEPTH, Candidates, Neighbours, PagePairScorer, nearest
 from linker.crosslingual.scoring.checkpoint import Checkpoint, fingerprint
@@ -24,6 +25,7 @@ from linker.errors import InputError
 from linker.progress import bar
 
 Passages = Literal["pooled", "max", "mean", "align"]
+Cardinality = Literal["one-to-one", "many-to-one", "one-to-many", "many-to-many"]  # pages to targets
 NO_LINKS = np.empty((0, 2), np.int64)
 
 
@@ -53,6 +55,7 @@ class Options:
     layout: bool = True
     explain: bool = False
     seed: int = 0
+    links: Cardinality | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +63,7 @@ class Task:
     """Two collections of pages to link, and everything that a method may use for it.
 
     `train`: int64 [l, 2], rows of source and target pages that are known to be linked; `pivot_links`: int64 [l, 2],
-    rows of pivot and target pages; `encoder`: a name or path for `load_encoder`;
+    rows of pivot and target pages; `encoder`: a name or path for `load_encoder`; `model`: what an earlier task learned;
     `rankers`: rankers to start from in place of the package's, by the names of their settings.
     """
 
@@ -75,12 +78,14 @@ class Task:
     options: Options = field(default_factory=Options)
     checkpoint: Checkpoint | None = None
     rankers: Mapping[str, Pooled] | None = None
+    model: LinkModel | None = None
 
     def fingerprint(self, method: str) -> str:
         """Return a hash of everything that the scores depend on, in hexadecimal."""
         entries = [f"{a}\t{b}" for dictionary in self.dictionaries for a, b in dictionary.pairs]
         links = (self.train.tolist(), self.pivot_links.tolist())
-        words = (method, repr(self.options), repr(links), str(self.encoder), *entries)
+        model = self.model.fingerprint if self.model else ""
+        words = (method, repr(self.options), repr(links), str(self.encoder), model, *entries)
         return fingerprint(self.source, self.target, *([self.pivot] if self.pivot else []), *words)
 
     def nearest(self, scorer: PagePairScorer) -> Neighbours:
@@ -102,11 +107,17 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class LinkingResult:
-    """A method's result: the final ranking, metadata on how it was made and, if requested, explanations."""
+    """A method's result: the final ranking, metadata on how it was made and, if requested, explanations.
+
+    `proposed`: each page's best target and its probability, also where this is below the least one (auto, cascade).
+    `model` makes what was learned a model that can be saved; None if the method learns nothing.
+    """
 
     candidates: Candidates
     metadata: Mapping[str, Any] = field(default_factory=dict)
     explanations: Iterable[Mapping[str, Any]] | None = None
+    proposed: Sequence[tuple[str, str, float]] = ()
+    model: Callable[[], LinkModel] | None = None
 
 
 Method = Callable[[Task], LinkingResult]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from linker.corpora import BadLine, read_corpus
 from linker.errors import InputError
 from linker.evaluation.reading.trec import read_run
 from linker.files import read_bytes, sync_folder, write_atomically
+from linker.lines import read_lines
 from linker.review.interface import Judgement, Verdict
 from linker.review.ledger import Ledger
 from linker.review.project import UNFINISHED, Project
@@ -82,15 +83,41 @@ def folder_of(project: Project) -> Path:
     return project.ledger.with_name(FOLDER)
 
 
+def make_of_pairs(project: Project, path: Path) -> None:
+    """Store the pairs of a file that `linker link --uncertain` wrote as JSON lines, in its order, as `make` does.
+
+    Raises InputError where the file cannot be read or a line is no pair with its texts.
+    """
+    pairs: list[Pair] = []
+    first, second = dict[str, Document](), dict[str, Document]()
+    for number, raw, _ in read_lines(path):
+        try:
+            fields = orjson.loads(raw)
+            pair = Pair(str(fields["seed"]), str(fields["id"]), float(fields["score"]), 1)
+            first[pair.source] = Document(pair.source, fields["seed_text"], "", dict(fields["seed_metadata"]))
+            second[pair.target] = Document(pair.target, fields["text"], "", dict(fields["metadata"]))
+        except (KeyError, TypeError, ValueError) as e:
+            raise InputError(
+                f"{path}:{number}: no pair with its texts ({e!r}): give a file of linker link --uncertain"
+            ) from None
+        pairs.append(pair)
+    if not pairs:
+        raise InputError(f"{path} holds no pair: there is nothing to judge")
+    _store(project, pairs, (first, second))
+
+
 def make(project: Project, run: Path, sources: Path, targets: Path) -> None:
     """Store a run with its pages for judging, in place of an earlier one; judgements that were made stay.
 
     Raises InputError where a file cannot be read, or the run names a page that is in neither.
     """
-    pages = [
+    first, second = (
         {d.id: d for d in read_corpus(path) if not isinstance(d, BadLine)} for path in (sources, targets)
-    ]
-    pairs = _ranked(run, *pages)
+    )
+    _store(project, _ranked(run, first, second), (first, second))
+
+
+def _store(project: Project, pairs: Sequence[Pair], pages: tuple[Mapping[str, Document], ...]) -> None:
     folder = folder_of(project)
     building = folder.with_name(f"{UNFINISHED}{FOLDER}")
     shutil.rmtree(building, ignore_errors=True)

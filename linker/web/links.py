@@ -14,7 +14,7 @@ from indexes.interface import Document
 from linker.errors import InputError, LinkerError
 from linker.evaluation import write_run
 from linker.review.interface import Verdict
-from linker.review.links import PAIRS, Links, Pair, folder_of, make
+from linker.review.links import PAIRS, Links, Pair, folder_of, make, make_of_pairs
 from linker.review.project import Project
 from linker.web.rendering import address, page
 from linker.web.reviews import InProject
@@ -62,17 +62,30 @@ def _language(document: Document) -> str:
 
 
 @router.post("/p/{project}/links/upload", name="upload_links")
-def upload(request: Request, project: InProject, run: Upload, sources: Upload, targets: Upload) -> Response:
-    """Take a run and its pages."""
+def upload(
+    request: Request,
+    project: InProject,
+    run: Upload,
+    sources: Annotated[UploadFile | None, File()] = None,
+    targets: Annotated[UploadFile | None, File()] = None,
+) -> Response:
+    """Take a run and its pages, or uncertain links, which contain theirs."""
     try:
         with tempfile.TemporaryDirectory() as folder:
             paths = []
-            for i, file in enumerate((run, sources, targets)):
+            for i, file in enumerate(file for file in (run, sources, targets) if file and file.filename):
                 name = Path(file.filename or "").name
                 path = Path(folder) / f"{i}-{name}"
                 path.write_bytes(file.file.read())
                 paths.append(path)
-            make(project, *paths)
+            if len(paths) == 1 and paths[0].suffix == ".jsonl":
+                make_of_pairs(project, paths[0])
+            elif len(paths) == 3:
+                make(project, *paths)
+            else:
+                raise InputError(
+                    "give three files, the run and both files of pages; or one, the .jsonl of linker link --uncertain"
+                )
     except LinkerError as e:
         return _form(request, project, str(e))
     return RedirectResponse(address(request, "links", project=project.key), 303)

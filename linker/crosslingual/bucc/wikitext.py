@@ -30,6 +30,9 @@ LITERAL = frozenset({"nowiki", "pre", "source", "syntaxhighlight"})
 BLOCKS = frozenset({"blockquote", "br", "center", "div", "hr", "p", "poem", "pre", "syntaxhighlight"})
 MEDIA = frozenset({"file", "image", "media"})
 
+# How many more opening marks than closing ones a page may have. The tokeniser's time grows with the square of the marks
+# that nothing closes: a page with thousands of them is broken, and they become blanks.
+_UNCLOSED = {("{{", "}}"): 1000, ("[", "]"): 1000, ("{|", "|}"): 1000, ("<", "/"): 5000}
 _MARKUP = re.compile(r"[<&\[{}|~\xad\xa0]|''|__|==|-\{|^[*#:;]|^----", re.MULTILINE)
 _REDIRECT = re.compile(r"\s*#[^\W\d_]+\s*:?\s*\[\[[^]]*\]\]")
 _MEDIA_FILE = re.compile(
@@ -42,7 +45,7 @@ _REMAINS = re.compile(r"\[\[|\]\]|\{\{+|\}\}+|\{\||\|\}|~~~+|__[^\W\d_]+(?:_[^\W
 _QUOTES = re.compile(r"'{2,}")
 # In place of an apostrophe of literal text, and of what is left out between two others, while those of the markup go.
 _KEPT_QUOTE, _GAP = "\ue000", "\ue001"
-_VARIANT = re.compile(r"-\{(.*?)\}-", re.DOTALL)
+_VARIANT = re.compile(r"-\{([^{}]*)\}-")
 _VARIANTS = ("zh-hans", "zh-cn", "zh")
 # Brackets that templates left empty, and the separators that they left at the edges of others.
 _EMPTY = re.compile(r"[(（]\s*(?:[,;:、，；：–-]\s*)*[)）]")
@@ -80,6 +83,9 @@ def strip_markup(text: str, media: frozenset[str] = MEDIA, categories: frozenset
         return text.strip()
     if _REDIRECT.match(text):
         return ""
+    for (opening, closing), most in _UNCLOSED.items():
+        if text.count(opening) - text.count(closing) > most:
+            text = text.replace(opening, " ")
     tokens = _tokenizer()(text, 0, True)
     plain = _Walk(media, categories).text(tokens)
     if "''" in plain:

@@ -28,10 +28,14 @@ LANGUAGE_FIELDS = ("language", "lang")
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """Term counts: a sorted `vocabulary` of v strings; `counts` int32 CSR [pages, v], sorted, without zeros."""
+    """Term counts: a sorted `vocabulary` of v strings; `counts` int32 CSR [pages, v], sorted, without zeros.
+
+    `background`: how many pages of an earlier collection contain each term, int64 [v], and the number of its pages.
+    """
 
     vocabulary: tuple[str, ...]
     counts: csr_array
+    background: tuple[Int64Array, int] | None = None
 
     @cached_property
     def present(self) -> csr_array:
@@ -51,7 +55,7 @@ class Terms:
 
     def rows(self, rows: Sequence[int] | np.ndarray[tuple[int], np.dtype[np.int64]]) -> Terms:
         """Return the counts of the pages `rows` (int64 [n]) over the same vocabulary."""
-        return Terms(self.vocabulary, self.counts[np.asarray(rows, np.int64)])
+        return Terms(self.vocabulary, self.counts[np.asarray(rows, np.int64)], self.background)
 
 
 def count_terms(texts: Sequence[str], split: Callable[[str], Iterable[str]]) -> Terms:

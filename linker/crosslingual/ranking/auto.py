@@ -7,15 +7,17 @@ training pages of several language pairs (pooled.py).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from indexes.dtypes import Float64Array, Int64Array
+from linker.crosslingual.ranking.describing import describe
 from linker.crosslingual.ranking.features import Lists
 from linker.crosslingual.ranking.fitting import FEWEST, Fitted, learn_ranker
 from linker.crosslingual.ranking.folds import FOLDS, folds_of
-from linker.crosslingual.ranking.learning import Evidence, Fold, Learned, describe, list_size, out_of_fold
+from linker.crosslingual.ranking.interface import Evidence, Learned
+from linker.crosslingual.ranking.learning import Fold, list_size, out_of_fold
 
 CROSS_FITS = 3
 NOTHING = np.empty((0, 2), np.int64)
@@ -80,7 +82,8 @@ def relearn(
     advance: Callable[[int], object] = lambda done: None,
 ) -> Solution:
     """Return the solution of the source rows `unlinked`, learned from `links` and from the pseudo-links `extra`."""
-    lists, learned = describe_unlinked(evidence, links, extra, unlinked, links[:, 1], seed, advance)
+    taken = links[:, 1] if evidence.exclusive else links[:0, 1]
+    lists, learned = describe_unlinked(evidence, links, extra, unlinked, taken, seed, advance)
     parts: list[Fold] = []
     if len(links) >= FEWEST:
         parts = out_of_fold(
@@ -104,7 +107,7 @@ def describe_unlinked(
     The targets `taken` are not candidates. Returns the lists, and what `links` and all of `extra` teach.
     """
     learned = evidence.learn(np.concatenate([links, extra]))
-    size = list_size(evidence, links)
+    size = list_size(evidence, links, seed=seed)
     if not len(extra):
         return describe(evidence, learned, unlinked, unlinked[:0], (taken,), size, advance)[0], learned
     parts = []
@@ -118,4 +121,4 @@ def describe_unlinked(
     targets, features = (
         np.concatenate([getattr(p, name) for p in parts])[back] for name in ("targets", "features")
     )
-    return Lists(rows[back], targets, features, parts[0].names), learned
+    return replace(parts[0], rows=rows[back], targets=targets, features=features), learned

@@ -23,17 +23,18 @@ def temperature(logits: Float64Array, right: Int64Array) -> float:
     return float(np.exp(minimize_scalar(loss, bounds=(-2, 2), method="bounded").x))
 
 
-def compete(logits: Float64Array, targets: Int64Array) -> Float64Array:
+def compete(logits: Float64Array, targets: Int64Array, exclusive: bool = True) -> Float64Array:
     """Return probabilities [n, c + 1] after a soft competition in which a target can be linked to one page only.
 
     `logits` [n, c + 1], the last column for "no link"; `targets` [n, c]. While the probabilities of a target sum to
-    more than one, its price rises for all pages (Sinkhorn's scaling, restricted to oversubscribed columns).
+    more than one, its price rises for all pages (Sinkhorn's scaling, restricted to oversubscribed columns). If it is
+    not `exclusive`, a target can be linked to any number of pages.
     """
     unique, column = np.unique(targets, return_inverse=True)
     column = column.reshape(targets.shape)
     price = np.zeros(len(unique))
     probabilities = softmax(logits)
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS if exclusive else 0):
         demand = np.bincount(column.ravel(), probabilities[:, :-1].ravel(), len(unique))
         price = np.maximum(0, price + np.log(np.maximum(demand, 1e-9)))
         dearer = logits.copy()

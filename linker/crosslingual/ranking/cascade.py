@@ -6,7 +6,7 @@ Everything is learned from linked pages, the features out of fold. A dictionary 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -16,7 +16,8 @@ import scipy.sparse as sp
 from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.evidence import AllEvidence
-from linker.crosslingual.ranking.learning import Learned
+from linker.crosslingual.ranking.interface import Learned
+from linker.crosslingual.ranking.knowledge import Knowledge, Topics
 from linker.crosslingual.ranking.pooled import Pooled, Taught
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.names import shared_names
@@ -53,6 +54,11 @@ class CascadeEvidence:
         return self.all.target
 
     @property
+    def exclusive(self) -> bool:
+        """Whether a target can be linked to one source page only."""
+        return self.all.exclusive
+
+    @property
     def stages(self) -> Stages:
         """The stages of the run."""
         return self.all.stages
@@ -70,8 +76,8 @@ class CascadeEvidence:
         return Graph(nothing, nothing, (len(self.source), len(self.target)))
 
     def start(self, taught: Taught) -> Pooled | None:
-        """Return None: there is no pooled ranker for the cascade."""
-        return None
+        """Return the saved ranker, if there is one: none was pooled for the cascade."""
+        return self.all.begun
 
     def learn(self, links: Int64Array) -> Learned:
         """Return what `links` (int64 [l, 2]) teach: the latent space, the lexicon and the topics."""
@@ -85,18 +91,26 @@ class CascadeEvidence:
             "words.backward": lambda: one_way(y, x, sp.csr_array(translations.T)).swapped(),
             "words.cosine": lambda: cosine(x, y, translations),
         }
-        return Learned(Scores(makers, keep=self.all.few), self._topics(links), induced, translations, links)
+        source, target = self._topics(links).mixtures(x, y)
+        topics = TopicMatcher(source, target, _lengths(self.source), _lengths(self.target))
+        return Learned(Scores(makers, keep=self.all.few), topics, induced, translations, links)
 
-    def _topics(self, links: Int64Array) -> TopicMatcher:
-        collections = []
-        for terms, linked in ((self.all.source_terms, links[:, 0]), (self.all.target_terms, links[:, 1])):
-            often = np.bincount(terms.counts[linked].indices, minlength=terms.counts.shape[1])
+    def study(self, links: Int64Array, induced: sp.csr_array) -> Knowledge:
+        """Return what `links` (int64 [l, 2]) and a saved model taught, as `AllEvidence.study` does, with topics."""
+        return replace(self.all.study(links, induced), topics=self._topics(links))
+
+    def _topics(self, links: Int64Array) -> Topics:
+        """Return the saved topics or, without any, those of `links`."""
+        if self.all.memory.topics:
+            return self.all.memory.topics
+        terms, counts = [], []
+        for pages, linked in ((self.all.source_terms, links[:, 0]), (self.all.target_terms, links[:, 1])):
+            often = np.bincount(pages.counts[linked].indices, minlength=pages.counts.shape[1])
             columns = np.flatnonzero((often >= RARE) & (often <= COMMON * len(linked)))
-            collections.append((sp.csr_array(terms.counts[:, columns]), linked))
+            terms.append(tuple(pages.vocabulary[column] for column in columns.tolist()))
+            counts.append(sp.csr_array(pages.counts[linked][:, columns]))
         size = min(self.topics, max(2, len(links) // 4))
-        model = fit_topics(tuple(counts[linked] for counts, linked in collections), size, rounds=TOPIC_ROUNDS)
-        source, target = (model.fold_in(counts, i) for i, (counts, _) in enumerate(collections))
-        return TopicMatcher(source, target, _lengths(self.source), _lengths(self.target))
+        return Topics((terms[0], terms[1]), fit_topics(tuple(counts), size, rounds=TOPIC_ROUNDS))
 
 
 @dataclass(frozen=True, eq=False)

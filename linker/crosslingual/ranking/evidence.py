@@ -18,7 +18,8 @@ from linker.crosslingual.pages.languages import HAN, Language
 from linker.crosslingual.pages.pages import Pages, Terms, count_terms
 from linker.crosslingual.pages.surface import letter_grams, mark_grams
 from linker.crosslingual.ranking.features import LIST
-from linker.crosslingual.ranking.learning import Learned
+from linker.crosslingual.ranking.interface import Learned
+from linker.crosslingual.ranking.knowledge import Knowledge, fingerprints, joined, latent_space, word_pairs
 from linker.crosslingual.ranking.pooled import Pooled, Setting, Taught, rankers
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.lsi import fit_lsi
@@ -63,7 +64,8 @@ class AllEvidence:
 
     `passes` retrieve pairs, which the scores named in `choosing` rank; `size`: candidates per page. `layout`: whether
     punctuation and line breaks are evidence, as they are for translations; `rankers`: pooled rankers in place of the
-    package's, by name.
+    package's, by name; `exclusive`: whether a target can be linked to one page only; `memory` and `begun`: what a saved
+    model knows, and its ranker.
     """
 
     source: Pages
@@ -76,6 +78,9 @@ class AllEvidence:
     stages: Stages = field(default_factory=Stages)
     layout: bool = True
     rankers: Mapping[str, Pooled] | None = None
+    exclusive: bool = True
+    memory: Knowledge = field(default_factory=Knowledge)
+    begun: Pooled | None = None
 
     @cached_property
     def target_language(self) -> Language:
@@ -94,7 +99,7 @@ class AllEvidence:
     @cached_property
     def source_terms(self) -> Terms:
         """Counts of the source's terms: [n, v source]."""
-        return count_terms(self.source.texts, self.split)
+        return self.memory.with_idf(count_terms(self.source.texts, self.split))
 
     @cached_property
     def target_terms(self) -> Terms:
@@ -174,17 +179,21 @@ class AllEvidence:
         )
 
     def start(self, taught: Taught) -> Pooled:
-        """Return the ranker pooled over other language pairs for this evidence and what words are learned from."""
+        """Return the saved ranker, or the one pooled over other pairs for this evidence and what teaches words."""
+        if self.begun:
+            return self.begun
         setting = Setting(taught, bool(self.pairs), self.vectors is not None, self.layout)
         return (self.rankers or rankers())[setting.name]
 
     def translations(self, links: Int64Array) -> tuple[sp.csr_array, sp.csr_array]:
-        """Return translation matrices [v source, v target]: all pairs, and those learned from `links` [l, 2].
+        """Return translation matrices [v source, v target]: all pairs, and those that `links` or a model taught.
 
         The values of the latter are the pairs' distinctness.
         """
-        rows, columns = links[:, 0], links[:, 1]
-        induced = induce(self.source_terms.present[rows], self.target_terms.present[columns])
+        x, y = self.source_terms, self.target_terms
+        induced = induce(x.present[links[:, 0]], y.present[links[:, 1]])
+        if self.memory.words:
+            induced = induced.maximum(self.memory.relation(x, y))
         return sp.csr_array(self.known + INDUCED_WEIGHT * ones(induced), dtype=np.float32), induced
 
     def learn(self, links: Int64Array) -> Learned:
@@ -198,16 +207,34 @@ class AllEvidence:
             "bridge.cosine": lambda: cosine(x, y, translations),
             "bridge.model": lambda: translation_model(x, y, translations),
         }
-        if len(links) > 1:
+        if len(links) > 1 or self.memory.spaces:
             lsi = self.latent(links)
             makers["lsi"] = lambda: lsi
         matcher = match_passages(*self.passages, translations)
         return Learned(Scores(makers, keep=self.few), matcher, induced, translations, links)
 
     def latent(self, links: Int64Array) -> WeightedProduct:
-        """Return the cosines [n, m] of both collections in the latent space of `links` (int64 [l, 2])."""
-        lsi = fit_lsi(self.weights[0][links[:, 0]], self.weights[1][links[:, 1]], COMPONENTS)
-        return WeightedProduct(lsi.fold_source(self.weights[0]), lsi.fold_target(self.weights[1]).T)
+        """Return the mean cosines [n, m] in the saved latent spaces and in that of `links` (int64 [l, 2])."""
+        spaces = self.memory.latent(self.source_terms, self.target_terms)
+        if len(links) > 1:
+            lsi = fit_lsi(self.weights[0][links[:, 0]], self.weights[1][links[:, 1]], COMPONENTS)
+            spaces.append((lsi.fold_source(self.weights[0]), lsi.fold_target(self.weights[1])))
+        left, right = joined(spaces)
+        return WeightedProduct(left, right.T)
+
+    def study(self, links: Int64Array, induced: sp.csr_array) -> Knowledge:
+        """Return what `memory` and `links` (int64 [l, 2]) taught; `induced` holds the word pairs of `translations`."""
+        x, y = self.source_terms, self.target_terms
+        spaces = self.memory.spaces
+        if len(links) > 1:
+            spaces = (*spaces, latent_space(links, x, y, self.weights, COMPONENTS))
+        known = np.concatenate([self.memory.links, fingerprints(links, self.source, self.target)])
+        words = {**self.memory.words, **word_pairs(induced, x, y)}
+        often = dict(self.memory.often)
+        for term, pages in zip(x.vocabulary, x.document_frequency.tolist(), strict=True):
+            often[term] = often.get(term, 0) + pages
+        pages = self.memory.pages + len(self.source)
+        return Knowledge(words, spaces, self.memory.topics, known, often, pages)
 
 
 def overlapping(text: str, language: Language, known: frozenset[str]) -> list[str]:

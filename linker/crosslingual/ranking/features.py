@@ -6,7 +6,7 @@ All statistics are over the candidate graph, not over all pairs: a page competes
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,12 +20,16 @@ PARTS = ("z", "row", "column", "margin")
 
 @dataclass(frozen=True, eq=False)
 class Lists:
-    """Candidates of n source pages: `rows` [n], `targets` [n, c], best guess first; float32 `features` [n, c, f]."""
+    """Candidates of n source pages: `rows` [n], `targets` [n, c], best guess first; float32 `features` [n, c, f].
+
+    `exclusive`: whether a target can be linked to one of the pages only.
+    """
 
     rows: Int64Array
     targets: Int64Array
     features: Float32Array
     names: tuple[str, ...]
+    exclusive: bool = True
 
     def only(self, kept: BoolArray) -> Lists:
         """Return the lists that `kept` [n] marks."""
@@ -103,6 +107,5 @@ def with_pairs(lists: Lists, similar: Float32Array, names: Sequence[str]) -> Lis
     gap = (similar - np.where(similar == best, second, best)) / deviation
     more = np.concatenate([similar, (similar - mean) / deviation, gap], axis=2)
     more_names = tuple(f"{name}.{part}" for part in ("value", "z", "row") for name in names)
-    return Lists(
-        lists.rows, lists.targets, np.concatenate([lists.features, more], axis=2), lists.names + more_names
-    )
+    features = np.concatenate([lists.features, more], axis=2)
+    return replace(lists, features=features, names=lists.names + more_names)

@@ -80,7 +80,9 @@ def learn_ranker(
             raise InputError(
                 f"this method learns its ranker from linked pages: pass at least {FEWEST} (--train QRELS)"
             )
-        lists = replace(lists, features=aligned(lists, start.ranker.names), names=start.ranker.names)
+        lists = replace(
+            lists, features=aligned(lists, start.ranker.names, start.ranker.centre), names=start.ranker.names
+        )
         return _applied(start, _Scored.of(lists, start.ranker.logits(lists.features)), expected)
     ranker, linked, alone = _cross_fitted(parts, start)
     contradicted = [_contradicted(s, p) for s, p in zip(linked, parts, strict=True)]
@@ -116,12 +118,13 @@ class _Scored:
 
     @classmethod
     def of(cls, lists: Lists, logits: Float64Array) -> _Scored:
-        return cls(lists, logits, compete(logits, lists.targets))
+        return cls(lists, logits, compete(logits, lists.targets, lists.exclusive))
 
     def against(self, others: _Scored) -> _Scored:
         """Return the same where the pages of `others` have competed for the same targets."""
         logits, targets = (self.logits, others.logits), (self.lists.targets, others.lists.targets)
-        return replace(self, won=compete(np.concatenate(logits), np.concatenate(targets))[: len(self.won)])
+        won = compete(np.concatenate(logits), np.concatenate(targets), self.lists.exclusive)
+        return replace(self, won=won[: len(self.won)])
 
     def features(self, ranker: Ranker) -> Float64Array:
         return first_candidates(ranker, self.lists, self.logits, self.won)
@@ -181,11 +184,18 @@ def _quality(linked: Sequence[_Scored], parts: Sequence[Fold]) -> float:
     return float(np.log(chosen + 1e-6).mean())
 
 
-def aligned(lists: Lists, names: tuple[str, ...]) -> npt.NDArray[np.float32]:
-    """Return the features `names` of the lists, in this order, missing ones as 0: float32 [n, c, names]."""
+def aligned(
+    lists: Lists, names: tuple[str, ...], missing: Float64Array | None = None
+) -> npt.NDArray[np.float32]:
+    """Return the features `names` of the lists, in this order: float32 [n, c, names].
+
+    `missing`: the values of features that the lists do not have, [names], such as a ranker's centre; by default 0.
+    """
+    values = np.zeros(len(names)) if missing is None else missing
     position = {name: i for i, name in enumerate(lists.names)}
     n, c, _ = lists.features.shape
     columns = [
-        lists.features[:, :, position[x]] if x in position else np.zeros((n, c), np.float32) for x in names
+        lists.features[:, :, position[name]] if name in position else np.full((n, c), centre, np.float32)
+        for name, centre in zip(names, values.tolist(), strict=True)
     ]
     return np.stack(columns, axis=2)

@@ -21,9 +21,11 @@ Direction = Literal["both", "forward", "backward"]
 
 
 def idf(terms: Terms) -> Float32Array:
-    """Return ln((N + 1) / (df + 1)) for each term: float32 [v]."""
-    n = terms.counts.shape[0]
-    return np.asarray(np.log((n + 1) / (terms.document_frequency + 1)), np.float32)
+    """Return ln((N + 1) / (df + 1)) for each term: float32 [v]; the pages of the background count as well."""
+    n, often = terms.counts.shape[0], terms.document_frequency
+    if terms.background:
+        n, often = n + terms.background[1], often + terms.background[0]
+    return np.asarray(np.log((n + 1) / (often + 1)), np.float32)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ import numpy as np
 
 from indexes.dtypes import Float32Array, Float64Array, Int64Array
 from linker.crosslingual.scoring.alignment import MOVES, Costs
+from linker.crosslingual.scoring.candidates import DECIMALS
 from linker.crosslingual.scoring.passage_vectors import MOST, PassageVectors, windows
 
 
@@ -52,7 +53,9 @@ class PassageCosts:
                 product = _joined(cosines, a, b)
                 product /= self.source.lengths[a - 1][x, None] * self.target.lengths[b - 1][first][:, None]
                 typical = self.source_distances[a - 1][x, None] + self.target_distances[b - 1][first][:, None]
-                cost = 2 * a * b * (1 - product) / np.maximum(typical, 1e-6)
+                # Rounded, since otherwise rounding errors would join two pairs of equal passages.
+                distance = np.maximum(1 - np.round(product, DECIMALS), 0)
+                cost = 2 * a * b * distance / np.maximum(typical, 1e-6)
                 moves[a, b] = np.where(last[:, None] >= 0, cost, np.inf)
         source_skips = np.full((len(places), end - begin), self.skip)
         return Costs(moves, source_skips, np.where(places >= 0, self.skip, 0.0))

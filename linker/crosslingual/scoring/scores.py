@@ -220,12 +220,12 @@ def common(source: Terms, target: Terms) -> WeightedProduct:
     left = source.counts[:, [source.position[t] for t in shared]]
     right = target.counts[:, [target.position[t] for t in shared]]
     both = Terms(tuple(shared), _csr(right))
-    return WeightedProduct(_tfidf(_csr(left), idf(both)), _tfidf(_csr(right), idf(both)).T)
+    return WeightedProduct(weighted_by(_csr(left), idf(both)), weighted_by(_csr(right), idf(both)).T)
 
 
 def tfidf(terms: Terms) -> sp.csr_array:
     """Return (1 + ln tf) · idf in rows of unit length: float32 CSR [pages, v]."""
-    return _tfidf(terms.counts, idf(terms))
+    return weighted_by(terms.counts, idf(terms))
 
 
 def unit_rows(matrix: sp.csr_array) -> sp.csr_array:
@@ -234,7 +234,8 @@ def unit_rows(matrix: sp.csr_array) -> sp.csr_array:
     return _rows(matrix, 1 / np.maximum(norms, 1e-12))
 
 
-def _tfidf(counts: sp.csr_array, weights: Float32Array) -> sp.csr_array:
+def weighted_by(counts: sp.csr_array, weights: Float32Array) -> sp.csr_array:
+    """Return (1 + ln tf) · weight, `weights` [v], in rows of unit length: float32 CSR [pages, v]."""
     return unit_rows(scale_columns(_map(counts, lambda data: 1 + np.log(data)), weights))
 
 

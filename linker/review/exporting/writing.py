@@ -22,6 +22,7 @@ from linker.review.ledger import Ledger
 
 MAX_ROWS = 1_048_575  # that a sheet of XLSX holds, beside its header
 EXACT = 10**15  # numbers from here on are text in XLSX, which keeps 15 digits: ids of posts have 19
+PAIRS = (".csv", ".xlsx", ".jsonl")  # formats that hold texts beside verdicts
 GRADES = {"relevant": 1, "not": 0}  # of qrels; "maybe" is left out, as it is neither
 
 
@@ -79,6 +80,18 @@ def export(
         written = write(job, file, path)
     missing = sum(documents is None or j.id not in documents for j in chosen)
     return ExportReport(path, written, missing, len(chosen) - written, job.cut)
+
+
+def write_pairs(rows: Sequence[Row], path: Path) -> None:
+    """Write pairs that nobody has judged, for reviewers to fill in verdicts: .csv, .xlsx or .jsonl.
+
+    Raises InputError where the suffix is another one, or the file cannot be written.
+    """
+    if path.suffix.lower() not in PAIRS:
+        raise InputError(f"cannot tell the format of {path}: its name must end in {', '.join(PAIRS)}")
+    job = _Job([row.judgement for row in rows], lambda: rows, bom=True)
+    with replacing(path) as file:
+        WRITERS[path.suffix.lower()](job, file, path)
 
 
 def check_suffix(path: Path) -> str:

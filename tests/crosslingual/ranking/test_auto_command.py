@@ -124,9 +124,9 @@ def test_the_tables_read_the_run(folder: Path, corpus: Twin) -> None:
 
 
 def test_auto_without_anything_says_what_it_goes_by(folder: Path) -> None:
-    told = link(folder, "--no-layout", "--out", folder / "x.run")
+    told = link(folder, "--no-layout", "--out", folder / "bare.run")
     assert "no --dictionary, --train or --encoder: linking by shared strings" in told
-    found = json.loads((folder / "x.run.json").read_text(encoding="utf-8"))
+    found = json.loads((folder / "bare.run.json").read_text(encoding="utf-8"))
     assert found["evidence"] == ["strings"]
     assert "self_training" in found
 

@@ -1,0 +1,56 @@
+"""`linker triangulate`: consistent links between more than two languages, from runs of `linker link`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from linker.cli.common import AsJson, note, print_json
+from linker.files import path_text
+
+
+def triangulate(
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN...",
+            help="Runs of auto or cascade. Languages: from RUN.json, or written before it, such as de-en=RUN.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Write runs and clusters here.", show_default=False)
+    ],
+    known: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DE-EN=QRELS",
+            help="Links that are certain, such as those of --train. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    min_probability: Annotated[
+        float, typer.Option(min=0, max=1, help="Least probability of a link that holds a cluster together.")
+    ] = 0.5,
+    k: Annotated[int, typer.Option("-k", min=1, max=100, help="Targets per page.")] = 5,
+    run_name: Annotated[str, typer.Option(help="Name of the runs, in their sixth column.")] = "triangles",
+    as_json: AsJson = False,
+) -> None:
+    """Join the links of several pairs of languages: de-en and fr-en give de-fr.
+
+    Links through a third language raise the probability of a direct link that they
+    confirm, and lower one that they contradict. DIR then has a run for each pair of
+    languages, and clusters.jsonl: at most one page per language in each cluster.
+    """
+    from linker import commands
+
+    found = commands.triangulate(
+        runs, out, known=known or (), min_probability=min_probability, k=k, run_name=run_name
+    )
+    linked = {name: len(run) for name, run in found.runs.items()}
+    if as_json:
+        print_json({"out": path_text(out), "clusters": len(found), "linked": linked})
+    counts = ", ".join(f"{name}: {count:,} pages" for name, count in linked.items())
+    note(f"{out}: {len(found):,} clusters; {counts}")

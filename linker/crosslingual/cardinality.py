@@ -1,0 +1,88 @@
+"""How many targets a page may have, and how many pages a target: which of the candidates become links."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit
+
+from indexes.dtypes import Float32Array, Float64Array
+from linker.crosslingual.pages.pages import Pages
+from linker.crosslingual.ranking.auto import Solution
+from linker.crosslingual.ranking.fitting import aligned
+from linker.crosslingual.scoring.assignment import greedy, promote
+from linker.crosslingual.scoring.candidates import DECIMALS, Candidates, hashes, rank, tie_breaks
+from linker.crosslingual.task import Cardinality, Task
+from linker.errors import InputError
+
+LEARNED = ("auto", "cascade")
+
+
+def cardinality_of(task: Task, method: str) -> Cardinality:
+    """Return how many partners the pages of a task may have: as its options say, or else by the method.
+
+    Raises InputError where the options contradict each other, or the method cannot do it.
+    """
+    asked, learns = task.options.links, method in LEARNED
+    if task.one_to_one and asked not in (None, "one-to-one"):
+        raise InputError(f"--one-to-one contradicts --links {asked}: leave one of them out")
+    if method in ("hapax", "pivot") and asked not in (None, "one-to-one"):
+        raise InputError(f"the method {method!r} matches pages one to one: --links {asked} is not for it")
+    if asked and lists_several(asked):
+        if not learns:
+            raise InputError(f"--links {asked} needs probabilities: choose the method auto or cascade")
+        if not task.options.min_probability and task.options.precision is None:
+            raise InputError(
+                f"--links {asked} lists all links that are probable enough: give --min-probability"
+            )
+    if asked is None:
+        matched = learns or task.one_to_one or method in ("hapax", "pivot")
+        return "one-to-one" if matched else "many-to-one"
+    return asked
+
+
+def lists_several(cardinality: Cardinality) -> bool:
+    """Return whether a page may have several targets."""
+    return cardinality in ("one-to-many", "many-to-many")
+
+
+def chances(answer: Solution, cardinality: Cardinality) -> Float64Array:
+    """Return the probabilities of the candidates of n pages, float64 [n, c].
+
+    With one counterpart per page they are those of being it, and sum to at most one. With several, each candidate is
+    compared with "no link" alone, as if there were no others: the ranker learned from lists without the page's other
+    targets, and from lists without any. These odds are scaled so that the best one has the probability that the page
+    has a counterpart at all.
+    """
+    if not lists_several(cardinality):
+        return np.asarray(answer.probabilities[:, :-1])
+    lists, ranker = answer.lists, answer.fitted.model.ranker
+    logits = ranker.logits(aligned(lists, ranker.names, ranker.centre))
+    alone = expit(logits[:, :-1] - logits[:, -1:])
+    return np.asarray((1 - answer.probabilities[:, -1:]) * alone / alone.max(axis=1, keepdims=True))
+
+
+def linked(
+    ranking: Candidates, cardinality: Cardinality, source: Pages, target: Pages
+) -> tuple[Candidates, Float32Array]:
+    """Return the candidates [n, k] as links, and each page's probability of the first, float32 [n]."""
+    candidates = ranking
+    if cardinality == "one-to-one":
+        candidates = promote(ranking, greedy(ranking, source.keys, target.keys))
+    elif cardinality == "one-to-many":
+        candidates = _each_target_once(ranking, source, target)
+        return candidates, np.maximum(candidates.scores[:, 0], 0)
+    # A promoted target keeps its probability; those that it overtook are lowered to it.
+    promoted = (ranking.targets == candidates.targets[:, :1]) & (ranking.targets >= 0)
+    confidence = np.where(promoted, ranking.scores, 0).max(axis=1)
+    return Candidates(candidates.targets, np.minimum(candidates.scores, confidence[:, None])), confidence
+
+
+def _each_target_once(ranking: Candidates, source: Pages, target: Pages) -> Candidates:
+    """Return the candidates with each target kept by its best page only; ties are broken by a hash of the contents."""
+    rows, columns, scores = ranking.pairs()
+    names = hashes(source.keys), hashes(target.keys)
+    ties = tie_breaks(names[0][rows], names[1][columns])
+    order = np.lexsort((ties, -np.round(scores.astype(np.float64), DECIMALS)))
+    _, first = np.unique(columns[order], return_index=True)
+    best = order[first]
+    return rank(rows[best], columns[best], scores[best], len(source), ranking.targets.shape[1], *names)

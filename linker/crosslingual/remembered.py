@@ -1,0 +1,143 @@
+"""Linking with a saved model: what it brings to a task, and what is left out because it knows it already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from indexes.dtypes import BoolArray, Int64Array
+from linker.crosslingual.pages.pages import Pages
+from linker.crosslingual.ranking.auto import Solution
+from linker.crosslingual.ranking.cascade import CascadeEvidence
+from linker.crosslingual.ranking.evidence import AllEvidence
+from linker.crosslingual.ranking.saved import LinkModel
+from linker.crosslingual.scoring.candidates import Candidates
+from linker.crosslingual.task import LinkingResult, Task
+from linker.errors import InputError
+from linker.logs import logger
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A task without some of its pages: the rows of the pages that are left, int64 [n'] and [m'], in the whole one."""
+
+    task: Task
+    source: Int64Array
+    target: Int64Array
+
+    def whole(self, result: LinkingResult, n: int) -> LinkingResult:
+        """Return the result of the part as one of `n` source pages, in the rows of the whole task."""
+        k = result.candidates.targets.shape[1]
+        candidates = Candidates(np.full((n, k), -1, np.int64), np.full((n, k), -np.inf, np.float32))
+        found = result.candidates.targets
+        candidates.targets[self.source] = np.where(found >= 0, self.target[found], -1)
+        candidates.scores[self.source] = result.candidates.scores
+        return replace(result, candidates=candidates)
+
+
+def with_model(task: Task, method: str, solve: Callable[[Task], LinkingResult]) -> LinkingResult:
+    """Return what `solve` makes of a task that has a model: stems as in the model, links that it knows left out.
+
+    Raises InputError where the model belongs to another method.
+    """
+    model = task.model
+    if model is None:
+        return solve(task)
+    if model.method != method:
+        raise InputError(
+            f"--model was saved by the method {model.method!r}, not {method!r}: pass --method {model.method}"
+        )
+    if not model.links(task.source.language, task.target.language):
+        languages = (task.source.language, task.target.language)
+        ours, theirs = ("-".join(one.code for one in pair) for pair in (languages, model.languages))
+        logger.info(
+            f"the model links {theirs}, the pages are {ours}: its ranker and calibration are the start, its words "
+            "and latent space are left out"
+        )
+        return solve(task)
+    first, second = model.languages
+    source, target = replace(task.source, language=first), replace(task.target, language=second)
+    task = replace(task, source=source, target=target)
+    known, taken = model.knowledge.has(task.train, source, target), model.knowledge.taken(source, target)
+    if not known.any() and not len(taken):
+        return solve(task)
+    logger.info(
+        f"the model knows {known.sum():,} of the {len(known):,} links in --train, which teach nothing new, and "
+        f"{len(taken):,} targets of pages that are not here, which get no other page"
+    )
+    part = _without(task, known, taken)
+    return part.whole(solve(part.task), len(task.source))
+
+
+def model_of_pair(task: Task) -> LinkModel | None:
+    """Return the task's model if it links the task's languages."""
+    same = task.model and task.model.links(task.source.language, task.target.language)
+    return task.model if same else None
+
+
+def encoder_of(task: Task) -> str | None:
+    """Return the task's encoder, or the one that its model was learned with."""
+    return task.encoder or (task.model.encoder if task.model else None)
+
+
+def layout_of(task: Task) -> bool:
+    """Return whether punctuation and line breaks are evidence: as the options say, and as they were for the model.
+
+    Raises InputError where the model uses them and the options forbid it.
+    """
+    if task.model is None:
+        return task.options.layout
+    if task.model.layout and not task.options.layout:
+        raise InputError(
+            "the model uses punctuation and line breaks: leave --no-layout out, or save another with it"
+        )
+    return task.model.layout
+
+
+def with_lessons(
+    result: LinkingResult, task: Task, method: str, evidence: AllEvidence | CascadeEvidence, answer: Solution
+) -> LinkingResult:
+    """Return the result with a function that makes a model of what was learned."""
+
+    def model() -> LinkModel:
+        knowledge = evidence.study(np.concatenate([task.train, answer.extra]), answer.learned.induced)
+        pairs = (evidence if isinstance(evidence, AllEvidence) else evidence.all).pairs
+        about = {
+            "links": len(knowledge.links),
+            "word pairs": len(knowledge.words),
+            "pairs of dictionaries": len(pairs),
+            "pages": f"{len(task.source):,} and {len(task.target):,}",
+        }
+        languages, layout = (task.source.language, task.target.language), layout_of(task)
+        return LinkModel(
+            method, languages, answer.fitted.model, knowledge, pairs, encoder_of(task), layout, about
+        )
+
+    return replace(result, model=model)
+
+
+def _without(task: Task, known: BoolArray, taken: Int64Array) -> Part:
+    """Return the task without the pages of the `known` training links (bool [l]) and the targets `taken` (int64)."""
+    links = task.train[known]
+    rows = np.setdiff1d(np.arange(len(task.source)), links[:, 0])
+    columns = np.setdiff1d(np.arange(len(task.target)), np.concatenate([links[:, 1], taken]))
+    if not len(rows) or not len(columns):
+        raise InputError("the links that the model knows cover every page: no page is left to link")
+    rest = task.train[~known]
+    rest = rest[np.isin(rest[:, 0], rows) & np.isin(rest[:, 1], columns)]
+    train = np.stack([np.searchsorted(rows, rest[:, 0]), np.searchsorted(columns, rest[:, 1])], axis=1)
+    return Part(
+        replace(task, source=_only(task.source, rows), target=_only(task.target, columns), train=train),
+        rows,
+        columns,
+    )
+
+
+def _only(pages: Pages, rows: Int64Array) -> Pages:
+    return Pages(
+        tuple(pages.ids[row] for row in rows.tolist()),
+        tuple(pages.texts[row] for row in rows.tolist()),
+        pages.language,
+    )

@@ -1,0 +1,113 @@
+"""Uncertain links go to people, in a spreadsheet or on the review page, and come back as training links."""
+
+import csv
+import json
+from pathlib import Path
+
+import orjson
+import pytest
+
+from linker import link
+from linker.errors import InputError
+from linker.evaluation.reading.trec import read_qrels
+from linker.review.links import Links, folder_of, make_of_pairs
+from linker.review.project import Workspace
+from tests.crosslingual.synthetic import Twin, twin
+from tests.helpers import linker
+
+LOW, HIGH = 0.02, 0.9
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Twin:
+    return twin(pages=70, length=14)
+
+
+@pytest.fixture(scope="module")
+def folder(corpus: Twin, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two files of pages, a sixth of the dictionary, and the links whose probabilities are between the bounds."""
+    folder = tmp_path_factory.mktemp("doubts")
+    for name, pages in (("ours", corpus.source), ("theirs", corpus.target)):
+        records = [{"_id": i, "text": t} for i, t in zip(pages.ids, pages.texts, strict=True)]
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+    (folder / "words.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in corpus.dictionary[::6]))
+    doubtful(folder, "doubts.jsonl")
+    return folder
+
+
+def doubtful(folder: Path, name: str, **options: object) -> None:
+    link(
+        folder / "ours.jsonl", folder / "theirs.jsonl", "auto", dictionary=[folder / "words.tsv"],
+        uncertain=folder / name, between=(LOW, HIGH), min_probability=0.5, **options,  # type: ignore[arg-type]  # any
+    )  # fmt: skip
+
+
+def records(folder: Path) -> list[dict[str, object]]:
+    return [orjson.loads(line) for line in (folder / "doubts.jsonl").read_bytes().splitlines()]
+
+
+def test_the_least_certain_come_first_with_both_texts(folder: Path, corpus: Twin) -> None:
+    found = records(folder)
+    probabilities = [float(str(r["probability"])) for r in found]
+    assert len(found) > 5
+    assert all(LOW <= p <= HIGH for p in probabilities)
+    assert min(probabilities) < 0.5 < max(probabilities)  # --min-probability hides none
+    distances = [abs(p - 0.5) for p in probabilities]
+    assert distances == sorted(distances)
+    for record in found:
+        assert record["seed_text"] == corpus.source.texts[corpus.source.position[str(record["seed"])]]
+        assert record["text"] == corpus.target.texts[corpus.target.position[str(record["id"])]]
+        assert record["verdict"] == ""
+
+
+def test_a_spreadsheet_comes_back_as_training_links(folder: Path, corpus: Twin, tmp_path: Path) -> None:
+    gold = corpus.gold()
+    doubtful(folder, "doubts.csv")
+    with (folder / "doubts.csv").open(newline="", encoding="utf-8-sig") as file:
+        rows = list(csv.DictReader(file))
+    judged = [row | {"verdict": "yes" if gold[row["seed"]] == row["id"] else "no"} for row in rows[:-1]]
+    with (tmp_path / "judged.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows([*judged, rows[-1]])  # nobody judged the last one
+    ledger, qrels = tmp_path / "ledger.sqlite", tmp_path / "judged.qrels"
+    done = linker("review", "import", ledger, tmp_path / "judged.csv", "--reviewer", "ana")
+    assert f"{len(judged)} judgements added" in done.stdout
+    linker("review", "export", ledger, qrels)
+    right = {s: t for s, targets in read_qrels(qrels).items() for t, grade in targets.items() if grade > 0}
+    assert right == {row["seed"]: row["id"] for row in judged if row["verdict"] == "yes"}
+    again = link(
+        folder / "ours.jsonl", folder / "theirs.jsonl", "auto", dictionary=[folder / "words.tsv"], train=qrels
+    )
+    assert not again.run.keys() & right.keys()
+
+
+def test_the_review_page_opens_them_in_their_order(folder: Path, tmp_path: Path) -> None:
+    project = Workspace(tmp_path / "reviews").create("Pages")
+    make_of_pairs(project, folder / "doubts.jsonl")
+    links = Links(folder_of(project))
+    assert [(p.source, p.target) for p in links.pairs] == [(r["seed"], r["id"]) for r in records(folder)]
+    found = links.next("ana")
+    assert found
+    links.judge(found[1], "relevant", "ana")
+    linker("review", "export", links.ledger.path, tmp_path / "judged.qrels")
+    assert read_qrels(tmp_path / "judged.qrels")[found[1].source] == {found[1].target: 1}
+
+
+def test_mistakes_are_named_with_their_remedy(folder: Path, tmp_path: Path) -> None:
+    pages = (folder / "ours.jsonl", folder / "theirs.jsonl", "auto")
+    with pytest.raises(InputError, match=r"\.csv, \.xlsx, \.jsonl"):
+        link(*pages, uncertain=tmp_path / "x.run")  # type: ignore[arg-type]  # a method
+    with pytest.raises(InputError, match="between two probabilities"):
+        link(*pages, uncertain=tmp_path / "x.csv", between=(0.9, 0.1))  # type: ignore[arg-type]  # a method
+    with pytest.raises(InputError, match="leave it out"):
+        link(*pages[:2], "hapax", uncertain=tmp_path / "x.csv")
+    project = Workspace(tmp_path / "reviews").create("Pages")
+    for content, why in (
+        (b'{"seed": "a"}\n', "1: no pair with its texts"),
+        (b"", "holds no pair"),
+        (b"x\n", "no pair"),
+    ):
+        (tmp_path / "bad.jsonl").write_bytes(content)
+        with pytest.raises(InputError, match=why):
+            make_of_pairs(project, tmp_path / "bad.jsonl")

@@ -1,0 +1,45 @@
+"""Every command of docs/linking-models.md works, one after the other."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from linker.crosslingual.pages.pages import Pages
+from tests.crosslingual.synthetic import twin
+from tests.helpers import ROOT
+
+OLD = 40
+
+
+def write(path: Path, pages: Pages, rows: range) -> None:
+    records = [{"_id": pages.ids[row], "text": pages.texts[row]} for row in rows]
+    path.write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
+
+
+def test_every_command_of_the_page_works(tmp_path: Path) -> None:
+    corpus = twin(pages=60)
+    gold = list(corpus.gold().items())
+    write(tmp_path / "old.fr.jsonl", corpus.source, range(OLD))
+    write(tmp_path / "new.fr.jsonl", corpus.source, range(OLD, 60))
+    write(tmp_path / "en.jsonl", corpus.target, range(len(corpus.target)))
+    (tmp_path / "fr-en.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in corpus.dictionary[::3]))
+    (tmp_path / "old.qrels").write_text("".join(f"{s} 0 {t} 1\n" for s, t in gold[:25]))
+    for code, first in (("de", 25), ("fr", 30)):
+        run, known = tmp_path / f"{code}-en.run", tmp_path / f"{code}.qrels"
+        run.write_text("".join(f"{code}{s} Q0 {t} 1 .8 x\n" for s, t in gold[first:]))
+        known.write_text("".join(f"{code}{s} 0 {t} 1\n" for s, t in gold[:first]))
+        Path(f"{run}.json").write_text(json.dumps({"languages": [code, "en"]}))
+    page = (ROOT / "docs" / "linking-models.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == 4
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    script = ["bash", "-euo", "pipefail", "-c", "".join(blocks)]
+    done = subprocess.run(script, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert set(json.loads(done.stdout.splitlines()[-1])["pages"]) == {"de", "en", "fr"}
+    new = {line.split()[0] for line in (tmp_path / "new.run").read_text().splitlines()}
+    assert new == {s for s, _ in gold[OLD:]}
+    assert (tmp_path / "doubts.csv").read_text(encoding="utf-8-sig").startswith("seed,id,verdict")
