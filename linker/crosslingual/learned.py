@@ -108,10 +108,11 @@ def _used(task: Task) -> list[str]:
     """Return the kinds of evidence that the links are made from."""
     used = {
         "strings": True,
-        "layout": task.options.layout,
+        "layout": layout_of(task),
         "dictionary": bool(task.dictionaries),
         "links": bool(len(task.train)),
-        "encoder": bool(task.encoder),
+        "encoder": bool(encoder_of(task)),
+        "model": task.model is not None,
     }
     return [name for name, present in used.items() if present]
 
