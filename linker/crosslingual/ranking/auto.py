@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from indexes.dtypes import Float64Array, Int64Array
+from linker.crosslingual.ranking.describing import describe
 from linker.crosslingual.ranking.features import Lists
 from linker.crosslingual.ranking.fitting import FEWEST, Fitted, learn_ranker
 from linker.crosslingual.ranking.folds import FOLDS, folds_of
-from linker.crosslingual.ranking.learning import Evidence, Fold, Learned, describe, list_size, out_of_fold
+from linker.crosslingual.ranking.interface import Evidence, Learned
+from linker.crosslingual.ranking.learning import Fold, list_size, out_of_fold
 
 CROSS_FITS = 3
 NOTHING = np.empty((0, 2), np.int64)

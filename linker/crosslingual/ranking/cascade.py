@@ -16,8 +16,8 @@ import scipy.sparse as sp
 from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.evidence import AllEvidence
+from linker.crosslingual.ranking.interface import Learned
 from linker.crosslingual.ranking.knowledge import Knowledge, Topics
-from linker.crosslingual.ranking.learning import Learned
 from linker.crosslingual.ranking.pooled import Pooled, Taught
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.names import shared_names

@@ -18,8 +18,8 @@ from linker.crosslingual.pages.languages import HAN, Language
 from linker.crosslingual.pages.pages import Pages, Terms, count_terms
 from linker.crosslingual.pages.surface import letter_grams, mark_grams
 from linker.crosslingual.ranking.features import LIST
+from linker.crosslingual.ranking.interface import Learned
 from linker.crosslingual.ranking.knowledge import Knowledge, fingerprints, joined, latent_space, word_pairs
-from linker.crosslingual.ranking.learning import Learned
 from linker.crosslingual.ranking.pooled import Pooled, Setting, Taught, rankers
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.lsi import fit_lsi

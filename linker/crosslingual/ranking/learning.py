@@ -1,110 +1,18 @@
-"""Candidate lists for the ranker: out of fold for linked pages, and for the pages to link."""
+"""Candidate lists of linked pages, described out of fold: what the ranker learns from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
-import scipy.sparse as sp
 
-from indexes.dtypes import AnyArray, BoolArray, Float32Array, Int64Array
-from linker.crosslingual.pages.pages import Pages
-from linker.crosslingual.ranking.features import Lists, candidate_lists, with_pairs
+from indexes.dtypes import BoolArray, Int64Array
+from linker.crosslingual.ranking.describing import describe, free_targets, retrieve_taught
+from linker.crosslingual.ranking.features import Lists
 from linker.crosslingual.ranking.folds import FOLDS, folds_of
-from linker.crosslingual.ranking.pooled import Pooled, Taught
-from linker.crosslingual.scoring.candidates import hashes
-from linker.crosslingual.scoring.graph import Graph
-from linker.crosslingual.scoring.retrieval import Pass, filled, retrieve
-from linker.crosslingual.scoring.scores import Scores
-from linker.crosslingual.scoring.stages import Arrays, Stages, digest
+from linker.crosslingual.ranking.interface import Evidence, Learned
 from linker.errors import InputError
-
-
-class PairScores(Protocol):
-    """Scores that are too expensive for all pairs and computed for candidates only."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the scores."""
-        ...
-
-    def features(self, rows: Int64Array, candidates: Int64Array) -> Float32Array:
-        """Return float32 [n, c, names] for source pages `rows` [n] and their `candidates` [n, c]."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class Learned:
-    """What links taught: scores that can be computed for all pairs [n, m] or given ones, and for candidates only.
-
-    `induced` holds the distinctness of the word pairs learned from links, `translations` the weights of all word pairs:
-    CSR [v source, v target].
-    """
-
-    scores: Scores
-    pairs: PairScores
-    induced: sp.csr_array
-    translations: sp.csr_array
-    links: Int64Array
-
-
-class Evidence(Protocol):
-    """Two collections, scores that need no links, and a way to learn from links."""
-
-    @property
-    def source(self) -> Pages:
-        """The pages to link."""
-        ...
-
-    @property
-    def target(self) -> Pages:
-        """The pages to link them to."""
-        ...
-
-    @property
-    def fixed(self) -> Scores:
-        """Scores that need no links, by name: each [n, m]."""
-        ...
-
-    @property
-    def passes(self) -> tuple[Pass, ...]:
-        """The passes that retrieve candidates."""
-        ...
-
-    @property
-    def stages(self) -> Stages:
-        """The stages of the run, by which it resumes."""
-        ...
-
-    @property
-    def shared(self) -> Graph:
-        """The pairs that the passes by fixed scores retrieve: the same whatever the links are."""
-        ...
-
-    @property
-    def choosing(self) -> tuple[str, ...]:
-        """Names of the scores that rank the retrieved pairs, to choose candidates."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Number of candidates per page."""
-        ...
-
-    @property
-    def exclusive(self) -> bool:
-        """Whether a target can be linked to one source page only."""
-        ...
-
-    def start(self, taught: Taught) -> Pooled | None:
-        """Return the pooled ranker for tasks that learn words from this; None if there is none."""
-        ...
-
-    def learn(self, links: Int64Array) -> Learned:
-        """Return what links teach: int64 [l, 2], source and target rows."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,98 +31,6 @@ class Fold:
     def only(self, kept: BoolArray) -> Fold:
         """Return the fold with those of its pages that `kept` [n] marks."""
         return Fold(self.lists.only(kept), self.right[kept], self.without.only(kept))
-
-
-def describe(
-    evidence: Evidence,
-    learned: Learned,
-    rows: Int64Array,
-    competitors: Int64Array,
-    taken: Sequence[Int64Array],
-    size: int,
-    advance: Callable[[int], object] = lambda done: None,
-    retrieved: Graph | None = None,
-) -> list[Lists]:
-    """Return `size` candidates of each source page in `rows`, with all features: one `Lists` for each of `taken`.
-
-    `competitors`: other source rows that compete for the same targets; `taken`: targets that are excluded, each time
-    all of those before and more. All of them are int64. `retrieved`: pairs that learned scores retrieved for some of
-    these pages; those of the others are retrieved here.
-    """
-    name = digest(learned.links, rows, competitors, *taken)
-    free = [free_targets(evidence, part) for part in taken]
-
-    def make() -> Arrays:
-        arrays: dict[str, AnyArray] = {}
-        graph = _graph(evidence, learned, (rows, competitors), free, size, retrieved)
-        for i, lists in enumerate(_described(evidence, learned, rows, graph, free, size)):
-            arrays |= {f"targets{i}": lists.targets, f"features{i}": lists.features}
-            arrays["names"] = np.array(lists.names)
-        return arrays
-
-    kept = evidence.stages.remember(f"lists-{name}", make)
-    advance(len(rows))
-    names = tuple(kept["names"].tolist())
-    return [
-        Lists(rows, kept[f"targets{i}"], kept[f"features{i}"], names, evidence.exclusive)
-        for i in range(len(taken))
-    ]
-
-
-def _graph(
-    evidence: Evidence,
-    learned: Learned,
-    pages: tuple[Int64Array, Int64Array],
-    free: Sequence[Int64Array],
-    size: int,
-    retrieved: Graph | None,
-) -> Graph:
-    """Return the pairs of the rows `pages[0]`, and their rivals' among both: with `size` of the last `free` targets."""
-    rows, everyone = pages[0], np.concatenate(pages)
-    todo = everyone if retrieved is None else np.setdiff1d(everyone, retrieved.rows)
-    graph = retrieve_taught(evidence, learned, todo, free[0]) | evidence.shared
-    graph = graph if retrieved is None else graph | retrieved
-    graph = graph.only(_flags(everyone, graph.shape[0]), _flags(free[0], graph.shape[1]))
-    graph = filled(graph, everyone, free[-1], size, hashes(evidence.source.keys))
-    return graph.around(_flags(rows, graph.shape[0]))
-
-
-def _described(
-    evidence: Evidence,
-    learned: Learned,
-    rows: Int64Array,
-    graph: Graph,
-    free: Sequence[Int64Array],
-    size: int,
-) -> Iterator[Lists]:
-    values = {name: score.pairs(graph) for name, score in (evidence.fixed | learned.scores).items()}
-    # Equal sums are ranked by a hash of the content, so that the order of input decides nothing.
-    order = np.argsort(np.argsort(hashes(evidence.target.keys), kind="stable"))
-    for part in free:
-        keep = _flags(part, graph.shape[1])[graph.columns]
-        inside = Graph(graph.rows[keep], graph.columns[keep], graph.shape)
-        kept = {name: value[keep] for name, value in values.items()}
-        lists = candidate_lists(kept, inside, rows, choosing=evidence.choosing, order=order, size=size)
-        yield with_pairs(lists, learned.pairs.features(rows, lists.targets), learned.pairs.names)
-
-
-def retrieve_taught(evidence: Evidence, learned: Learned, rows: Int64Array, free: Int64Array) -> Graph:
-    """Return the pairs of the source pages `rows` and the target pages `free` that learned scores retrieve."""
-    keys = evidence.source.keys, evidence.target.keys
-    stage = f"taught-{digest(learned.links, rows, free)}"
-    return retrieve(learned.scores, evidence.passes, rows, free, keys, evidence.stages, stage)
-
-
-def free_targets(evidence: Evidence, taken: Int64Array) -> Int64Array:
-    """Return the targets that are not `taken`, in the order of a hash of their content."""
-    free = np.setdiff1d(np.arange(len(evidence.target)), taken)
-    return free[np.argsort(hashes([evidence.target.keys[i] for i in free]), kind="stable")]
-
-
-def _flags(rows: Int64Array, n: int) -> BoolArray:
-    flags = np.zeros(n, np.bool_)
-    flags[rows] = True
-    return flags
 
 
 def out_of_fold(
