@@ -15,8 +15,8 @@ from linker.crosslingual.ranking.copies import groups_of
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.explain import Explainer
 from linker.crosslingual.ranking.fitting import FEWEST
+from linker.crosslingual.ranking.interface import Evidence
 from linker.crosslingual.ranking.knowledge import Knowledge
-from linker.crosslingual.ranking.learning import Evidence
 from linker.crosslingual.ranking.self_training import self_train
 from linker.crosslingual.remembered import encoder_of, layout_of, model_of_pair, with_lessons, with_model
 from linker.crosslingual.scoring.candidates import Candidates, hashes, rank
