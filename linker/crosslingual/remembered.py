@@ -19,6 +19,9 @@ from linker.errors import InputError
 from linker.logs import logger
 
 
+FEW = 100  # pages; the scores of fewer are compared with too few others
+
+
 @dataclass(frozen=True, eq=False)
 class Part:
     """A task without some of its pages: the rows of the pages that are left, int64 [n'] and [m'], in the whole one."""
@@ -57,6 +60,11 @@ def with_model(task: Task, method: str, solve: Callable[[Task], LinkingResult]) 
             "and latent space are left out"
         )
         return solve(task)
+    if len(task.source) < FEW:
+        logger.warning(
+            f"{len(task.source):,} pages are few: scores are compared with those of the other pages in the run, so link "
+            f"{FEW} or more at a time, or distrust the probabilities"
+        )
     first, second = model.languages
     source, target = replace(task.source, language=first), replace(task.target, language=second)
     task = replace(task, source=source, target=target)
