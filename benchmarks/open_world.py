@@ -35,7 +35,8 @@ from linker.crosslingual.ranking.calibration import calibration_error
 from linker.crosslingual.ranking.cascade import CascadeEvidence
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.fitting import learn_ranker
-from linker.crosslingual.ranking.learning import Evidence, Learned, out_of_fold
+from linker.crosslingual.ranking.interface import Evidence, Learned
+from linker.crosslingual.ranking.learning import out_of_fold
 from linker.crosslingual.task import Options
 from linker.crosslingual.thresholds import least_probability
 

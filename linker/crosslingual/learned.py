@@ -15,8 +15,8 @@ from linker.crosslingual.ranking.copies import groups_of
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.explain import Explainer
 from linker.crosslingual.ranking.fitting import FEWEST
+from linker.crosslingual.ranking.interface import Evidence
 from linker.crosslingual.ranking.knowledge import Knowledge
-from linker.crosslingual.ranking.learning import Evidence
 from linker.crosslingual.ranking.self_training import self_train
 from linker.crosslingual.remembered import encoder_of, layout_of, model_of_pair, with_lessons, with_model
 from linker.crosslingual.scoring.candidates import Candidates, hashes, rank
@@ -108,10 +108,11 @@ def _used(task: Task) -> list[str]:
     """Return the kinds of evidence that the links are made from."""
     used = {
         "strings": True,
-        "layout": task.options.layout,
+        "layout": layout_of(task),
         "dictionary": bool(task.dictionaries),
         "links": bool(len(task.train)),
-        "encoder": bool(task.encoder),
+        "encoder": bool(encoder_of(task)),
+        "model": task.model is not None,
     }
     return [name for name, present in used.items() if present]
 

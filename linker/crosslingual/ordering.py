@@ -1,16 +1,19 @@
 """A task with its pages in the order of their content, so that neither their ids nor the order of input matter.
 
 Sums of floating-point numbers depend on their order, and so do folds, random permutations and ties. A method therefore
-sees every task in one order. Only pages with identical texts, which no method can tell apart, are ordered by their ids.
+sees every task in one order. Only pages with identical texts and links, which no method can tell apart, stay in the
+order of input.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from indexes.dtypes import Int64Array
+from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.scoring.candidates import Candidates
 from linker.crosslingual.task import LinkingResult, Task
 
@@ -43,16 +46,37 @@ class Ordered:
 
 
 def in_content_order(task: Task) -> Ordered:
-    """Return the task with its pages, and then its links, in the order of the pages' content."""
-    source, source_rows = task.source.by_content
-    target, target_rows = task.target.by_content
-    train = _links(task.train, source_rows, target_rows)
-    if task.pivot is None:
-        return Ordered(replace(task, source=source, target=target, train=train), source_rows, target_rows)
-    pivot, pivot_rows = task.pivot.by_content
-    through = _links(task.pivot_links, pivot_rows, target_rows)
-    ordered = replace(task, source=source, target=target, train=train, pivot=pivot, pivot_links=through)
+    """Return the task with its pages, and then its links, in the order of the pages' content.
+
+    Pages with identical texts come in the order of the pages that they are linked to, and only then of the input: which
+    of them is linked to which page matters.
+    """
+    links, through = task.train, task.pivot_links
+    pivot = task.pivot or task.source
+    known = [(links[:, 1], task.source, links[:, 0]), (through[:, 1], pivot, through[:, 0])]
+    source, source_rows = _ordered(task.source, [(links[:, 0], task.target, links[:, 1])])
+    target, target_rows = _ordered(task.target, known)
+    ordered = replace(task, source=source, target=target, train=_links(links, source_rows, target_rows))
+    if task.pivot is not None:
+        pages, rows = _ordered(pivot, [(through[:, 0], task.target, through[:, 1])])
+        ordered = replace(ordered, pivot=pages, pivot_links=_links(through, rows, target_rows))
     return Ordered(ordered, source_rows, target_rows)
+
+
+def _ordered(pages: Pages, links: Sequence[tuple[Int64Array, Pages, Int64Array]]) -> tuple[Pages, Int64Array]:
+    """Return the pages in their order and their rows, given `links` from rows of `pages` to rows of others."""
+    if len(set(pages.digests)) == len(pages):
+        return pages.by_content
+    partners: dict[int, list[str]] = {}
+    for rows, others, their_rows in links:
+        for row, other in zip(rows.tolist(), their_rows.tolist(), strict=True):
+            partners.setdefault(row, []).append(others.digests[other])
+    keys = [
+        (digest, row not in partners, sorted(partners.get(row, ())))
+        for row, digest in enumerate(pages.digests)
+    ]
+    order = sorted(range(len(pages)), key=keys.__getitem__)
+    return pages.at(order), np.array(order, np.int64)
 
 
 def _links(links: Int64Array, source: Int64Array, target: Int64Array) -> Int64Array:

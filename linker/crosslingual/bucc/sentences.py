@@ -25,8 +25,8 @@ def without_first_sentence(text: str, code: str) -> str:
     """Return what follows the first complete sentence of a text in the language `code`; nothing if there is none.
 
     Lines before it, such as a title, go as well. sentencex finds the sentences: it knows abbreviations, numbers and
-    file names of about 300 languages. Pieces are joined again where a bracket is open, after an initial, and after a
-    short word before one in lower case. Raises MissingExtraError without the extra 'crosslingual'.
+    file names of about 300 languages. Pieces are joined again after an initial, and after a short word before one in
+    lower case. Raises MissingExtraError without the extra 'crosslingual'.
     """
     start = 0
     for line in text.splitlines(keepends=True):
@@ -55,10 +55,9 @@ def _goes_on(sentence: str, following: str) -> bool:
     """Return whether a sentence goes on after a mark that looks like its end."""
     if not following.strip():
         return False
-    in_brackets = any(sentence.count(a) > sentence.count(b) for a, b in ("()", "（）"))
     word = match[1] if (match := _SHORT.search(sentence)) else ""
     abbreviated = (word.islower() or len(word) == 1) and not following.lstrip()[0].isupper()
-    return bool(in_brackets or abbreviated or _INITIAL.search(sentence) or _CONTINUES.match(following))
+    return bool(abbreviated or _INITIAL.search(sentence) or _CONTINUES.match(following))
 
 
 @cache

@@ -122,22 +122,31 @@ class Pages:
         return {id_: i for i, id_ in enumerate(self.ids)}
 
     @cached_property
+    def digests(self) -> tuple[str, ...]:
+        """A hash of each page's text, in hexadecimal."""
+        texts = (text.encode("utf-8", "surrogatepass") for text in self.texts)
+        return tuple(xxhash.xxh3_128_hexdigest(text) for text in texts)
+
+    @cached_property
     def keys(self) -> tuple[str, ...]:
-        """A hash of each page's text, in hexadecimal; identical texts are numbered in the order of their ids."""
+        """The digest of each page; identical pages are numbered in their order."""
         often: Counter[str] = Counter()
-        keys = [""] * len(self)
-        for i in sorted(range(len(self)), key=self.ids.__getitem__):
-            digest = xxhash.xxh3_128_hexdigest(self.texts[i].encode("utf-8", "surrogatepass"))
-            keys[i] = f"{digest} {often[digest]}" if often[digest] else digest
+        keys = []
+        for digest in self.digests:
+            keys.append(f"{digest} {often[digest]}" if often[digest] else digest)
             often[digest] += 1
         return tuple(keys)
 
     @cached_property
     def by_content(self) -> tuple[Pages, np.ndarray[tuple[int], np.dtype[np.int64]]]:
-        """The same pages in the order of their keys, and the row that each of them has here: int64 [n]."""
-        order = sorted(range(len(self)), key=self.keys.__getitem__)
-        ids, texts = (tuple(values[i] for i in order) for values in (self.ids, self.texts))
-        return Pages(ids, texts, self.language, self.skipped), np.array(order, np.int64)
+        """The same pages in the order of their digests, and the row that each of them has here: int64 [n]."""
+        order = sorted(range(len(self)), key=self.digests.__getitem__)
+        return self.at(order), np.array(order, np.int64)
+
+    def at(self, rows: Sequence[int]) -> Pages:
+        """Return the pages `rows`, in this order."""
+        ids, texts = (tuple(values[i] for i in rows) for values in (self.ids, self.texts))
+        return Pages(ids, texts, self.language, self.skipped)
 
 
 def read_pages(path: Path, code: str | None = None) -> Pages:

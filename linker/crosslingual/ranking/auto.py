@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from indexes.dtypes import Float64Array, Int64Array
+from linker.crosslingual.ranking.describing import describe
 from linker.crosslingual.ranking.features import Lists
 from linker.crosslingual.ranking.fitting import FEWEST, Fitted, learn_ranker
 from linker.crosslingual.ranking.folds import FOLDS, folds_of
-from linker.crosslingual.ranking.learning import Evidence, Fold, Learned, describe, list_size, out_of_fold
+from linker.crosslingual.ranking.interface import Evidence, Learned
+from linker.crosslingual.ranking.learning import Fold, list_size, out_of_fold
 
 CROSS_FITS = 3
 NOTHING = np.empty((0, 2), np.int64)
@@ -80,11 +82,13 @@ def relearn(
     advance: Callable[[int], object] = lambda done: None,
 ) -> Solution:
     """Return the solution of the source rows `unlinked`, learned from `links` and from the pseudo-links `extra`."""
-    parts: list[Fold] = []
-    if len(links) >= FEWEST:
-        parts = out_of_fold(evidence, links, unlinked, extra=extra, folds=folds, seed=seed, advance=advance)
     taken = links[:, 1] if evidence.exclusive else links[:0, 1]
     lists, learned = describe_unlinked(evidence, links, extra, unlinked, taken, seed, advance)
+    parts: list[Fold] = []
+    if len(links) >= FEWEST:
+        parts = out_of_fold(
+            evidence, links, unlinked, extra=extra, learned=learned, folds=folds, seed=seed, advance=advance
+        )
     start = evidence.start("links" if len(links) else "pseudo-links" if len(extra) else "nothing")
     return Solution(lists, learned, learn_ranker(lists, parts, start, expected), extra)
 
@@ -105,13 +109,13 @@ def describe_unlinked(
     learned = evidence.learn(np.concatenate([links, extra]))
     size = list_size(evidence, links, seed=seed)
     if not len(extra):
-        return describe(evidence, learned, unlinked, unlinked[:0], taken, size, advance), learned
+        return describe(evidence, learned, unlinked, unlinked[:0], (taken,), size, advance)[0], learned
     parts = []
     for fold in folds_of(unlinked[:, None], evidence.source, CROSS_FITS, seed):
         group = unlinked[fold]
         others = np.concatenate([links, extra[~np.isin(extra[:, 0], group)]])
         rest = np.setdiff1d(unlinked, group)
-        parts.append(describe(evidence, evidence.learn(others), np.sort(group), rest, taken, size, advance))
+        parts += describe(evidence, evidence.learn(others), np.sort(group), rest, (taken,), size, advance)
     rows = np.concatenate([p.rows for p in parts])
     back = np.argsort(rows, kind="stable")
     targets, features = (

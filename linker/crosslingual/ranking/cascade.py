@@ -16,8 +16,8 @@ import scipy.sparse as sp
 from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.evidence import AllEvidence
+from linker.crosslingual.ranking.interface import Learned
 from linker.crosslingual.ranking.knowledge import Knowledge, Topics
-from linker.crosslingual.ranking.learning import Learned
 from linker.crosslingual.ranking.pooled import Pooled, Taught
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.names import shared_names
@@ -93,7 +93,7 @@ class CascadeEvidence:
         }
         source, target = self._topics(links).mixtures(x, y)
         topics = TopicMatcher(source, target, _lengths(self.source), _lengths(self.target))
-        return Learned(Scores(makers), topics, induced, translations, links)
+        return Learned(Scores(makers, keep=self.all.few), topics, induced, translations, links)
 
     def study(self, links: Int64Array, induced: sp.csr_array) -> Knowledge:
         """Return what `links` (int64 [l, 2]) and a saved model taught, as `AllEvidence.study` does, with topics."""

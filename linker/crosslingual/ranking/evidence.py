@@ -18,8 +18,8 @@ from linker.crosslingual.pages.languages import HAN, Language
 from linker.crosslingual.pages.pages import Pages, Terms, count_terms
 from linker.crosslingual.pages.surface import letter_grams, mark_grams
 from linker.crosslingual.ranking.features import LIST
+from linker.crosslingual.ranking.interface import Learned
 from linker.crosslingual.ranking.knowledge import Knowledge, fingerprints, joined, latent_space, word_pairs
-from linker.crosslingual.ranking.learning import Learned
 from linker.crosslingual.ranking.pooled import Pooled, Setting, Taught, rankers
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.lsi import fit_lsi
@@ -42,6 +42,7 @@ from linker.crosslingual.scoring.stages import Stages
 
 COMPONENTS = 300
 INDUCED_WEIGHT = 5.0  # of a word pair learned from links; pairs of dictionaries have weight 1
+FEW = 20_000  # pages whose scores are kept: about 150 KB a page, with a dictionary of 100,000 words
 LONGEST = 6  # characters of the longest Chinese word that is looked up
 CHOOSING = (
     "strings.coverage", "dictionary.coverage", "bridge.coverage", "bridge.forward", "bridge.model",
@@ -119,6 +120,11 @@ class AllEvidence:
         both = self.spelling + lexicon.relation(self.source_terms, self.target_terms)
         return ones(sp.csr_array(both))
 
+    @property
+    def few(self) -> bool:
+        """Whether there are so few pages that all scores fit into memory."""
+        return len(self.source) + len(self.target) <= FEW
+
     @cached_property
     def letters(self) -> WeightedProduct:
         """Cosines of the pages' romanised letters: [n, m]."""
@@ -146,7 +152,7 @@ class AllEvidence:
             makers["dictionary.backward"] = lambda: synonyms_backward(x, y, self.known)
         if (vectors := self.vectors) is not None:
             makers["encoder"] = lambda: WeightedProduct(vectors[0], vectors[1].T)
-        return Scores(makers)
+        return Scores(makers, keep=self.few)
 
     @cached_property
     def shared(self) -> Graph:
@@ -205,7 +211,7 @@ class AllEvidence:
             lsi = self.latent(links)
             makers["lsi"] = lambda: lsi
         matcher = match_passages(*self.passages, translations)
-        return Learned(Scores(makers), matcher, induced, translations, links)
+        return Learned(Scores(makers, keep=self.few), matcher, induced, translations, links)
 
     def latent(self, links: Int64Array) -> WeightedProduct:
         """Return the mean cosines [n, m] in the saved latent spaces and in that of `links` (int64 [l, 2])."""

@@ -12,7 +12,6 @@ import numpy as np
 
 from indexes.dtypes import BoolArray, Float32Array, Int64Array
 from linker.crosslingual.scoring.graph import Graph, Statistics, column_statistics, row_statistics
-from linker.crosslingual.scoring.scores import Restrictable
 
 LIST = 50  # candidates per page
 TINY = np.float32(1e-6)
@@ -44,7 +43,7 @@ class Lists:
 
 
 def candidate_lists(
-    scores: Mapping[str, Restrictable],
+    values: Mapping[str, Float32Array],
     graph: Graph,
     rows: Int64Array,
     *,
@@ -54,12 +53,11 @@ def candidate_lists(
 ) -> Lists:
     """Return the `size` best candidates of each source page in `rows` (int64 [n]), with features.
 
-    Each of these pages has at least `size` pairs in the graph; the other pages of the graph compete for the targets.
-    Candidates are ranked by the sum, over the scores named in `choosing`, of the z-values of score and margin; equal
-    sums by `order`, int64 [targets]. Memory: the scores of all pairs of the graph.
+    `values`: the scores of the graph's pairs, float32 [pairs]. Each of these pages has at least `size` pairs in the
+    graph; its other pages compete for the targets. Candidates are ranked by the sum, over the scores named in
+    `choosing`, of the z-values of score and margin; equal sums by `order`, int64 [targets].
     """
     described = np.flatnonzero(np.isin(graph.rows, rows))
-    values = {name: score.pairs(graph) for name, score in scores.items()}
     total = np.zeros(len(described), np.float32)
     for name in choosing:
         if name in values:

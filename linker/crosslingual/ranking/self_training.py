@@ -11,7 +11,7 @@ from linker.crosslingual.ranking.auto import Solution, relearn
 from linker.crosslingual.ranking.features import Lists
 from linker.crosslingual.ranking.fitting import FEWEST
 from linker.crosslingual.ranking.folds import FOLDS
-from linker.crosslingual.ranking.learning import Evidence
+from linker.crosslingual.ranking.interface import Evidence
 
 SURE = 0.7  # least probability of a link that self-training learns from; learning words forgives a few wrong ones
 ROUNDS = 3  # of self-training, at most

@@ -77,12 +77,13 @@ def _pass(
 
 
 def filled(graph: Graph, rows: Int64Array, columns: Int64Array, size: int, source: Hashes) -> Graph:
-    """Return the graph with at least `size` pairs for each source page in `rows` (int64 [n']).
+    """Return the graph with at least `size` pairs with `columns` for each source page in `rows` (int64 [n']).
 
     Pages that share nothing with any page get arbitrary ones of `columns` (int64 [at least `size`]), chosen by the
     hashes of all source pages (uint64 [n]).
     """
-    few = rows[np.diff(graph.begin)[rows] < size]
+    inside = np.isin(graph.columns, columns)
+    few = rows[np.bincount(graph.rows[inside], minlength=graph.shape[0])[rows] < size]
     first = (source[few] % np.uint64(len(columns))).astype(np.int64)
     added = columns[(first[:, None] + np.arange(size)) % len(columns)]
     return graph | Graph.of(np.repeat(few, size), added.ravel(), graph.shape)

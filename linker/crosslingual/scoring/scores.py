@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -136,11 +136,11 @@ class Dense:
 
 
 class Scores(Mapping[str, Restrictable]):
-    """Scores by name, each computed when it is asked for and not kept: together they may not fit into memory."""
+    """Scores by name, each computed when it is asked for; those of many pages together may not fit into memory."""
 
-    def __init__(self, makers: Mapping[str, Callable[[], Restrictable]]) -> None:
-        """`makers`: a function without arguments for each name."""
-        self._makers = dict(makers)
+    def __init__(self, makers: Mapping[str, Callable[[], Restrictable]], *, keep: bool = False) -> None:
+        """`makers`: a function without arguments for each name; `keep`: whether to keep what they return."""
+        self._makers = {name: cache(make) if keep else make for name, make in makers.items()}
 
     def __getitem__(self, name: str) -> Restrictable:
         return self._makers[name]()

@@ -11,7 +11,7 @@ from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.auto import NOTHING, solve
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.features import Lists
-from linker.crosslingual.ranking.learning import Learned
+from linker.crosslingual.ranking.interface import Learned
 from linker.crosslingual.ranking.pooled import SETTINGS, Setting, rankers
 from linker.crosslingual.ranking.self_training import ROUNDS, retrieval, self_train
 from linker.crosslingual.task import LinkingResult, Options, Task

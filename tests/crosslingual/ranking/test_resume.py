@@ -62,7 +62,7 @@ def test_a_killed_run_goes_on_and_ends_alike(folder: Path, method: str) -> None:
     for path in part.glob("lists-*.npz"):
         with np.load(path) as stage:
             arrays = dict(stage)
-        arrays["features"] = arrays["features"][:, ::-1]
+        arrays["features0"] = arrays["features0"][:, ::-1]
         np.savez(path, **arrays)
     linker(*arguments(folder, method, killed), "--resume")
     assert killed.read_bytes() != whole.read_bytes()

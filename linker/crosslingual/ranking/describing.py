@@ -1,0 +1,107 @@
+"""Candidate lists for the ranker: retrieved pairs, their scores, and features of the best of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from indexes.dtypes import AnyArray, BoolArray, Int64Array
+from linker.crosslingual.ranking.features import Lists, candidate_lists, with_pairs
+from linker.crosslingual.ranking.interface import Evidence, Learned
+from linker.crosslingual.scoring.candidates import hashes
+from linker.crosslingual.scoring.graph import Graph
+from linker.crosslingual.scoring.retrieval import filled, retrieve
+from linker.crosslingual.scoring.stages import Arrays, digest
+
+
+def describe(
+    evidence: Evidence,
+    learned: Learned,
+    rows: Int64Array,
+    competitors: Int64Array,
+    taken: Sequence[Int64Array],
+    size: int,
+    advance: Callable[[int], object] = lambda done: None,
+    retrieved: Graph | None = None,
+) -> list[Lists]:
+    """Return `size` candidates of each source page in `rows`, with all features: one `Lists` for each of `taken`.
+
+    `competitors`: other source rows that compete for the same targets; `taken`: targets that are excluded, each time
+    all of those before and more. All of them are int64. `retrieved`: pairs that learned scores retrieved for some of
+    these pages; those of the others are retrieved here.
+    """
+    name = digest(learned.links, rows, competitors, *taken)
+    free = [free_targets(evidence, part) for part in taken]
+
+    def make() -> Arrays:
+        arrays: dict[str, AnyArray] = {}
+        graph = _graph(evidence, learned, (rows, competitors), free, size, retrieved)
+        for i, lists in enumerate(_described(evidence, learned, rows, graph, free, size)):
+            arrays |= {f"targets{i}": lists.targets, f"features{i}": lists.features}
+            arrays["names"] = np.array(lists.names)
+        return arrays
+
+    kept = evidence.stages.remember(f"lists-{name}", make)
+    advance(len(rows))
+    names = tuple(kept["names"].tolist())
+    return [
+        Lists(rows, kept[f"targets{i}"], kept[f"features{i}"], names, evidence.exclusive)
+        for i in range(len(taken))
+    ]
+
+
+def _graph(
+    evidence: Evidence,
+    learned: Learned,
+    pages: tuple[Int64Array, Int64Array],
+    free: Sequence[Int64Array],
+    size: int,
+    retrieved: Graph | None,
+) -> Graph:
+    """Return the pairs of the rows `pages[0]`, and their rivals' among both: with `size` of the last `free` targets."""
+    rows, everyone = pages[0], np.concatenate(pages)
+    todo = everyone if retrieved is None else np.setdiff1d(everyone, retrieved.rows)
+    graph = retrieve_taught(evidence, learned, todo, free[0]) | evidence.shared
+    graph = graph if retrieved is None else graph | retrieved
+    graph = graph.only(_flags(everyone, graph.shape[0]), _flags(free[0], graph.shape[1]))
+    graph = filled(graph, everyone, free[-1], size, hashes(evidence.source.keys))
+    return graph.around(_flags(rows, graph.shape[0]))
+
+
+def _described(
+    evidence: Evidence,
+    learned: Learned,
+    rows: Int64Array,
+    graph: Graph,
+    free: Sequence[Int64Array],
+    size: int,
+) -> Iterator[Lists]:
+    values = {name: score.pairs(graph) for name, score in (evidence.fixed | learned.scores).items()}
+    # Equal sums are ranked by a hash of the content, so that the order of input decides nothing.
+    order = np.argsort(np.argsort(hashes(evidence.target.keys), kind="stable"))
+    for part in free:
+        keep = _flags(part, graph.shape[1])[graph.columns]
+        inside = Graph(graph.rows[keep], graph.columns[keep], graph.shape)
+        kept = {name: value[keep] for name, value in values.items()}
+        lists = candidate_lists(kept, inside, rows, choosing=evidence.choosing, order=order, size=size)
+        yield with_pairs(lists, learned.pairs.features(rows, lists.targets), learned.pairs.names)
+
+
+def retrieve_taught(evidence: Evidence, learned: Learned, rows: Int64Array, free: Int64Array) -> Graph:
+    """Return the pairs of the source pages `rows` and the target pages `free` that learned scores retrieve."""
+    keys = evidence.source.keys, evidence.target.keys
+    stage = f"taught-{digest(learned.links, rows, free)}"
+    return retrieve(learned.scores, evidence.passes, rows, free, keys, evidence.stages, stage)
+
+
+def free_targets(evidence: Evidence, taken: Int64Array) -> Int64Array:
+    """Return the targets that are not `taken`, in the order of a hash of their content."""
+    free = np.setdiff1d(np.arange(len(evidence.target)), taken)
+    return free[np.argsort(hashes([evidence.target.keys[i] for i in free]), kind="stable")]
+
+
+def _flags(rows: Int64Array, n: int) -> BoolArray:
+    flags = np.zeros(n, np.bool_)
+    flags[rows] = True
+    return flags
