@@ -18,7 +18,6 @@ from linker.crosslingual.task import LinkingResult, Task
 from linker.errors import InputError
 from linker.logs import logger
 
-
 FEW = 100  # pages; the scores of fewer are compared with too few others
 
 
