@@ -61,7 +61,7 @@ def with_model(task: Task, method: str, solve: Callable[[Task], LinkingResult]) 
         return solve(task)
     if len(task.source) < FEW:
         logger.warning(
-            f"{len(task.source):,} pages are few: scores are compared with those of the other pages in the run, so link "
+            f"{len(task.source):,} pages are few: scores are compared with those of the run's other pages, so link "
             f"{FEW} or more at a time, or distrust the probabilities"
         )
     first, second = model.languages
