@@ -64,6 +64,8 @@ RUNS = {
     "compare": ("qrels.txt bm25.run other.run --plot p.svg", "plot"),
     "evaluate-pairs": ("a.npy a.npy --links links.tsv", ""),
     "link": ("pages.jsonl pages.jsonl --method hapax --source-language en --target-language en", ""),
+    "align": ("bm25.run pages.jsonl pages.jsonl --out aligned.tsv", ""),
+    "triangulate": ("bm25.run --out triangles", ""),
     "bucc prepare": ("pages.jsonl pages.jsonl", ""),
     "bucc evaluate": ("qrels.txt --runs bm25.run", ""),
     "train": ("ast --set data.queries=q --set data.documents=d --set data.train=t --out m", "train"),
