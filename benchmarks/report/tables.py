@@ -94,7 +94,7 @@ def _steadiness(results: Any) -> Iterator[str]:
         for code in LANGUAGES:
             row = rows.get((system, kind, code))
             cells.append(_spread(row["success_1"], row["runs"]) if row else MISSING)
-        name = {"renaming": "other ids and order", "seed": "other seeds"}[kind]
+        name = {"renaming": "other ids", "shuffle": "other ids and order", "seed": "other seeds"}[kind]
         yield f"| {system}, {name} | {' | '.join(cells)} |"
 
 

@@ -1,8 +1,8 @@
 """A task with its pages in the order of their content, so that neither their ids nor the order of input matter.
 
 Sums of floating-point numbers depend on their order, and so do folds, random permutations and ties. A method therefore
-sees every task in one order. Only pages with identical texts and links, which no method can tell apart, are ordered by
-their ids.
+sees every task in one order. Only pages with identical texts and links, which no method can tell apart, stay in the
+order of input.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Ordered:
 def in_content_order(task: Task) -> Ordered:
     """Return the task with its pages, and then its links, in the order of the pages' content.
 
-    Pages with identical texts come in the order of the pages that they are linked to, and only then of their ids: which
+    Pages with identical texts come in the order of the pages that they are linked to, and only then of the input: which
     of them is linked to which page matters.
     """
     links, through = task.train, task.pivot_links
@@ -72,8 +72,8 @@ def _ordered(pages: Pages, links: Sequence[tuple[Int64Array, Pages, Int64Array]]
         for row, other in zip(rows.tolist(), their_rows.tolist(), strict=True):
             partners.setdefault(row, []).append(others.digests[other])
     keys = [
-        (digest, row not in partners, sorted(partners.get(row, ())), id_)
-        for row, (digest, id_) in enumerate(zip(pages.digests, pages.ids, strict=True))
+        (digest, row not in partners, sorted(partners.get(row, ())))
+        for row, digest in enumerate(pages.digests)
     ]
     order = sorted(range(len(pages)), key=keys.__getitem__)
     return pages.at(order), np.array(order, np.int64)

@@ -18,6 +18,8 @@ from linker.crosslingual.task import LinkingResult, Task
 from linker.errors import InputError
 from linker.logs import logger
 
+FEW = 100  # pages; the scores of fewer are compared with too few others
+
 
 @dataclass(frozen=True, eq=False)
 class Part:
@@ -57,6 +59,11 @@ def with_model(task: Task, method: str, solve: Callable[[Task], LinkingResult]) 
             "and latent space are left out"
         )
         return solve(task)
+    if len(task.source) < FEW:
+        logger.warning(
+            f"{len(task.source):,} pages are few: scores are compared with those of the run's other pages, so link "
+            f"{FEW} or more at a time, or distrust the probabilities"
+        )
     first, second = model.languages
     source, target = replace(task.source, language=first), replace(task.target, language=second)
     task = replace(task, source=source, target=target)

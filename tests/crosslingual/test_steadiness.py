@@ -97,7 +97,7 @@ def test_identical_pages_keep_their_links(corpus: Twin) -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from(["ball", "ball club", "club", "house", "", "kit"]), min_size=2, max_size=9),
        st.integers(0, 99))  # fmt: skip
-def test_names_matter_only_to_identical_pages(texts: list[str], seed: int) -> None:
+def test_order_matters_only_to_identical_pages(texts: list[str], seed: int) -> None:
     pages = numbered(texts, "t")
     given = Task(numbered(["ball club", "house kit"], "s"), pages)
     other, names = renamed(replace(given, pivot_links=given.train), seed)

@@ -139,8 +139,8 @@ class Pages:
 
     @cached_property
     def by_content(self) -> tuple[Pages, np.ndarray[tuple[int], np.dtype[np.int64]]]:
-        """The same pages by digest and id, and the row that each of them has here: int64 [n]."""
-        order = sorted(range(len(self)), key=lambda i: (self.digests[i], self.ids[i]))
+        """The same pages in the order of their digests, and the row that each of them has here: int64 [n]."""
+        order = sorted(range(len(self)), key=self.digests.__getitem__)
         return self.at(order), np.array(order, np.int64)
 
     def at(self, rows: Sequence[int]) -> Pages:

@@ -33,7 +33,8 @@ class Lists:
 
     def only(self, kept: BoolArray) -> Lists:
         """Return the lists that `kept` [n] marks."""
-        return Lists(self.rows[kept], self.targets[kept], self.features[kept], self.names)
+        chosen = {key: getattr(self, key)[kept] for key in ("rows", "targets", "features")}
+        return replace(self, **chosen)
 
     def right(self, gold: Mapping[int, int]) -> Int64Array:
         """Return the position of each row's linked target in its list: int64 [n], −1 if it is not there."""

@@ -14,6 +14,10 @@ from linker.crosslingual.ranking.folds import FOLDS, folds_of
 from linker.crosslingual.ranking.interface import Evidence, Learned
 from linker.errors import InputError
 
+ONCE = (
+    1 << 27
+)  # pairs of pages from which on the folds share the retrieval of competitors, which takes longest
+
 
 @dataclass(frozen=True, eq=False)
 class Fold:
@@ -58,15 +62,19 @@ def out_of_fold(
     known = np.concatenate([links[:, 1], gone]) if evidence.exclusive else gone
     if learned is None:
         learned = evidence.learn(links if extra is None else np.concatenate([links, extra]))
-    # The competitors are retrieved once, not in every fold: no link of theirs is known.
-    retrieved = retrieve_taught(evidence, learned, unlinked, free_targets(evidence, known))
+    # What all links teach retrieves other competitors than a fold's links do, so this is for large tasks only.
+    once = len(evidence.source) * len(evidence.target) >= ONCE
+    retrieved = retrieve_taught(
+        evidence, learned, unlinked if once else unlinked[:0], free_targets(evidence, known)
+    )
     for held_out in folds_of(links, evidence.source, folds, seed):
         rest = np.delete(links, held_out, axis=0)
         rows = np.unique(links[held_out, 0])
         teachers = rest if extra is None else np.concatenate([rest, extra])
         taught, theirs = evidence.learn(teachers), links[held_out, 1]
         others = np.concatenate([np.setdiff1d(rest[:, 1], theirs), gone]) if evidence.exclusive else gone
-        found = retrieved | retrieve_taught(evidence, taught, rows, free_targets(evidence, others))
+        todo = rows if once else np.concatenate([rows, unlinked])
+        found = retrieved | retrieve_taught(evidence, taught, todo, free_targets(evidence, others))
         away = np.concatenate([known, theirs])
         lists, without = describe(evidence, taught, rows, unlinked, (others, away), size, advance, found)
         parts.append(once_per_target(lists, without, links[held_out]))

@@ -251,5 +251,13 @@ def test_wrong_links_are_noticed_and_teach_no_probabilities(corpus: Twin) -> Non
     assert abs(p.mean() - right.mean()) < 0.1
 
 
+def test_a_part_of_the_lists_keeps_what_they_say_about_targets() -> None:
+    lists = Lists(
+        np.arange(2), np.array([[5], [6]]), np.zeros((2, 1, 1), np.float32), ("f",), exclusive=False
+    )
+    part = lists.only(np.array([False, True]))
+    assert (part.rows.tolist(), part.targets.tolist(), part.exclusive) == ([1], [[6]], False)
+
+
 def test_correct_links_are_not_contradicted(solution: Solution) -> None:
     assert not len(solution.fitted.contradicted)

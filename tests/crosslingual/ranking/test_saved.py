@@ -72,13 +72,14 @@ def test_new_pages_are_linked_without_training(corpus: Twin, full: LinkingResult
     assert not taken & {task.target.ids[t] for t in found.candidates.targets.ravel().tolist() if t >= 0}
 
 
-def test_few_pages_are_linked_too(corpus: Twin, model: LinkModel) -> None:
-    """Alone, the idf of a page's words would be ln(2/2) = 0: the frequencies come from the model."""
+def test_few_pages_are_linked_too(corpus: Twin, model: LinkModel, caplog: pytest.LogCaptureFixture) -> None:
+    """Alone, the idf of a page's words would be ln(2/2) = 0: the frequencies come from the model. A note warns."""
     hits = []
     for row in range(KNOWN, KNOWN + 8):
         task = Task(only(corpus.source, [row]), corpus.target, model=model)
         hits.append(right(link(task, "auto"), corpus, task))
     assert np.mean(hits) > 0.7
+    assert "1 pages are few" in caplog.text
 
 
 def test_known_links_are_not_learned_again(corpus: Twin, full: LinkingResult, model: LinkModel) -> None:
