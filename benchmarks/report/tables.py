@@ -142,18 +142,16 @@ def _aligned_sentences(results: Any) -> Iterator[str]:
 
 
 def _link_scale(results: Any) -> Iterator[str]:
-    """What was compared, and what all pairs cost at that rate."""
-    yield "| method | pages | sources compared | ns a pair | all pairs, CPU | peak GiB |"
-    yield "|---|---|---|---|---|---|"
-    for r in results["rows"]:
-        n, m = r["source_pages"], r["target_pages"]
-        seconds = r["prepare_cpu_s"] + n * m * r["cpu_ns_per_pair"] / 1e9
-        part = "" if r["sources_compared"] == n else f"the first {r['sources_compared']:,}"
+    """What whole runs cost, and how their CPU time grows with the number of pairs."""
+    yield "| method | pages | CPU | ns a pair | peak GiB |"
+    yield "|---|---|---|---|---|"
+    for r in sorted(results["rows"], key=lambda r: (r["method"], r["source_pages"])):
+        n, m, seconds = r["source_pages"], r["target_pages"], r["cpu_s"]
         time = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-        yield (
-            f"| {r['method']} | {n:,} × {m:,} | {part or 'all'} "
-            f"| {r['cpu_ns_per_pair']:.0f} | {time}{' at this rate' if part else ''} | {r['peak_gib']} |"
-        )
+        yield f"| {r['method']} | {n:,} × {m:,} | {time} | {r['cpu_ns_per_pair']:.0f} | {r['peak_gib']} |"
+    yield ""
+    fitted = (f"{method} {b:.2f}" for method, b in results["exponents"].items() if b is not None)
+    yield f"Exponents of CPU time by the number of pairs, fitted over all sizes: {', '.join(fitted)}."
 
 
 def _prepare(results: Any) -> Iterator[str]:

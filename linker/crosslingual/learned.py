@@ -153,6 +153,7 @@ def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str,
     metadata = {
         "cardinality": cardinality,
         "learned_word_pairs": int(answer.learned.induced.nnz),
+        "candidate_recall": None if answer.recall is None else round(answer.recall, 4),
         **thresholds,
         "contradicted_links": [task.source.ids[row] for row in answer.fitted.contradicted.tolist()],
         "no_link": [task.source.ids[row] for row in answer.lists.rows.tolist() if unsure[row]],

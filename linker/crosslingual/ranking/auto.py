@@ -27,13 +27,15 @@ NOTHING = np.empty((0, 2), np.int64)
 class Solution:
     """The candidates of n unlinked pages, what links taught, and the fitted models with the pages' probabilities.
 
-    `extra` int64 [e, 2]: links added by self-training.
+    `extra` int64 [e, 2]: links added by self-training; `recall`: the share of known links, out of fold, whose target is
+    among the candidates.
     """
 
     lists: Lists
     learned: Learned
     fitted: Fitted
     extra: Int64Array
+    recall: float | None = None
 
     @property
     def probabilities(self) -> Float64Array:
@@ -90,7 +92,9 @@ def relearn(
             evidence, links, unlinked, extra=extra, learned=learned, folds=folds, seed=seed, advance=advance
         )
     start = evidence.start("links" if len(links) else "pseudo-links" if len(extra) else "nothing")
-    return Solution(lists, learned, learn_ranker(lists, parts, start, expected), extra)
+    found = np.concatenate([part.right >= 0 for part in parts]) if parts else None
+    recall = None if found is None else float(found.mean())
+    return Solution(lists, learned, learn_ranker(lists, parts, start, expected), extra, recall)
 
 
 def describe_unlinked(

@@ -1,0 +1,104 @@
+"""Retrieval by passes, products of pairs and the candidate graph, each against a slow and obvious oracle."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from indexes import native
+from linker.crosslingual.scoring.graph import Graph
+from linker.crosslingual.scoring.retrieval import Pass, filled, retrieve
+from linker.crosslingual.scoring.scores import Dense, Scores, WeightedProduct
+from linker.crosslingual.scoring.sparse import add_postings, dots
+from linker.crosslingual.scoring.stages import Stages
+
+RNG = np.random.default_rng(11)
+KEYS = ([f"s{i}" for i in range(30)], [f"t{i}" for i in range(40)])
+
+
+def matrix(rows: int, columns: int, empty: int | None = None) -> sp.csr_array:
+    values = RNG.random((rows, columns)) * (RNG.random((rows, columns)) < 0.3)
+    if empty is not None:
+        values[empty] = 0
+    return sp.csr_array(values.astype(np.float32))
+
+
+def test_a_pass_keeps_the_best_targets_and_the_best_sources() -> None:
+    values = RNG.random((30, 40)).astype(np.float32)
+    rows, columns = np.array([3, 1, 20, 7, 8]), np.array([5, 2, 39, 11, 0, 7])
+    scores = Scores({"a": lambda: Dense(values)})
+    steps = (Pass("a", 2, 1), Pass("absent", 9, 9))
+    graph = retrieve(scores, steps, rows, columns, KEYS, Stages(), "x")
+    expected = set()
+    for i in rows.tolist():
+        best = sorted(columns.tolist(), key=lambda j: -values[i, j])[:2]
+        expected |= {(i, j) for j in best}
+    for j in columns.tolist():
+        expected.add((max(rows.tolist(), key=lambda i: values[i, j]), j))
+    assert set(zip(graph.rows.tolist(), graph.columns.tolist(), strict=True)) == expected
+    assert not len(retrieve(scores, steps, rows[:0], columns, KEYS, Stages(), "x"))
+
+
+def test_what_is_retrieved_does_not_depend_on_the_order_of_pages() -> None:
+    product = WeightedProduct(matrix(30, 60), matrix(40, 60).T)
+    scores, steps = Scores({"a": lambda: product}), (Pass("a", 5, 2),)
+    first = retrieve(scores, steps, np.arange(30), np.arange(40), KEYS, Stages(), "x")
+    order = RNG.permutation(30), RNG.permutation(40)
+    again = retrieve(scores, steps, *order, KEYS, Stages(), "x")
+    assert np.array_equal(first.rows, again.rows) and np.array_equal(first.columns, again.columns)
+
+
+def test_pages_without_pairs_get_arbitrary_ones() -> None:
+    graph = Graph.of(np.array([0, 0, 0, 2]), np.array([1, 2, 3, 9]), (4, 10))
+    columns = np.array([1, 2, 3, 4, 5])
+    full = filled(graph, np.array([0, 1, 2]), columns, 3, np.array([8, 9, 3, 1], np.uint64))
+    assert full.columns[full.rows == 0].tolist() == [1, 2, 3]  # it had enough
+    for row in (1, 2):  # the pair of page 2 is with a page that is none of the columns
+        assert np.isin(full.columns[full.rows == row], columns).sum() == 3
+    assert not (full.rows == 3).any()
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), max_size=12))
+def test_a_graph_holds_each_pair_once_in_order(pairs: list[tuple[int, int]]) -> None:
+    rows, columns = np.array(pairs, np.int64).reshape(-1, 2).T
+    graph = Graph.of(rows, columns, (4, 5))
+    expected = sorted(set(pairs))
+    assert list(zip(graph.rows.tolist(), graph.columns.tolist(), strict=True)) == expected
+    by_column = [expected[i] for i in graph.by_column.tolist()]
+    assert by_column == sorted(expected, key=lambda pair: (pair[1], pair[0]))
+    for i in range(4):
+        assert graph.begin[i + 1] - graph.begin[i] == sum(row == i for row, _ in expected)
+    chosen = np.array([True, False, False, True])
+    around = graph.around(chosen)
+    columns_of = {c for r, c in expected if chosen[r]}
+    assert list(zip(around.rows.tolist(), around.columns.tolist(), strict=True)) == [
+        pair for pair in expected if pair[1] in columns_of
+    ]
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_products_of_pairs_are_those_of_all_pairs(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not compiled:
+        monkeypatch.setattr(native, "load_products", lambda: None)
+    elif native.load_products() is None:
+        pytest.skip(native.products_status())
+    left, right = matrix(20, 50), matrix(30, 50, empty=4)
+    everything = (left @ right.T).toarray()
+    graph = Graph.of(RNG.integers(3, 20, 90), RNG.integers(0, 30, 90), (20, 30))
+    found = dots(left, right, graph.begin, graph.columns)
+    np.testing.assert_allclose(found, everything[graph.rows, graph.columns], rtol=1e-5, atol=1e-6)
+    out = np.ones((20, 30), np.float32)
+    add_postings(left, sp.csr_array(right.T), out)
+    np.testing.assert_allclose(out, everything + 1, rtol=1e-5, atol=1e-6)
+    masses = RNG.random(20).astype(np.float32), RNG.random(30).astype(np.float32)
+    for product in (
+        WeightedProduct(left, right.T, *masses),
+        WeightedProduct(left.toarray(), right.toarray().T, *masses),
+    ):
+        expected = everything / (masses[0][:, None] + masses[1])
+        np.testing.assert_allclose(
+            product.pairs(graph), expected[graph.rows, graph.columns], rtol=1e-4, atol=1e-6
+        )
+        np.testing.assert_allclose(product.block(3, 9), expected[3:9], rtol=1e-4, atol=1e-6)
