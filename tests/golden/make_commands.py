@@ -1,6 +1,7 @@
-"""What the commands print on fixed inputs: `python -m tests.golden.make_commands` writes `commands/` once.
+"""What the commands print on fixed inputs: `python -m tests.golden.make_commands [FILE...]` writes `commands/`.
 
-A change that is meant to move code, not behaviour, must leave these bytes as they are. One that is there is left alone.
+A change that is meant to move code, not behaviour, must leave these bytes as they are. A file that is there is left
+alone unless it is named, which a commit that means to change what a command prints does.
 """
 
 from __future__ import annotations
@@ -86,13 +87,14 @@ def _evaluations() -> dict[str, str]:
 
 
 def main() -> None:
-    if FOLDER.exists():
-        sys.exit(f"{FOLDER.name} is there: it is made once, before code is moved")
     with tempfile.TemporaryDirectory() as work:
         made = outputs(Path(work))
-    FOLDER.mkdir()
+    if unknown := set(sys.argv[1:]) - made.keys():
+        sys.exit(f"No command writes {', '.join(sorted(unknown))}: name one of {', '.join(made)}.")
+    FOLDER.mkdir(exist_ok=True)
     for name, text in made.items():
-        (FOLDER / name).write_text(text, encoding="utf-8")
+        if name in sys.argv[1:] or not (FOLDER / name).exists():
+            (FOLDER / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
