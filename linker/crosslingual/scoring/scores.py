@@ -76,7 +76,8 @@ class WeightedProduct:
         else:
             values = np.asarray(self.left[begin:end] @ self.right, np.float32)
         if self.source_mass is not None and self.target_mass is not None:
-            values /= np.maximum(self.source_mass[begin:end, None] + self.target_mass, LEAST_MASS)
+            for i, mass in enumerate(self.source_mass[begin:end]):
+                values[i] /= np.maximum(mass + self.target_mass, LEAST_MASS)
         return values
 
     def pairs(self, graph: Graph) -> Float32Array:

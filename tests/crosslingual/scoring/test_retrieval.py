@@ -10,7 +10,7 @@ from indexes import native
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.retrieval import Pass, filled, retrieve
 from linker.crosslingual.scoring.scores import Dense, Scores, WeightedProduct
-from linker.crosslingual.scoring.sparse import add_postings, dots
+from linker.crosslingual.scoring.sparse import PostingLists, dots
 from linker.crosslingual.scoring.stages import Stages
 
 RNG = np.random.default_rng(11)
@@ -90,7 +90,7 @@ def test_products_of_pairs_are_those_of_all_pairs(compiled: bool, monkeypatch: p
     found = dots(left, right, graph.begin, graph.columns)
     np.testing.assert_allclose(found, everything[graph.rows, graph.columns], rtol=1e-5, atol=1e-6)
     out = np.ones((20, 30), np.float32)
-    add_postings(left, sp.csr_array(right.T), out)
+    PostingLists.of(sp.csr_array(right.T)).add(left, out)
     np.testing.assert_allclose(out, everything + 1, rtol=1e-5, atol=1e-6)
     masses = RNG.random(20).astype(np.float32), RNG.random(30).astype(np.float32)
     for product in (
@@ -102,3 +102,31 @@ def test_products_of_pairs_are_those_of_all_pairs(compiled: bool, monkeypatch: p
             product.pairs(graph), expected[graph.rows, graph.columns], rtol=1e-4, atol=1e-6
         )
         np.testing.assert_allclose(product.block(3, 9), expected[3:9], rtol=1e-4, atol=1e-6)
+
+
+def test_a_matrix_that_points_outside_itself_is_refused() -> None:
+    """The compiled loops would read and write past the end of their arrays."""
+    left, right = matrix(4, 6), matrix(5, 6)
+    begin, others = np.array([0, 1, 1, 1, 2], np.int64), np.array([0, 4], np.int64)
+    dots(left, right, begin, others)
+    out = np.zeros((4, 5), np.float32)
+    for wrong in (-1, 6):
+        bad = left.copy()
+        bad.indices[-1] = wrong
+        with pytest.raises(ValueError, match="no column"):
+            dots(bad, right, begin, others)
+        with pytest.raises(ValueError, match="no column"):
+            PostingLists.of(sp.csr_array(right.T)).add(bad, out)
+        with pytest.raises(ValueError, match="no column"):
+            PostingLists.of(bad)
+    with pytest.raises(ValueError, match="no row"):
+        dots(left, right, begin, np.array([0, 5], np.int64))
+    with pytest.raises(ValueError, match="do not fit"):
+        dots(left, right, np.array([0, 1, 1, 1, 3], np.int64), others)
+    with pytest.raises(ValueError, match="cannot be added"):
+        PostingLists.of(sp.csr_array(right.T)).add(left, out[:3])
+    for field, value in (("indptr", np.array([0, 9, 3, 9, 12], np.int32)), ("data", left.data[:-1])):
+        bad = left.copy()
+        setattr(bad, field, value)
+        with pytest.raises(ValueError, match="sparse matrix"):
+            PostingLists.of(bad)
