@@ -18,6 +18,7 @@ from indexes.dtypes import Float64Array, Int64Array
 
 Features = npt.NDArray[np.float32]
 CLIP = 8.0  # standard deviations
+LISTS = 2000  # scored at a time: standardised features take as much memory as the features
 # Each training list is used a second time without its target, with this weight: it teaches when there is no link.
 SEEN_WITHOUT = 0.02
 
@@ -45,8 +46,9 @@ class Ranker:
 
     def logits(self, features: Features) -> Float64Array:
         """Return scores of `features` [n, c, f]: float64 [n, c + 1], divided by the temperature, "no link" last."""
-        scores = (self.standard(features) @ self.weights.astype(np.float32)).astype(np.float64)
-        return with_none(scores, self.none) / self.temperature
+        parts = [features[begin : begin + LISTS] for begin in range(0, max(len(features), 1), LISTS)]
+        scores = np.concatenate([self.standard(part) @ self.weights.astype(np.float32) for part in parts])
+        return with_none(scores.astype(np.float64), self.none) / self.temperature
 
 
 def with_none(scores: Float64Array, none: float) -> Float64Array:

@@ -9,7 +9,7 @@ the translated page, and the likelihood of the source page under the target's tr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, Protocol
 
@@ -97,9 +97,13 @@ class WeightedProduct:
 
     def restrict(self, rows: Int64Array, columns: Int64Array) -> WeightedProduct:
         """Return the scorer of the source pages `rows` (int64 [n']) and the target pages `columns` (int64 [m'])."""
+        everything = zip((rows, columns), self.shape, strict=True)
+        if all(np.array_equal(part, np.arange(n)) for part, n in everything):
+            return replace(self)  # without what this one caches, and without a copy
         source = None if self.source_mass is None else self.source_mass[rows]
         target = None if self.target_mass is None else self.target_mass[columns]
-        return WeightedProduct(_csr_or_dense(self.left)[rows], self.right[:, columns], source, target)
+        left = _csr(self.left) if sp.issparse(self.left) else self.left
+        return WeightedProduct(left[rows], self.right[:, columns], source, target)
 
 
 def _dense_dots(
@@ -220,8 +224,9 @@ def common(source: Terms, target: Terms) -> WeightedProduct:
     shared = sorted(source.position.keys() & target.position.keys())
     left = source.counts[:, [source.position[t] for t in shared]]
     right = target.counts[:, [target.position[t] for t in shared]]
-    both = Terms(tuple(shared), _csr(right))
-    return WeightedProduct(weighted_by(_csr(left), idf(both)), weighted_by(_csr(right), idf(both)).T)
+    del source, target  # their counts of n-grams are the largest part of a task
+    weights = idf(Terms(tuple(shared), _csr(right)))
+    return WeightedProduct(weighted_by(_csr(left), weights), weighted_by(_csr(right), weights).T)
 
 
 def tfidf(terms: Terms) -> sp.csr_array:
@@ -231,7 +236,7 @@ def tfidf(terms: Terms) -> sp.csr_array:
 
 def unit_rows(matrix: sp.csr_array) -> sp.csr_array:
     """Return the matrix [n, v] with every row scaled to unit length; empty rows stay empty."""
-    norms = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1), np.float32)).ravel()
+    norms = np.sqrt(np.asarray(_map(matrix, np.square).sum(axis=1), np.float32)).ravel()
     return _rows(matrix, 1 / np.maximum(norms, 1e-12))
 
 
@@ -287,10 +292,6 @@ def _csr(matrix: Any) -> sp.csr_array:
     """Return the matrix as float32 CSR; the transpose of a CSC matrix is not copied."""
     result: sp.csr_array = sp.csr_array(matrix).astype(np.float32, copy=False)
     return result
-
-
-def _csr_or_dense(matrix: SparseOrDense) -> SparseOrDense:
-    return _csr(matrix) if sp.issparse(matrix) else matrix
 
 
 def _transposed(matrix: SparseOrDense) -> sp.csr_array:

@@ -5,6 +5,8 @@ Compiled (indexes/text/products.c) or, where that was not built, by scipy.
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Self
@@ -16,30 +18,70 @@ from indexes import native
 from indexes.dtypes import Float32Array, Int64Array
 
 PAIRS = 1 << 18  # products at a time without the compiled loop
+MANY = 1 << 20  # pairs that are worth a thread
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """The right factor of products: a CSR matrix, checked once and in the types that the compiled loops read."""
+
+    matrix: sp.csr_array
+    _parts: tuple[np.ndarray, np.ndarray, np.ndarray]
+
+    @classmethod
+    def of(cls, matrix: sp.csr_array) -> Self:
+        """Return the factor. Raises ValueError where the matrix points outside itself."""
+        return cls(matrix, _parts(matrix))
+
+    def add_to(self, out: Float32Array, left: sp.csr_array) -> None:
+        """Add `left` [b, d] · the matrix [d, m] to `out`, C-contiguous float32 [b, m]: each row is a posting list.
+
+        Raises ValueError as `of` does, and where the shapes do not fit.
+        """
+        if left.shape[1] != self.matrix.shape[0] or out.shape != (left.shape[0], self.matrix.shape[1]):
+            raise ValueError(f"{left.shape} · {self.matrix.shape} cannot be added to {out.shape}")
+        library = native.load_products()
+        if library is not None:
+            native.call(library.add_postings, 0, *out.shape, *_parts(left), *self._parts, out)
+            return
+        for row, (start, stop) in enumerate(pairwise(left.indptr.tolist())):
+            if stop > start:
+                out[row] += self.matrix[left.indices[start:stop]].T @ left.data[start:stop]
+
+    def dots(self, left: sp.csr_array, begin: Int64Array, others: Int64Array) -> Float32Array:
+        """Return the products of rows of `left` [n, d] and of the matrix [m, d]: float32 [pairs].
+
+        Row i of `left` is multiplied by the rows `others[begin[i]:begin[i + 1]]`; `begin`: int64 [n + 1]. Many pairs
+        are computed in one thread per core. Raises ValueError as `of` does, and where there are no such rows.
+        """
+        _check("row", others, self.matrix.shape[0])
+        starts = len(begin) == left.shape[0] + 1 and begin[0] == 0 and begin[-1] == len(others)
+        if left.shape[1] != self.matrix.shape[1] or not starts or (np.diff(begin) < 0).any():
+            raise ValueError(f"{len(others)} pairs do not fit {left.shape} and {self.matrix.shape}")
+        library = native.load_products()
+        if library is None:
+            return _plain_dots(left, self.matrix, begin, others)
+        out = np.empty(len(others), np.float32)
+        places, (left_begin, *values) = others.astype(np.int32), _parts(left)
+
+        def rows(first: int, last: int) -> None:
+            wide = np.zeros(left.shape[1], np.float32)
+            parts = (begin[first : last + 1], places, left_begin[first : last + 1], *values, *self._parts)
+            native.call(library.dots, last - first, *parts, wide, out)
+
+        jobs = min(len(os.sched_getaffinity(0)), len(others) // MANY) or 1
+        edges = np.searchsorted(begin, np.linspace(0, len(others), jobs + 1)[1:-1]).tolist()
+        if jobs == 1:
+            rows(0, left.shape[0])
+            return out
+        with ThreadPoolExecutor(jobs) as pool:
+            list(pool.map(rows, [0, *edges], [*edges, left.shape[0]]))
+        return out
 
 
 def dots(left: sp.csr_array, right: sp.csr_array, begin: Int64Array, others: Int64Array) -> Float32Array:
-    """Return the products of rows of `left` [n, d] and `right` [m, d]: float32 [pairs].
-
-    Row i of `left` is multiplied by the rows `others[begin[i]:begin[i + 1]]` of `right`; `begin`: int64 [n + 1].
-    Raises ValueError where there is no such row, and where a matrix names a column that it does not have.
-    """
-    _check("row", others, right.shape[0])
-    if (
-        left.shape[1] != right.shape[1]
-        or begin[0] != 0
-        or begin[-1] != len(others)
-        or (np.diff(begin) < 0).any()
-    ):
-        raise ValueError(f"{len(others)} pairs do not fit {left.shape} and {right.shape}")
-    library = native.load_products()
-    if library is None:
-        return _plain_dots(left, right, begin, others)
-    out = np.empty(len(others), np.float32)
-    wide = np.zeros(left.shape[1], np.float32)
-    arrays = (begin, others.astype(np.int32), *_parts(left), *_parts(right), wide, out)
-    native.call(library.dots, left.shape[0], *arrays)
-    return out
+    """Return the products of rows of `left` [n, d] and `right` [m, d] as `Factor.dots` does: float32 [pairs]."""
+    return Factor.of(right).dots(left, begin, others)
 
 
 def _plain_dots(
@@ -53,44 +95,17 @@ def _plain_dots(
     return np.concatenate(parts).astype(np.float32)
 
 
-@dataclass(frozen=True, eq=False)
-class PostingLists:
-    """A CSR matrix [d, m] as d posting lists, checked once and in the types that the compiled loop reads."""
-
-    matrix: sp.csr_array
-    _parts: tuple[np.ndarray, np.ndarray, np.ndarray]
-
-    @classmethod
-    def of(cls, matrix: sp.csr_array) -> Self:
-        """Return the lists of a matrix. Raises ValueError where it names a column that it does not have."""
-        return cls(matrix, _parts(matrix))
-
-    def add(self, left: sp.csr_array, out: Float32Array) -> None:
-        """Add `left` [b, d] · the lists to `out`, C-contiguous float32 [b, m]. Raises ValueError as `of` does."""
-        wanted = (left.shape[0], self.matrix.shape[1])
-        if left.shape[1] != self.matrix.shape[0] or out.shape != wanted:
-            raise ValueError(f"{left.shape} · {self.matrix.shape} cannot be added to {out.shape}")
-        library = native.load_products()
-        if library is not None:
-            native.call(library.add_postings, 0, *out.shape, *_parts(left), *self._parts, out)
-            return
-        for row, (start, stop) in enumerate(pairwise(left.indptr.tolist())):
-            if stop > start:
-                out[row] += self.matrix[left.indices[start:stop]].T @ left.data[start:stop]
-
-
 def _parts(matrix: sp.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the arrays of a CSR matrix in the types that the compiled loops read; copies only what differs.
 
-    Raises ValueError where they would read or write outside an array.
+    Raises ValueError where the loops would read or write outside an array.
     """
     begin, columns = matrix.indptr, matrix.indices
     _check("column", columns, matrix.shape[1])
-    lengths = np.diff(begin)
-    if len(begin) != matrix.shape[0] + 1 or begin[0] != 0 or (lengths < 0).any():
+    if len(begin) != matrix.shape[0] + 1 or begin[0] != 0 or (np.diff(begin) < 0).any():
         raise ValueError("the rows of a sparse matrix do not follow one another")
-    if not begin[-1] <= len(columns) == len(matrix.data):
-        raise ValueError(f"a sparse matrix ends at {begin[-1]} of {len(columns)} values")
+    if begin[-1] > min(len(columns), len(matrix.data)):
+        raise ValueError(f"a sparse matrix of {len(columns)} values ends at {begin[-1]}")
     return (
         np.ascontiguousarray(begin, np.int64),
         np.ascontiguousarray(columns, np.int32),
@@ -100,4 +115,4 @@ def _parts(matrix: sp.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _check(what: str, numbers: np.ndarray, size: int) -> None:
     if len(numbers) and not 0 <= numbers.min() <= numbers.max() < size:
-        raise ValueError(f"there is no {what} {numbers.max()} among {size} (from {numbers.min()})")
+        raise ValueError(f"no {what} {numbers.min()} or {numbers.max()} among {size}")
