@@ -8,7 +8,9 @@ the translated page, and the likelihood of the source page under the target's tr
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, Protocol
@@ -109,11 +111,12 @@ class WeightedProduct:
 def _dense_dots(
     left: Float32Array, right: Float32Array, rows: Int64Array, columns: Int64Array
 ) -> Float32Array:
-    parts = [np.empty(0, np.float32)]
-    for begin in range(0, len(rows), PAIRS):
-        part = slice(begin, begin + PAIRS)
-        parts.append(np.einsum("pd,pd->p", left[rows[part]], right[columns[part]]))
-    return np.concatenate(parts)
+    def compute(part: slice) -> Float32Array:
+        return np.asarray(np.einsum("pd,pd->p", left[rows[part]], right[columns[part]]))
+
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        parts = pool.map(compute, [slice(i, i + PAIRS) for i in range(0, len(rows), PAIRS)])
+        return np.concatenate([np.empty(0, np.float32), *parts])
 
 
 @dataclass(frozen=True, eq=False)
