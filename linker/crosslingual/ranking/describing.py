@@ -84,8 +84,10 @@ def _described(
     order = np.argsort(np.argsort(hashes(evidence.target.keys), kind="stable"))
     for part in free:
         keep = _flags(part, graph.shape[1])[graph.columns]
-        inside = Graph(graph.rows[keep], graph.columns[keep], graph.shape)
-        kept = {name: value[keep] for name, value in values.items()}
+        inside, kept = graph, values
+        if not keep.all():
+            inside = Graph(graph.rows[keep], graph.columns[keep], graph.shape)
+            kept = {name: value[keep] for name, value in values.items()}
         lists = candidate_lists(kept, inside, rows, choosing=evidence.choosing, order=order, size=size)
         yield with_pairs(lists, learned.pairs.features(rows, lists.targets), learned.pairs.names)
 

@@ -9,7 +9,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -82,6 +82,12 @@ class Factor:
 def dots(left: sp.csr_array, right: sp.csr_array, begin: Int64Array, others: Int64Array) -> Float32Array:
     """Return the products of rows of `left` [n, d] and `right` [m, d] as `Factor.dots` does: float32 [pairs]."""
     return Factor.of(right).dots(left, begin, others)
+
+
+def csr(matrix: Any) -> sp.csr_array:
+    """Return the matrix as float32 CSR; the transpose of a CSC matrix is not copied."""
+    result: sp.csr_array = sp.csr_array(matrix).astype(np.float32, copy=False)
+    return result
 
 
 def _plain_dots(

@@ -42,9 +42,9 @@ class SplitProduct:
         meetings = left_pages * np.bincount(right.indices, minlength=left.shape[1])
         common = np.flatnonzero(meetings > dense_share * n * m)
         rare = np.flatnonzero((meetings > 0) & (meetings <= dense_share * n * m))
-        columns = right.tocsc()
-        dense = np.ascontiguousarray(columns[:, common].toarray().T, np.float32)
-        return cls(left[:, common], dense, left[:, rare], Factor.of(csr_array(columns[:, rare].T)))
+        dense = np.ascontiguousarray(right[:, common].T.toarray(), np.float32)
+        lists = csr_array(right[:, rare].tocsc().T)
+        return cls(left[:, common], dense, left[:, rare], Factor.of(lists))
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from indexes import native
 from linker.crosslingual.scoring import sparse
 from linker.crosslingual.scoring.graph import Graph
+from linker.crosslingual.scoring.products import Dense, Scores, WeightedProduct
 from linker.crosslingual.scoring.retrieval import Pass, filled, retrieve
-from linker.crosslingual.scoring.scores import Dense, Scores, WeightedProduct
 from linker.crosslingual.scoring.sparse import Factor, dots
 from linker.crosslingual.scoring.stages import Stages
 
