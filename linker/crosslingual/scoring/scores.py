@@ -18,7 +18,7 @@ from indexes.dtypes import Float32Array
 from linker.crosslingual.pages.pages import Terms
 from linker.crosslingual.scoring.comparability import idf
 from linker.crosslingual.scoring.products import SparseOrDense, WeightedProduct
-from linker.crosslingual.scoring.sparse import csr
+from linker.crosslingual.scoring.sparse import csr, times
 
 K1, B, K3 = 1.2, 0.6, 1.2
 FROM_PAGE = 0.3  # share of words that the translation model draws from the page, not the collection
@@ -49,12 +49,12 @@ def _translatable(terms: Terms, translations: sp.csr_array) -> tuple[sp.csr_arra
 
 def _translated(terms: Terms, translations: sp.csr_array) -> sp.csr_array:
     """Return 1 for each translation of a word on a page: [n, v']."""
-    return ones(csr(terms.present @ ones(translations)))
+    return ones(times(terms.present, ones(translations)))
 
 
 def synonyms(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
     """Return BM25 [n, m] of the source's terms, where all translations of a term count as that term (Pirkola 1998)."""
-    translated = csr(target.counts @ ones(translations).T)
+    translated = times(target.counts, ones(translations).T)
     lengths = np.asarray(target.counts.sum(axis=1), np.float32).ravel()
     return WeightedProduct(_query_weights(source, translated), _saturated(translated, lengths).T)
 
@@ -67,7 +67,7 @@ def synonyms_backward(source: Terms, target: Terms, translations: sp.csr_array) 
 def cosine(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
     """Return the tf-idf cosine [n, m] of the translated source page; translations of a term share its mass."""
     logarithmic = _map(source.counts, lambda data: 1 + np.log(data))
-    translated = scale_columns(csr(logarithmic @ stochastic(translations)), idf(target))
+    translated = scale_columns(times(logarithmic, stochastic(translations)), idf(target))
     return WeightedProduct(unit_rows(translated), tfidf(target).T)
 
 
@@ -79,7 +79,7 @@ def translation_model(source: Terms, target: Terms, translations: sp.csr_array) 
     """
     length = np.asarray(target.counts.sum(axis=1), np.float32).ravel()
     shares = _rows(target.counts, 1 / np.maximum(length, 1))
-    expected = csr(shares @ stochastic(_transposed(translations)))
+    expected = times(shares, stochastic(_transposed(translations)))
     often = np.asarray(source.counts.sum(axis=0), np.float64).ravel() + 0.5
     ratio = FROM_PAGE / (1 - FROM_PAGE) * often.sum() / np.maximum(often, 0.5)
     expected = _map(scale_columns(expected, ratio.astype(np.float32)), np.log1p)

@@ -11,7 +11,7 @@ from linker.crosslingual.scoring import sparse
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.products import Dense, Scores, WeightedProduct
 from linker.crosslingual.scoring.retrieval import Pass, filled, retrieve
-from linker.crosslingual.scoring.sparse import Factor, dots
+from linker.crosslingual.scoring.sparse import Factor, dots, times
 from linker.crosslingual.scoring.stages import Stages
 
 RNG = np.random.default_rng(11)
@@ -92,6 +92,8 @@ def test_products_of_pairs_are_those_of_all_pairs(compiled: bool, monkeypatch: p
     monkeypatch.setattr(sparse, "MANY", 20)
     monkeypatch.setattr("os.sched_getaffinity", lambda _: range(3))
     np.testing.assert_array_equal(dots(left, right, graph.begin, graph.columns), found)
+    monkeypatch.setattr(sparse, "MANY_ROWS", 7)
+    np.testing.assert_allclose(times(left, right.T).toarray(), everything, rtol=1e-6)
     np.testing.assert_allclose(found, everything[graph.rows, graph.columns], rtol=1e-5, atol=1e-6)
     out = np.ones((20, 30), np.float32)
     Factor.of(sp.csr_array(right.T)).add_to(out, left)
