@@ -7,13 +7,15 @@ method runs in a process of its own, from texts in memory to the ranking; proces
 
     python -m benchmarks.link_scale [--largest 115000] [--methods hapax,dictionary,auto] [--rows FILE]
 
-`--rows` saves each row as it is computed, and rows that are already there are not computed again.
+`--rows` saves each row as it is computed, and rows that are already there are not computed again. A row's `load` is the
+mean load of the last five minutes: where more processes run than there are cores, `wall_s` says little.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import time
 from collections.abc import Sequence
@@ -109,8 +111,9 @@ def task(method: str, n: int, m: int) -> tuple[Task, Int64Array]:
 def measure(method: str, n: int, m: int) -> dict[str, Any]:
     given, gold = task(method, n, m)
     began, cpu = time.perf_counter(), _cpu()
-    candidates = link(given, method).candidates
+    result = link(given, method)
     seconds, cpu_seconds = time.perf_counter() - began, _cpu() - cpu
+    candidates, load = result.candidates, os.getloadavg()[1]
     with Path("/proc/self/status").open(encoding="ascii") as status:
         peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 2**20
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
@@ -122,10 +125,12 @@ def measure(method: str, n: int, m: int) -> dict[str, Any]:
         "links": len(given.train),
         "cpu_s": round(cpu_seconds, 1),
         "wall_s": round(seconds, 1),
+        "load": round(load, 1),
         "cpu_ns_per_pair": round(cpu_seconds / n / m * 1e9, 2),
         "peak_gib": round(peak, 2),
         "largest_child_gib": round(children, 2),
         "success_1": round(float((candidates.targets[asked, 0] == gold[asked]).mean()), 4),
+        "candidate_recall": result.metadata.get("candidate_recall"),
     }
 
 
