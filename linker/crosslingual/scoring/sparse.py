@@ -18,36 +18,58 @@ from indexes import native
 from indexes.dtypes import Float32Array, Int64Array
 
 PAIRS = 1 << 18  # products at a time without the compiled loop
+TILE = 1 << 16  # columns; half as many or twice as many are no faster
 MANY = 1 << 20  # pairs that are worth a thread
 MANY_ROWS = 10_000  # likewise
 
 
 @dataclass(frozen=True, eq=False)
+class PostingLists:
+    """The right factor of a product whose rows are dense: d posting lists over m columns, checked once.
+
+    `tiles`: the lists of columns 0 … `TILE` − 1 and so on, because the processor's cache holds part of a row only.
+    """
+
+    tiles: tuple[Factor, ...]
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(cls, matrix: sp.csr_array) -> Self:
+        """Return the rows of `matrix` [d, m] as posting lists. Raises ValueError where it points outside itself."""
+        _parts(matrix)
+        begins = range(0, max(matrix.shape[1], 1), TILE)
+        return cls(tuple(Factor.of(sp.csr_array(matrix[:, i : i + TILE])) for i in begins), matrix.shape)
+
+    def add_to(self, out: Float32Array, left: sp.csr_array) -> None:
+        """Add `left` [b, d] · the matrix to `out`, C-contiguous float32 [b, m].
+
+        Raises ValueError where the shapes do not fit and where `left` points outside itself.
+        """
+        if left.shape[1] != self.shape[0] or out.shape != (left.shape[0], self.shape[1]):
+            raise ValueError(f"{left.shape} · {self.shape} cannot be added to {out.shape}")
+        library = native.load_products()
+        given = _parts(left)
+        for i, tile in enumerate(self.tiles):
+            part = out[:, i * TILE :]
+            if library is not None:
+                native.call(library.add_postings, 0, *out.shape, *given, *tile.parts, part)
+                continue
+            for row, (start, stop) in enumerate(pairwise(left.indptr.tolist())):
+                lists = tile.matrix[left.indices[start:stop]]
+                part[row, : lists.shape[1]] += lists.T @ left.data[start:stop]
+
+
+@dataclass(frozen=True, eq=False)
 class Factor:
-    """The right factor of products: a CSR matrix, checked once and in the types that the compiled loops read."""
+    """A CSR matrix, checked once and in the types that the compiled loops read (`parts`)."""
 
     matrix: sp.csr_array
-    _parts: tuple[np.ndarray, np.ndarray, np.ndarray]
+    parts: tuple[np.ndarray, np.ndarray, np.ndarray]
 
     @classmethod
     def of(cls, matrix: sp.csr_array) -> Self:
         """Return the factor. Raises ValueError where the matrix points outside itself."""
         return cls(matrix, _parts(matrix))
-
-    def add_to(self, out: Float32Array, left: sp.csr_array) -> None:
-        """Add `left` [b, d] · the matrix [d, m] to `out`, C-contiguous float32 [b, m]: each row is a posting list.
-
-        Raises ValueError as `of` does, and where the shapes do not fit.
-        """
-        if left.shape[1] != self.matrix.shape[0] or out.shape != (left.shape[0], self.matrix.shape[1]):
-            raise ValueError(f"{left.shape} · {self.matrix.shape} cannot be added to {out.shape}")
-        library = native.load_products()
-        if library is not None:
-            native.call(library.add_postings, 0, *out.shape, *_parts(left), *self._parts, out)
-            return
-        for row, (start, stop) in enumerate(pairwise(left.indptr.tolist())):
-            if stop > start:
-                out[row] += self.matrix[left.indices[start:stop]].T @ left.data[start:stop]
 
     def dots(self, left: sp.csr_array, begin: Int64Array, others: Int64Array) -> Float32Array:
         """Return the products of rows of `left` [n, d] and of the matrix [m, d]: float32 [pairs].
@@ -67,7 +89,7 @@ class Factor:
 
         def rows(first: int, last: int) -> None:
             wide = np.zeros(left.shape[1], np.float32)
-            parts = (begin[first : last + 1], places, left_begin[first : last + 1], *values, *self._parts)
+            parts = (begin[first : last + 1], places, left_begin[first : last + 1], *values, *self.parts)
             native.call(library.dots, last - first, *parts, wide, out)
 
         jobs = min(len(os.sched_getaffinity(0)), len(others) // MANY) or 1

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from indexes.dtypes import Float32Array
-from linker.crosslingual.scoring.sparse import Factor
+from linker.crosslingual.scoring.sparse import PostingLists
 
 # Where both cost the same: a pair by posting lists takes about 1.2 ns, a cell of a dense column about 0.025 ns.
 DENSE_SHARE = 0.02
@@ -29,7 +29,7 @@ class SplitProduct:
     left_common: csr_array
     right_common: Float32Array
     left_rare: csr_array
-    right_rare: Factor
+    right_rare: PostingLists
 
     @classmethod
     def of(cls, left: csr_array, right: csr_array, dense_share: float = DENSE_SHARE) -> Self:
@@ -44,7 +44,7 @@ class SplitProduct:
         rare = np.flatnonzero((meetings > 0) & (meetings <= dense_share * n * m))
         dense = np.ascontiguousarray(right[:, common].T.toarray(), np.float32)
         lists = csr_array(right[:, rare].tocsc().T)
-        return cls(left[:, common], dense, left[:, rare], Factor.of(lists))
+        return cls(left[:, common], dense, left[:, rare], PostingLists.of(lists))
 
     @property
     def shape(self) -> tuple[int, int]:

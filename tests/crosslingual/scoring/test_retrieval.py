@@ -11,7 +11,7 @@ from linker.crosslingual.scoring import sparse
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.products import Dense, Scores, WeightedProduct
 from linker.crosslingual.scoring.retrieval import Pass, filled, retrieve
-from linker.crosslingual.scoring.sparse import Factor, dots, times
+from linker.crosslingual.scoring.sparse import PostingLists, dots, times
 from linker.crosslingual.scoring.stages import Stages
 
 RNG = np.random.default_rng(11)
@@ -95,8 +95,9 @@ def test_products_of_pairs_are_those_of_all_pairs(compiled: bool, monkeypatch: p
     monkeypatch.setattr(sparse, "MANY_ROWS", 7)
     np.testing.assert_allclose(times(left, right.T).toarray(), everything, rtol=1e-6)
     np.testing.assert_allclose(found, everything[graph.rows, graph.columns], rtol=1e-5, atol=1e-6)
+    monkeypatch.setattr(sparse, "TILE", 13)
     out = np.ones((20, 30), np.float32)
-    Factor.of(sp.csr_array(right.T)).add_to(out, left)
+    PostingLists.of(sp.csr_array(right.T)).add_to(out, left)
     np.testing.assert_allclose(out, everything + 1, rtol=1e-5, atol=1e-6)
     masses = RNG.random(20).astype(np.float32), RNG.random(30).astype(np.float32)
     for product in (
@@ -122,17 +123,17 @@ def test_a_matrix_that_points_outside_itself_is_refused() -> None:
         with pytest.raises(ValueError, match="no column"):
             dots(bad, right, begin, others)
         with pytest.raises(ValueError, match="no column"):
-            Factor.of(sp.csr_array(right.T)).add_to(out, bad)
+            PostingLists.of(sp.csr_array(right.T)).add_to(out, bad)
         with pytest.raises(ValueError, match="no column"):
-            Factor.of(bad)
+            PostingLists.of(bad)
     with pytest.raises(ValueError, match="no row"):
         dots(left, right, begin, np.array([0, 5], np.int64))
     with pytest.raises(ValueError, match="do not fit"):
         dots(left, right, np.array([0, 1, 1, 1, 3], np.int64), others)
     with pytest.raises(ValueError, match="cannot be added"):
-        Factor.of(sp.csr_array(right.T)).add_to(out[:3], left)
+        PostingLists.of(sp.csr_array(right.T)).add_to(out[:3], left)
     for field, value in (("indptr", np.array([0, 9, 3, 9, 12], np.int32)), ("data", left.data[:-1])):
         bad = left.copy()
         setattr(bad, field, value)
         with pytest.raises(ValueError, match="sparse matrix"):
-            Factor.of(bad)
+            PostingLists.of(bad)
