@@ -140,9 +140,13 @@ def _cpu() -> float:
     return time.process_time() + ended.ru_utime + ended.ru_stime
 
 
-def growth(rows: Sequence[dict[str, Any]], method: str) -> float | None:
-    """Return the exponent b of CPU time ~ pairs^b, fitted by least squares on logarithms; None from one size."""
+def growth(rows: Sequence[dict[str, Any]], method: str, last: int = 0) -> float | None:
+    """Return the exponent b of CPU time ~ pairs^b, fitted by least squares on logarithms; None from one size.
+
+    `last`: how many of the largest sizes it is fitted over, by default all.
+    """
     points = [(r["source_pages"] * r["target_pages"], r["cpu_s"]) for r in rows if r["method"] == method]
+    points = sorted(points)[-last:]
     if len(points) < 2:
         return None
     pairs, seconds = np.log(np.array(points, np.float64)).T
@@ -171,8 +175,9 @@ def main() -> None:
             if options.rows:
                 with options.rows.open("a") as file:
                     file.write(json.dumps(rows[-1]) + "\n")
-    exponents = {method: growth(rows, method) for method in sorted({r["method"] for r in rows})}
-    record("link_scale", {"rows": rows, "exponents": exponents}, seed=SEED)
+    found = sorted({r["method"] for r in rows})
+    exponents, at_end = ({method: growth(rows, method, last) for method in found} for last in (0, 2))
+    record("link_scale", {"rows": rows, "exponents": exponents, "exponents_at_end": at_end}, seed=SEED)
 
 
 if __name__ == "__main__":
