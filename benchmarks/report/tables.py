@@ -155,8 +155,8 @@ def _link_scale(results: Any) -> Iterator[str]:
     fitted = (
         f"{name} {b:.2f} and {end[name]:.2f}" for name, b in results["exponents"].items() if b is not None
     )
-    yield "Exponents of CPU time by the number of pairs, fitted over all sizes, and between the two largest: "
-    yield f"{', '.join(fitted)}."
+    what = "Exponents of CPU time by the number of pairs, fitted over all sizes, and between the two largest"
+    yield f"{what}: {', '.join(fitted)}."
 
 
 def _duration(seconds: float) -> str:
