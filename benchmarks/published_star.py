@@ -16,8 +16,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmarks.support.common import record, shared_data
 from benchmarks.support.glove import export
 from benchmarks.support.published import row, table
@@ -55,7 +53,9 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="folder of vectors, models and trials")
     parser.add_argument("--trials", nargs="*", default=[], metavar="DATA/MODEL/SEED")
     parser.add_argument("--set", nargs="*", default=[], dest="changes", metavar="KEY=VALUE")
-    parser.add_argument("--budget", default="own", help="folder, under FOLDER, of trials with the same changes")
+    parser.add_argument(
+        "--budget", default="own", help="folder, under FOLDER, of trials with the same changes"
+    )
     parser.add_argument("--report", action="store_true", help="record what is in the folder of work")
     arguments = parser.parse_args()
     for trial in arguments.trials:

@@ -12,7 +12,9 @@ from typing import Any
 Value = float | int | str | None | Sequence[float]
 
 
-def table(title: str, measures: Sequence[str], rows: Sequence[Mapping[str, Any]], why: str = "") -> dict[str, Any]:
+def table(
+    title: str, measures: Sequence[str], rows: Sequence[Mapping[str, Any]], why: str = ""
+) -> dict[str, Any]:
     """Return a table of `rows` (below) with one column per measure, and why the two kinds of figures differ."""
     return {"title": title, "measures": list(measures), "rows": list(rows), "why": why}
 
