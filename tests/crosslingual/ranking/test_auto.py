@@ -133,12 +133,15 @@ def test_the_cascade_learns_from_links(corpus: Twin, topics: TopicLearning) -> N
 
 def test_the_cascade_samples_its_topics_if_asked(corpus: Twin) -> None:
     found = {}
-    for topics in ("variational", "gibbs"):
+    both: tuple[TopicLearning, ...] = ("variational", "gibbs")
+    for topics in both:
         model = by_cascade(task(corpus, known=100, options=Options(topics=topics))).model
         assert model is not None
-        found[topics] = model().knowledge.topics
-    assert found["gibbs"].model.words[0].shape == found["variational"].model.words[0].shape
-    assert not np.allclose(found["gibbs"].model.words[0], found["variational"].model.words[0])
+        learned = model().knowledge.topics
+        assert learned is not None
+        found[topics] = learned.model.words[0]
+    assert found["gibbs"].shape == found["variational"].shape
+    assert not np.allclose(found["gibbs"], found["variational"])
 
 
 def test_what_is_missing_is_named(corpus: Twin) -> None:
