@@ -32,6 +32,7 @@ DATA = {
     "tweets2claims": "tweets → claims",
 }
 MODELS = {"gru": "GRU", "bigru": "Bi-GRU", "cnn": "CNN", "ast-paper": "AST"}
+ACCEPTED, UNTIL = 0.7, (1, 3, 5)  # the study's cosine; links of an article until which posts are read
 MEASURES = ["mAP", "AUC", "mRP", *(f"P@{r}" for r in RANKS)]
 # The paper's tables 1 and 2, as shares; it prints precisions at r of its own model up to 3,000.
 PUBLISHED: dict[str, list[float]] = {
@@ -105,7 +106,9 @@ def measure(data: str, model: str, seed: int, changes: list[str], work: Path) ->
     texts, documents = (sorted({link[side] for link in asked.links}) for side in (0, 1))
     links = [(documents.index(d), texts.index(t)) for t, d in asked.links]
     articles = encoder.encode([asked.documents[d] for d in documents])
-    found = evaluate_vectors(articles, encoder.encode([asked.texts[t] for t in texts]), links, ranks=RANKS)
+    posts = encoder.encode([asked.texts[t] for t in texts])
+    found = evaluate_vectors(articles, posts, links, ranks=RANKS, thresholds=[ACCEPTED], until=UNTIL)
+    (accepted,) = found.thresholds
     precisions = {f"P@{rank}": value for rank, value in found.precision_at.items()}
     figures = {"mAP": found.map_micro, "AUC": found.auc_micro, "mRP": found.mrp, **precisions}
     return {
@@ -117,6 +120,13 @@ def measure(data: str, model: str, seed: int, changes: list[str], work: Path) ->
         "length": config.training.max_length,
         "cpu_s": round(seconds, 1),
         "figures": {name: round(value, 4) for name, value in figures.items()},
+        "study": {
+            "links": accepted.true_positives,
+            "others": accepted.false_positives,
+            "precision": round(accepted.precision, 4) if accepted.true_positives else None,
+            "recall": round(accepted.recall, 4),
+            **{f"until {r.links}": round(r.mean_tweets, 1) for r in found.until},
+        },
     }
 
 
