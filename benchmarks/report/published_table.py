@@ -37,9 +37,14 @@ def systems(results: Any) -> Iterator[str]:
         yield f"| | | {' | '.join(measures)} |" + (" why they differ |" if each else "")
         yield "|---" * (2 + len(measures) + each) + "|"
         for row in table["rows"]:
-            for label, values in (("published", row["published"]), (row["label"], row["here"])):
-                name, why = (row["system"], "") if label == "published" else ("", row["why"])
-                cells = [name, label, *(_cell(values.get(m)) for m in measures), *([why] if each else [])]
+            lines = [("published", row["published"], "")] if row["published"] else []
+            for n, (label, values, why) in enumerate([*lines, (row["label"], row["here"], row["why"])]):
+                cells = [
+                    "" if n else row["system"],
+                    label,
+                    *(_cell(values.get(m)) for m in measures),
+                    *([why] if each else []),
+                ]
                 yield f"| {' | '.join(cells)} |"
         if table["why"]:
             yield ""
