@@ -41,7 +41,7 @@ PUBLISHED = {
 }
 WHY = {
     "LINA.p": "manual pages keep commands and names in common; `hard` was cut until the figures of French were alike",
-    "LINA.cl": "only the training links of the pivot, {pivot}, are known: most counterparts have none and are filtered out",
+    "LINA.cl": "only the training links of the pivot, {pivot}, are known: most counterparts have none and are dropped",
     "LINA.cl, unsupported pairs kept": "as above, but support through the pivot only adds to a score",
     "CCNUNLP": "translations in place of comparable pages; MUSE, small in zh, in place of the authors' dictionary",
     "AUT, variational topics": "the published runs had a bug, by their authors' word, and stayed at .047 or less",
