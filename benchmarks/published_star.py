@@ -33,6 +33,8 @@ DATA = {
 }
 MODELS = {"gru": "GRU", "bigru": "Bi-GRU", "cnn": "CNN", "ast-paper": "AST"}
 ACCEPTED, UNTIL = 0.7, (1, 3, 5)  # the study's cosine; links of an article until which posts are read
+STUDY = ["links", "others", "precision", "recall", *(f"until {n}" for n in UNTIL)]
+STUDIED = [36, 10, 0.7826]  # figures of STUDY in the paper
 MEASURES = ["mAP", "AUC", "mRP", *(f"P@{r}" for r in RANKS)]
 # The paper's tables 1 and 2, as shares; it prints precisions at r of its own model up to 3,000.
 PUBLISHED: dict[str, list[float]] = {
@@ -131,25 +133,53 @@ def measure(data: str, model: str, seed: int, changes: list[str], work: Path) ->
 
 
 def report(work: Path) -> list[dict[str, Any]]:
-    """Return a table for each set: means over seeds beside the paper's figures."""
+    """Return two tables for each set and budget: means over seeds beside the paper's figures, and the study."""
     tables = []
     for folder in sorted(work.glob("*/*/")):
-        rows, shown, title = [], {}, DATA[folder.name]
-        for model, name in MODELS.items():
-            trials = [json.loads(path.read_text()) for path in sorted(folder.glob(f"{model}-[0-9].json"))]
-            if trials:
-                shown = trials[0]
-                here = {m: [t["figures"][m] for t in trials] for m in MEASURES}
-                published = dict(zip(MEASURES, PUBLISHED[model], strict=False))
-                rows.append(row(name, published, here))
-        if rows:
-            changed = f"; of the settings, {', '.join(shown['changes'])}" if shown["changes"] else ""
-            caption = (
-                f"{title}: {shown['links']:,} test links, {shown['training_links']:,} training links; "
-                f"{shown['epochs']} epochs, {shown['length']:,} tokens in training"
-            )
-            tables.append(table(caption, MEASURES, rows, WHY.format(dim=shown["dim"]) + changed))
+        found = {model: trials for model in MODELS if (trials := _trials(folder, model))}
+        if not found:
+            continue
+        shown = next(iter(found.values()))[0]
+        caption = (
+            f"{DATA[folder.name]}: {shown['links']:,} test links, {shown['training_links']:,} training links; "
+            f"{shown['epochs']} epochs, {shown['length']:,} tokens in training"
+        )
+        changed = (
+            f"; of the settings of `ast-paper`, {', '.join(shown['changes'])}" if shown["changes"] else ""
+        )
+        tables += [
+            table(
+                caption,
+                MEASURES,
+                [
+                    _row(model, trials, "figures", MEASURES, PUBLISHED[model])
+                    for model, trials in found.items()
+                ],
+                WHY.format(dim=shown["dim"]) + changed,
+            ),
+            table(
+                f"the same models: pairs with a cosine of {ACCEPTED} or more, and how many posts are read per article",
+                STUDY,
+                [
+                    _row(model, trials, "study", STUDY, STUDIED if model == "ast-paper" else [])
+                    for model, trials in found.items()
+                ],
+                "the paper's study is of a hundred labelled posts about one article, ours of all test pairs",
+            ),
+        ]
     return tables
+
+
+def _trials(folder: Path, model: str) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted(folder.glob(f"{model}-[0-9].json"))]
+
+
+def _row(
+    model: str, trials: list[dict[str, Any]], kind: str, measures: list[str], published: list[float]
+) -> dict[str, Any]:
+    """Return a model's row: its published figures, and those of a kind of its trials that exist for every seed."""
+    here = {m: values for m in measures if None not in (values := [trial[kind][m] for trial in trials])}
+    return row(MODELS[model], dict(zip(measures, published, strict=False)), here)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 `python -m benchmarks.star_length` takes a forward and a backward pass over two texts, each in a process of its own, on
 one thread. The Transformer layer has the star's dimensions and heads. Attention over n tokens takes n² weights there,
-n · (2c + 3) in the ring and n + 1 in the relay of the star.
+n · (2c + 2) in the ring and n + 1 in the relay of the star.
 """
 
 from __future__ import annotations

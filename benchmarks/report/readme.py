@@ -27,6 +27,7 @@ from benchmarks.report import (
     vector_tables,
 )
 from benchmarks.report.image_table import image
+from benchmarks.report.length_table import star_length
 from benchmarks.report.open_world_table import open_world
 from benchmarks.report.published_table import SYSTEMS, published, systems
 from benchmarks.report.similarity_table import news_similarity
@@ -134,6 +135,7 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "published": published,
     **dict.fromkeys(SYSTEMS, systems),
     "image": image,
+    "star_length": star_length,
     "open_world": open_world,
     **ast_pages.TABLES,
     **attention_tables.TABLES,
