@@ -1,4 +1,4 @@
-"""The commands of the same names as functions: `link`, `align`, `triangulate`, `find`, `watch`, `train`, …
+"""The commands as functions of the same names: `link`, `find`, `watch`, `train`, `calibrate`, `compare` and others.
 
 Remarks go to the logger `linker`. Where work takes a while, `progress` is called with what is done, how much of it is
 done, and of how much (None: unknown).
