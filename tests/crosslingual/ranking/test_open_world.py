@@ -25,7 +25,7 @@ from linker.crosslingual.ranking.verification import (
     fit_verifier,
 )
 from linker.crosslingual.task import Options, Task
-from linker.crosslingual.thresholds import least_probability
+from linker.crosslingual.thresholds import best_f1, least_probability
 from linker.errors import InputError
 from tests.crosslingual.synthetic import Twin, twin
 
@@ -153,6 +153,12 @@ def test_a_promise_is_tested_at_the_share_of_linked_pages() -> None:
     threshold, record = promised(0.1, 0.1, Options(precision=0.9, expected_linked=0.1))
     assert threshold == np.inf and record["promise"] == {"precision": 0.9, "threshold": None}
     assert record["linked_share"] == {"expected": 0.1}
+
+
+def test_the_threshold_of_the_best_expected_f1() -> None:
+    # two links of three pages exist: F1 is 2 · .9 / (1 + 2), then 2 · 1.5 / (2 + 2), then 2 · 1.8 / (3 + 2)
+    assert best_f1(np.array([0.3, 0.9, 0.6]), 2 / 3) == {"threshold": 0.6, "expected": 0.75}
+    assert best_f1(np.empty(0), 0.5) == {"threshold": 0.0, "expected": 0.0}
 
 
 def test_without_a_promise_the_probability_alone_decides() -> None:
