@@ -20,6 +20,7 @@ from indexes.interface import (
     Where,
     check_vectors,
 )
+from indexes.remote import writer_of
 from indexes.showing import table
 from indexes.store.records import EncoderRecord
 from indexes.text.parameters import Bm25Parameters
@@ -113,7 +114,7 @@ class Engine:
 
     def _writer(self, wait: float = WAIT) -> AbstractContextManager[Writer]:
         self._check_single()
-        return Writer.open(self.directory, wait=wait)
+        return writer_of(self.directory, wait=wait)
 
     def __enter__(self) -> Self:
         return self
@@ -386,7 +387,7 @@ class Engine:
         with self._writer(wait) as writer:
             record = writer.manifest.encoder
             if replace:
-                writer.remove([d.id for d in documents if d.id in writer.rows])
+                writer.remove(sorted(writer.present([d.id for d in documents])))
             for start in range(0, len(documents), BATCH):
                 batch = documents[start : start + BATCH]
                 if matrix is not None:
