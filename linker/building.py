@@ -160,7 +160,8 @@ def _manifest(
     elastic = options.elastic.to_json() if options.elastic else {}
     if address := Address.of(out):
         check_possible(address, options)
-        vectors, elastic = vectors_of(address, vectors), settings_of(address).to_json()
+        vectors = vectors_of(address, vectors)
+        elastic = (options.elastic or settings_of(address)).to_json()
     return Manifest(
         vectors=vectors,
         analysis=options.analysis,

@@ -23,7 +23,6 @@ from indexes.interface import IndexesError, Matrix
 from indexes.remote import layout
 from indexes.store import manifest as manifests
 from indexes.store.records import Manifest
-from indexes.text.parameters import Bm25Parameters
 
 BATCH = 512  # documents read in one request
 COUNTED = 5.0  # seconds for which a count is good enough to choose between exact and approximate search
@@ -95,12 +94,12 @@ class RemoteStore(ElasticStore):
         """Return the generation of a build that has not ended, if there is one."""
         return None if self.exists() else self.state(f"{self.settings.index}-g000001")
 
-    def start(self, manifest: Manifest, dim: int, kind: str, bm25: Bm25Parameters) -> None:
+    def start(self, manifest: Manifest, dim: int, kind: str, stamp: int) -> None:
         """Create the first generation, which has no alias yet. Raises IndexesError where there is one."""
         name = f"{self.settings.index}-g000001"
-        self._create(name, dim, kind, bm25, {})
+        self._create(name, dim, kind, manifest.bm25, {})
         self._target = name
-        self.describe(manifest)
+        self.describe(manifest, stamp)
 
     def describe(self, manifest: Manifest, stamp: int = 0) -> None:
         """Store the manifest, and the next stamp of a build, in the generation."""

@@ -98,9 +98,8 @@ class RemoteWriter(Writer):
                     "with `linker index drop`"
                 )
             stamp = time.time_ns()
-            dim, kind = vector_kind(dataclasses.replace(manifest, elastic=store.settings.to_json()))
-            store.start(manifest, dim, kind, manifest.bm25)
-            store.describe(manifest, stamp)
+            manifest = dataclasses.replace(manifest, elastic=store.settings.to_json())
+            store.start(manifest, *vector_kind(manifest), stamp)
             yield cls(address, store, manifest, stamp)
         finally:
             store.close()
@@ -168,6 +167,7 @@ class RemoteWriter(Writer):
             self._remote.put_document(document.id, stamps[n], source)
         self._sent.update(ids)
         self._outdated.difference_update(ids)
+        self._absent.difference_update(ids)
 
     def _check_new(self, ids: Sequence[str]) -> None:
         """Raise DuplicateIdError unless every id can be added."""
