@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -231,6 +231,13 @@ class Collection:
             return has_field(self.text, field)
         except BackendUnavailableError:
             return True  # the search will say so
+
+    def matching(self, where: Filter | None = None) -> Iterator[Document]:
+        """Yield the documents that pass the filter, in row order. Raises DamagedError."""
+        mask = self.rows.mask(where)
+        for row in range(len(self.rows.ids)):
+            if mask is None or mask[row]:
+                yield self.documents[row]
 
     def document(self, id_: str) -> Document:
         """Return a live document. Raises UnknownIdError where there is none of this id, DamagedError."""

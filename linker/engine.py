@@ -199,11 +199,7 @@ class Engine:
 
     def documents(self, where: Filter | Where | None = None) -> Iterator[Document]:
         """Yield the documents that fit `where` in the order in which they were added. Raises BadFilterError."""
-        allowed, collection = self.filter(where), self.collection
-        mask = collection.rows.mask(allowed)
-        for row in range(len(collection.rows.ids)):
-            if mask is None or mask[row]:
-                yield collection.documents[row]
+        yield from self.collection.matching(self.filter(where))
 
     def search(
         self,

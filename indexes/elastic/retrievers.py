@@ -110,7 +110,7 @@ class _Retriever:
             known[known] &= mask[rows[known]]
         return known
 
-    def _clauses(self, where: Filter | None) -> list[dict[str, Any]]:
+    def clauses(self, where: Filter | None) -> list[dict[str, Any]]:
         """Return a filter as clauses, all of which must match. Raises IndexesError for a range on an old index."""
         conditions = where.all if where else ()
         if any(condition.is_range for condition in conditions) and not self.store.ordered(again=True):
@@ -256,7 +256,7 @@ class ElasticText(_Retriever):
         counts = [self._analysis.query_terms(text) for text in queries]
         answerable = [q for q, terms in enumerate(counts) if terms]
         if answerable and (width := self._width(k)):
-            clauses = self._clauses(where)
+            clauses = self.clauses(where)
             top = self._top([_text_query(counts[q], parameters, clauses) for q in answerable], width)
             rows[answerable, :width], scores[answerable, :width] = top
         return rows, scores
@@ -352,7 +352,7 @@ class ElasticVectors(_Retriever):
         n = self._width(k)
         if not n or not len(queries):
             return rows, scores
-        clauses = self._clauses(where)
+        clauses = self.clauses(where)
         if self.kind == "flat" or len(self) <= self._exact_below or n > WINDOW // 2:
             top = self._exact(queries, n, clauses)
         else:

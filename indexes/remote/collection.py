@@ -102,13 +102,19 @@ class RemoteCollection(Collection):
         self._stored_forward = None
         self._fields: set[str] = set()
         analysis, (dim, kind) = self.manifest.analysis, vector_kind(self.manifest)
-        text = guarded(RemoteText(store, None, analysis, parameters=self.manifest.bm25), self.rows)
+        self._text = RemoteText(store, None, analysis, parameters=self.manifest.bm25)
+        text = guarded(self._text, self.rows)
         vectors = guarded(RemoteVectors(store, dim, kind), self.rows) if dim else None
         self.text = text
         self.hybrid = RemoteHybrid(self.rows, vectors, text, self._settings(on_failure))
 
     def _read_ids(self) -> tuple[list[str], Callable[[], Iterator[Metadata]]]:
-        return list(self.store.ids()), self.documents.metadata
+        return [id_ for id_, _ in self.store.scan()], self.documents.metadata
+
+    def matching(self, where: Filter | None = None) -> Iterator[Document]:
+        """Yield the documents that pass the filter, in the order of their stamps, as of one point in time."""
+        clauses = self._text.clauses(where)
+        return (document_of(source, self.store.name) for _, source in self.store.scan(clauses, source=True))
 
     @property
     def phrases(self) -> PhraseSearch:
@@ -124,9 +130,10 @@ class RemoteCollection(Collection):
         """Raise BadFilterError, which names the near miss, where no document has a field of the filter."""
         try:
             for name in set(where.fields) - self._fields:
-                if not self.store.has_field(name) and (fields := self.store.fields()):
+                if self.store.has_field(name):
+                    self._fields.add(name)
+                elif fields := self.store.fields():
                     raise unknown_field(name, fields)
-                self._fields.add(name)
         except BackendUnavailableError:
             return  # the search will say so
 

@@ -7,6 +7,7 @@ one again changes nothing.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,16 +19,22 @@ import orjson
 from indexes.address import Address
 from indexes.elastic.bulk import Operation
 from indexes.elastic.client import ElasticSettings
+from indexes.elastic.mapping import LONGEST_VALUE
 from indexes.elastic.server_index import ElasticStore
 from indexes.interface import IndexesError, Matrix
 from indexes.remote import layout
 from indexes.store import manifest as manifests
 from indexes.store.records import Manifest
+from indexes.text.analysis import encodable
 
 BATCH = 512  # documents read in one request
+PAGE = 5000  # ids read in one request
+SCANNED = "5m"  # how long the server keeps a point in time between two pages
 COUNTED = 5.0  # seconds for which a count is good enough to choose between exact and approximate search
 KEPT_DELETES = "1h"  # how long a deletion's version is known, so that no older write undoes it
 QUARANTINE = "-quarantine"
+# The server hands out the same array for each document.
+VECTOR = "def out = []; for (float x : doc['vector'].vectorValue) out.add(x); return out"
 
 
 class State(NamedTuple):
@@ -149,6 +156,11 @@ class RemoteStore(ElasticStore):
             self._counted = (time.monotonic(), count)
         return count
 
+    def has_field(self, field: str) -> bool:
+        """Return whether a visible document can be filtered by this metadata field. Raises BackendUnavailableError."""
+        name = encodable(field)
+        return len(name) > LONGEST_VALUE or self.count({"term": {"fields": name}}) > 0
+
     def fields(self) -> tuple[str, ...]:
         """Return the metadata fields of the visible documents, sorted."""
         with self.errors():
@@ -157,27 +169,32 @@ class RemoteStore(ElasticStore):
             )
         return tuple(sorted(bucket["key"] for bucket in answer["aggregations"]["fields"]["buckets"]))
 
-    def ids(self) -> Iterator[str]:
-        """Yield the ids of all visible documents in the order of their stamps, as of one point in time."""
+    def scan(
+        self, clauses: Sequence[Mapping[str, Any]] = (), *, source: bool = False
+    ) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield the id of each visible document that fits all `clauses`, and with `source` its stored fields.
+
+        They come in the order of their stamps, as of one point in time.
+        """
         with self.errors():
-            pit: str = self.client.open_point_in_time(index=self._target, keep_alive="5m")["id"]
+            pit: str = self.client.open_point_in_time(index=self._target, keep_alive=SCANNED)["id"]
         after: list[Any] | None = None
         try:
             while True:
                 with self.errors():
                     answer = self._patient.search(
-                        pit={"id": pit, "keep_alive": "5m"}, size=5000, search_after=after, source=False,
+                        pit={"id": pit, "keep_alive": SCANNED}, query={"bool": {"filter": list(clauses)}},
+                        size=BATCH if source else PAGE, search_after=after, source=source,
                         sort=[{"stamp": "asc"}, {"id": "asc"}], track_total_hits=False,
                         allow_partial_search_results=False,
                     )  # fmt: skip
-                hits = answer["hits"]["hits"]
-                for hit in hits:
-                    after = hit["sort"][:2]
-                    yield after[1]
-                if not hits:
+                for hit in answer["hits"]["hits"]:
+                    after = hit["sort"]
+                    yield after[1], hit.get("_source", {})
+                if not answer["hits"]["hits"]:
                     return
         finally:
-            with self.errors():
+            with contextlib.suppress(IndexesError), self.errors():  # it ends by itself, too
                 self.client.close_point_in_time(id=pit)
 
     def vectors(self, ids: Sequence[str], dim: int) -> Matrix:
@@ -188,7 +205,7 @@ class RemoteStore(ElasticStore):
             with self.errors():
                 answer = self._patient.search(
                     index=self._target, query={"ids": {"values": list(keys)}}, size=len(keys), source=False,
-                    script_fields={"v": {"script": "doc['vector'].vectorValue"}}, track_total_hits=False,
+                    script_fields={"v": {"script": VECTOR}}, track_total_hits=False,
                     allow_partial_search_results=False,
                 )  # fmt: skip
             for hit in answer["hits"]["hits"]:

@@ -226,7 +226,7 @@ class RemoteWriter(Writer):
         for id_, stamp in zip(sorted(self._outdated), self._stamps(len(self._outdated)), strict=True):
             self._remote.delete_document(id_, stamp)
         self._remote.bulk.flush()
-        faults.point("remote.flushed")
+        faults.point("elastic.flushed")
         if self._lines:
             self._remote.quarantine(self._lines)
         manifest = dataclasses.replace(

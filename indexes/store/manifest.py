@@ -74,13 +74,19 @@ def read(data: bytes, path: Path | str) -> Manifest:
     return manifest
 
 
-def _read(directory: Path, name: str) -> bytes:
-    path = directory / name
+def check_directory(directory: Path) -> None:
+    """Raise IndexesError where an address of an index on a cluster is given for a directory."""
     if address := Address.of(directory):
         raise IndexesError(
-            f"{address} is an index on a cluster, and this needs one in a directory: on a cluster there are search, "
-            "find, serve, tune, and index build, add, delete, info, verify and drop"
+            f"{address} is an index on a cluster, and this command needs one in a directory: build one there with "
+            "--out DIR. On a cluster there are search, find, serve, mcp, evaluate, and index build, add, delete, "
+            "tune, compact, info, verify and drop"
         )
+
+
+def _read(directory: Path, name: str) -> bytes:
+    path = directory / name
+    check_directory(directory)
     try:
         with open_inside(directory, name) as file:
             data = file.read(MOST_BYTES + 1)

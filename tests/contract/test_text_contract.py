@@ -184,10 +184,8 @@ SERVERS = tuple(MAKE_ON_SERVER)
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
     made: list[TextIndex] = []
     name: str = request.param
-    if name in SERVERS:
-        built = MAKE_ON_SERVER[name](request.getfixturevalue("elastic"))
-    else:
-        built = BACKENDS[name](tmp_path)
+    on_server = MAKE_ON_SERVER.get(name)
+    built = on_server(request.getfixturevalue("elastic")) if on_server else BACKENDS[name](tmp_path)
 
     def kept(index: TextIndex) -> TextIndex:
         made.append(index)
