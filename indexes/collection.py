@@ -170,6 +170,10 @@ class Collection:
         except MissingExtraError as error:
             return Unavailable(error)
 
+    def ranking(self) -> HybridIndex:
+        """Return the retrievers, asked one by one by a caller that compares the rows of several answers."""
+        return self.hybrid
+
     @functools.cached_property
     def forward(self) -> ForwardIndex:
         """The terms of all rows in order; made from the stored texts, in memory, where the index does not store them.

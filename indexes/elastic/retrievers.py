@@ -95,7 +95,7 @@ class _Retriever:
         return self
 
     def _width(self, k: int) -> int:
-        """Return how many documents a query can have of k."""
+        """Return how many documents an answer can have, at most k."""
         return min(k, len(self))
 
     def _numbered(self, hits: Sequence[Sequence[Any]]) -> tuple[RowArray, ScoreArray]:

@@ -11,7 +11,7 @@ from indexes.address import Address
 from indexes.collection import Collection
 from indexes.elastic.stored import vector_kind
 from indexes.filters import unknown_field
-from indexes.hybrid import OnFailure
+from indexes.hybrid import HybridIndex, OnFailure
 from indexes.interface import (
     BackendUnavailableError,
     Document,
@@ -33,12 +33,15 @@ from indexes.store.records import Manifest
 from indexes.text.forward_index import ForwardIndex
 from indexes.text.phrases import PhraseSearch
 
+BLOCK, BLOCKS = 64, 512  # documents that are read together by their rows, and how many such blocks are kept
+
 
 class RemoteDocuments(DocumentStore):
     """Reads documents from the cluster, by id or by the row of `rows`."""
 
     def __init__(self, store: RemoteStore, rows: Callable[[], Rows]) -> None:
         self._store, self._all_rows = store, rows
+        self._block = functools.lru_cache(BLOCKS)(self._read_block)
 
     def read(self, ids: Sequence[str]) -> dict[str, Document]:
         """Return the documents of those `ids` that there are, as last written."""
@@ -76,12 +79,17 @@ class RemoteDocuments(DocumentStore):
         return [self._store.vectors(ids, dim)] if ids else []
 
     def __getitem__(self, row: int) -> Document:
-        id_ = self.ids()[row]
-        return self.read([id_]).get(id_, Document(id_, ""))
+        block, place = divmod(row, BLOCK)
+        return self._block(block)[place]
+
+    def _read_block(self, number: int) -> list[Document]:
+        part = self.ids()[number * BLOCK : (number + 1) * BLOCK]
+        found = self.read(part)
+        return [found.get(id_, Document(id_, "")) for id_ in part]
 
 
 class RemoteCollection(Collection):
-    """One generation on a cluster, opened for search. What is added and deleted later is found, too."""
+    """One generation on a cluster, opened for search; later additions and deletions are seen."""
 
     documents: RemoteDocuments
     rows: RemoteRows
@@ -125,6 +133,10 @@ class RemoteCollection(Collection):
     def forward(self) -> ForwardIndex:
         """The terms of all documents, read into memory once."""
         return ForwardIndex.of(self.documents.texts(), self.manifest.analysis)
+
+    def ranking(self) -> HybridIndex:
+        """Return the retrievers, which number the documents that they meet, or are asked for: not all are read."""
+        return self.hybrid.meeting()
 
     def check_fields(self, where: Filter) -> None:
         """Raise BadFilterError, which names the near miss, where no document has a field of the filter."""

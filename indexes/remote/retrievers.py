@@ -123,6 +123,12 @@ class RemoteHybrid(HybridIndex):
         super().__init__(rows, vectors, text, settings)
         self._sides = vectors, text
 
+    def meeting(self) -> HybridIndex:
+        """Return the retrievers for one search, or for several whose rows are compared."""
+        seen = Seen(self.rows.__len__)
+        vectors, text = (side and side.into(seen) for side in self._sides)
+        return _OneSearch(seen, vectors, text, self.settings)
+
     def search(
         self,
         texts: Sequence[str],
@@ -134,7 +140,4 @@ class RemoteHybrid(HybridIndex):
         bm25: Bm25Parameters | None = None,
     ) -> Answer:
         """Return the top k documents for each text. Raises as `HybridIndex.search`."""
-        seen = Seen(self.rows.__len__)
-        vectors, text = (side and side.into(seen) for side in self._sides)
-        one = _OneSearch(seen, vectors, text, self.settings)
-        return one.search(texts, k, embed=embed, mode=mode, where=where, bm25=bm25)
+        return self.meeting().search(texts, k, embed=embed, mode=mode, where=where, bm25=bm25)

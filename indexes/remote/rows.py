@@ -28,6 +28,10 @@ class Seen(Rows):
         """Return k, or 1 or the number of the index's documents where that is less."""
         return k if k <= FEW else min(k, max(1, self._count()))
 
+    def find(self, ids: Sequence[str]) -> RowArray:
+        """Return the rows of documents, int64 [n], whether they have been met or not."""
+        return self.number(ids, [0] * len(ids))
+
     def number(self, ids: Sequence[str], stamps: Sequence[int]) -> RowArray:
         """Return the rows of documents, int64 [n]; those that are new get the next ones."""
         lookup = self._lookup()
