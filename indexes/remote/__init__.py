@@ -8,6 +8,7 @@ from indexes.lazy import lazy
 
 if TYPE_CHECKING:
     from indexes.remote.abilities import ELASTICSEARCH, Abilities, refused, vectors_of
+    from indexes.remote.checking import check
     from indexes.remote.choosing import drop, manifest_of, size_of, writer_of
     from indexes.remote.collection import RemoteCollection, load, open_remote
     from indexes.remote.writer import RemoteWriter
@@ -17,6 +18,7 @@ __all__ = [
     "Abilities",
     "RemoteCollection",
     "RemoteWriter",
+    "check",
     "drop",
     "load",
     "manifest_of",
@@ -33,6 +35,7 @@ __getattr__ = lazy(
         "Abilities": "indexes.remote.abilities",
         "RemoteCollection": "indexes.remote.collection",
         "RemoteWriter": "indexes.remote.writer",
+        "check": "indexes.remote.checking",
         "drop": "indexes.remote.choosing",
         "manifest_of": "indexes.remote.choosing",
         "size_of": "indexes.remote.choosing",

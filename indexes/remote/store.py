@@ -212,6 +212,30 @@ class RemoteStore(ElasticStore):
                 out[keys[hit["_id"]]] = np.ravel(hit["fields"]["v"])
         return out
 
+    def health(self) -> dict[str, int]:
+        """Return how many shards are `missing`, and how many more copies are `waiting` for a node."""
+        with self.errors():
+            found = self.client.cluster.health(index=self._target)
+            shards = self.client.indices.stats(index=self._target, metric="docs")["_shards"]
+        missing = self.settings.shards - int(found["active_primary_shards"])
+        return {"missing": missing, "waiting": int(shards["total"]) - int(found["active_shards"]) - missing}
+
+    def sample(self, size: int, seed: int) -> list[dict[str, Any]]:
+        """Return random documents, each with its `_id`, `_version` and `_source`; the same `seed` draws the same."""
+        query = {"function_score": {"random_score": {"seed": seed, "field": "stamp"}}}
+        with self.errors():
+            answer = self._patient.search(
+                index=self._target, query=query, size=min(size, 10_000), version=True,
+                track_total_hits=False, allow_partial_search_results=False,
+            )  # fmt: skip
+        hits: list[dict[str, Any]] = answer["hits"]["hits"]
+        return hits
+
+    def matches(self, queries: Sequence[Mapping[str, Any]]) -> list[bool]:
+        """Return, for each query, whether a visible document matches it."""
+        bodies = [{"query": query, "size": 1, "sort": ["stamp"]} for query in queries]
+        return [bool(hits) for hits in self.msearch(bodies)]
+
     def quarantine(self, lines: Sequence[bytes]) -> None:
         """Store unusable records, each a line of JSON, beside the index."""
         values: list[Mapping[str, Any]] = []

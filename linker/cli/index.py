@@ -11,7 +11,7 @@ import typer
 from indexes.address import Address, shown
 from indexes.kinds import KINDS, VectorKindName
 from indexes.text.parameters import LONGEST, TokenizerName
-from linker.cli import completion, elastic
+from linker.cli import cluster, completion, elastic
 from linker.cli.backup import Keep
 from linker.cli.columns import (
     Delimiter,
@@ -292,6 +292,9 @@ def compact(directory: Index, keep: Keep = None, as_json: AsJson = False) -> Non
     """
     from indexes.writer import Writer
 
+    if address := Address.of(directory):
+        cluster.compact(address, keep, as_json)
+        return
     with Writer.open(directory, keep) as writer:
         before = writer.manifest
         after = writer.compact()
@@ -321,7 +324,7 @@ def drop(
     from indexes.store import manifest as manifests
 
     if address := Address.of(directory):
-        _drop_remote(address, yes, as_json)
+        cluster.drop(address, yes, as_json)
         return
     manifest = manifests.load(directory)
     where = f" and on {manifest.elastic['index']}" if manifest.elastic else ""
@@ -332,18 +335,6 @@ def drop(
         print_json({"documents": dropped.documents, "generation": dropped.generation})
     else:
         print(f"{directory}: deleted, with {dropped.documents} documents{where}")
-
-
-def _drop_remote(address: Address, yes: bool, as_json: bool) -> None:
-    from indexes.remote import drop as drop_remote
-
-    if not yes:
-        typer.confirm(f"delete {address}?", abort=True, err=True)
-    documents, generation = drop_remote(address)
-    if as_json:
-        print_json({"documents": documents, "generation": generation})
-    else:
-        print(f"{address}: deleted, with {documents} documents")
 
 
 def info(directory: Index, as_json: AsJson = False) -> None:
@@ -394,8 +385,12 @@ def _plain(value: Any) -> str:
 def verify(directory: Index, as_json: AsJson = False) -> None:
     """Check every file of an index for damage.
 
-    Files are compared with their checksums and with each other; damage means exit status 1.
+    Files are compared with their checksums and with each other. On a cluster, documents are counted, and a sample of
+    them is read and found again. Damage means exit status 1.
     """
+    if address := Address.of(directory):
+        cluster.verify(address, as_json)
+        return
     from indexes.collection import contradictions
     from indexes.store import files as storage
     from indexes.store import generations

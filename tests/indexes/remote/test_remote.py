@@ -23,7 +23,7 @@ from indexes.interface import (
     IndexesError,
     UnknownIdError,
 )
-from indexes.remote import RemoteWriter, drop, manifest_of, open_remote, writer_of
+from indexes.remote import RemoteWriter, check, drop, manifest_of, open_remote, writer_of
 from indexes.remote.layout import source_of
 from indexes.remote.store import RemoteStore, settings_of
 from linker import building
@@ -310,6 +310,28 @@ def test_a_dropped_index_is_gone_with_its_quarantine(make: Make, elastic: str) -
         engine.search("banel")
 
 
+def test_verification_finds_what_is_wrong_and_nothing_else(make: Make, tmp_path: Path) -> None:
+    engine = make("hnsw", elastic=None)
+    engine.add(documents(60, folder=tmp_path))
+    engine.add([Document("long", "zebra " * 3, metadata={"tag": ["x" * 40_000, "y"]})])
+    assert check(remote(engine)) == ([], [], 61, 61)
+    assert check(remote(engine), 10, seed=1).sampled == 10
+    store = engine.collection.store  # type: ignore[attr-defined]
+    stamp = store.versions(["d3"])["d3"] + 1000
+    vectors = dict.fromkeys(("vector", "near"), np.full(16, 0.25, dtype=np.float32))
+    store.put_document("d3", stamp, source_of(engine.document("d3"), stamp, "other terms", vectors))
+    store.put_document("d4", stamp, source_of(engine.document("d4"), stamp - 1, "", {}))
+    store.bulk.flush()
+    store.refresh()
+    wrong = "\n".join(check(remote(engine)).damage)
+    assert "1 documents have no vector" in wrong
+    assert "1 documents have no near" in wrong
+    assert "document 'd3' is not found by its own terms" in wrong
+    assert "document 'd4' has another id or stamp" in wrong
+    assert len(wrong.splitlines()) == 4
+    assert linker("index", "verify", str(remote(engine)), check=1).stdout.count("damaged: ") == 4
+
+
 def test_an_index_of_others_is_left_alone(elastic: str) -> None:
     named = Address((elastic,), new_name("foreign"))
     client = RemoteStore(settings_of(named)).client
@@ -342,6 +364,8 @@ def test_the_commands_take_an_address_for_a_directory(
     info = linker("index", "info", where).stdout
     assert "shards 2" in info
     assert manifest_of(Path(where)).documents == 43
+    assert "43 documents by count, and 43 of them by content" in linker("index", "verify", where).stdout
+    assert "43 documents, " in linker("index", "compact", where).stdout
     for command in (
         ("index", "rebuild", where), ("index", "backup", where, tmp_path / "b"),
         ("index", "join", tmp_path / "j", where), ("search", where, '"banel deras"', "--phrases"),
