@@ -243,6 +243,10 @@ class Collection:
             if mask is None or mask[row]:
                 yield self.documents[row]
 
+    def present(self, ids: Sequence[str]) -> set[str]:
+        """Return which of `ids` are in the index."""
+        return {id_ for id_ in ids if id_ in self.rows}
+
     def document(self, id_: str) -> Document:
         """Return a live document. Raises UnknownIdError where there is none of this id, DamagedError."""
         return self.documents[int(self.rows.locate([id_])[0])]

@@ -149,6 +149,10 @@ class RemoteCollection(Collection):
         except BackendUnavailableError:
             return  # the search will say so
 
+    def present(self, ids: Sequence[str]) -> set[str]:
+        """Return which of `ids` are in the index, as last written."""
+        return set(self.store.versions(ids))
+
     def document(self, id_: str) -> Document:
         """Return a document as last written. Raises UnknownIdError where there is none of this id."""
         return self.read([id_])[0]
