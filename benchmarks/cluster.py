@@ -133,7 +133,9 @@ def measure(work: Path, sentences: int, node: elastic_server.Node) -> dict[str, 
         figures: dict[str, Any] = {"build": build(out, data, kind, server)}
         with Engine.open(out) as engine:
             figures["search"] = {str(n): ask(engine, n, queries, server) for n in CLIENTS}
-            figures["recall"] = round(recall(engine, np.load(prepared.vectors), ids, queries[1][:200]), 4)
+            figures["recall"] = round(
+                float(recall(engine, np.load(prepared.vectors), ids, queries[1][:200])), 4
+            )
         found[name] = figures
         print(name, figures, flush=True)
     return found
