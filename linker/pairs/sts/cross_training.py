@@ -183,9 +183,10 @@ def figures(pairs: Sequence[Pair], scorer: PairScorer, batch_size: int = BATCH) 
 
 
 def figures_of(gold: Sequence[float], probabilities: npt.ArrayLike) -> dict[str, float]:
-    """Return Spearman (average ranks), Pearson and MSE of the predictions against `gold` [n] / 5.
+    """Return Spearman (average ranks), Pearson and MSE of the predictions against `gold` [n] / 5, and the accuracy.
 
-    Predictions are the expected grades and (suffix `_argmax`) the likeliest grades of `probabilities` [n, 6].
+    Predictions are the expected grades and (suffix `_argmax`) the likeliest grades of `probabilities` [n, 6]. The
+    accuracy is the share of pairs whose likeliest grade is the nearest to their score.
     """
     similarities = np.asarray(gold, np.float64) / TOP
     result = {}
@@ -193,7 +194,8 @@ def figures_of(gold: Sequence[float], probabilities: npt.ArrayLike) -> dict[str,
         predicted = value(probabilities)
         for name, measure in (("spearman", spearman), ("pearson", pearson), ("mse", mse)):
             result[name + suffix] = round(measure(predicted, similarities), 6)
-    return result
+    right = np.argmax(probabilities, axis=1) == hard_labels(gold)
+    return result | {"accuracy": round(float(right.mean()), 6)}
 
 
 def augmented(pairs: Sequence[Pair], translator: Translator, source: str, via: str) -> list[Pair]:
