@@ -1,18 +1,16 @@
-"""`linker similarity train|predict|evaluate`: how similar two news articles are, using named entities."""
+"""`linker similarity train`: learn how similar two news articles are, using named entities."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from linker.cli.common import AsJson, note, print_json
 from linker.files import path_text
-from linker.printable import print_for_programs
 
 if TYPE_CHECKING:
     from indexes.interface import TextIndex
@@ -47,6 +45,13 @@ CacheOption = Annotated[
     ),
 ]
 ProcessesOption = Annotated[int, typer.Option(min=1, help="Processes that recognise entities.")]
+EntitiesOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-entities",
+        help="Look for no entities: needs no spaCy and is fast. A model that knows them then does without.",
+    ),
+]
 
 
 def train(
@@ -97,6 +102,7 @@ def train(
     ner: NerOption = None,
     cache: CacheOption = None,
     processes: ProcessesOption = 1,
+    no_entities: EntitiesOption = False,
     sample: Annotated[
         int,
         typer.Option(
@@ -151,9 +157,11 @@ def train(
 
     if out.exists():
         raise InputError(f"{out} exists: remove it or name another folder for the model")
-    config = _config(preset, backbone, frozen, layers, max_length, epochs, folds, ner, seed)
+    asked = {"backbone": backbone, "frozen": frozen, "layers": layers, "max_length": max_length,
+             "epochs": epochs}  # fmt: skip
+    config = _config(preset, asked, folds, ner, seed, entities=not no_entities)
     scored = _kept(read_news(pairs))
-    recogniser = _recogniser(dict(config.pipelines), cache, processes)
+    recogniser = recogniser_of(dict(config.pipelines), cache, processes)
     encoder = remembering(config.siamese.backbone) if config.siamese.frozen else None
     # Before the training, so that mistakes in these options show at once.
     more = _more_pairs(scored, sample, elastic, translator, language, mt_label)
@@ -173,97 +181,22 @@ def train(
         print(out)
 
 
-def predict(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="A folder that `train` wrote.", show_default=False)
-    ],
-    pairs: PairFiles,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.tsv",
-            help="Write id, score (1 (the same) to 4) and features here. Default: stdout.",
-            show_default=False,
-        ),
-    ] = None,
-    ner: NerOption = None,
-    cache: CacheOption = None,
-    processes: ProcessesOption = 1,
-    as_json: AsJson = False,
-) -> None:
-    """Score pairs. A pair with an empty text, or one of fewer than ten words, gets no score."""
-    from linker.files import write_atomically
-    from linker.pairs.news.articles import read_news
-    from linker.pairs.news.recognise import read_pipelines
-    from linker.pairs.news.similarity_folder import load
-    from linker.pairs.news.similarity_report import predictions_text
-
-    loaded = load(model)
-    pipelines = read_pipelines(ner) if ner else dict(loaded.config.pipelines)
-    loaded = replace(loaded, recogniser=_recogniser(pipelines, cache, processes))
-    every = read_news(pairs, graded=False)
-    predictions = loaded.predict(_kept(every))
-    if out is not None:
-        write_atomically(out, predictions_text(every, predictions).encode())
-    if as_json:
-        columns = {"score": predictions.scores, **predictions.columns}
-        print_json({"ids": predictions.ids, **{name: values.tolist() for name, values in columns.items()}})
-    elif out is None:
-        print_for_programs(predictions_text(every, predictions))
-
-
-def evaluate(
-    pairs: PairFiles,
-    predictions: Annotated[
-        list[Path],
-        typer.Argument(metavar="PREDICTIONS.tsv...", help="Files that `predict` wrote.", show_default=False),
-    ],
-    every: Annotated[
-        bool,
-        typer.Option(
-            "--all-tests", help="Test every pair of systems, not only the first against the others."
-        ),
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Evaluate predictions by Pearson's r.
-
-    For scores and single features, overall and per language pair, with Williams tests.
-    """
-    from linker.pairs.news.articles import read_news
-    from linker.pairs.news.similarity_report import agree, systems_of
-
-    scored = _kept(read_news(pairs))
-    result = agree(scored, systems_of(predictions, scored), every=every)
-    if as_json:
-        print_json(result.to_dict())
-    else:
-        print(result.text(), end="")
-
-
 def _config(
     preset: str,
-    backbone: str | None,
-    frozen: bool | None,
-    layers: int | None,
-    max_length: int | None,
-    epochs: int | None,
+    asked: Mapping[str, Any],
     folds: int | None,
     ner: Sequence[str] | None,
     seed: int,
+    *,
+    entities: bool,
 ) -> SimilarityConfig:
+    """Return a preset with the encoder's settings that were `asked` for: those that are not None."""
     from linker.pairs.news.recognise import read_pipelines
     from linker.pairs.news.similarity_config import configure
 
-    asked = {
-        "backbone": backbone,
-        "frozen": frozen,
-        "layers": layers,
-        "max_length": max_length,
-        "epochs": epochs,
-    }
     pipelines = tuple(read_pipelines(ner).items()) if ner else None
-    return configure(preset, {k: v for k, v in asked.items() if v is not None}, folds, pipelines, seed)
+    given = {name: value for name, value in asked.items() if value is not None}
+    return configure(preset, given, folds, pipelines, seed, entities)
 
 
 def _kept(pairs: Sequence[NewsPair]) -> tuple[NewsPair, ...]:
@@ -278,7 +211,8 @@ def _kept(pairs: Sequence[NewsPair]) -> tuple[NewsPair, ...]:
     return selection.pairs
 
 
-def _recogniser(pipelines: dict[str, str], cache: Path | None, processes: int) -> Recogniser:
+def recogniser_of(pipelines: dict[str, str], cache: Path | None, processes: int) -> Recogniser:
+    """Return the recogniser of some pipelines by language, with its cache."""
     from linker.pairs.news.recognise import Recogniser
 
     return Recogniser(pipelines, cache, processes=processes)

@@ -45,21 +45,28 @@ class Predictions:
 
 @dataclass(frozen=True, slots=True)
 class NewsSimilarity:
-    """A trained model; `kinds` are the language pairs it was trained on, `overlap` is None if no feature needs it."""
+    """A trained model; `kinds` are the language pairs it was trained on, `overlap` is None if no feature needs it.
+
+    Without a `recogniser`, the entities' features have their mean over the training pairs, which tells nothing.
+    """
 
     config: SimilarityConfig
     siamese: Siamese
     overlap: Overlap | None
     kinds: tuple[str, ...]
     fusion: FusionNetwork
-    recogniser: Recogniser
+    recogniser: Recogniser | None
 
     def columns(self, pairs: Sequence[NewsPair]) -> Columns:
         """Return the features of pairs by name, each float64 [n].
 
         Raises InputError or MissingExtraError where entities are needed and cannot be found.
         """
-        return {**self._fixed(pairs), **encoder_columns(self.siamese, pairs, self.config.features)}
+        return {
+            **self._missing(len(pairs)),
+            **self._fixed(pairs),
+            **encoder_columns(self.siamese, pairs, self.config.features),
+        }
 
     def predict(self, pairs: Sequence[NewsPair]) -> Predictions:
         """Return the predicted scores of pairs, whether or not they have a score; raises as `columns` does."""
@@ -71,6 +78,13 @@ class NewsSimilarity:
     def names(self) -> tuple[str, ...]:
         """Names of the features, in the order of the fusion's input."""
         return feature_names(self.config.features, self.kinds)
+
+    def _missing(self, count: int) -> Columns:
+        """Return the features of entities that are not looked for."""
+        if self.recogniser is not None:
+            return {}
+        means = zip(self.names, self.fusion.mean.tolist(), strict=True)
+        return {name: np.full(count, mean) for name, mean in means if name in GROUPS}
 
     def _fixed(self, pairs: Sequence[NewsPair]) -> Columns:
         return fixed_columns(pairs, self.config.features, self.recogniser, self.overlap, self.kinds)
@@ -204,14 +218,14 @@ def feature_names(families: Sequence[Family], kinds: Sequence[str]) -> tuple[str
 def fixed_columns(
     pairs: Sequence[NewsPair],
     families: Sequence[Family],
-    recogniser: Recogniser,
+    recogniser: Recogniser | None,
     overlap: Overlap | None,
     kinds: Sequence[str],
 ) -> Columns:
     """Return the features, [n] each, that do not depend on the training of the encoder."""
     first, second = [pair.first for pair in pairs], [pair.second for pair in pairs]
     columns: Columns = {}
-    if "entities" in families:
+    if "entities" in families and recogniser is not None:
         columns |= entity_columns(first, second, recogniser)
     if overlap is not None:
         shared = overlap.cosines([a.full for a in first], [a.full for a in second])

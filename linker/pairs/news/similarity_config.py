@@ -63,8 +63,11 @@ def configure(
     folds: int | None = None,
     pipelines: tuple[tuple[str, str], ...] | None = None,
     seed: int = 0,
+    entities: bool = True,
 ) -> SimilarityConfig:
     """Return a preset with some settings of the encoder changed; a tuned encoder defaults to the paper's settings.
+
+    Without `entities`, the model has no features of them.
 
     Raises ConfigError where there is no such preset, TypeError where `siamese` holds an unknown setting.
     """
@@ -73,7 +76,8 @@ def configure(
     base = PRESETS[preset]
     frozen = siamese.get("frozen", base.siamese.frozen)
     encoder = replace(FROZEN if frozen else TUNED, **siamese, seed=seed)
-    features = tuple(name for name in base.features if frozen or name != "backbone")
+    left_out = {*(() if frozen else ("backbone",)), *(() if entities else ("entities",))}
+    features = tuple(name for name in base.features if name not in left_out)
     return replace(
         base,
         siamese=encoder,

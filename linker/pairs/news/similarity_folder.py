@@ -123,9 +123,11 @@ def _card(model: NewsSimilarity, name: str, notes: str) -> bytes:
     config = model.config
     how = "frozen, a linear map of its vectors trained" if config.siamese.frozen else "trained, see encoder/"
     pipelines = ", ".join(f"{language or 'all'}: {ner}" for language, ner in config.pipelines)
-    about = f"""Scores pairs of news articles from 1 (the same story) to 4 (unrelated): a Siamese encoder over
+    known = "entities" in config.features
+    entities = f"Entities by spaCy ({pipelines})." if known else "It looks for no entities."
+    about = f"""Scores pairs of news articles by topic, from 1 (the same story) to 4 (unrelated): a Siamese encoder over
 `{config.siamese.backbone}` ({how}) and a fusion of {len(model.names)} features: {", ".join(model.names)}.
-Entities by spaCy ({pipelines}). Trained on pairs in {", ".join(filter(None, model.kinds)) or "languages not recorded"};
+{entities} Trained on pairs in {", ".join(filter(None, model.kinds)) or "languages not recorded"};
 it knows no other kind of text, language or time, and repeats the biases of its training data."""
     code = f"""```sh
 linker similarity predict {name} pairs.jsonl --out scores.tsv

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 Loss = Literal["cross-entropy", "soft", "soft+mse", "mse"]
-Reset = Literal["after", "before"]  # of the GRU: after the matrix U, as in torch, or before it, as in the paper
+Reset = Literal[
+    "after", "before"
+]  # of the GRU: after the matrix U, as in torch, or before it, as in the paper
 
 
 @dataclass(frozen=True, slots=True)
