@@ -46,9 +46,10 @@ def test_the_states_are_those_of_the_equations() -> None:
     assert torch.equal(last[0], states[:, -1])
 
 
-def same_weights(dim: int, hidden: int) -> tuple[ResetBeforeGru, nn.GRU]:
+def same_weights(dim: int, hidden: int) -> tuple[ResetBeforeGru, Any]:
     """Return both kinds of GRU with the same weights; torch's second bias, which the paper lacks, is zero."""
-    ours, torchs = ResetBeforeGru(dim, hidden).double(), nn.GRU(dim, hidden, batch_first=True).double()
+    ours = ResetBeforeGru(dim, hidden).double()
+    torchs: Any = nn.GRU(dim, hidden, batch_first=True).double()
     with torch.no_grad():
         torchs.weight_ih_l0.copy_(ours.inputs.weight)
         torchs.bias_ih_l0.copy_(ours.inputs.bias)
