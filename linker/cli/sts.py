@@ -28,10 +28,13 @@ def train(
     ] = None,
     backbone: Annotated[
         str,
-        typer.Option(metavar="NAME|PATH", help="A transformers model; for the preset frozen, an encoder."),
+        typer.Option(
+            metavar="NAME|PATH",
+            help="A transformers model; for the presets frozen and mixed an encoder, for mixed also several: A,B.",
+        ),
     ] = "minilm",
     preset: Annotated[
-        Literal["recommended", "paper", "frozen"], typer.Option(help="Settings to start from.")
+        Literal["recommended", "paper", "frozen", "mixed"], typer.Option(help="Settings to start from.")
     ] = "recommended",
     overrides: Annotated[
         list[str] | None,

@@ -36,6 +36,8 @@ class StsConfig:
     max_length: int = 128
     siamese: bool = True
     frozen: bool = False  # a head over the vectors of an encoder that is not trained
+    mixed: bool = False  # a regression over the cosines of such encoders, word alignment and surface
+    mix: bool = False  # choose on dev how much of the head corrects the cosine
     both_orders: bool = False
     reset: Reset = "after"
     loss: Loss = "soft+mse"
@@ -65,6 +67,7 @@ PRESETS = {
     "frozen": StsConfig(
         frozen=True, dropout=0.0, lr=1e-3, epochs=4, batch_size=128, patience=0, measure="pearson"
     ),
+    "mixed": StsConfig(mixed=True, siamese=False),
     "paper": StsConfig(
         siamese=False,
         reset="before",
