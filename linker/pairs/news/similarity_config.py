@@ -22,7 +22,8 @@ class SimilarityConfig:
 
     `folds`: the fusion learns from out-of-fold cosines, with one encoder per fold; below 2, from those of the final
     encoder. `pseudo_epochs`: epochs on pseudo-labelled pairs alone, before the graded ones; 0 mixes both, the former
-    weighted by `pseudo_weight`. `pipelines` are pairs (language, spaCy pipeline), with "" for all other languages.
+    weighted by `pseudo_weight`. `pipelines` are pairs (language, spaCy pipeline), with "" for all other languages;
+    `translators` likewise (language, translator): articles become English before entities and words are compared.
     """
 
     siamese: SiameseConfig = FROZEN
@@ -34,6 +35,7 @@ class SimilarityConfig:
     pseudo_epochs: int = 1
     pseudo_weight: float = 1.0
     pipelines: tuple[tuple[str, str], ...] = (("", DEFAULT),)
+    translators: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if "backbone" in self.features and not self.siamese.frozen:
@@ -64,6 +66,7 @@ def configure(
     pipelines: tuple[tuple[str, str], ...] | None = None,
     seed: int = 0,
     entities: bool = True,
+    translators: Mapping[str, str] | None = None,
 ) -> SimilarityConfig:
     """Return a preset with some settings of the encoder changed; a tuned encoder defaults to the paper's settings.
 
@@ -85,4 +88,5 @@ def configure(
         features=features,
         folds=base.folds if folds is None else folds,
         pipelines=pipelines or base.pipelines,
+        translators=tuple((translators or {}).items()),
     )

@@ -28,7 +28,7 @@ from linker.pairs.news.fusion import FusionNetwork
 from linker.pairs.news.overlap import Overlap
 from linker.pairs.news.recognise import Recogniser
 from linker.pairs.news.siamese import FrozenSiamese, Siamese, TunedSiamese
-from linker.pairs.news.similarity import NewsSimilarity, remembering
+from linker.pairs.news.similarity import NewsSimilarity, remembering, translator_of
 from linker.pairs.news.similarity_config import SimilarityConfig
 
 FORMAT = "linker-similarity-1"
@@ -69,8 +69,9 @@ def load(
     except KeyError as e:
         raise InputError(f"{folder / WEIGHTS} is damaged: it lacks {e}") from None
     return NewsSimilarity(
-        config, siamese, overlap, kinds, fusion, recogniser or Recogniser(dict(config.pipelines))
-    )
+        config, siamese, overlap, kinds, fusion, recogniser or Recogniser(dict(config.pipelines)),
+        translator_of(config),
+    )  # fmt: skip
 
 
 def _tensors(model: NewsSimilarity) -> Tensors:
