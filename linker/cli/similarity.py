@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from linker.cli.common import AsJson, note, print_json
+from linker.cli.similarity_pairs import sampled_pairs, translated_pairs, translator_by
 from linker.files import path_text
 
 if TYPE_CHECKING:
-    from indexes.interface import TextIndex
     from linker.pairs.news.articles import NewsPair
     from linker.pairs.news.recognise import Recogniser
     from linker.pairs.news.similarity_config import SimilarityConfig
@@ -45,6 +44,23 @@ CacheOption = Annotated[
     ),
 ]
 ProcessesOption = Annotated[int, typer.Option(min=1, help="Processes that recognise entities.")]
+TranslateOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[LANG=]TRANSLATOR",
+        help="Compare entities and words in English, into which this translates articles in all languages, or in one "
+        "(repeatable): m2m100, a transformers model, FILE.tsv, command:… or dictionary:…. For predict: the model's.",
+        show_default=False,
+    ),
+]
+TranslationsOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.jsonl",
+        help="Cache the translations of --translate in this file; an interrupted run continues from it.",
+        show_default=False,
+    ),
+]
 EntitiesOption = Annotated[
     bool,
     typer.Option(
@@ -103,6 +119,8 @@ def train(
     cache: CacheOption = None,
     processes: ProcessesOption = 1,
     no_entities: EntitiesOption = False,
+    translate: TranslateOption = None,
+    translations: TranslationsOption = None,
     sample: Annotated[
         int,
         typer.Option(
@@ -118,6 +136,14 @@ def train(
             show_default=False,
         ),
     ] = None,
+    pool: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CORPUS",
+            help="Sample from the articles of this corpus too: JSONL, TSV or a folder, as for an index.",
+            show_default=False,
+        ),
+    ] = None,
     elastic: Annotated[
         str | None,
         typer.Option(
@@ -130,13 +156,23 @@ def train(
         str | None,
         typer.Option(
             metavar="NAME|PATH|FILE",
-            help="Also learn from translated pairs: m2m100, a transformers model, FILE.tsv or command:….",
+            help="Also learn from translated pairs: m2m100, a transformers model, FILE.tsv, command:… or dictionary:….",
             show_default=False,
         ),
     ] = None,
-    language: Annotated[
-        str, typer.Option("--to", help="Language to translate the second text of a pair into.")
-    ] = "en",
+    languages: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--to",
+            metavar="LANG",
+            help="Language to translate an article of a pair into. Repeatable. Default: en.",
+            show_default=False,
+        ),
+    ] = None,
+    mt_side: Annotated[
+        Literal["second", "both"],
+        typer.Option(help="Which article to translate: the second, or either, which makes two pairs."),
+    ] = "second",
     mt_label: Annotated[
         Literal["pseudo", "copy"],
         typer.Option(help="Score of a translated pair: the model's, or a copy of the original's."),
@@ -159,17 +195,22 @@ def train(
         raise InputError(f"{out} exists: remove it or name another folder for the model")
     asked = {"backbone": backbone, "frozen": frozen, "layers": layers, "max_length": max_length,
              "epochs": epochs}  # fmt: skip
-    config = _config(preset, asked, folds, ner, seed, entities=not no_entities)
+    config = _config(preset, asked, folds, ner, seed, entities=not no_entities, translate=translate)
     scored = _kept(read_news(pairs))
     recogniser = recogniser_of(dict(config.pipelines), cache, processes)
     encoder = remembering(config.siamese.backbone) if config.siamese.frozen else None
     # Before the training, so that mistakes in these options show at once.
-    more = _more_pairs(scored, sample, elastic, translator, language, mt_label)
-    model = fit(scored, config, recogniser=recogniser, encoder=encoder)
+    english = translator_by(dict(config.translators), translations)
+    more: list[NewsPair] = []
+    if sample:
+        more += sampled_pairs(scored, sample, elastic, pool, english)
+    if translator:
+        more += translated_pairs(scored, translator, languages or ["en"], mt_side, mt_label)
+    model = fit(scored, config, recogniser=recogniser, encoder=encoder, translator=english)
     pseudo = label(model, more, labels or ("fusion" if preset == "recommended" else "encoder"))
     if pseudo:
         note(f"training again with {len(pseudo)} more pairs")
-        model = fit(scored, config, pseudo=pseudo, recogniser=recogniser, encoder=encoder)
+        model = fit(scored, config, pseudo=pseudo, recogniser=recogniser, encoder=encoder, translator=english)
     save(
         model,
         out,
@@ -189,14 +230,16 @@ def _config(
     seed: int,
     *,
     entities: bool,
+    translate: Sequence[str] | None,
 ) -> SimilarityConfig:
     """Return a preset with the encoder's settings that were `asked` for: those that are not None."""
     from linker.pairs.news.recognise import read_pipelines
     from linker.pairs.news.similarity_config import configure
+    from linker.pairs.translations import read_translators
 
     pipelines = tuple(read_pipelines(ner).items()) if ner else None
     given = {name: value for name, value in asked.items() if value is not None}
-    return configure(preset, given, folds, pipelines, seed, entities)
+    return configure(preset, given, folds, pipelines, seed, entities, read_translators(translate or ()))
 
 
 def _kept(pairs: Sequence[NewsPair]) -> tuple[NewsPair, ...]:
@@ -216,48 +259,3 @@ def recogniser_of(pipelines: dict[str, str], cache: Path | None, processes: int)
     from linker.pairs.news.recognise import Recogniser
 
     return Recogniser(pipelines, cache, processes=processes)
-
-
-def _more_pairs(
-    pairs: Sequence[NewsPair],
-    sample: int,
-    elastic: str | None,
-    translator: str | None,
-    language: str,
-    mt_label: Literal["pseudo", "copy"],
-) -> list[NewsPair]:
-    """Return pairs from BM25 and the translator; those that the model is to label have no score."""
-    from linker.pairs.news.selftrain import articles_of, sample_pairs, translate_pairs
-
-    extra: list[NewsPair] = []
-    if sample:
-        with _text_index(elastic) as index:
-            extra += sample_pairs(articles_of(pairs), index, pairs, sample)
-    if translator:
-        from linker.pairs.translate import load_translator
-
-        extra += translate_pairs(pairs, load_translator(translator), language, label=mt_label)
-    return extra
-
-
-@contextmanager
-def _text_index(elastic: str | None) -> Iterator[TextIndex]:
-    """Yield an empty index for articles in several languages; on a server, it is deleted at the end."""
-    from indexes.text.bm25 import Bm25Index
-
-    if elastic is None:
-        index = Bm25Index("none")
-        yield index
-        index.close()
-        return
-    from indexes.elastic.client import ElasticSettings
-    from indexes.elastic.retrievers import ElasticText
-    from indexes.elastic.server_index import ElasticStore, new_name
-
-    store = ElasticStore(ElasticSettings((elastic,), new_name("linker-sample")))
-    store.create()
-    try:
-        yield ElasticText(store, analysis="none")
-    finally:
-        store.drop()
-        store.close()

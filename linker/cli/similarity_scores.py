@@ -16,8 +16,11 @@ from linker.cli.similarity import (
     NerOption,
     PairFiles,
     ProcessesOption,
+    TranslateOption,
+    TranslationsOption,
     recogniser_of,
 )
+from linker.cli.similarity_pairs import translator_by
 from linker.printable import print_for_programs
 
 if TYPE_CHECKING:
@@ -46,6 +49,8 @@ def predict(
     cache: CacheOption = None,
     processes: ProcessesOption = 1,
     no_entities: EntitiesOption = False,
+    translate: TranslateOption = None,
+    translations: TranslationsOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Score pairs by how alike their topics are; that two articles report one event is not what it says.
@@ -58,15 +63,21 @@ def predict(
     from linker.pairs.news.sharing import shared
     from linker.pairs.news.similarity_folder import load
     from linker.pairs.news.similarity_report import predictions_text
+    from linker.pairs.translations import read_translators
 
     loaded = load(model)
     pipelines = read_pipelines(ner) if ner else dict(loaded.config.pipelines)
     wanted = "entities" in loaded.config.features and not no_entities
-    loaded = replace(loaded, recogniser=recogniser_of(pipelines, cache, processes) if wanted else None)
+    translators = read_translators(translate) if translate else dict(loaded.config.translators)
+    loaded = replace(
+        loaded,
+        recogniser=recogniser_of(pipelines, cache, processes) if wanted else None,
+        translator=translator_by(translators, translations),
+    )
     every = read_news(pairs, graded=False)
     kept = _scorable(every)
     predictions = loaded.predict(kept)
-    explained = shared(kept, loaded.overlap, loaded.recogniser) if explain else []
+    explained = shared(loaded.compared(kept), loaded.overlap, loaded.recogniser) if explain else []
     if out is not None:
         write_atomically(out, predictions_text(every, predictions, explained).encode())
     if as_json:

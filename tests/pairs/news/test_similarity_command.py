@@ -102,6 +102,32 @@ def test_scores_are_explained_without_entities_and_calibrated(setting: Path, tmp
     assert shown["shared"][0]["words"]
 
 
+def test_foreign_articles_are_compared_in_english_and_sampled_from_a_pool(
+    setting: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "xx-en.tsv").write_text("lundun\tLondon\nmontag\tMonday\n", encoding="utf-8")
+    lines = (setting / "train.jsonl").read_text(encoding="utf-8").replace("London", "Lundun")
+    pairs = [
+        json.loads(line.replace("Monday", "Montag")) | {"lang1": "xx", "lang2": "xx"}
+        for line in lines.splitlines()
+    ]
+    train = tmp_path / "train.jsonl"
+    train.write_text("".join(json.dumps(pair) + "\n" for pair in pairs), encoding="utf-8")
+    pool = tmp_path / "pool.jsonl"
+    pool.write_text(json.dumps({"id": "x", "text": f"{STORIES[0]} {STORIES[1]}"}) + "\n", encoding="utf-8")
+    model, kept = tmp_path / "m", tmp_path / "kept.jsonl"
+    translate = ["--translate", f"xx=dictionary:{tmp_path}/{{source}}-{{target}}.tsv"]
+    done = linker("similarity", "train", train, "--out", model, *options(setting), "--sample", "1",
+                  *translate, "--pool", pool, "--translations", kept)  # fmt: skip
+    assert "training again with" in done.stderr
+    assert kept.stat().st_size > 1000
+    found = json.loads(linker("similarity", "predict", model, train, "--explain", "--json").stdout)
+    named = [row["entities"].get("DATE") for row in found["shared"]]
+    assert named.count(["monday"]) > 8  # by the translator that the model names
+    done = linker("similarity", "predict", model, train, "--translate", "none.tsv", check=1)
+    assert "cannot read none.tsv" in done.stderr
+
+
 def test_a_model_without_entities_needs_no_pipeline(setting: Path, tmp_path: Path) -> None:
     given = [*options(setting)[:-2], "--ner", "no_pipeline", "--no-entities"]
     linker("similarity", "train", setting / "train.jsonl", "--out", tmp_path / "m", *given)
