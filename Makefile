@@ -46,7 +46,7 @@ $(BIN)/uv: requirements/bootstrap.txt
 	@touch $@
 
 # dev is a superset of demo, so either order of the two commands ends well.
-$(VENV)/.demo $(VENV)/.dev: $(VENV)/.%: requirements/%.txt pyproject.toml setup.py indexes/vectors/scan.c indexes/text/postings.c indexes/text/features.c indexes/text/linear.c indexes/text/products.c | $(BIN)/uv
+$(VENV)/.demo $(VENV)/.dev: $(VENV)/.%: requirements/%.txt pyproject.toml setup.py indexes/vectors/scan.c indexes/text/postings.c indexes/text/features.c indexes/text/linear.c indexes/text/products.c indexes/text/sampling.c | $(BIN)/uv
 	@echo "setting up $(VENV) from requirements/$*.txt (about 2.5 GB the first time, most of it PyTorch)" >&2
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip install -q --require-hashes -r requirements/$*.txt
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip uninstall -q linker 2>/dev/null || true # its name until 0.1

@@ -18,6 +18,7 @@ setup(
             ("text", "features"),
             ("text", "linear"),
             ("text", "products"),
+            ("text", "sampling"),
         )
     ]
 )

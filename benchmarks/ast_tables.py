@@ -27,6 +27,7 @@ from benchmarks.support.common import RESULTS, record
 from indexes.fusion import Fusion, fuse
 from linker.encoders import folder as folders
 from linker.evaluation.all_pairs.evaluate import evaluate_vectors
+from linker.evaluation.all_pairs.result import RANKS
 from linker.tokens import load_tokenizer
 from linker.training.config import OutputConfig, TrainConfig
 from linker.training.loop import train
@@ -37,7 +38,6 @@ DATA = ("statements2articles", "tweets2claims")
 SEEDS = (0, 1, 2)
 WEIGHTS = [w / 20 for w in range(1, 20)]
 DEPTH = 100
-RANKS = {"statements2articles": (50, 100, 200, 500, 1000, 2000, 3000, 3300), "tweets2claims": (50, 100, 200)}
 
 
 def main() -> None:
@@ -127,7 +127,7 @@ def tables(case: Case, tweets: Any, documents: Any) -> dict[str, float]:
     place = {row: i for i, row in enumerate(articles.tolist())}
     number = {text: i for i, text in enumerate(case.linked["test"])}
     links = [(place[d], number[t]) for t, d in case.links["test"]]
-    found = evaluate_vectors(documents[articles], tweets, links, ranks=RANKS[case.name])
+    found = evaluate_vectors(documents[articles], tweets, links, ranks=RANKS)
     precisions = {f"p@{r}": p for r, p in found.precision_at.items()}
     figures = {"map": found.map_micro, "map_macro": found.map_macro, "auc": found.auc_micro, "mrp": found.mrp}
     return {name: round(value, 4) for name, value in (figures | precisions).items()}

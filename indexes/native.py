@@ -1,4 +1,4 @@
-"""Loads what was compiled: the certified scan, BM25, a ranker's features, linear models over BM25, sparse products."""
+"""Loads what was compiled: the certified scan, BM25, a ranker's features, linear models, sparse products, sampling."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ ROOMS = {
     "features": "text",
     "linear": "text",
     "products": "text",
+    "sampling": "text",
 }  # the folder that holds source and library
-VERSIONS = {"scan": 2, "postings": 5, "features": 2, "linear": 1, "products": 1}  # as in the C sources
+VERSIONS = {"scan": 2, "postings": 5, "features": 2, "linear": 1, "products": 1, "sampling": 1}  # as in C
 INSTEAD = {
     "scan": "FAISS is used instead",
     "postings": "numpy is used instead",
     "features": "Python is used instead, far slower",
     "linear": "numpy is used instead",
     "products": "scipy is used instead",
+    "sampling": "numpy is used instead, far slower",
 }
 
 
@@ -61,6 +63,12 @@ def load_linear() -> Any:
 def load_products() -> Any:
     """Return the library of sparse products, or None where it cannot be used; `products_status` says why."""
     return _load("products")[0]
+
+
+@functools.cache
+def load_sampling() -> Any:
+    """Return the library of Gibbs sampling, or None where it cannot be used."""
+    return _load("sampling")[0]
 
 
 def status() -> str:

@@ -52,6 +52,7 @@ RUNS = {
     "rank explain": ("news.index --text rain", ""),
     "search": ("news.index --text rain", ""),
     "find": ("news.index --seeds queries.tsv --judgements qrels.txt", "review"),
+    "watch": ("news.index news.jsonl --score 0", ""),
     "calibrate": ("news.index --queries queries.tsv --qrels qrels.txt", ""),
     "serve": ("news.index --port 0", "serve"),
     "mcp": ("news.index", "mcp"),

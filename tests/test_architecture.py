@@ -51,6 +51,7 @@ ROOMS = (
     "linker/review/stopping",
     "linker/review/learning",
     "linker/review/session",
+    "linker/watching",
     "linker/commands",
     "linker/integrations",
     "linker/review/jobs",

@@ -1,4 +1,4 @@
-"""The table of docs/published.md; benchmarks/report/readme.py renders it."""
+"""The tables of docs/published.md; benchmarks/report/readme.py renders it."""
 
 from __future__ import annotations
 
@@ -23,3 +23,42 @@ def published(results: Any) -> Iterator[str]:
         yield f"# {name}"
         yield from row["commands"]
     yield "```"
+
+
+SYSTEMS = ("published_star", "published_bucc", "published_news", "published_sts")  # benchmarks of one frame
+
+
+def systems(results: Any) -> Iterator[str]:
+    """Tables of benchmarks.support.published: two lines per system, published and ours, and why they differ."""
+    for table in results["tables"]:
+        measures, each = table["measures"], any(row["why"] for row in table["rows"])
+        yield f"**{table['title']}**"
+        yield ""
+        yield f"| | | {' | '.join(measures)} |" + (" why they differ |" if each else "")
+        yield "|---" * (2 + len(measures) + each) + "|"
+        for row in table["rows"]:
+            lines = [("published", row["published"], "")] if row["published"] else []
+            for n, (label, values, why) in enumerate([*lines, (row["label"], row["here"], row["why"])]):
+                cells = [
+                    "" if n else row["system"],
+                    label,
+                    *(_cell(values.get(m)) for m in measures),
+                    *([why] if each else []),
+                ]
+                yield f"| {' | '.join(cells)} |"
+        if table["why"]:
+            yield ""
+            yield f"Why they differ: {table['why']}."
+        yield ""
+
+
+def _cell(value: Any) -> str:
+    """Return a figure with three decimals and its deviation over seeds; an integer is a count, None is empty."""
+    if value is None:
+        return ""
+    if isinstance(value, dict):
+        spread = "" if value["sd"] is None else f" ± {value['sd']:.3f}".replace("0.", ".")
+        return f"{value['mean']:.3f}{spread}"
+    return (
+        f"{value:,}" if isinstance(value, int) else f"{value:.3f}" if isinstance(value, float) else str(value)
+    )

@@ -27,8 +27,9 @@ from benchmarks.report import (
     vector_tables,
 )
 from benchmarks.report.image_table import image
+from benchmarks.report.length_table import star_length
 from benchmarks.report.open_world_table import open_world
-from benchmarks.report.published_table import published
+from benchmarks.report.published_table import SYSTEMS, published, systems
 from benchmarks.report.similarity_table import news_similarity
 from benchmarks.report.values import render_values
 from benchmarks.support.common import RESULTS, ROOT
@@ -132,7 +133,9 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "evaluate": _evaluate,
     "news_similarity": news_similarity,
     "published": published,
+    **dict.fromkeys(SYSTEMS, systems),
     "image": image,
+    "star_length": star_length,
     "open_world": open_world,
     **ast_pages.TABLES,
     **attention_tables.TABLES,

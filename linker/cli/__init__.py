@@ -35,6 +35,7 @@ from linker.cli import (
     sts,
     triangulate,
     tune,
+    watch,
 )
 from linker.cli.common import Notes
 from linker.errors import EXTRA_OF, LinkerError
@@ -89,6 +90,7 @@ app.add_typer(review_app, name="review")
 COMMANDS: tuple[Callable[..., None], ...] = (
     search.search,
     find.find,
+    watch.watch,
     serve.serve,
     mcp.mcp,
     link.link,

@@ -149,6 +149,10 @@ def link(
             help="Use punctuation and line breaks, which translations share, as evidence (auto).",
         ),
     ] = True,
+    topics: Annotated[
+        Literal["variational", "gibbs"],
+        typer.Option(help="How topics are learned: by variational updates, or by sampling (cascade)."),
+    ] = "variational",
     explain: Annotated[
         bool, typer.Option("--explain", help="Write what matched to RUN.explain.jsonl (auto, cascade).")
     ] = False,
@@ -213,8 +217,8 @@ def link(
         pivot_links=pivot_links, pivot_mode=pivot_mode, encoder=encoder, passages=passages, weighting=weighting,
         identity=identity, whole_dictionary=whole_dictionary, margin=margin, transliterate=transliterate, ngrams=ngrams,
         keep_edges=keep_edges, min_probability=min_probability, precision=precision, expected_linked=expected_linked,
-        self_train=self_train, layout=layout, explain=explain, k=k, one_to_one=one_to_one, run_name=run_name,
-        resume=resume, seed=seed,
+        self_train=self_train, layout=layout, topics=topics, explain=explain, k=k, one_to_one=one_to_one,
+        run_name=run_name, resume=resume, seed=seed,
         links=cardinality, model=model, save_model=save_model, uncertain=uncertain, between=between,
     )  # fmt: skip
     if as_json:

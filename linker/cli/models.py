@@ -81,6 +81,18 @@ def plot(
         Path | None,
         typer.Option(metavar="CORPUS", help="Also plot a map of these documents.", show_default=False),
     ] = None,
+    queries: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="POSTS", help="Also plot a map of these posts (with --qrels).", show_default=False
+        ),
+    ] = None,
+    qrels: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="QRELS", help="Links that colour the map of posts by article.", show_default=False
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -91,11 +103,11 @@ def plot(
 ) -> None:
     """Plot a training as SVG.
 
-    The plots show loss, dev figures, each head's α and exact zeros, and a t-SNE map of documents.
+    The plots show loss, dev figures, each head's α and exact zeros, and t-SNE maps of documents and of posts.
     """
     from linker.commands.training import draw
 
-    drawn = draw(model, documents, out)
+    drawn = draw(model, documents, out, queries=queries, qrels=qrels)
     if as_json:
         print_json({"plots": [path_text(path) for path in drawn]})
         return

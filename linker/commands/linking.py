@@ -14,7 +14,7 @@ from linker.crosslingual.pages.pages import split_languages
 from linker.crosslingual.ranking.saved import LinkModel, check_writable, load, save
 from linker.crosslingual.runs import linked, run_of
 from linker.crosslingual.scoring.hapax import HapaxRules
-from linker.crosslingual.task import NO_LINKS, Cardinality, Options, Passages, Task, read_links
+from linker.crosslingual.task import NO_LINKS, Cardinality, Options, Passages, Task, TopicLearning, read_links
 from linker.errors import InputError
 from linker.logs import logger
 from linker.progress import Progress, listening
@@ -75,6 +75,7 @@ def link(
     expected_linked: float | None = None,
     self_train: bool | None = None,
     layout: bool = True,
+    topics: TopicLearning = "variational",
     explain: bool = False,
     k: int = 5,
     one_to_one: bool = False,
@@ -120,6 +121,7 @@ def link(
             expected_linked=expected_linked,
             self_train=self_train,
             layout=layout,
+            topics=topics,
             explain=explain,
             seed=seed,
             links=links,

@@ -10,7 +10,7 @@ import orjson
 
 from indexes.errors import IndexesError, importing
 from linker.config import load
-from linker.errors import LinkerError
+from linker.errors import InputError, LinkerError
 from linker.logs import logger
 from linker.progress import Progress, listening
 from linker.training import ready
@@ -63,11 +63,25 @@ def _assignment(key: str, value: object) -> str:
     return f"{key}={orjson.dumps(value, default=str).decode()}"
 
 
-def draw(model: Path, documents: Path | None, out: Path | None = None) -> list[Path]:
-    """Plot the training of a model and, if there are any, a map of `documents`; return the plots' paths."""
+def draw(
+    model: Path,
+    documents: Path | None,
+    out: Path | None = None,
+    *,
+    queries: Path | None = None,
+    qrels: Path | None = None,
+) -> list[Path]:
+    """Plot the training of a model and return the plots' paths; if there are any, also maps of `documents` and posts.
+
+    A map of posts needs both `queries` and `qrels`. Raises InputError where only one of them is given.
+    """
     from linker.training.plots import METRICS, plot_metrics
 
+    if (queries is None) != (qrels is None):
+        given, missing = ("--queries", "--qrels") if qrels is None else ("--qrels", "--queries")
+        raise InputError(f"a map of posts needs both their texts and their links: add {missing} to {given}")
     drawn = plot_metrics(model, out)
+    folder, corpus = out or model / METRICS.parent, []
     if documents is not None:
         from indexes.interface import Document
         from linker.corpora import read_corpus
@@ -75,6 +89,21 @@ def draw(model: Path, documents: Path | None, out: Path | None = None) -> list[P
         from linker.training.document_map import draw_documents
 
         corpus = [record for record in read_corpus(documents) if isinstance(record, Document)]
-        folder = out or model / METRICS.parent
         drawn.append(draw_documents(load_encoder(model), corpus, folder / "documents.svg"))
+    if queries is not None and qrels is not None:
+        titles = {document.id: document.title or document.text for document in corpus}
+        drawn.append(_posts(model, queries, qrels, titles, folder / "posts.svg"))
     return drawn
+
+
+def _posts(model: Path, queries: Path, qrels: Path, titles: Mapping[str, str], path: Path) -> Path:
+    """Plot a map of the posts in `queries`, coloured by the articles that `qrels` links them to; return its path."""
+    from linker.corpora import read_queries
+    from linker.encoders.loading import load_encoder
+    from linker.evaluation.reading.trec import read_qrels
+    from linker.training.post_map import draw_posts
+
+    judged = read_qrels(qrels, warn=lambda message: logger.info("warning: %s", message))
+    links = [(post, article) for post, of in judged.items() for article, grade in of.items() if grade > 0]
+    posts = {query.id: query.text for query in read_queries(queries)}
+    return draw_posts(load_encoder(model), posts, links, path, titles)

@@ -70,9 +70,9 @@ def _cascade(task: Task) -> LinkingResult:
     if not len(task.train) and not model_of_pair(task):
         raise InputError("the method 'cascade' learns from linked pages: pass --train QRELS")
     everything = _evidence(task)
-    evidence = CascadeEvidence(everything)
+    evidence = CascadeEvidence(everything, learning=task.options.topics, seed=task.options.seed)
     answer = _solved(task, evidence)
-    links = _links(task, answer, everything, _transductive())
+    links = _links(task, answer, everything, _transductive() | {"topics": task.options.topics})
     return with_lessons(links, task, "cascade", evidence, answer)
 
 

@@ -139,6 +139,7 @@ def _check(task: Task, method: str) -> None:
         ("--explain", options.explain, learned),
         ("--self-train", bool(options.self_train), ("auto",)),
         ("--no-layout", not options.layout, ("auto",)),
+        ("--topics", options.topics != "variational", ("cascade",)),
     )
     for flag, active, methods in restricted:
         if active and method not in methods:

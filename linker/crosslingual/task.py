@@ -25,6 +25,7 @@ from linker.errors import InputError
 from linker.progress import bar
 
 Passages = Literal["pooled", "max", "mean", "align"]
+TopicLearning = Literal["variational", "gibbs"]
 Cardinality = Literal["one-to-one", "many-to-one", "one-to-many", "many-to-many"]  # pages to targets
 NO_LINKS = np.empty((0, 2), np.int64)
 
@@ -38,7 +39,7 @@ class Options:
     `encoder` scores a page pair by the vectors of its passages. `precision`: what the links that remain keep;
     `expected_linked`: the share of the pages to link that have a counterpart, estimated without it. `seed` decides the
     folds of the methods that learn from links. `self_train`: None stands for "if there is nothing else to learn words
-    from"; `layout`: whether punctuation and line breaks are evidence.
+    from"; `layout`: whether punctuation and line breaks are evidence; `topics`: how the cascade learns topics.
     """
 
     weighting: Weighting | Literal["tfidf-cosine"] = "idf"
@@ -53,6 +54,7 @@ class Options:
     expected_linked: float | None = None
     self_train: bool | None = None
     layout: bool = True
+    topics: TopicLearning = "variational"
     explain: bool = False
     seed: int = 0
     links: Cardinality | None = None

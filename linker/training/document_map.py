@@ -18,6 +18,7 @@ from linker.files import write_atomically
 
 MOST, FEWEST = 300, 5  # documents on a map
 WIDTH, HEIGHT, MARGIN = 1000, 700, 60
+BLUE = "#1f77b4"
 LETTER, LINE = 5.2, 11  # approximate width of a letter and height of a line in a label
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 Points = npt.NDArray[np.float64]
@@ -32,11 +33,11 @@ def draw_documents(encoder: Encoder, documents: Sequence[Document], path: Path, 
     if len(documents) < FEWEST:
         raise InputError(f"a map needs at least {FEWEST} documents; there are {len(documents)}")
     chosen = [documents[int(i)] for i in np.unique(np.linspace(0, len(documents) - 1, most).astype(int))]
-    points = _on_paper(tsne(encoder.encode([d.full_text for d in chosen])))
+    points = on_paper(tsne(encoder.encode([d.full_text for d in chosen])))
     size = f"{len(chosen)} of {len(documents)} documents"
     caption = f"t-SNE of {size}. Near means alike; distances between groups mean little."
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, _svg(points, [_clean(d.full_text) for d in chosen], caption).encode())
+    write_atomically(path, as_svg(points, [cleaned(d.full_text) for d in chosen], caption).encode())
     return path
 
 
@@ -54,13 +55,22 @@ def tsne(vectors: npt.NDArray[np.float32]) -> Points:
     return np.asarray(places, dtype=np.float64)
 
 
-def _on_paper(places: Points) -> Points:
+def on_paper(places: Points) -> Points:
+    """Return places [n, 2] scaled to the page."""
     low, span = places.min(0), np.ptp(places, axis=0).clip(1e-9)
     paper: Points = MARGIN + (places - low) / span * (np.array([WIDTH, HEIGHT]) - 2 * MARGIN)
     return paper
 
 
-def _svg(points: Points, texts: Sequence[str], caption: str) -> str:
+def as_svg(
+    points: Points,
+    texts: Sequence[str],
+    caption: str,
+    colours: Sequence[str] | None = None,
+    legend: Sequence[tuple[str, str]] = (),
+) -> str:
+    """Return the picture of points [n, 2] with their texts as tooltips; `legend`: colours and what they stand for."""
+    colours = colours or [BLUE] * len(texts)
     labels = [text if len(text) <= 24 else text[:24].rsplit(" ", 1)[0] + "…" for text in texts]
     shown = _with_room(points, labels)
     parts = [
@@ -68,11 +78,16 @@ def _svg(points: Points, texts: Sequence[str], caption: str) -> str:
         'font-size="9">',
         '<rect width="100%" height="100%" fill="white"/>',
     ]
-    for (x, y), text, label, is_shown in zip(points, texts, labels, shown, strict=True):
+    for (x, y), text, label, is_shown, colour in zip(points, texts, labels, shown, colours, strict=True):
         word = f'<text x="{x + 5:.1f}" y="{y + 3:.1f}">{escape(label)}</text>' if is_shown else ""
         parts.append(
-            f'<g><title>{escape(text)}</title><circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="#1f77b4" '
+            f'<g><title>{escape(text)}</title><circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}" '
             f'fill-opacity="0.7"/>{word}</g>'
+        )
+    for row, (colour, name) in enumerate(legend, 1):
+        parts.append(
+            f'<rect x="8" y="{LINE * row}" width="8" height="8" fill="{colour}"/>'
+            f'<text x="20" y="{LINE * row + 8}" class="legend">{escape(name)}</text>'
         )
     parts.append(f'<text x="{MARGIN}" y="{HEIGHT - 15}" font-size="12">{escape(caption)}</text></svg>')
     return "\n".join(parts) + "\n"
@@ -91,6 +106,7 @@ def _with_room(points: Points, labels: Sequence[str]) -> list[bool]:
     return shown
 
 
-def _clean(text: str, most: int = 300) -> str:
+def cleaned(text: str, most: int = 300) -> str:
+    """Return a text on one line of at most `most` characters, without what XML does not allow."""
     flat = " ".join(_NOT_XML.sub(" ", text).split())
     return flat if len(flat) <= most else flat[:most] + "…"

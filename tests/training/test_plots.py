@@ -19,6 +19,7 @@ from indexes.interface import Document, MissingExtraError
 from linker.errors import InputError
 from linker.training.document_map import draw_documents, tsne
 from linker.training.plots import alpha_caption, draw_alpha, draw_loss, plot_metrics, read_metrics
+from linker.training.post_map import draw_posts
 from tests.helpers import HashEncoder, linker, write_corpus
 from tests.training.tiny import encoder
 
@@ -159,6 +160,42 @@ def test_a_map_of_too_few(tmp_path: Path) -> None:
         draw_documents(HashEncoder(), documents(4), tmp_path / "map.svg")
 
 
+def posts(articles: int, each: int = 3) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """Return posts of a word of their article each, and their links; article a0 has most posts."""
+    sizes = {f"a{a}": each + articles - a for a in range(articles)}
+    links = [(f"{article}-{p}", article) for article, size in sizes.items() for p in range(size)]
+    return {post: f"{article} " * 5 + f"<{post}>" for post, article in links}, links
+
+
+def test_posts_have_the_colour_of_their_article(tmp_path: Path) -> None:
+    texts, links = posts(12, 1)
+    links += [("gone", "a11"), ("a0-0", "a1"), ("a0-1", "a0")]  # no text; of two articles; named twice
+    titles = {f"a{i}": f"<Title {i}>" for i in range(1, 12)}
+    paths = [draw_posts(HashEncoder(), texts, links, tmp_path / f"{i}/posts.svg", titles) for i in "ab"]
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    root = ET.fromstring(paths[0].read_text(encoding="utf-8"))
+    names = [text.text for text in root.iter(f"{SVG}text") if text.get("class") == "legend"]
+    assert names == ["a0", *(f"<Title {i}>" for i in range(1, 10))]  # ten colours, ten articles
+    colour = dict(zip(names, [r.get("fill") for r in root.iter(f"{SVG}rect")][1:], strict=True))
+    drawn = {
+        point.findtext(f"{SVG}title"): circle.get("fill")
+        for point in root.findall(f"{SVG}g")
+        if (circle := point.find(f"{SVG}circle")) is not None
+    }
+    shown = {
+        post: article
+        for post, article in dict(reversed(links)).items()
+        if int(article[1:]) < 10 and post in texts
+    }
+    assert drawn == {texts[post]: colour[titles.get(article, article)] for post, article in shown.items()}
+
+
+def test_a_map_of_posts_needs_articles_with_several(tmp_path: Path) -> None:
+    texts = {f"p{i}": f"text {i}" for i in range(6)}
+    with pytest.raises(InputError, match="at least 5 posts of articles with two posts or more; there are 2"):
+        draw_posts(HashEncoder(), texts, [("p0", "a"), ("p1", "a"), ("p2", "b")], tmp_path / "posts.svg")
+
+
 def test_missing_libraries_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found, spec = builtins.__import__, importlib.util.find_spec
     missing = ("matplotlib", "sklearn")
@@ -188,6 +225,15 @@ def test_the_command(tmp_path: Path) -> None:
     done = linker("plot", tmp_path / "model", "--documents", corpus, "--out", out).stdout.splitlines()
     assert done[-1] == str(out / "documents.svg")
     assert len(list(out.iterdir())) == 5
+    texts, links = posts(2)
+    queries, qrels = tmp_path / "posts.tsv", tmp_path / "links.txt"
+    queries.write_text("".join(f"{post}\t{text}\n" for post, text in texts.items()), encoding="utf-8")
+    qrels.write_text("".join(f"{post} 0 {article} 1\n" for post, article in links), encoding="utf-8")
+    with_posts = ("--queries", queries, "--qrels", qrels, "--out", out)
+    done = linker("plot", tmp_path / "model", *with_posts).stdout.splitlines()
+    assert done[-1] == str(out / "posts.svg")
+    refused = linker("plot", tmp_path / "model", "--qrels", qrels, check=1).stderr
+    assert "a map of posts needs both their texts and their links: add --queries to --qrels" in refused
     assert "metrics.jsonl" in linker("plot", tmp_path, check=1).stderr
 
 

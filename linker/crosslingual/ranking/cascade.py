@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.interface import Learned
 from linker.crosslingual.ranking.knowledge import Knowledge, Topics
 from linker.crosslingual.ranking.pooled import Pooled, Taught
+from linker.crosslingual.scoring.gibbs import sample_topics
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.names import shared_names
 from linker.crosslingual.scoring.retrieval import Pass
@@ -29,6 +31,7 @@ from linker.crosslingual.scoring.topics import fit_topics, jensen_shannon
 CANDIDATES = 200
 TOPICS = 50
 TOPIC_ROUNDS = 25
+SWEEPS = 200  # of Gibbs sampling
 # Topics ignore words in more than this share of the linked pages, and words in fewer than this many.
 COMMON, RARE = 0.3, 3
 
@@ -42,6 +45,8 @@ class CascadeEvidence:
     passes: tuple[Pass, ...] = (Pass("lsi", CANDIDATES, 20),)
     size: int = CANDIDATES
     topics: int = TOPICS
+    learning: Literal["variational", "gibbs"] = "variational"  # of the topics
+    seed: int = 0  # of Gibbs sampling
 
     @property
     def source(self) -> Pages:
@@ -110,7 +115,11 @@ class CascadeEvidence:
             terms.append(tuple(pages.vocabulary[column] for column in columns.tolist()))
             counts.append(sp.csr_array(pages.counts[linked][:, columns]))
         size = min(self.topics, max(2, len(links) // 4))
-        return Topics((terms[0], terms[1]), fit_topics(tuple(counts), size, rounds=TOPIC_ROUNDS))
+        if self.learning == "gibbs":
+            model = sample_topics(tuple(counts), size, rounds=SWEEPS, seed=self.seed)
+        else:
+            model = fit_topics(tuple(counts), size, rounds=TOPIC_ROUNDS)
+        return Topics((terms[0], terms[1]), model)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from linker.crosslingual.pages.languages import language
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.auto import solve
 from linker.crosslingual.ranking.evidence import AllEvidence, overlapping
-from linker.crosslingual.task import LinkingResult, Options, Task
+from linker.crosslingual.task import LinkingResult, Options, Task, TopicLearning
 from linker.errors import InputError
 from tests.crosslingual.synthetic import Twin, twin
 
@@ -124,9 +124,24 @@ def test_self_training_is_marked_and_does_no_harm(corpus: Twin) -> None:
     assert right(corpus, links, 40) >= right(corpus, plain, 40) - 0.03
 
 
-def test_the_cascade_learns_from_links(corpus: Twin) -> None:
-    links = by_cascade(task(corpus, known=100))
+@pytest.mark.parametrize("topics", ["variational", "gibbs"])
+def test_the_cascade_learns_from_links(corpus: Twin, topics: TopicLearning) -> None:
+    links = by_cascade(task(corpus, known=100, options=Options(topics=topics)))
     assert right(corpus, links, 100) > 0.8
+    assert links.metadata["topics"] == topics
+
+
+def test_the_cascade_samples_its_topics_if_asked(corpus: Twin) -> None:
+    found = {}
+    both: tuple[TopicLearning, ...] = ("variational", "gibbs")
+    for topics in both:
+        model = by_cascade(task(corpus, known=100, options=Options(topics=topics))).model
+        assert model is not None
+        learned = model().knowledge.topics
+        assert learned is not None
+        found[topics] = learned.model.words[0]
+    assert found["gibbs"].shape == found["variational"].shape
+    assert not np.allclose(found["gibbs"], found["variational"])
 
 
 def test_what_is_missing_is_named(corpus: Twin) -> None:

@@ -132,7 +132,14 @@ def test_auto_without_anything_says_what_it_goes_by(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "flags", [("--explain",), ("--min-probability", "0.9"), ("--self-train",), ("--no-layout",)]
+    "flags",
+    [
+        ("--explain",),
+        ("--min-probability", "0.9"),
+        ("--self-train",),
+        ("--no-layout",),
+        ("--topics", "gibbs"),
+    ],
 )
 def test_other_methods_refuse_what_only_learned_ones_do(folder: Path, flags: tuple[str, ...]) -> None:
     told = link(folder, *flags, "--out", folder / "x.run", method="hapax", check=1)

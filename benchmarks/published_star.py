@@ -1,0 +1,186 @@
+"""Danovitch's tables (methods H): his star, his baselines, one budget; every pair of a test article and a test text.
+
+`python -m benchmarks.published_star --work FOLDER --trials DATA/MODEL/SEED ...` trains with the settings of the ready
+configuration `ast-paper`, in which only [encoder] differs from model to model, and keeps a trial's figures in FOLDER.
+`--set KEY=VALUE` changes a setting for all models, where the whole budget costs too much; `--report` records what is
+in FOLDER in benchmarks/results/published_star.json. GloVe's place is taken by word-vectors-en, exported as its text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.support.common import record, shared_data
+from benchmarks.support.glove import export
+from benchmarks.support.published import row, table
+from linker.config import load
+from linker.encoders import folder as folders
+from linker.evaluation.all_pairs.evaluate import evaluate_vectors
+from linker.evaluation.all_pairs.result import RANKS
+from linker.training import ready
+from linker.training.config import TrainConfig
+from linker.training.run import joined, read_pairs, run
+
+DATA = {
+    "statements2articles": "statements → fact-checking articles",
+    "tweets2claims": "tweets → claims",
+}
+MODELS = {"gru": "GRU", "bigru": "Bi-GRU", "cnn": "CNN", "ast-paper": "AST"}
+ACCEPTED, UNTIL = 0.7, (1, 3, 5)  # the study's cosine; links of an article until which posts are read
+STUDY = ["links", "others", "precision", "recall", *(f"until {n}" for n in UNTIL)]
+STUDIED = [36, 10, 0.7826]  # figures of STUDY in the paper
+MEASURES = ["mAP", "AUC", "mRP", *(f"P@{r}" for r in RANKS)]
+# The paper's tables 1 and 2, as shares; it prints precisions at r of its own model up to 3,000.
+PUBLISHED: dict[str, list[float]] = {
+    "gru": [0.4353, 0.9603, 0.7668],
+    "bigru": [0.4758, 0.9605, 0.8029],
+    "cnn": [0.4981, 0.9709, 0.8105],
+    "ast-paper": [0.5301, 0.9750, 0.8131, 1.0, 0.96, 0.945, 0.924, 0.848, 0.7, 0.579],
+}
+WHY = (
+    "other data and fewer links, word vectors of {dim} dimensions in place of GloVe, the first tokens of a text where "
+    "the author's code keeps the last 1,000"
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--work", type=Path, required=True, help="folder of vectors, models and trials")
+    parser.add_argument("--trials", nargs="*", default=[], metavar="DATA/MODEL/SEED")
+    parser.add_argument("--set", nargs="*", default=[], dest="changes", metavar="KEY=VALUE")
+    parser.add_argument(
+        "--budget", default="own", help="folder, under FOLDER, of trials with the same changes"
+    )
+    parser.add_argument("--report", action="store_true", help="record what is in the folder of work")
+    arguments = parser.parse_args()
+    for trial in arguments.trials:
+        work, (data, model, seed) = arguments.work / arguments.budget, trial.split("/")
+        out = work / data / f"{model}-{seed}.json"
+        if not out.exists():
+            figures = measure(data, model, int(seed), arguments.changes, work)
+            out.write_text(json.dumps(figures))
+            print(trial, json.dumps(figures), flush=True)
+    if arguments.report:
+        record("published_star", {"tables": report(arguments.work)})
+
+
+def settings(data: str, model: str, seed: int, changes: list[str], work: Path) -> TrainConfig:
+    """Return the settings of `ast-paper` on a set of the shared data, with another model's [encoder]."""
+    folder = shared_data() / data
+    paths = [
+        f"data.queries={folder}/queries.jsonl.gz",
+        f"data.documents={folder}/corpus.jsonl.gz",
+        f"data.train={folder}/qrels/train.tsv",
+        f"data.dev={folder}/qrels/dev.tsv",
+        f"output.path={work / data / f'{model}-{seed}'}",
+        f"data.word_vectors={work / data / 'vectors.txt'}",
+        f"training.seed={seed}",
+        "training.device=cpu",
+    ]
+    names = ("ast-paper", model)
+    own, other = (load(ready.find(Path(name), paths), TrainConfig, paths) for name in names)
+    changed = load(ready.find(Path("ast-paper"), paths), TrainConfig, [*paths, *changes])
+    return dataclasses.replace(changed, encoder=own.encoder if model == "ast-paper" else other.encoder)
+
+
+def measure(data: str, model: str, seed: int, changes: list[str], work: Path) -> dict[str, Any]:
+    """Train one model, unless it is there, and return its figures on test with the settings that were changed."""
+    config = settings(data, model, seed, changes, work)
+    pairs, _ = read_pairs(config)
+    vectors = Path(config.data.word_vectors)
+    if not vectors.exists():
+        vectors.parent.mkdir(parents=True, exist_ok=True)
+        export(shared_data() / "word-vectors-en", joined(pairs), vectors)
+    start = time.process_time()
+    folder = run(config, resume=True, log=lambda line: print(line, file=sys.stderr, flush=True))
+    seconds = time.process_time() - start
+    encoder = folders.load(folder)
+    test = dataclasses.replace(config.data, train=shared_data() / data / "qrels/test.tsv", dev=None)
+    asked, _ = read_pairs(dataclasses.replace(config, data=test))
+    texts, documents = (sorted({link[side] for link in asked.links}) for side in (0, 1))
+    links = [(documents.index(d), texts.index(t)) for t, d in asked.links]
+    articles = encoder.encode([asked.documents[d] for d in documents])
+    posts = encoder.encode([asked.texts[t] for t in texts])
+    found = evaluate_vectors(articles, posts, links, ranks=RANKS, thresholds=[ACCEPTED], until=UNTIL)
+    (accepted,) = found.thresholds
+    precisions = {f"P@{rank}": value for rank, value in found.precision_at.items()}
+    figures = {"mAP": found.map_micro, "AUC": found.auc_micro, "mRP": found.mrp, **precisions}
+    return {
+        "links": len(links),
+        "training_links": len(pairs.links),
+        "dim": encoder.dim,
+        "changes": changes,
+        "epochs": config.training.epochs,
+        "length": config.training.max_length,
+        "cpu_s": round(seconds, 1),
+        "figures": {name: round(value, 4) for name, value in figures.items()},
+        "study": {
+            "links": accepted.true_positives,
+            "others": accepted.false_positives,
+            "precision": round(accepted.precision, 4) if accepted.true_positives else None,
+            "recall": round(accepted.recall, 4),
+            **{f"until {r.links}": round(r.mean_tweets, 1) for r in found.until},
+        },
+    }
+
+
+def report(work: Path) -> list[dict[str, Any]]:
+    """Return two tables for each set and budget: means over seeds beside the paper's figures, and the study."""
+    tables = []
+    for folder in sorted(work.glob("*/*/")):
+        found = {model: trials for model in MODELS if (trials := _trials(folder, model))}
+        if not found:
+            continue
+        shown = next(iter(found.values()))[0]
+        caption = (
+            f"{DATA[folder.name]}: {shown['links']:,} test links, {shown['training_links']:,} training links; "
+            f"{shown['epochs']} epochs, {shown['length']:,} tokens in training"
+        )
+        changed = (
+            f"; of the settings of `ast-paper`, {', '.join(shown['changes'])}" if shown["changes"] else ""
+        )
+        tables += [
+            table(
+                caption,
+                MEASURES,
+                [
+                    _row(model, trials, "figures", MEASURES, PUBLISHED[model])
+                    for model, trials in found.items()
+                ],
+                WHY.format(dim=shown["dim"]) + changed,
+            ),
+            table(
+                f"the same models: pairs with a cosine of {ACCEPTED} or more, and how many posts are read per article",
+                STUDY,
+                [
+                    _row(model, trials, "study", STUDY, STUDIED if model == "ast-paper" else [])
+                    for model, trials in found.items()
+                ],
+                "the paper's study is of a hundred labelled posts about one article, ours of all test pairs",
+            ),
+        ]
+    return tables
+
+
+def _trials(folder: Path, model: str) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted(folder.glob(f"{model}-[0-9].json"))]
+
+
+def _row(
+    model: str, trials: list[dict[str, Any]], kind: str, measures: list[str], published: list[float]
+) -> dict[str, Any]:
+    """Return a model's row: its published figures, and those of a kind of its trials that exist for every seed."""
+    here = {m: values for m in measures if None not in (values := [trial[kind][m] for trial in trials])}
+    return row(MODELS[model], dict(zip(measures, published, strict=False)), here)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""A map of posts as an SVG, coloured by the article that each is linked to (as in Danovitch's figure 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from linker.encoders.interface import Encoder
+from linker.errors import InputError
+from linker.files import write_atomically
+from linker.training.document_map import FEWEST, as_svg, cleaned, on_paper, tsne
+
+# One colour per article: Matplotlib's tab10.
+COLOURS = (
+    "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf",
+)  # fmt: skip
+
+
+def draw_posts(
+    encoder: Encoder,
+    posts: Mapping[str, str],
+    links: Iterable[tuple[str, str]],
+    path: Path,
+    titles: Mapping[str, str] | None = None,
+) -> Path:
+    """Draw the posts of the ten articles with the most posts, two at least, as an SVG file and return its path.
+
+    `posts`: texts by id; `links`: ids (post, article), of which those without a text here do not count; `titles`: what
+    the legend calls an article instead of its id. A post that is linked to several of the articles has the colour of
+    the first. Raises InputError for fewer than five posts, MissingExtraError without scikit-learn.
+    """
+    of_article: dict[str, list[str]] = {}
+    for post, article in dict.fromkeys(links):
+        if post in posts:
+            of_article.setdefault(article, []).append(post)
+    several = [article for article, linked in of_article.items() if len(linked) > 1]
+    chosen = sorted(several, key=lambda article: -len(of_article[article]))[: len(COLOURS)]  # stable
+    article_of = {post: article for article in reversed(chosen) for post in of_article[article]}
+    if len(article_of) < FEWEST:
+        raise InputError(
+            f"a map needs at least {FEWEST} posts of articles with two posts or more; there are {len(article_of)}"
+        )
+    texts = [posts[post] for post in article_of]
+    colours = [COLOURS[chosen.index(article)] for article in article_of.values()]
+    legend = [(COLOURS[i], cleaned((titles or {}).get(a) or a, 60)) for i, a in enumerate(chosen)]
+    caption = f"t-SNE of {len(texts)} posts linked to {len(chosen)} articles. Near means alike."
+    drawn = as_svg(on_paper(tsne(encoder.encode(texts))), list(map(cleaned, texts)), caption, colours, legend)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, drawn.encode())
+    return path
