@@ -74,9 +74,10 @@ def train(
     pairs: PairFiles,
     out: Annotated[Path, typer.Option(metavar="MODEL", help="Folder of the new model.", show_default=False)],
     preset: Annotated[
-        Literal["recommended", "paper", "paper_code"],
+        Literal["recommended", "event", "paper", "paper_code"],
         typer.Option(
-            help="paper: the system of Singh et al.; paper_code: with a linear output, as in their code."
+            help="event: do they report the same event, not only the same topic; paper: the system of Singh et al.; "
+            "paper_code: with a linear output, as in their code."
         ),
     ] = "recommended",
     backbone: Annotated[
@@ -186,6 +187,7 @@ def train(
     """
     from linker.errors import InputError
     from linker.pairs.news.articles import read_news
+    from linker.pairs.news.events import event_pairs
     from linker.pairs.news.selftrain import label
     from linker.pairs.news.similarity import remembering
     from linker.pairs.news.similarity import train as fit
@@ -206,6 +208,9 @@ def train(
         more += sampled_pairs(scored, sample, elastic, pool, english)
     if translator:
         more += translated_pairs(scored, translator, languages or ["en"], mt_side, mt_label)
+    if preset == "event":
+        encoder = encoder or remembering(config.siamese.backbone)
+        scored = tuple(event_pairs(scored, encoder))
     model = fit(scored, config, recogniser=recogniser, encoder=encoder, translator=english)
     pseudo = label(model, more, labels or ("fusion" if preset == "recommended" else "encoder"))
     if pseudo:

@@ -54,6 +54,14 @@ _PAPER = SimilarityConfig(
 )
 PRESETS = {
     "recommended": SimilarityConfig(),
+    # Learns from `event_pairs`: the encoder is not trained, so that no fold is needed.
+    "event": SimilarityConfig(
+        siamese=replace(FROZEN, epochs=0),
+        fusion=FusionConfig(output="sigmoid", solver="lbfgs", penalty=1.0, epochs=300, members=5),
+        features=("entities", "headline", "backbone", "overlap"),
+        folds=0,
+        pseudo_epochs=0,
+    ),
     "paper": _PAPER,
     "paper_code": replace(_PAPER, fusion=FusionConfig(output="linear")),
 }
@@ -78,7 +86,8 @@ def configure(
         raise ConfigError(f"there is no preset {preset!r}: choose one of {', '.join(PRESETS)}")
     base = PRESETS[preset]
     frozen = siamese.get("frozen", base.siamese.frozen)
-    encoder = replace(FROZEN if frozen else TUNED, **siamese, seed=seed)
+    default = FROZEN if frozen else TUNED
+    encoder = replace(base.siamese if base.siamese.frozen == frozen else default, **siamese, seed=seed)
     left_out = {*(() if frozen else ("backbone",)), *(() if entities else ("entities",))}
     features = tuple(name for name in base.features if name not in left_out)
     return replace(
