@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Links,
         Question,
         Triangles,
+        Watched,
         align,
         calibrate,
         compare,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         link,
         train,
         triangulate,
+        watch,
     )
     from linker.encoders.loading import load_encoder
     from linker.engine import Engine
@@ -49,6 +51,7 @@ __all__ = [
     "Question",
     "Triangles",
     "Tuning",
+    "Watched",
     "align",
     "build",
     "calibrate",
@@ -60,6 +63,7 @@ __all__ = [
     "load_encoder",
     "train",
     "triangulate",
+    "watch",
 ]
 __getattr__ = lazy(
     __name__,
@@ -78,6 +82,7 @@ __getattr__ = lazy(
         "Question": "linker.commands.finding",
         "Triangles": "linker.commands.triangulating",
         "Tuning": "linker.tuning",
+        "Watched": "linker.commands.watching",
         "align": "linker.commands.aligning",
         "build": "linker.building",
         "calibrate": "linker.commands.calibrating",
@@ -89,5 +94,6 @@ __getattr__ = lazy(
         "load_encoder": "linker.encoders.loading",
         "train": "linker.commands.training",
         "triangulate": "linker.commands.triangulating",
+        "watch": "linker.commands.watching",
     },
 )

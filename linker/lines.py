@@ -48,26 +48,43 @@ def read_lines(path: Path, limit: int = MAX_LINE, encoding: str | None = None) -
     yield from lines
 
 
+class Splitter:
+    """Cuts blocks of bytes into lines; what follows the last newline waits for the next block."""
+
+    def __init__(self, limit: int = MAX_LINE, number: int = 1) -> None:
+        """`number` is that of the first line. Of a line of more than `limit` bytes, the rest is dropped."""
+        self._limit = limit
+        self.number, self.head = number, bytearray()
+        self.waiting = 0  # bytes after the last newline, before the cut
+
+    def feed(self, block: bytes) -> Iterator[Line]:
+        """Yield the lines that end in a block."""
+        *whole, tail = block.split(b"\n")
+        for piece in whole:
+            if self.waiting:
+                self.head += piece[: self._limit - len(self.head)]
+                yield self.number, bytes(self.head), self.waiting + len(piece)
+                self.head, self.waiting = bytearray(), 0
+            else:
+                yield self.number, piece[: self._limit], len(piece)
+            self.number += 1
+        self.head += tail[: self._limit - len(self.head)]
+        self.waiting += len(tail)
+
+    def rest(self) -> Iterator[Line]:
+        """Yield the last line where no newline ends it."""
+        if self.waiting:
+            yield self.number, bytes(self.head), self.waiting
+
+
 def _split(path: Path, limit: int, encoding: str | None) -> Iterator[Line]:
-    # head and size are of the line that continues in the next block.
-    number, head, size = 1, bytearray(), 0
+    lines = Splitter(limit)
     try:
         for block in _converted(_blocks(path), encoding):
-            *whole, tail = block.split(b"\n")
-            for piece in whole:
-                if size:
-                    head += piece[: limit - len(head)]
-                    yield number, bytes(head), size + len(piece)
-                    head, size = bytearray(), 0
-                else:
-                    yield number, piece[:limit], len(piece)
-                number += 1
-            head += tail[: limit - len(head)]
-            size += len(tail)
+            yield from lines.feed(block)
     except _DamageError as e:
-        raise DamagedInputError(path, number, str(e), bytes(head)) from None
-    if size:
-        yield number, bytes(head), size
+        raise DamagedInputError(path, lines.number, str(e), bytes(lines.head)) from None
+    yield from lines.rest()
 
 
 def _converted(data: Iterable[bytes], encoding: str | None) -> Iterator[bytes]:

@@ -69,8 +69,26 @@ def shards(results: Any) -> Iterator[str]:
         yield f"| {count} | {' | '.join(cells)} | {one['cpu_ms']:.1f} | {gain:.2f} |"
 
 
+def watch(results: Any) -> Iterator[str]:
+    """Posts matched per CPU-second, and how late their matches are behind a pipe."""
+    yield (
+        "| search | seeds | posts per CPU-second | posts with a link | behind a pipe: late by p50 / p99, ms | "
+        "share of a core |"
+    )
+    yield "|---|---|---|---|---|---|"
+    for row in results["rows"]:
+        pipe = row.get("firehose")
+        late = f"{pipe['p50_ms']:,.0f} / {pipe['p99_ms']:,.0f}" if pipe else "not tried"
+        share = f"{pipe['cpu_share']:.0%}" if pipe else "–"
+        yield (
+            f"| {row['search']} | {row['seeds']:,} | {row['posts_per_cpu_s']:,} | {row['matched_share']:.0%} | "
+            f"{late} | {share} |"
+        )
+
+
 TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "encode.cost": encoding,
     "faults.memory": memory,
     "shards": shards,
+    "watch": watch,
 }

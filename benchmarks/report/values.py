@@ -95,4 +95,5 @@ VALUES: dict[str, tuple[str, Callable[[Any], str]]] = {
         "faults", lambda r: f"{r['memory']['flat']['query']['in_use_mib']['rss']:,.0f}",
     ),
     "faults.flat-peak": ("faults", lambda r: f"{r['memory']['flat']['query']['peak_rss_mib']:,.0f}"),
+    "watch.rate": ("watch", lambda r: f"{r['offered_per_s']:,}"),
 }  # fmt: skip

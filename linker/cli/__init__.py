@@ -31,9 +31,11 @@ from linker.cli import (
     search,
     serve,
     similarity,
+    similarity_scores,
     sts,
     triangulate,
     tune,
+    watch,
 )
 from linker.cli.common import Notes
 from linker.errors import EXTRA_OF, LinkerError
@@ -88,6 +90,7 @@ app.add_typer(review_app, name="review")
 COMMANDS: tuple[Callable[..., None], ...] = (
     search.search,
     find.find,
+    watch.watch,
     serve.serve,
     mcp.mcp,
     link.link,
@@ -123,8 +126,9 @@ INDEX_COMMANDS: tuple[Callable[..., None], ...] = (
 BUCC_COMMANDS: tuple[Callable[..., None], ...] = (bucc.prepare, bucc.evaluate)
 SIMILARITY_COMMANDS: tuple[Callable[..., None], ...] = (
     similarity.train,
-    similarity.predict,
-    similarity.evaluate,
+    similarity_scores.predict,
+    similarity_scores.evaluate,
+    similarity_scores.calibrate,
 )
 RANK_COMMANDS: tuple[Callable[..., None], ...] = (rank.train, rank.explain)
 REVIEW_COMMANDS: dict[str, Callable[..., None]] = {

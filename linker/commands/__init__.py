@@ -1,4 +1,4 @@
-"""The commands of the same names as functions: `link`, `align`, `triangulate`, `find`, `train`, `calibrate`, `compare`.
+"""The commands as functions of the same names: `link`, `find`, `watch`, `train`, `calibrate`, `compare` and others.
 
 Remarks go to the logger `linker`. Where work takes a while, `progress` is called with what is done, how much of it is
 done, and of how much (None: unknown).
@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from linker.commands.linking import Links, link
     from linker.commands.training import train
     from linker.commands.triangulating import Triangles, triangulate
+    from linker.commands.watching import Watched, watch
 
 __all__ = [
     "Alignment",
     "Links",
     "Question",
     "Triangles",
+    "Watched",
     "align",
     "calibrate",
     "compare",
@@ -31,6 +33,7 @@ __all__ = [
     "link",
     "train",
     "triangulate",
+    "watch",
 ]
 __getattr__ = lazy(
     __name__,
@@ -39,6 +42,7 @@ __getattr__ = lazy(
         "Links": "linker.commands.linking",
         "Question": "linker.commands.finding",
         "Triangles": "linker.commands.triangulating",
+        "Watched": "linker.commands.watching",
         "align": "linker.commands.aligning",
         "calibrate": "linker.commands.calibrating",
         "compare": "linker.commands.comparing",
@@ -46,5 +50,6 @@ __getattr__ = lazy(
         "link": "linker.commands.linking",
         "train": "linker.commands.training",
         "triangulate": "linker.commands.triangulating",
+        "watch": "linker.commands.watching",
     },
 )

@@ -210,7 +210,7 @@ def _read_file(
         return _until_damage(_read_text(path, lines, limit, name))
     if kind == "xlsx":
         return read_xlsx(path, columns, limit)
-    read = {"jsonl": _read_jsonl, "csv": read_csv, "tsv": read_tsv}[kind]
+    read = {"jsonl": read_jsonl, "csv": read_csv, "tsv": read_tsv}[kind]
     return _until_damage(read(path, lines, columns, limit))
 
 
@@ -222,7 +222,8 @@ def _until_damage(records: Records) -> Records:
         yield e.line, BadLine.of(e.path, e.line, e.reason, e.raw)
 
 
-def _read_jsonl(path: Path, lines: Iterable[Line], columns: Columns, limit: int) -> Records:
+def read_jsonl(path: Path, lines: Iterable[Line], columns: Columns, limit: int = MAX_LINE) -> Records:
+    """Yield the records of JSON lines, each with its line number; an unusable one as a BadLine. `path` names them."""
     first, ids = True, ContentIds()
     for number, raw, size in lines:
         if not raw or raw.isspace():
