@@ -71,7 +71,7 @@ def shards(results: Any) -> Iterator[str]:
 
 def watch(results: Any) -> Iterator[str]:
     """Posts matched per CPU-second, and behind a pipe: how many a second by the clock, and how late."""
-    yield "| search | seeds | posts per CPU-second | with a link | posts a second behind a pipe | late by p50 / p99, ms |"
+    yield "| search | seeds | posts per CPU-second | linked | posts a second behind a pipe | late by p50 / p99, ms |"
     yield "|---|---|---|---|---|---|"
     for row in results["rows"]:
         behind = "not tried | –"
