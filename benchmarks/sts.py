@@ -40,11 +40,14 @@ RESOURCES = ("msrpar", "msrvid", "smteuroparl")
 # Two of six layers frozen, bfloat16 and few epochs keep each training within minutes of one thread.
 CONFIG = replace(PRESETS["recommended"], lr=5e-5, frozen_layers=2, precision="bfloat16", patience=0)
 PLAIN, AUGMENTED = "Cross-BERT-GRU", "Cross-BERT-GRU, back-translated"
-PAPER = "Cross-BERT-GRU, preset paper"
+PAPER = "preset paper"
+PAPER_TORCH, PAPER_AUGMENTED = "preset paper, torch's GRU", "preset paper, back-translated"
 CONFIGS = {
     PLAIN: replace(CONFIG, epochs=3),
     AUGMENTED: replace(CONFIG, epochs=2),  # of up to twice the pairs
     PAPER: replace(PRESETS["paper"], precision="bfloat16"),
+    PAPER_TORCH: replace(PRESETS["paper"], precision="bfloat16", reset="after"),
+    PAPER_AUGMENTED: replace(PRESETS["paper"], precision="bfloat16"),
 }
 DEV = 0.15
 
@@ -84,7 +87,7 @@ def train_one(work: Path, resource: str, system: str, seed: int) -> None:
     start = time.process_time()
     config = replace(CONFIGS[system], seed=seed)
     rest, dev = split_dev(sts(f"{resource}-train"), DEV, 0)
-    if system == AUGMENTED:
+    if system in (AUGMENTED, PAPER_AUGMENTED):
         translator = CommandTranslator("apertium -u {source}-{target}")
         rest += augmented(rest, translator, "eng", "spa")
     scorer = new_scorer(Recipe(config))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -170,6 +170,10 @@ class Collection:
         except MissingExtraError as error:
             return Unavailable(error)
 
+    def ranking(self) -> HybridIndex:
+        """Return the retrievers, asked one by one by a caller that compares the rows of several answers."""
+        return self.hybrid
+
     @functools.cached_property
     def forward(self) -> ForwardIndex:
         """The terms of all rows in order; made from the stored texts, in memory, where the index does not store them.
@@ -231,6 +235,17 @@ class Collection:
             return has_field(self.text, field)
         except BackendUnavailableError:
             return True  # the search will say so
+
+    def matching(self, where: Filter | None = None) -> Iterator[Document]:
+        """Yield the documents that pass the filter, in row order. Raises DamagedError."""
+        mask = self.rows.mask(where)
+        for row in range(len(self.rows.ids)):
+            if mask is None or mask[row]:
+                yield self.documents[row]
+
+    def present(self, ids: Sequence[str]) -> set[str]:
+        """Return which of `ids` are in the index."""
+        return {id_ for id_ in ids if id_ in self.rows}
 
     def document(self, id_: str) -> Document:
         """Return a live document. Raises UnknownIdError where there is none of this id, DamagedError."""

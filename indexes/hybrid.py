@@ -155,7 +155,7 @@ class HybridIndex:
         """
         if k < 1:
             raise IndexesError(f"k must be at least 1, not {k}")
-        k = min(k, max(1, len(self.rows.ids)))
+        k = self.rows.at_most(k)
         mode = mode or self.settings.mode
         if mode not in MODES:
             raise IndexesError(f"unknown mode {mode!r}: choose one of {', '.join(MODES)}")

@@ -53,6 +53,10 @@ class Rows:
     def __contains__(self, id_: object) -> bool:
         return id_ in self._lookup()
 
+    def at_most(self, k: int) -> int:
+        """Return k, or 1 or the number of rows where that is less: no answer is longer."""
+        return min(k, max(1, len(self.ids)))
+
     def _lookup(self) -> dict[str, int]:
         """Return id → live row; built on first use, since a process that only searches does not need it."""
         if self._row_of is None:
@@ -128,6 +132,11 @@ class Rows:
         if missing:
             raise UnknownIdError(f"not in the index: {name_some(missing)}")
         return np.fromiter((lookup[id_] for id_ in ids), dtype=np.int64, count=len(ids))
+
+    def find(self, ids: Sequence[str]) -> RowArray:
+        """Return the live rows (int64 [n]) of n ids; −1 where there is none."""
+        lookup = self._lookup()
+        return np.fromiter((lookup.get(id_, -1) for id_ in ids), dtype=np.int64, count=len(ids))
 
     def remove(self, ids: Sequence[str]) -> RowArray:
         """Mark the rows of ids as dead, all or nothing, and return them (int64 [n], ascending), each once.

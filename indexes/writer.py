@@ -34,6 +34,8 @@ COMMITTED = tuple(f for f in storage.FOLDERS if f != storage.SCRATCH)
 class Writer:
     """The only writer of a collection. Nothing is visible to readers, or survives a crash, before `commit`."""
 
+    takes_back = True  # whether changes that are not committed leave no trace
+
     def __init__(self, directory: Path, manifest: Manifest, building: bool = False) -> None:
         self.directory, self.manifest, self._building = directory, manifest, building
         generations.sweep(directory, manifest)
@@ -132,6 +134,10 @@ class Writer:
         self._documents.extend(documents)
         if vectors is not None:
             self._vectors.append(vectors)
+
+    def present(self, ids: Sequence[str]) -> set[str]:
+        """Return which of `ids` are in the index now, uncommitted changes included."""
+        return {id_ for id_ in ids if id_ in self.rows}
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove the documents with these ids, all or nothing. Raises UnknownIdError."""

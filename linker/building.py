@@ -7,8 +7,11 @@ import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from indexes.address import Address
 from indexes.elastic.client import ElasticSettings, remember
 from indexes.interface import IndexesError
+from indexes.remote import RemoteWriter, manifest_of, refused, vectors_of, writer_of
+from indexes.remote.store import settings_of
 from indexes.store import manifest as manifests
 from indexes.store.ownership import check_vacant
 from indexes.store.records import BuildRecord, EncoderRecord, Manifest
@@ -37,7 +40,8 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
         raise InputError("--engine ray distributes the encoding: name an --encoder, or leave out --engine")
     _check_fields(options)
     sources = tuple((path_text(path), identity(path, options.columns, out)) for path in corpora)
-    if not resume:
+    address = Address.of(out)
+    if not resume and not address:
         _check_target(out)
     given = _given(corpora, options)
     encoder = _encoder(options)
@@ -45,6 +49,8 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
     columns = options.columns.to_remember() if options.columns else {}
     record = BuildRecord(complete=False, position=0, sources=sources, columns=columns)
     requested = _manifest(options, out, encoder, record, given)
+    if address:
+        return _build_on(address, corpora, requested, encoder, options, given, resume=resume)
     if resume and (out / manifests.NAME).exists():
         existing = manifests.load(out)
         _check_same_build(existing, requested, out)
@@ -55,6 +61,28 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
         _reach(options.elastic)
         opened = Writer.create(out, requested, _own_model(Path(options.encoder)), options.keep)
     with interruptible() as interrupted, opened as writer:
+        return Intake(writer, encoder, options, _loader(options), given=given).run(corpora, interrupted)
+
+
+def _build_on(
+    address: Address,
+    corpora: Sequence[Path],
+    requested: Manifest,
+    encoder: Encoder | None,
+    options: BuildOptions,
+    given: GivenVectors | None,
+    *,
+    resume: bool,
+) -> BuildReport:
+    """Build an index on a cluster; see `build`."""
+    servers = options.elastic
+    opened = (
+        RemoteWriter.resume(address)
+        if resume
+        else RemoteWriter.begin(address, requested, *((servers.shards, servers.replicas) if servers else ()))
+    )
+    with interruptible() as interrupted, opened as writer:
+        _check_same_build(writer.manifest, requested, str(address))
         return Intake(writer, encoder, options, _loader(options), given=given).run(corpora, interrupted)
 
 
@@ -84,10 +112,17 @@ def create(
         elastic=elastic,
     )
     _check_fields(options)
-    _check_target(Path(out))
-    _reach(elastic)
+    address = Address.of(out)
+    if address is None:
+        _check_target(Path(out))
+        _reach(elastic)
     model = _encoder(options)
     manifest = _manifest(options, Path(out), model, BuildRecord())
+    if address:
+        shape = (elastic.shards, elastic.replicas) if elastic else ()
+        with RemoteWriter.begin(address, manifest, *shape) as remote:
+            remote.commit(manifest.build)
+        return
     with Writer.create(Path(out), manifest, _own_model(Path(options.encoder))):
         pass
 
@@ -123,6 +158,10 @@ def _manifest(
         )
     vectors = options.vectors if record else "none"
     elastic = options.elastic.to_json() if options.elastic else {}
+    if address := Address.of(out):
+        check_possible(address, options)
+        vectors = vectors_of(address, vectors)
+        elastic = (options.elastic or settings_of(address)).to_json()
     return Manifest(
         vectors=vectors,
         analysis=options.analysis,
@@ -132,6 +171,19 @@ def _manifest(
         build=build,
         elastic=elastic,
     )
+
+
+def check_possible(address: Address, options: BuildOptions) -> None:
+    """Raise IndexesError where a build on a cluster is asked for what that cannot do."""
+    asked = {
+        "--fields": options.bm25 and options.bm25.fields,
+        "--positions": options.positions,
+        "--keep": options.keep,
+        "--engine ray": options.engine == "ray",
+    }
+    for what, given in asked.items():
+        if given:
+            raise refused(address, what)
 
 
 def _check_target(out: Path) -> None:
@@ -177,10 +229,10 @@ def add(
     where the index cannot be changed.
     """
     if options.columns is None:
-        options = dataclasses.replace(options, columns=Columns.remembered(manifests.load(out).build.columns))
+        options = dataclasses.replace(options, columns=Columns.remembered(manifest_of(out).build.columns))
     for path in corpora:
         identity(path, options.columns, out)
-    record, given = manifests.load(out).encoder, _given(corpora, options)
+    record, given = manifest_of(out).encoder, _given(corpora, options)
     if record and given and given.dim != record.dim:
         raise InputError(
             f"{given.path} has vectors of {given.dim} dimensions, and those of {out} have {record.dim}"
@@ -192,7 +244,7 @@ def add(
             f"the vectors of {out} were computed elsewhere: give those of the new documents with --vectors-file and "
             "--ids, or name the encoder that makes them with --encoder"
         )
-    with interruptible() as interrupted, Writer.open(out, options.keep, wait=wait) as writer:
+    with interruptible() as interrupted, writer_of(out, options.keep, wait=wait) as writer:
         intake = Intake(writer, encoder, options, _loader(options), replace=replace, given=given)
         return intake.run(corpora, interrupted)
 
@@ -218,7 +270,7 @@ def _own_model(folder: Path) -> Path | None:
     return folder if is_saved(folder) else None
 
 
-def _check_same_build(existing: Manifest, requested: Manifest, out: Path) -> None:
+def _check_same_build(existing: Manifest, requested: Manifest, out: Path | str) -> None:
     if existing.build.sources != requested.build.sources:
         raise IndexesError(
             f"{out} was being built from {[p for p, _ in existing.build.sources]} "

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from indexes.collection import Collection
-from indexes.hybrid import Answer, Mode, OnFailure
+from indexes.hybrid import Answer, HybridIndex, Mode, OnFailure
 from indexes.interface import (
     BackendUnavailableError,
     DamagedError,
@@ -20,6 +20,7 @@ from indexes.interface import (
     Where,
     check_vectors,
 )
+from indexes.remote import writer_of
 from indexes.showing import table
 from indexes.store.records import EncoderRecord
 from indexes.text.parameters import Bm25Parameters
@@ -113,7 +114,7 @@ class Engine:
 
     def _writer(self, wait: float = WAIT) -> AbstractContextManager[Writer]:
         self._check_single()
-        return Writer.open(self.directory, wait=wait)
+        return writer_of(self.directory, wait=wait)
 
     def __enter__(self) -> Self:
         return self
@@ -198,11 +199,7 @@ class Engine:
 
     def documents(self, where: Filter | Where | None = None) -> Iterator[Document]:
         """Yield the documents that fit `where` in the order in which they were added. Raises BadFilterError."""
-        allowed, collection = self.filter(where), self.collection
-        mask = collection.rows.mask(allowed)
-        for row in range(len(collection.rows.ids)):
-            if mask is None or mask[row]:
-                yield collection.documents[row]
+        yield from self.collection.matching(self.filter(where))
 
     def search(
         self,
@@ -386,7 +383,7 @@ class Engine:
         with self._writer(wait) as writer:
             record = writer.manifest.encoder
             if replace:
-                writer.remove([d.id for d in documents if d.id in writer.rows])
+                writer.remove(sorted(writer.present([d.id for d in documents])))
             for start in range(0, len(documents), BATCH):
                 batch = documents[start : start + BATCH]
                 if matrix is not None:
@@ -426,18 +423,16 @@ class Engine:
         self._check_single()
         relevant_ids = {q: [d for d, r in docs.items() if r > 0] for q, docs in qrels.items()}
         judged = [q for q in queries if relevant_ids.get(q.id)]
-        texts, hybrid = [q.text for q in judged], self.collection.hybrid
-        rows, depth = self.collection.rows, hybrid.settings.depth
+        texts, hybrid = [q.text for q in judged], self.collection.ranking()
+        rows, depth = hybrid.rows, hybrid.settings.depth
+        relevant = [rows.find(relevant_ids[q.id]).tolist() for q in judged]
         bm25 = hybrid.text.search_rows(texts, depth) if hybrid.text else None
         dense = (
             hybrid.vectors.search_rows(self.embed(texts), depth)
             if hybrid.vectors and texts and self._embeds
             else None
         )
-        relevant = [
-            [int(rows.locate([d])[0]) if d in rows else -1 for d in relevant_ids[q.id]] for q in judged
-        ]
-        tuning = tune(bm25, dense, relevant, measure, seed=seed, parameters=self._bm25_search(texts, depth))
+        tuning = tune(bm25, dense, relevant, measure, seed=seed, parameters=self._bm25_search(hybrid, texts))
         chosen = tuning.chosen
         with self._writer() as writer:
             fusion = chosen.fusion.to_json() if chosen.fusion else None
@@ -451,11 +446,11 @@ class Engine:
         """Whether texts have vectors: the index's encoder is known, or one was given."""
         return self.collection.manifest.embeds or self._encoder.is_given
 
-    def _bm25_search(self, texts: Sequence[str], depth: int) -> Bm25Search | None:
+    def _bm25_search(self, hybrid: HybridIndex, texts: Sequence[str]) -> Bm25Search | None:
         """Return how `tune` searches with other parameters of BM25; on a server, only k3 can differ per query."""
         from linker.tuning import GRID, Bm25Search
 
-        text, manifest = self.collection.hybrid.text, self.collection.manifest
+        text, depth, manifest = hybrid.text, hybrid.settings.depth, self.collection.manifest
         if text is None:
             return None
         grid = {"k3": GRID["k3"]} if manifest.elastic else GRID

@@ -125,7 +125,7 @@ class Intake:
                     position = self._build.position + len(batch)
                     self._build = dataclasses.replace(self._build, position=position)
                     self._commit_when_due()
-        if interrupted.is_set() and not building:
+        if interrupted.is_set() and not building and self._writer.takes_back:
             return BuildReport(before.documents, 0, 0, before.generation, True)
         if not interrupted.is_set():
             self._build = dataclasses.replace(self._build, complete=True)
@@ -164,6 +164,7 @@ class Intake:
         """
         documents: dict[str, Document] = {}
         outdated: list[str] = []
+        present = self._writer.present([r.id for _, _, r in batch if isinstance(r, Document)])
         positions: list[int] = []  # of the accepted documents, among all of the batch
         position = -1
         for path, number, record in batch:
@@ -173,13 +174,13 @@ class Intake:
             elif (
                 record.id in documents
                 or record.id in self._taken
-                or (record.id in self._writer.rows and not self._replace)
+                or (record.id in present and not self._replace)
             ):
                 self._writer.quarantine(_duplicate(path, number, record))
             else:
                 documents[record.id] = record
                 positions.append(position)
-                if record.id in self._writer.rows:
+                if record.id in present:
                     outdated.append(record.id)
         if encoded is not None and len(encoded) != position + 1:
             raise InputError("the corpora changed while they were being read: build the index again")

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from indexes.address import Address
 from indexes.disk.writing import FileRecord
 from indexes.hybrid import Answer, OnFailure
 from indexes.interface import DamagedError, Filter, Matrix
 from indexes.sharded import ShardedCollection, check_once, open_shards, shards_of
 from linker.encoders.opened import OwnEncoder
+from linker.remote import RemoteSnapshot
 from linker.snapshot import Options, Snapshot, Stamp, stamp
 from linker.torch_scan import gpu_scan
 
@@ -25,6 +27,7 @@ def directories_of(given: Path | Sequence[Path]) -> tuple[Path, tuple[Path, ...]
     """
     if isinstance(given, Path):
         return given, tuple(shards_of(given))
+    check_once(given)
     found = [shard for directory in given for shard in shards_of(directory)]
     check_once(found)
     return found[0], tuple(found)
@@ -34,6 +37,8 @@ def opened(
     directories: Sequence[Path], encoder: OwnEncoder, on_failure: OnFailure, before: Snapshot | None = None
 ) -> Snapshot:
     """Return the last generation of one directory, or of several together; see `Snapshot.open`."""
+    if address := Address.of(directories[0]):
+        return RemoteSnapshot.of(address, encoder, on_failure)
     if len(directories) == 1:
         return Snapshot.open(directories[0], encoder, on_failure, before)
     return ShardedSnapshot.of(directories, encoder, on_failure, before)

@@ -14,11 +14,12 @@ HEAVY = ("torch", "faiss", "transformers", "sentence_transformers", "gensim", "p
 
 # The rooms (folders, and modules beside them) from the ground up: each may import those above it in this list only.
 ROOMS = (
-    "indexes/lazy", "indexes/errors", "indexes/dtypes", "indexes/showing", "indexes/comparing", "indexes/filters",
+    "indexes/lazy", "indexes/errors", "indexes/address", "indexes/dtypes", "indexes/showing",
+    "indexes/comparing", "indexes/filters",
     "indexes/interface", "indexes/arrays", "indexes/native", "indexes/kinds", "indexes/rows",
     "indexes/fusion", "indexes/disk", "indexes/text", "indexes/hybrid", "indexes/vectors", "indexes/store",
-    "indexes/elastic", "indexes/collection", "indexes/sharded",
-    "indexes/text_backend", "indexes/writer", "indexes/dropping",
+    "indexes/elastic", "indexes/collection",
+    "indexes/text_backend", "indexes/writer", "indexes/remote", "indexes/sharded", "indexes/dropping",
     "linker/version",
     "linker/errors", "linker/printable", "linker/logs", "linker/files", "linker/lines", "linker/config",
     "linker/progress",
@@ -39,6 +40,7 @@ ROOMS = (
     "linker/recall",
     "linker/tuning",
     "linker/snapshot",
+    "linker/remote",
     "linker/sharding",
     "linker/engine",
     "linker/vectors",

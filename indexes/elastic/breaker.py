@@ -5,11 +5,14 @@ from __future__ import annotations
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from indexes.interface import BackendUnavailableError, Filter, IndexesError, RowArray, RowSearch, ScoreArray
 from indexes.text.parameters import Bm25Parameters
+
+T = TypeVar("T")
 
 
 class PingedSearch(RowSearch, Protocol):
@@ -57,10 +60,14 @@ class Breaker:
 
         Raises BackendUnavailableError where the server does not answer, and at once while the circuit is open.
         """
+        parameters = {} if bm25 is None else {"bm25": bm25}
+        return self.run(lambda: self.side.search_rows(queries, k, where, **parameters))
+
+    def run(self, search: Callable[[], T]) -> T:
+        """Return what `search` returns, which asks the retriever's server. Raises as `search_rows`."""
         trial = self._enter()
         try:
-            parameters = {} if bm25 is None else {"bm25": bm25}
-            answer = self.side.search_rows(queries, k, where, **parameters)
+            answer = search()
         except BackendUnavailableError as error:
             self._failed(str(error), trial)
             raise

@@ -15,6 +15,7 @@ from indexes.interface import BackendUnavailableError, IndexesError
 CHUNK_BYTES = 4 << 20
 CHUNK_OPERATIONS = 2000
 RETRIED = (429, 502, 503, 504)
+CONFLICT = 409  # the index has this version of the document, or a later one
 
 
 class Operation(NamedTuple):
@@ -50,7 +51,10 @@ class BulkSettings:
 
 
 class Bulk:
-    """Collects operations into requests. Operations must be idempotent: one whose answer was lost is sent again."""
+    """Collects operations into requests. Operations must be idempotent: one whose answer was lost is sent again.
+
+    An operation with a version that comes too late, since the index has a later one, has nothing left to do.
+    """
 
     def __init__(self, send: Send, settings: BulkSettings | None = None) -> None:
         """`send` posts lines and returns one Outcome per operation, or raises BackendUnavailableError to be retried."""
@@ -130,6 +134,10 @@ class Bulk:
             if outcome.status in RETRIED:
                 retries.append(operation)
                 reason = outcome.reason
-            elif outcome.status >= 400 and not (outcome.status == 404 and operation.source is None):
+            elif (
+                outcome.status >= 400
+                and outcome.status != CONFLICT
+                and not (outcome.status == 404 and operation.source is None)
+            ):
                 raise IndexesError(f"Elasticsearch rejected a document ({outcome.status}): {outcome.reason}")
         return retries, reason

@@ -30,8 +30,9 @@ BUSY = (429, 502, 503, 504)  # the server may answer later
 class ElasticSettings:
     """Location and layout of an index, without secrets; `index` is the alias that is searched.
 
-    `named` means that the caller gave the addresses, so that credentials may go there without confirmation. Raises
-    IndexesError where an address or a number is invalid.
+    `named` means that the caller gave the addresses, so that credentials may go there without confirmation;
+    `stateless`, that there is no directory beside the index. Raises IndexesError where an address or a number is
+    invalid.
     """
 
     urls: tuple[str, ...]
@@ -39,6 +40,7 @@ class ElasticSettings:
     shards: int = 1
     replicas: int = 0
     named: bool = field(default=True, compare=False)
+    stateless: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.urls:
@@ -185,9 +187,10 @@ def api_error(settings: ElasticSettings, status: int, reason: str) -> IndexesErr
             f"{where} refuses us ({status}): set {PREFIX}API_KEY, or {PREFIX}USER and {PREFIX}PASSWORD"
         )
     if status == 404:
-        return BackendUnavailableError(
-            f"{where} has no index {index!r}: restore it with `linker index rebuild`, or build the index again"
-        )
+        remedy = "restore it with `linker index rebuild`, or build the index again"
+        if settings.stateless:
+            remedy = "build it with `linker index build CORPUS --out ADDRESS`"
+        return BackendUnavailableError(f"{where} has no index {index!r}: {remedy}")
     if status in BUSY or status >= 500:
         return BackendUnavailableError(f"{where} cannot answer now ({status}: {_short(reason)})")
     return IndexesError(f"{where} rejected a request ({status}: {_short(reason)})")

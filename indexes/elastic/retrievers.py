@@ -45,6 +45,8 @@ Query = Mapping[str, Any]
 class _Retriever:
     """What both retrievers share: rows, changes that wait for `commit`, and reading answers page by page."""
 
+    _order: Sequence[Mapping[str, str]] = ({"_score": "desc"}, {"row": "asc"})
+
     def __init__(self, store: ElasticStore, rows: Rows | None = None) -> None:
         self.store = store
         self._rows = Rows() if rows is None else rows
@@ -92,6 +94,14 @@ class _Retriever:
         self._rows.restore(ids, np.array(dead, dtype=np.int64))
         return self
 
+    def _width(self, k: int) -> int:
+        """Return how many documents an answer can have, at most k."""
+        return min(k, len(self))
+
+    def _numbered(self, hits: Sequence[Sequence[Any]]) -> tuple[RowArray, ScoreArray]:
+        """Return the rows and scores, both [n], of one search's n sort values."""
+        return as_rows(hits)
+
     def _alive(self, rows: RowArray) -> Mask:
         """Return which `rows` [n] are live here, bool [n]: the server may have newer rows, or removed ones."""
         known: Mask = rows < len(self._rows.ids)
@@ -100,7 +110,7 @@ class _Retriever:
             known[known] &= mask[rows[known]]
         return known
 
-    def _clauses(self, where: Filter | None) -> list[dict[str, Any]]:
+    def clauses(self, where: Filter | None) -> list[dict[str, Any]]:
         """Return a filter as clauses, all of which must match. Raises IndexesError for a range on an old index."""
         conditions = where.all if where else ()
         if any(condition.is_range for condition in conditions) and not self.store.ordered(again=True):
@@ -117,16 +127,16 @@ class _Retriever:
         """
         rows, scores = padding(len(queries), k)
         filled = np.zeros(len(queries), dtype=np.int64)
-        after: dict[int, list[float] | None] = dict.fromkeys(range(len(queries)))
+        after: dict[int, list[Any] | None] = dict.fromkeys(range(len(queries)))
         while after:
-            unfinished: dict[int, list[float] | None] = {}
+            unfinished: dict[int, list[Any] | None] = {}
             numbers = list(after)
             for start in range(0, len(numbers), BATCH):
                 part = numbers[start : start + BATCH]
                 sizes = [min(k - int(filled[q]), WINDOW) for q in part]
-                bodies = [_page(queries[q], size, after[q]) for q, size in zip(part, sizes, strict=True)]
+                bodies = [self._page(queries[q], size, after[q]) for q, size in zip(part, sizes, strict=True)]
                 for q, size, hits in zip(part, sizes, self.store.msearch(bodies), strict=True):
-                    hit_rows, hit_scores = as_rows(hits)
+                    hit_rows, hit_scores = self._numbered(hits)
                     alive = self._alive(hit_rows)
                     n, new = int(filled[q]), int(alive.sum())
                     rows[q, n : n + new], scores[q, n : n + new] = hit_rows[alive], hit_scores[alive]
@@ -136,16 +146,15 @@ class _Retriever:
             after = unfinished
         return rows, scores
 
-
-def _page(query: Query, size: int, after: list[float] | None) -> dict[str, Any]:
-    body = {
-        "query": query,
-        "size": size,
-        "sort": [{"_score": "desc"}, {"row": "asc"}],
-        "stored_fields": "_none_",
-        "track_total_hits": False,
-    }
-    return body | {"search_after": after} if after else body
+    def _page(self, query: Query, size: int, after: list[Any] | None) -> dict[str, Any]:
+        body = {
+            "query": query,
+            "size": size,
+            "sort": self._order,
+            "stored_fields": "_none_",
+            "track_total_hits": False,
+        }
+        return body | {"search_after": after} if after else body
 
 
 def _clause(condition: Condition) -> dict[str, Any]:
@@ -245,9 +254,9 @@ class ElasticText(_Retriever):
         self.settle()
         rows, scores = padding(len(queries), k)
         counts = [self._analysis.query_terms(text) for text in queries]
-        answerable = [q for q, terms in enumerate(counts) if terms and len(self)]
-        if answerable:
-            clauses, width = self._clauses(where), min(k, len(self))
+        answerable = [q for q, terms in enumerate(counts) if terms]
+        if answerable and (width := self._width(k)):
+            clauses = self.clauses(where)
             top = self._top([_text_query(counts[q], parameters, clauses) for q in answerable], width)
             rows[answerable, :width], scores[answerable, :width] = top
         return rows, scores
@@ -340,10 +349,10 @@ class ElasticVectors(_Retriever):
         self.commit()
         self.settle()
         rows, scores = padding(len(queries), k)
-        n = min(k, len(self))
-        if not len(self) or not len(queries):
+        n = self._width(k)
+        if not n or not len(queries):
             return rows, scores
-        clauses = self._clauses(where)
+        clauses = self.clauses(where)
         if self.kind == "flat" or len(self) <= self._exact_below or n > WINDOW // 2:
             top = self._exact(queries, n, clauses)
         else:

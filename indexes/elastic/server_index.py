@@ -58,6 +58,8 @@ def check_name(name: str) -> str:
 class ElasticStore:
     """The index behind an alias. Its generations are named ALIAS-g000001 and so on; one of them has the alias."""
 
+    _extra_settings: Mapping[str, Any] = {}  # of a new index
+
     def __init__(
         self, settings: ElasticSettings, timeout: float | None = None, bulk: BulkSettings | None = None
     ) -> None:
@@ -108,8 +110,15 @@ class ElasticStore:
         )
         with self.errors():
             self._patient.indices.create(
-                index=name, settings=settings, mappings=mapping(dim, kind), aliases=aliases, **wait
+                index=name,
+                settings={**settings, **self._extra_settings},
+                mappings=self._mapping(dim, kind),
+                aliases=aliases,
+                **wait,
             )
+
+    def _mapping(self, dim: int, kind: str) -> dict[str, Any]:
+        return mapping(dim, kind)
 
     def generation(self) -> str:
         """Return the name of the index that has the alias. Raises BackendUnavailableError where there is none."""
@@ -184,8 +193,8 @@ class ElasticStore:
         """Return how many of `rows`, int64 [n], are visible. Raises BackendUnavailableError."""
         return sum(self.count(query) for query in _queries(rows))
 
-    def msearch(self, bodies: Sequence[Mapping[str, Any]]) -> list[list[list[float]]]:
-        """Return the sort values (score, row) of each hit, per search.
+    def msearch(self, bodies: Sequence[Mapping[str, Any]]) -> list[list[list[Any]]]:
+        """Return the sort values of each hit, per search: its score, its row and what else `bodies` sort by.
 
         With replicas, a search whose node died is sent again, because another node has a copy. Raises
         BackendUnavailableError where the answer is missing or partial, IndexesError where a search is rejected.
@@ -206,7 +215,7 @@ class ElasticStore:
         with self.errors():
             answer = self.client.msearch(
                 searches=lines,  # type: ignore[arg-type]  # bytes are sent as they are
-                index=self.settings.index,
+                index=self._target,
                 search_type="dfs_query_then_fetch" if self.settings.shards > 1 else "query_then_fetch",
                 filter_path="responses.status,responses.error,responses.timed_out,responses._shards.failed,"
                 "responses.hits.hits.sort",
@@ -214,7 +223,7 @@ class ElasticStore:
         responses: list[dict[str, Any]] = answer.body["responses"]
         return responses
 
-    def _hits(self, response: Mapping[str, Any]) -> list[list[float]]:
+    def _hits(self, response: Mapping[str, Any]) -> list[list[Any]]:
         status = response["status"]
         if status != 200:
             raise api_error(self.settings, status, reason_of(response))
@@ -235,7 +244,7 @@ class ElasticStore:
         """Return if the index would answer a search. Raises BackendUnavailableError or IndexesError if not."""
         with self.errors():
             self.client.options(max_retries=0, request_timeout=PING_SECONDS).search(
-                index=self.settings.index, size=0, terminate_after=1, track_total_hits=False,
+                index=self._target, size=0, terminate_after=1, track_total_hits=False,
                 allow_partial_search_results=False,
             )  # fmt: skip
 
@@ -326,7 +335,9 @@ class ElasticStore:
         alias, new = self.settings.index, self._target
         with self.errors():
             names = self.client.indices.get(index=f"{alias}-g*", expand_wildcards="open").body
-            old = [name for name in names if name != new]
+            # Another index may be named ALIAS-german.
+            own = re.compile(rf"{re.escape(alias)}-g\d{{6}}")
+            old = [name for name in names if name != new and own.fullmatch(name)]
             actions: list[dict[str, Any]] = [{"add": {"index": new, "alias": alias}}]
             actions += [{"remove_index": {"index": name}} for name in old]
             self._patient.indices.update_aliases(actions=actions)

@@ -12,9 +12,11 @@ from typing import Any
 
 import orjson
 
+from indexes.address import Address
 from indexes.disk.reading import open_inside
 from indexes.disk.writing import replace_file
 from indexes.interface import DamagedError, IndexesError
+from indexes.remote import manifest_of
 from indexes.sharded import agreement
 from indexes.store import manifest as manifests
 from indexes.store.records import Manifest
@@ -25,8 +27,10 @@ MOST_BYTES = 1 << 20
 
 
 def is_index(directory: Path) -> bool:
-    """Return whether a directory holds an index or names shards."""
-    return (directory / manifests.NAME).is_file() or (directory / NAME).is_file()
+    """Return whether a directory holds an index or names shards, or is an address in place of one."""
+    return (
+        bool(Address.of(directory)) or (directory / manifests.NAME).is_file() or (directory / NAME).is_file()
+    )
 
 
 def shards_of(directory: Path) -> list[Path]:
@@ -34,7 +38,7 @@ def shards_of(directory: Path) -> list[Path]:
 
     Raises DamagedError where its list cannot be read.
     """
-    if (directory / manifests.NAME).exists() or not (directory / NAME).exists():
+    if Address.of(directory) or (directory / manifests.NAME).exists() or not (directory / NAME).exists():
         return [directory]
     path = directory / NAME
     try:
@@ -54,13 +58,14 @@ def shards_of(directory: Path) -> list[Path]:
 def manifests_of(*directories: Path) -> list[Manifest]:
     """Return the manifests of the directories that make up an index or several, without those that cannot be read.
 
-    Raises as `shards_of`, and IndexesError where none can be read.
+    A directory may be an address of an index on a cluster. Raises as `shards_of`, and IndexesError where none can be
+    read.
     """
     found: list[Manifest] = []
     error: IndexesError | None = None
     for shard in (shard for directory in directories for shard in shards_of(directory)):
         try:
-            found.append(manifests.load(shard))
+            found.append(manifest_of(shard))
         except IndexesError as e:
             error = e
     if error is not None and not found:
@@ -72,6 +77,11 @@ def check_once(directories: Sequence[Path]) -> None:
     """Raise IndexesError where a directory is named twice, or none is named."""
     if not directories:
         raise IndexesError("name the directory of an index, or several")
+    if len(directories) > 1 and (address := next(filter(None, map(Address.of, directories)), None)):
+        raise IndexesError(
+            f"{address} is an index on a cluster, which has shards of its own: search it alone, or add the documents "
+            "of the others to it"
+        )
     # `Path.resolve` raises RuntimeError for a loop of links, which opening the index reports better.
     if len({os.path.realpath(directory) for directory in directories}) < len(directories):
         raise IndexesError("a directory is named twice: name each once")

@@ -45,7 +45,7 @@ def _may_be_ids(text: str) -> bool:
     )
 
 
-def read_document(line: bytes, id_: str, path: Path) -> Document:
+def read_document(line: bytes, id_: str, path: Path | str) -> Document:
     """Return the document in a line of `path`.
 
     Raises DamagedError unless it has the id `id_` and the right fields of the right types.

@@ -92,6 +92,7 @@ def write_lock(directory: Path, wait: float = 0) -> Iterator[None]:
 
     Raises LockedError where another process, or this one, still holds it; at once where this thread does.
     """
+    manifests.check_directory(directory)
     deadline, create = time.monotonic() + wait, os.O_CREAT
     while True:
         with open_lock(directory, create) as file:

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import xxhash
 
+from indexes.address import Address
 from indexes.disk.reading import REMEDY, open_inside
 from indexes.disk.writing import FileRecord
 from indexes.interface import DamagedError, FormatVersionError, IndexesError
@@ -46,8 +47,14 @@ def load(directory: Path, name: str = NAME) -> Manifest:
     The checksum detects accidents only, since an attacker can write a matching one; so every value is checked as well
     (manifest_checks.py). Raises IndexesError where there is no index, FormatVersionError, DamagedError.
     """
-    path = directory / name
-    data = _read(directory, name)
+    return read(_read(directory, name), directory / name)
+
+
+def read(data: bytes, path: Path | str) -> Manifest:
+    """Return the manifest that `dump` made `data` of, after checking it as `load` does; `path` is named in errors.
+
+    Raises FormatVersionError, DamagedError.
+    """
     body = data.partition(b",")[2]
     if data != _checked(body):
         raise DamagedError(f"{path} is damaged (its checksum does not match): {REMEDY}")
@@ -67,8 +74,19 @@ def load(directory: Path, name: str = NAME) -> Manifest:
     return manifest
 
 
+def check_directory(directory: Path) -> None:
+    """Raise IndexesError where an address of an index on a cluster is given for a directory."""
+    if address := Address.of(directory):
+        raise IndexesError(
+            f"{address} is an index on a cluster, and this command needs one in a directory: build one there with "
+            "--out DIR. On a cluster there are search, find, serve, mcp, evaluate, and index build, add, delete, "
+            "tune, compact, info, verify and drop"
+        )
+
+
 def _read(directory: Path, name: str) -> bytes:
     path = directory / name
+    check_directory(directory)
     try:
         with open_inside(directory, name) as file:
             data = file.read(MOST_BYTES + 1)

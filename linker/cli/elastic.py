@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from indexes.address import Address
 from linker.cli.common import AsJson, Index, note, print_json
 
 if TYPE_CHECKING:
@@ -45,15 +46,22 @@ Replicas = Annotated[
 def settings(
     backend: str,
     urls: list[str] | None,
-    name: str,
+    name: str | None,
     shards: int | None,
     replicas: int | None,
     vectors: str,
+    out: Path,
 ) -> ElasticSettings | None:
-    """Return the settings of the server, or None for the embedded backend.
+    """Return the settings of the server, or None for the embedded backend; `out` may be an address on a cluster.
 
     Raises typer.BadParameter where options contradict the backend.
     """
+    if address := Address.of(out):
+        if urls or name or backend != "embedded":
+            raise typer.BadParameter(f"--out {address} says all: leave out --backend, --url and --index")
+        from indexes.remote.store import settings_of
+
+        return settings_of(address, shards or 1, replicas or 0)
     if backend == "embedded":
         if urls or shards is not None or replicas is not None or vectors.startswith("elastic-"):
             raise typer.BadParameter("--url, --shards, --replicas and elastic vectors need --backend elastic")
@@ -63,7 +71,7 @@ def settings(
     from indexes.elastic.client import ElasticSettings
     from indexes.elastic.server_index import new_name
 
-    return ElasticSettings(tuple(urls), new_name(name), shards or 1, replicas or 0)
+    return ElasticSettings(tuple(urls), new_name(name or out.name), shards or 1, replicas or 0)
 
 
 def rebuild(

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from indexes.address import Address, shown
 from indexes.kinds import KINDS, VectorKindName
 from indexes.text.parameters import LONGEST, TokenizerName
-from linker.cli import completion, elastic
+from linker.cli import cluster, completion, elastic
 from linker.cli.backup import Keep
 from linker.cli.columns import (
     Delimiter,
@@ -172,7 +173,7 @@ def build(
         ),
         precision=precision,
         compiled=compiled,
-        elastic=elastic.settings(backend, url, index or out.name, shards, replicas, vectors),
+        elastic=elastic.settings(backend, url, index, shards, replicas, vectors, out),
         engine=engine,
         keep=keep,
         vectors_file=vectors_file,
@@ -211,7 +212,7 @@ def add(
 
     Documents whose id is already in the index are quarantined unless --replace is given.
     """
-    from indexes.store import manifest as manifests
+    from indexes.remote import manifest_of
     from linker import building
     from linker.encoders.loading import load_encoder
     from linker.encoders.opened import open_encoder
@@ -219,7 +220,7 @@ def add(
     columns = columns_from(
         directory, id_column, text_column, title_column, make_ids, encoding, delimiter, sheet, adding=True
     )
-    record = manifests.load(directory).encoder
+    record = manifest_of(directory).encoder
     override = load_encoder(encoder) if encoder else None
     options = building.BuildOptions(
         batch_size=batch_size, columns=columns, keep=keep, vectors_file=vectors_file, ids_file=ids
@@ -230,7 +231,12 @@ def add(
     report = building.add(corpus, directory, model, options, replace=replace, wait=wait)
     _report(report, directory, as_json)
     if report.interrupted:
-        note("interrupted: nothing was added")
+        kept = Address.of(directory)
+        note(
+            "interrupted: what is added stays; repeat the command"
+            if kept
+            else "interrupted: nothing was added"
+        )
         raise typer.Exit(130)
 
 
@@ -240,11 +246,11 @@ def _report(report: BuildReport, directory: Path, as_json: bool) -> None:
     if as_json:
         print_json(dataclasses.asdict(report))
         return
-    print(f"{directory}: {report.added} documents added, {report.documents} in all")
+    print(f"{shown(directory)}: {report.added} documents added, {report.documents} in all")
     if report.quarantined:
-        note(
-            f"{report.quarantined} records could not be used; they are in {directory}/quarantine/, with the reasons"
-        )
+        address = Address.of(directory)
+        where = f"the index {address.name}-quarantine" if address else f"{directory}/quarantine/"
+        note(f"{report.quarantined} records could not be used; they are in {where}, with the reasons")
 
 
 def delete(
@@ -262,13 +268,13 @@ def delete(
 
     If an id is not in the index, that is an error and nothing is deleted.
     """
-    from indexes.writer import Writer
+    from indexes.remote import writer_of
     from linker.files import nonempty_lines
 
     unique = list(dict.fromkeys([*(ids or []), *(nonempty_lines(ids_file) if ids_file else [])]))
     if not unique:
         raise typer.BadParameter("name the ids to delete, or a file of them with --ids")
-    with Writer.open(directory, keep, wait=wait) as writer:
+    with writer_of(directory, keep, wait=wait) as writer:
         writer.remove(unique)
         manifest = writer.commit()
     if as_json:
@@ -276,7 +282,7 @@ def delete(
             {"deleted": len(unique), "documents": manifest.documents, "generation": manifest.generation}
         )
     else:
-        print(f"{directory}: {len(unique)} documents deleted, {manifest.documents} left")
+        print(f"{shown(directory)}: {len(unique)} documents deleted, {manifest.documents} left")
 
 
 def compact(directory: Index, keep: Keep = None, as_json: AsJson = False) -> None:
@@ -286,6 +292,9 @@ def compact(directory: Index, keep: Keep = None, as_json: AsJson = False) -> Non
     """
     from indexes.writer import Writer
 
+    if address := Address.of(directory):
+        cluster.compact(address, keep, as_json)
+        return
     with Writer.open(directory, keep) as writer:
         before = writer.manifest
         after = writer.compact()
@@ -314,6 +323,9 @@ def drop(
     from indexes.dropping import drop as drop_index
     from indexes.store import manifest as manifests
 
+    if address := Address.of(directory):
+        cluster.drop(address, yes, as_json)
+        return
     manifest = manifests.load(directory)
     where = f" and on {manifest.elastic['index']}" if manifest.elastic else ""
     if not yes:
@@ -327,17 +339,17 @@ def drop(
 
 def info(directory: Index, as_json: AsJson = False) -> None:
     """Show the settings, size and state of an index."""
+    from indexes.remote import manifest_of, size_of
     from indexes.store import generations
-    from indexes.store import manifest as manifests
 
-    manifest = manifests.load(directory)
+    manifest, remote = manifest_of(directory), Address.of(directory)
     values: dict[str, Any] = {
         "documents": manifest.documents,
-        "deleted": manifest.rows - manifest.documents,
+        "deleted": None if remote else manifest.rows - manifest.documents,
         "quarantined": manifest.quarantined,
         "complete": manifest.build.complete,
         "generation": manifest.generation,
-        "generations": list(generations.kept(directory, manifest)) or None,
+        "generations": None if remote else list(generations.kept(directory, manifest)) or None,
         "language": manifest.analysis.language,
         "analysis": manifest.analysis.to_json(),
         "bm25": manifest.bm25.to_json(),
@@ -346,7 +358,7 @@ def info(directory: Index, as_json: AsJson = False) -> None:
         "elastic": dict(manifest.elastic) or None,
         "encoder": dataclasses.asdict(manifest.encoder) if manifest.encoder else None,
         "search": dict(manifest.search) or None,
-        "bytes": sum(f.bytes for f in manifest.files.values()),
+        "bytes": size_of(remote) if remote else sum(f.bytes for f in manifest.files.values()),
         "files": len(manifest.files),
         "format": manifest.format,
     }
@@ -373,8 +385,12 @@ def _plain(value: Any) -> str:
 def verify(directory: Index, as_json: AsJson = False) -> None:
     """Check every file of an index for damage.
 
-    Files are compared with their checksums and with each other; damage means exit status 1.
+    Files are compared with their checksums and with each other. On a cluster, documents are counted, and a sample of
+    them is read and found again. Damage means exit status 1.
     """
+    if address := Address.of(directory):
+        cluster.verify(address, as_json)
+        return
     from indexes.collection import contradictions
     from indexes.store import files as storage
     from indexes.store import generations

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from indexes.address import Address
 from indexes.interface import BackendUnavailableError, EncoderMismatchError, Matrix
 from indexes.store.files import ENCODER
 from indexes.store.records import EncoderRecord
@@ -30,6 +31,8 @@ def name_for(directory: Path, encoder: str) -> str:
     if not Path(encoder).is_dir():
         return encoder
     folder, home = Path(encoder).resolve(), directory.resolve()
+    if Address.of(directory):
+        return str(folder)
     return os.path.relpath(folder, home) if home.parent in folder.parents else str(folder)
 
 

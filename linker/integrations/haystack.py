@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from indexes.address import Address
 from indexes.errors import importing
 from indexes.filters import RowFilter
 from indexes.hybrid import Mode
@@ -56,7 +57,7 @@ class LinkerDocumentStore:
 
     def __init__(self, directory: str | Path, encoder: str = "none") -> None:
         self.directory, self.encoder = Path(directory), encoder
-        if not self.directory.exists():
+        if not (self.directory.exists() or Address.of(self.directory)):
             create(self.directory, encoder=encoder)
         self.engine = Engine.open(self.directory)
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import orjson
 
+from indexes.address import Address
 from indexes.sharded import is_index
 from linker.errors import InputError
 from linker.files import read_json, write_atomically
@@ -164,7 +165,9 @@ def _key(path: Path) -> str:
 def _single(directory: Path) -> Project | None:
     """Return the review that a directory is, or None: an index, or a folder with the marks of a review."""
     if is_index(directory):
-        ledger = directory.with_name(f"{directory.name}.{LEDGER}")
+        # The ledger of an index on a cluster is in the working directory.
+        home = Path() if Address.of(directory) else directory.parent
+        ledger = home / f"{directory.name}.{LEDGER}"
         return Project(_key(directory), directory.resolve().name, directory, ledger)
     if (directory / ABOUT).is_file() or (directory / LEDGER).is_file():
         return _of_folder(directory)

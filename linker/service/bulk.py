@@ -153,7 +153,7 @@ class Bulk:
 
 def _present(engine: Engine, batch: dict[str, Any]) -> list[str]:
     engine.refresh()
-    return [id_ for id_ in batch if id_ in engine]
+    return [*engine.collection.present(list(batch))]
 
 
 def _document(raw: bytes, size: int) -> Document:

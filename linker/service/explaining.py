@@ -51,8 +51,10 @@ def _scores(
     collection: Collection, retriever: RowSearch | TextSearch, query: Any, ids: Sequence[str]
 ) -> dict[str, float]:
     """Return the scores that a retriever gives to documents, by id."""
+    if collection.manifest.elastic:  # a server cannot be asked for rows
+        return {}
     known = [id_ for id_ in ids if id_ in collection.rows]
-    if not known or collection.manifest.elastic:  # a server cannot be asked for rows
+    if not known:
         return {}
     allowed = np.zeros(len(collection.rows.ids), dtype=bool)
     allowed[collection.rows.locate(known)] = True

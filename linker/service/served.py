@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from indexes.address import shown
 from indexes.errors import BackendUnavailableError, IndexesError
 from indexes.hybrid import Answer, Mode
 from indexes.interface import Filter
@@ -101,7 +102,8 @@ class Served:
     def names(self) -> dict[str, str]:
         """What stands on the wire for the directories: of several, the last part of the name of each."""
         shards = {str(d): d.name for d in self.engine.directories if d != self.engine.directory}
-        return {**shards, str(self.engine.directory): self.name}
+        directory = self.engine.directory
+        return {**shards, str(directory): self.name, shown(directory): self.name}
 
     def without_paths(self, text: str) -> str:
         """Return a text in which names stand for directories: where they lie on the disk is nobody's business."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -36,6 +37,7 @@ from indexes.rows import Rows
 from indexes.text.bm25 import Bm25Index
 from indexes.text.fields import FieldsIndex
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters, Field
+from tests.contract import cluster
 
 DEFAULT, OTHER = Bm25Parameters(), Bm25Parameters(0.6, 0.3, 4)
 
@@ -160,18 +162,30 @@ def on_a_server(url: str, shards: int) -> Backend:
     return Backend(make, reopen, on_server=True)
 
 
+def on_a_cluster(url: str, shards: int) -> Backend:
+    return Backend(
+        lambda p: cluster.texts(url, new_name("contract"), p, shards),
+        lambda index: cast(cluster.OnCluster, index).reopen(),
+        on_server=True,
+    )
+
+
 BACKENDS: dict[str, Callable[[Path], Backend]] = {"memory": in_memory, "disk": on_disk, "fields": in_fields}
-SERVERS = {"elastic": 1, "elastic in shards": 3}
+MAKE_ON_SERVER = {
+    "elastic": functools.partial(on_a_server, shards=1),
+    "elastic in shards": functools.partial(on_a_server, shards=3),
+    "cluster": functools.partial(on_a_cluster, shards=1),
+    "cluster in shards": functools.partial(on_a_cluster, shards=3),
+}
+SERVERS = tuple(MAKE_ON_SERVER)
 
 
 @pytest.fixture(params=[*BACKENDS, *SERVERS])
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
     made: list[TextIndex] = []
     name: str = request.param
-    if name in SERVERS:
-        built = on_a_server(request.getfixturevalue("elastic"), SERVERS[name])
-    else:
-        built = BACKENDS[name](tmp_path)
+    on_server = MAKE_ON_SERVER.get(name)
+    built = on_server(request.getfixturevalue("elastic")) if on_server else BACKENDS[name](tmp_path)
 
     def kept(index: TextIndex) -> TextIndex:
         made.append(index)
@@ -183,7 +197,7 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]
 
 
 def close(index: TextIndex) -> None:
-    if isinstance(index, Bm25Index):
+    if isinstance(index, Bm25Index | cluster.OnCluster):
         index.close()
     elif isinstance(index, ElasticText):
         index.store.drop()

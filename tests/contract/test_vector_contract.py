@@ -27,6 +27,7 @@ from indexes.interface import (
 from indexes.vectors.certified import ByteScan
 from indexes.vectors.exact import ExactIndex
 from indexes.vectors.faiss_index import FaissIndex
+from tests.contract import cluster
 
 DIM, ROWS, TOPICS = 30, 12_000, 300
 
@@ -46,7 +47,13 @@ BACKENDS = {
     "pq": Backend(partial(FaissIndex, kind="pq", exact_below=1000), recall=0.95),
     "ivfpq": Backend(partial(FaissIndex, kind="ivfpq", exact_below=1000), recall=0.9),
 }
-SERVERS = {"elastic-flat": 1.0, "elastic-hnsw": 0.97, "elastic-int8_hnsw": 0.97}  # name and recall
+SERVERS = {  # name and recall
+    "elastic-flat": 1.0,
+    "elastic-hnsw": 0.97,
+    "elastic-int8_hnsw": 0.97,
+    "cluster elastic-flat": 1.0,
+    "cluster elastic-hnsw": 0.97,
+}
 
 
 def certified(dim: int) -> VectorIndex:
@@ -64,9 +71,13 @@ if ByteScan.available(DIM):
 def servers(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Backend]]:
     """Makers of indexes on a server, which are dropped at the end."""
     made: list[ElasticVectors] = []
+    on_cluster: list[cluster.OnCluster] = []
 
     def make(kind: str, dim: int) -> VectorIndex:
         url: str = request.getfixturevalue("elastic")
+        if kind.startswith("cluster "):
+            on_cluster.append(cluster.vectors(url, new_name("contract"), kind.partition(" ")[2], dim))
+            return on_cluster[-1]
         store = ElasticStore(ElasticSettings((url,), new_name("contract")), timeout=60)
         store.create(dim, kind)
         made.append(ElasticVectors(store, dim, kind, exact_below=1000))
@@ -76,6 +87,8 @@ def servers(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Backend]
     for index in made:
         index.store.drop()
         index.close()
+    for remote in on_cluster:
+        remote.close()
 
 
 @pytest.fixture(params=[*BACKENDS, *SERVERS])
@@ -377,4 +390,5 @@ def test_rows_and_hits_agree(large: tuple[VectorIndex, float]) -> None:
     assert rows.dtype == np.int64
     assert ((rows < 0) == np.isneginf(scores)).all()
     for hits, row in zip(index.search(QUERIES, 30, Filter.parse(["day=7"])), rows, strict=True):
-        assert hits.ids == tuple(f"d{i}" for i in row if i >= 0)
+        ids = index.collection.rows.ids if isinstance(index, cluster.OnCluster) else IDS
+        assert hits.ids == tuple(ids[i] for i in row if i >= 0)

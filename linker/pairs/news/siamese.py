@@ -16,6 +16,7 @@ import numpy as np
 from indexes.arrays import normalised
 from indexes.dtypes import Float32Array, Float64Array, Int64Array
 from linker.encoders.interface import Encoder
+from linker.progress import bar
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -120,10 +121,11 @@ class TunedSiamese:
         vectors = np.zeros((len(texts), self.backbone.dim), np.float32)
         order = np.argsort([len(text) for text in texts], kind="stable")
         self.backbone.module.eval()
-        with torch.inference_mode():
+        with torch.inference_mode(), bar(len(texts), "encoding", "texts") as shown:
             for start in range(0, len(texts), self._batch_size):
                 rows = order[start : start + self._batch_size]
                 vectors[rows] = self.forward([texts[row] for row in rows]).numpy()
+                shown.update(len(rows))
         return vectors
 
     def forward(self, texts: Sequence[str]) -> Tensor:
@@ -195,7 +197,7 @@ def train_tuned(backbone: Backbone, examples: Examples, config: SiameseConfig) -
         optimizer, lambda step: learning_rate_scale(step, total, config.warmup)
     )
     generator = torch.Generator().manual_seed(config.seed)
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), bar(total, "training", "steps") as shown:
         torch.manual_seed(config.seed)  # for the dropout of the backbone
         backbone.module.train()
         for batch in _batches(examples, config, generator):
@@ -207,6 +209,7 @@ def train_tuned(backbone: Backbone, examples: Examples, config: SiameseConfig) -
             torch.nn.utils.clip_grad_norm_(learning, 1.0)
             optimizer.step()
             schedule.step()
+            shown.update()
     backbone.module.eval()
     return siamese
 

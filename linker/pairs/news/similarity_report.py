@@ -15,10 +15,12 @@ from indexes.dtypes import Float64Array
 from linker.errors import InputError
 from linker.evaluation.correlation import pearson, williams_from_scores
 from linker.files import nonempty_lines
-from linker.pairs.news.articles import SAME, UNRELATED, NewsPair, targets
+from linker.pairs.news.articles import SAME, UNRELATED, NewsPair, scores_of, targets
+from linker.pairs.news.sharing import Shared
 from linker.pairs.news.similarity import Predictions
 from linker.printable import spreadsheet_cell
 
+SHARED = ("shared entities", "shared words")  # columns of text, for people
 SCORE = "score"  # the one column that falls with similarity, from 4 (unrelated) to 1; all others rise
 FEWEST = 4  # pairs that a language pair needs for a correlation
 
@@ -87,12 +89,19 @@ def agree(
     )
 
 
-def predictions_text(pairs: Sequence[NewsPair], predictions: Predictions) -> str:
-    """Return one line per pair: id, score, features; the line of a pair without a prediction has only its id."""
-    names = [SCORE, *predictions.columns]
+def predictions_text(
+    pairs: Sequence[NewsPair], predictions: Predictions, explained: Sequence[Shared] = ()
+) -> str:
+    """Return one line per pair: id, score, features; the line of a pair without a prediction has only its id.
+
+    `explained`, what the articles of each predicted pair share, adds two columns of text.
+    """
+    names = [SCORE, *predictions.columns, *(SHARED if explained else ())]
     values = [predictions.scores, *predictions.columns.values()]
+    texts = [[spreadsheet_cell(s.entity_text), spreadsheet_cell(", ".join(s.words))] for s in explained]
     rows = {
-        id_: "\t".join(f"{column[row]:.6f}" for column in values) for row, id_ in enumerate(predictions.ids)
+        id_: "\t".join([*(f"{column[row]:.6f}" for column in values), *(texts[row] if texts else ())])
+        for row, id_ in enumerate(predictions.ids)
     }
     empty = "\t" * (len(names) - 1)
     lines = [
@@ -111,6 +120,9 @@ def read_predictions(path: Path, pairs: Sequence[NewsPair]) -> dict[str, Float64
     first, *names = header.split("\t")
     if first != "id" or SCORE not in names:
         raise InputError(f"{path}:1: expected a header: id, {SCORE} and features, separated by tabs")
+    if tuple(names[-len(SHARED) :]) == SHARED:
+        names = names[: -len(SHARED)]
+        lines = [line.rsplit("\t", len(SHARED))[0] for line in lines]
     rows = {}
     for number, line in enumerate(lines, start=2):
         id_, *fields = line.split("\t")
@@ -127,6 +139,14 @@ def read_predictions(path: Path, pairs: Sequence[NewsPair]) -> dict[str, Float64
     columns = dict(zip(names, table.T, strict=True))
     columns[SCORE] = (UNRELATED - columns[SCORE]) / (UNRELATED - SAME)
     return columns
+
+
+def scores_in(path: Path, pairs: Sequence[NewsPair]) -> Float64Array:
+    """Return the scores of a file, float64 [n] from 1 (the same story) to 4, in the order of the pairs.
+
+    Raises InputError as `read_predictions` does.
+    """
+    return scores_of(read_predictions(path, pairs)[SCORE])
 
 
 def systems_of(paths: Sequence[Path], pairs: Sequence[NewsPair]) -> dict[str, Float64Array]:

@@ -57,7 +57,7 @@ def describe(served: Served) -> dict[str, Any]:
     encoder, search = manifest.encoder, manifest.search
     return {
         "name": served.name,
-        "documents": manifest.documents,
+        "documents": len(collection.rows),
         "generation": manifest.generation,
         "mode": collection.hybrid.settings.mode,
         "encoder": encoder.name if encoder else None,

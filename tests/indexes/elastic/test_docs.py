@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from indexes.address import Address
 from indexes.elastic.client import ElasticSettings
 from indexes.elastic.server_index import ElasticStore
+from indexes.remote.store import RemoteStore, settings_of
 from indexes.store import manifest as manifests
 from tests.helpers import ROOT, write_corpus
 
@@ -28,7 +30,7 @@ def test_the_blocks_run(elastic: str, tmp_path: Path) -> None:
         "URL": elastic,
         "LINKER_ELASTIC_TIMEOUT": "60",
     }
-    assert len(TESTED) == 2
+    assert len(TESTED) == 3
     done = subprocess.run(
         ["bash", "-euxo", "pipefail", "-c", "".join(TESTED)],
         cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=300,
@@ -42,6 +44,7 @@ def test_the_blocks_run(elastic: str, tmp_path: Path) -> None:
         store = ElasticStore(ElasticSettings.from_json(manifests.load(tmp_path / "news").elastic))
         store.drop()
         store.close()
+        RemoteStore(settings_of(Address((elastic,), "stories"))).remove_all()
 
 
 def test_every_variable_and_option_exists() -> None:

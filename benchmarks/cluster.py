@@ -1,0 +1,164 @@
+"""What does an index that lives on a cluster alone cost: to build, to keep and to search, and what does HNSW find?
+
+`python -m benchmarks.cluster [--work FOLDER] [--sentences N]` → benchmarks/results/cluster.json. Sentences of
+statements2articles with mean word vectors are built into one index on one Elasticsearch node of its own (2 GiB of heap,
+its data on the disk), and into a directory with exact vectors for comparison. The queries are the test statements, one
+at a time, hybrid, k = 10, with their vectors given, by 1 and by 8 threads of one client. `wall` is what the clock says,
+and other work on the machine disturbs it; `cpu` is what the client's process and the server's spend. Recall@10 is that
+of the dense search, against all vectors compared by numpy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from benchmarks.support.common import record
+from benchmarks.support.meanvectors import mean_vectors
+from benchmarks.support.passages import SEED, prepare, statements
+from indexes.address import Address
+from indexes.interface import Matrix
+from indexes.remote import size_of
+from indexes.store import manifest as manifests
+from linker import building
+from linker.engine import Engine
+from linker.intake import BuildOptions
+from tests import elastic_server
+
+K, QUERIES, WARM, CLIENTS = 10, 400, 50, (1, 8)
+HEAP = "-Xms2g -Xmx2g"
+
+
+class Clock:
+    """Seconds since its making: of the clock, of this process's CPU time, and of the server's."""
+
+    def __init__(self, server: int | None) -> None:
+        self._server = server
+        self._start = self._now()
+
+    def _now(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        ticks = 0
+        if self._server is not None:
+            fields = Path(f"/proc/{self._server}/stat").read_text().rpartition(")")[2].split()
+            ticks = int(fields[11]) + int(fields[12])
+        return np.array([time.perf_counter(), time.process_time(), ticks / os.sysconf("SC_CLK_TCK")])
+
+    def read(self) -> dict[str, float]:
+        """Return the seconds that have passed."""
+        wall, client, server = (self._now() - self._start).tolist()
+        return {"wall_s": round(wall, 2), "client_cpu_s": round(client, 2), "server_cpu_s": round(server, 2)}
+
+
+def build(out: Path, data: tuple[Path, Path, Path], kind: str, server: int | None) -> dict[str, Any]:
+    """Return what the build of an index costs."""
+    corpus, matrix, ids = data
+    clock = Clock(server)
+    options = BuildOptions(vectors=kind, vectors_file=matrix, ids_file=ids)
+    report = building.build([corpus], out, options)
+    spent = clock.read()
+    cpu = spent["client_cpu_s"] + spent["server_cpu_s"]
+    address = Address.of(out)
+    size = size_of(address) if address else sum(f.bytes for f in manifests.load(out).files.values())
+    return {
+        **spent,
+        "documents": report.documents,
+        "documents_per_s": round(report.documents / spent["wall_s"]),
+        "documents_per_cpu_s": round(report.documents / cpu),
+        "bytes_per_document": round(size / report.documents),
+    }
+
+
+def ask(
+    engine: Engine, clients: int, queries: tuple[list[str], Matrix], server: int | None
+) -> dict[str, float]:
+    """Return what single hybrid queries cost, asked by so many threads at once."""
+    texts, vectors = queries
+
+    def one(number: int) -> float:
+        start = time.perf_counter()
+        engine.search(texts[number], K, vectors=vectors[number])
+        return time.perf_counter() - start
+
+    with ThreadPoolExecutor(clients) as pool:
+        list(pool.map(one, range(WARM)))
+        clock = Clock(server)
+        seconds = list(pool.map(one, range(len(texts))))
+    spent = clock.read()
+    p50, p99 = (1000 * np.percentile(seconds, [50, 99])).tolist()
+    cpu = 1000 * (spent["client_cpu_s"] + spent["server_cpu_s"]) / len(texts)
+    return {
+        "p50_ms": round(p50, 1),
+        "p99_ms": round(p99, 1),
+        "queries_per_s": round(len(texts) / spent["wall_s"], 1),
+        "cpu_ms": round(cpu, 1),
+    }
+
+
+def recall(engine: Engine, vectors: Matrix, ids: list[str], queries: Matrix) -> float:
+    """Return the share of the exact top k that the dense search finds; ties at the end count as found."""
+    found = 0
+    row = {id_: number for number, id_ in enumerate(ids)}
+    for query, hits in zip(queries, engine.search(k=K, vectors=queries).hits, strict=True):
+        cosines = vectors @ query
+        last = np.partition(cosines, -K)[-K]
+        found += sum(cosines[row[id_]] >= last - 1e-6 for id_ in hits.ids)
+    return found / (K * len(queries))
+
+
+def measure(work: Path, sentences: int, node: elastic_server.Node) -> dict[str, Any]:
+    """Return all figures."""
+    prepared = prepare(work, sentences)
+    ids_file, directory = work / f"{sentences}.ids", work / f"{sentences}-cluster-rival.index"
+    ids = [orjson.loads(line)["_id"] for line in prepared.sentences.read_bytes().splitlines()]
+    ids_file.write_text("".join(f"{id_}\n" for id_ in ids))
+    data = prepared.sentences, prepared.vectors, ids_file
+    texts = statements()[:QUERIES]
+    queries = texts, mean_vectors(texts)
+    shutil.rmtree(directory, ignore_errors=True)
+    cases: dict[str, tuple[Path, str, int | None]] = {
+        "directory, exact": (directory, "flat", None),
+        "cluster, HNSW": (Path(f"elastic+{node.url}/bench-hnsw"), "hnsw", node.pid),
+    }
+    found: dict[str, Any] = {}
+    for name, (out, kind, server) in cases.items():
+        figures: dict[str, Any] = {"build": build(out, data, kind, server)}
+        with Engine.open(out) as engine:
+            figures["search"] = {str(n): ask(engine, n, queries, server) for n in CLIENTS}
+            figures["recall"] = round(
+                float(recall(engine, np.load(prepared.vectors), ids, queries[1][:200])), 4
+            )
+        found[name] = figures
+        print(name, figures, flush=True)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", type=Path, help="folder for the data, kept (otherwise temporary)")
+    parser.add_argument("--sentences", type=int, default=100_000)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary, tempfile.TemporaryDirectory(prefix="cluster-") as disk:
+        Path(disk).chmod(0o755)
+        work = options.work or Path(temporary)
+        work.mkdir(parents=True, exist_ok=True)
+        node = elastic_server.Node(Path(disk) / "node", environment={"ES_JAVA_OPTS": HEAP})
+        try:
+            node.start()
+            found = measure(work, options.sentences, node)
+        finally:
+            node.stop()
+    about = {"sentences": options.sentences, "k": K, "queries": QUERIES, "heap": HEAP}
+    record("cluster", {**about, **found}, SEED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""Addresses of indexes that live on a cluster, given wherever a directory is: elastic+https://HOST:PORT/NAME."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from indexes.errors import IndexesError
+
+# A `Path` writes the two slashes of an address as one.
+_ADDRESS = re.compile(r"elastic\+(https?):/{1,2}([^/]+)/+([^/]+)/*", re.IGNORECASE)
+_PREFIX = re.compile(r"elastic\+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An index on a cluster: the addresses of its nodes, and its name there."""
+
+    urls: tuple[str, ...]
+    name: str
+
+    @classmethod
+    def of(cls, given: str | Path) -> Address | None:
+        """Return the address that is given in place of a directory; None where it is a directory.
+
+        Several nodes are separated by commas: elastic+https://es1:9200,es2:9200/NAME. Raises IndexesError where it
+        cannot be read; the message never shows a password.
+        """
+        text = str(given)
+        if not _PREFIX.match(text):
+            return None
+        if "@" in text:
+            raise IndexesError(
+                f"the address of {text.rpartition('@')[2]!r} contains a user or password, which would be shown: "
+                "put them into LINKER_ELASTIC_USER and LINKER_ELASTIC_PASSWORD"
+            )
+        parts = _ADDRESS.fullmatch(text)
+        if parts is None:
+            raise IndexesError(f"cannot use the address {text!r}: write elastic+http(s)://HOST:PORT/NAME")
+        scheme, hosts, name = parts.groups()
+        return cls(tuple(f"{scheme.lower()}://{host}" for host in hosts.split(",")), name)
+
+    def __str__(self) -> str:
+        scheme, _, first = self.urls[0].partition("://")
+        others = [url.partition("://")[2] for url in self.urls[1:]]
+        return f"elastic+{scheme}://{','.join([first, *others])}/{self.name}"
+
+
+def shown(directory: str | Path) -> str:
+    """Return how a message names an index: the path of its directory, or its address."""
+    return str(Address.of(directory) or directory)

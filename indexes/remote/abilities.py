@@ -1,0 +1,62 @@
+"""What an index on a cluster can do, and the errors for what it cannot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from indexes.address import Address
+from indexes.interface import IndexesError
+from indexes.kinds import AUTO, KINDS, on_server
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What a backend of indexes without a directory can do.
+
+    `vectors`: its kind of vectors by the name that a build gives. `refusals`: what it cannot do, and why and what to
+    do instead.
+    """
+
+    name: str
+    vectors: dict[str, str]
+    refusals: dict[str, str]
+
+
+DIRECTORY = "build an index in a directory for it (--out DIR)"
+ELASTICSEARCH = Abilities(
+    "Elasticsearch",
+    {
+        "none": "none",
+        AUTO: "elastic-hnsw",
+        "flat": "elastic-flat",
+        "hnsw": "elastic-hnsw",
+        **{name: name for name in KINDS if on_server(name)},
+    },
+    {
+        "the search for phrases": f"its postings have no positions: leave --phrases out, or {DIRECTORY}",
+        "--fields": f"it ranks one text for each document: leave it out, or {DIRECTORY}",
+        "--positions": f"it keeps terms without their order: leave it out, or {DIRECTORY}",
+        "--keep": "a change is visible at once, so that there are no older generations: take snapshots of the "
+        "cluster instead",
+        "a stored ranker": f"it cannot hold one: name it with --rerank at each search, or {DIRECTORY}",
+        "a stored calibration": f"it cannot hold one: leave --probability out, or {DIRECTORY}",
+        "a copy of the encoder": "models stay where they are: name the model's folder with --encoder at each use",
+        "--recall": "Elasticsearch chooses among candidates of its own: build with --vectors elastic-flat for exact "
+        "search",
+        "--engine ray": "one process writes a build now: leave it out",
+    },
+)
+
+
+def refused(address: Address, what: str, by: Abilities = ELASTICSEARCH) -> IndexesError:
+    """Return the error for what the backend cannot do: what, why and the remedy."""
+    return IndexesError(f"{address} is an index on {by.name}, which does not do {what}: {by.refusals[what]}")
+
+
+def vectors_of(address: Address, asked: str, by: Abilities = ELASTICSEARCH) -> str:
+    """Return the kind of vectors that a build by `asked` has. Raises IndexesError where there is none."""
+    if asked not in by.vectors:
+        raise IndexesError(
+            f"{address} cannot have the vectors {asked!r}: choose one of {', '.join(sorted(by.vectors))}"
+        )
+    return by.vectors[asked]

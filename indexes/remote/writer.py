@@ -1,0 +1,270 @@
+"""Writes an index on a cluster: a build in a generation of its own, later changes to the documents that all see."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, Self
+
+import numpy as np
+
+from indexes.address import Address
+from indexes.arrays import normalised
+from indexes.disk import faults
+from indexes.elastic.mapping import stored_vectors
+from indexes.elastic.stored import vector_kind
+from indexes.interface import (
+    BadVectorError,
+    Document,
+    DuplicateIdError,
+    IndexesError,
+    Matrix,
+    UnknownIdError,
+    check_id,
+    check_vectors,
+)
+from indexes.remote import layout
+from indexes.remote.abilities import refused
+from indexes.remote.collection import state_at, stored_manifest
+from indexes.remote.rows import RemoteRows
+from indexes.remote.store import RemoteStore, settings_of
+from indexes.rows import name_some
+from indexes.store.documents import storable
+from indexes.store.records import BuildRecord, Manifest
+from indexes.text.analysis import Analysis
+from indexes.text.parameters import Bm25Parameters
+from indexes.writer import Writer
+
+
+class RemoteWriter(Writer):
+    """One of any number of writers to an index on a cluster.
+
+    What is added and deleted is sent at once, and `commit` waits until the servers have it and readers see it: there is
+    no taking back. Each document that is written has a stamp, of the time, which is its version: where two writers
+    write one document, the later stamp stays. The stamps of a build count from its beginning, so that an interrupted
+    build sends the same again.
+    """
+
+    takes_back = False
+
+    def __init__(self, address: Address, store: RemoteStore, manifest: Manifest, stamp: int = 0) -> None:
+        """`stamp` is the next one of a build; 0 where the index is built, and stamps are of the time."""
+        self.address, self.directory, self._remote, self.manifest = (
+            address,
+            Path(str(address)),
+            store,
+            manifest,
+        )
+        self._analysis = Analysis(manifest.analysis)
+        self._building, self._stamp = bool(stamp), stamp
+        self._committed = stamp
+        self.rows = RemoteRows(store.count, self._has, store.fields, self._unread, str(address))
+        self._reset()
+
+    def _reset(self) -> None:
+        self._sent: set[str] = set()  # ids of the documents, since the last commit
+        self._outdated: set[str] = set()  # ids of documents to delete, unless they are added again
+        self._absent: set[str] = set()  # ids that were looked up last and are not in the index
+        self._lines: list[bytes] = []
+
+    def _has(self, id_: str) -> bool:
+        return bool(self.present([id_]))
+
+    def _unread(self) -> NoReturn:
+        raise IndexesError(f"a writer of {self.address} does not read all ids")
+
+    @classmethod
+    @contextlib.contextmanager
+    def begin(
+        cls, address: Address, manifest: Manifest, shards: int = 1, replicas: int = 0
+    ) -> Iterator[Self]:
+        """Start a build in a generation that nobody sees until its last commit.
+
+        Raises IndexesError where there is an index of this name, BackendUnavailableError.
+        """
+        store = RemoteStore(settings_of(address, shards, replicas))
+        try:
+            if store.exists():
+                raise IndexesError(
+                    f"{address} exists already: name another index, or delete it with `linker index drop`"
+                )
+            if store.state(f"{address.name}-g000001"):
+                raise IndexesError(
+                    f"a build of {address} was interrupted, or is running: continue it with --resume, or delete it "
+                    "with `linker index drop`"
+                )
+            stamp = time.time_ns()
+            manifest = dataclasses.replace(manifest, elastic=store.settings.to_json())
+            store.start(manifest, *vector_kind(manifest), stamp)
+            yield cls(address, store, manifest, stamp)
+        finally:
+            store.close()
+
+    @classmethod
+    @contextlib.contextmanager
+    def resume(cls, address: Address) -> Iterator[Self]:
+        """Continue an interrupted build from its last commit. Raises IndexesError where there is none."""
+        store = RemoteStore(settings_of(address))
+        try:
+            state = store.unfinished()
+            if state is None:
+                raise IndexesError(f"there is no interrupted build of {address}: leave out --resume")
+            settings = settings_of(address, state.shards, state.replicas)
+            store.close()
+            store = RemoteStore(settings, state.name)
+            yield cls(address, store, stored_manifest(address, state), state.stamp)
+        finally:
+            store.close()
+
+    @classmethod
+    @contextlib.contextmanager
+    def change(cls, address: Address, keep: int | None = None) -> Iterator[Self]:
+        """Open an index for changes, beside any number of other writers. Raises as `state_at`."""
+        if keep:
+            raise refused(address, "--keep")
+        state = state_at(address)
+        store = RemoteStore(settings_of(address, state.shards, state.replicas))
+        try:
+            yield cls(address, store, stored_manifest(address, state))
+        finally:
+            store.close()
+
+    def present(self, ids: Sequence[str]) -> set[str]:
+        """Return which of `ids` are in the index now, this writer's changes included.
+
+        What an interrupted build has sent after its last commit does not count: it is sent again.
+        """
+        asked = [id_ for id_ in ids if id_ not in self._sent and id_ not in self._outdated]
+        before = self._committed or np.inf
+        found = {id_ for id_, version in self._remote.versions(asked).items() if version < before}
+        self._absent = {*asked} - found
+        return found | (self._sent & {*ids})
+
+    def add(self, documents: Sequence[Document], vectors: Matrix | None) -> None:
+        """Send documents, or none of them; one that was removed before is replaced. Raises as `Writer.add`.
+
+        Where another writer adds one of the ids meanwhile, the later stamp stays, and nobody is told.
+        """
+        documents = [storable(d) for d in documents]
+        ids = [check_id(d.id) for d in documents]
+        encoder = self.manifest.encoder
+        if (vectors is None) != (encoder is None):
+            raise BadVectorError("pass vectors if the collection has an encoder, and none if it has not")
+        dim, kind = vector_kind(self.manifest)
+        blocks: Mapping[str, Matrix] = {}
+        stamps = self._stamps(len(ids))
+        if vectors is not None:
+            blocks = stored_vectors(normalised(check_vectors(vectors, dim, ids)), kind, stamps.start)
+        terms = [" ".join(self._analysis.terms(self._analysis.prepare(d.full_text))) for d in documents]
+        self._check_new(ids)
+        for n, document in enumerate(documents):
+            own = {name: block[n] for name, block in blocks.items()}
+            source = layout.source_of(document, stamps[n], terms[n], own)
+            self._remote.put_document(document.id, stamps[n], source)
+        self._sent.update(ids)
+        self._outdated.difference_update(ids)
+        self._absent.difference_update(ids)
+
+    def _check_new(self, ids: Sequence[str]) -> None:
+        """Raise DuplicateIdError unless every id can be added."""
+        repeated = {id_ for id_, count in Counter(ids).items() if count > 1}
+        unknown = [id_ for id_ in ids if id_ not in self._absent]
+        if repeated := repeated | (self.present(unknown) if unknown else set()):
+            raise DuplicateIdError(
+                f"already present: {name_some(sorted(repeated))}; remove them first, or replace them"
+            )
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove documents with the next commit, or none of them. Raises UnknownIdError."""
+        present = self.present(ids)
+        if missing := [id_ for id_ in dict.fromkeys(ids) if id_ not in present]:
+            raise UnknownIdError(f"not in the index: {name_some(missing)}")
+        self._outdated.update(ids)
+        self._sent.difference_update(ids)
+
+    def _stamps(self, count: int) -> range:
+        """Return the next stamps, which ascend."""
+        first = self._stamp if self._building else max(self._stamp, time.time_ns())
+        self._stamp = first + count
+        return range(first, first + count)
+
+    def quarantine(self, line: bytes) -> None:
+        """Store an unusable record, given as one line of JSON, with the next commit."""
+        self._lines.append(line)
+
+    @property
+    def quarantined(self) -> int:
+        """Number of unusable records that the next commit will store."""
+        return len(self._lines)
+
+    @property
+    def pending(self) -> int:
+        """Number of documents that were sent since the last commit."""
+        return len(self._sent)
+
+    def commit(
+        self,
+        build: BuildRecord | None = None,
+        search: Mapping[str, Any] | None = None,
+        bm25: Bm25Parameters | None = None,
+    ) -> Manifest:
+        """Wait until the servers have everything; let readers see it unless this is a build that has not ended.
+
+        `build`, `search` and `bm25` replace the manifest's records of the same names. Of two writers that change
+        settings at once, the later one's stay. The last commit of a build gives its generation the name. Returns the
+        manifest with the counts as they are now. Raises IndexesError, BackendUnavailableError.
+        """
+        old = self.manifest
+        if bm25 and (bm25.k1, bm25.b) != (old.bm25.k1, old.bm25.b):
+            raise IndexesError(
+                "k1 and b of an index on Elasticsearch are set by its build: give --k1 and --b there"
+            )
+        for id_, stamp in zip(sorted(self._outdated), self._stamps(len(self._outdated)), strict=True):
+            self._remote.delete_document(id_, stamp)
+        self._remote.bulk.flush()
+        faults.point("elastic.flushed")
+        if self._lines:
+            self._remote.quarantine(self._lines)
+        manifest = dataclasses.replace(
+            old,
+            build=build or old.build,
+            search=old.search if search is None else search,
+            bm25=bm25 or old.bm25,
+            generation=old.generation + (search is not None or bm25 is not None),
+        )
+        self._reset()
+        if self._building:
+            self._remote.describe(manifest, self._stamp)
+            self._committed = self._stamp
+            if manifest.build.complete:
+                self._remote.refresh()
+                self._remote.promote()
+                self._building, self._committed = False, 0
+        else:
+            if (manifest.search, manifest.bm25) != (old.search, old.bm25):
+                self._remote.describe(manifest)
+            self._remote.refresh()
+        self.manifest = manifest
+        documents, quarantined = self._remote.count(), self._remote.quarantined()
+        return dataclasses.replace(manifest, documents=documents, quarantined=quarantined)
+
+    def compact(self) -> Manifest:
+        """Reclaim the space of deleted documents, which then no longer count in BM25's statistics."""
+        self._remote.expunge()
+        return dataclasses.replace(self.manifest, documents=self._remote.count())
+
+    def store_ranker(self, name: str, folder: Path) -> Manifest:
+        """Refused: the cluster holds documents and settings alone."""
+        raise refused(self.address, "a stored ranker")
+
+    def store_calibration(self, name: str, folder: Path) -> Manifest:
+        """Refused: the cluster holds documents and settings alone."""
+        raise refused(self.address, "a stored calibration")
+
+    def store_encoder(self, name: str, folder: Path) -> Manifest:
+        """Refused: the cluster holds documents and settings alone."""
+        raise refused(self.address, "a copy of the encoder")

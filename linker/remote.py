@@ -1,0 +1,77 @@
+"""An index on a cluster as an `Engine` has it open."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Self
+
+from indexes.address import Address
+from indexes.hybrid import Answer, OnFailure
+from indexes.interface import Document, Hits, IndexesError
+from indexes.remote import RemoteCollection, open_remote
+from linker.encoders.opened import OwnEncoder
+from linker.snapshot import Snapshot
+
+FOLLOW = 5.0  # seconds after which the name is looked up again
+
+
+class RemoteSnapshot(Snapshot):
+    """A generation of an index on a cluster: its documents as they are now, its settings as they were opened."""
+
+    collection: RemoteCollection
+
+    def __init__(self, collection: RemoteCollection, encoder: OwnEncoder, on_failure: OnFailure) -> None:
+        super().__init__(collection, None, encoder, on_failure)
+        self._looked = time.monotonic()
+
+    @classmethod
+    def of(cls, address: Address, encoder: OwnEncoder, on_failure: OnFailure) -> Self:
+        """Open what is at an address now. Raises as `open_remote`."""
+        return cls(open_remote(address, on_failure), encoder, on_failure)
+
+    def is_old(self) -> bool:
+        """Return whether the name leads elsewhere or the settings have changed, at most every FOLLOW seconds.
+
+        A server that does not answer says nothing of that: the search will say so.
+        """
+        if time.monotonic() - self._looked < FOLLOW:
+            return False
+        self._looked = time.monotonic()
+        return self.has_moved()
+
+    def is_last(self) -> bool:
+        """Return whether the name leads here and the settings are the same. Raises IndexesError where it is gone."""
+        return self.collection.is_last()
+
+    def has_moved(self) -> bool:
+        """Return whether the name leads elsewhere now, or the settings have changed."""
+        try:
+            return not self.collection.is_last()
+        except IndexesError:
+            return False
+
+    def _readable(self, answer: Answer, texts: Sequence[str]) -> Answer:
+        """Return an answer whose documents are read together, the hits of a query at once, when the first is asked."""
+        answer = super()._readable(answer, texts)
+        hits = [dataclasses.replace(one, read=_together(self.collection, one)) for one in answer.hits]
+        return dataclasses.replace(answer, hits=hits)
+
+
+def _together(collection: RemoteCollection, hits: Hits) -> Callable[[str], Document]:
+    """Return what reads a document of the hits, all at the first call. Raises UnknownIdError for one that is gone."""
+    lock = threading.Lock()
+
+    @functools.cache
+    def documents() -> dict[str, Document]:
+        return collection.documents.read(hits.ids)
+
+    def read(id_: str) -> Document:
+        with lock:
+            found = documents()
+        return found[id_] if id_ in found else collection.document(id_)
+
+    return read

@@ -1,0 +1,128 @@
+"""An index on a cluster as the contracts' backends have it: texts or vectors by id, visible at the next search."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from indexes.address import Address
+from indexes.interface import (
+    BadVectorError,
+    Document,
+    Filter,
+    Hits,
+    IndexesError,
+    Matrix,
+    Metadata,
+    RowArray,
+    ScoreArray,
+)
+from indexes.remote import RemoteCollection, RemoteWriter, drop, open_remote
+from indexes.store.records import BuildRecord, EncoderRecord, Manifest
+from indexes.text.parameters import AnalysisSettings, Bm25Parameters
+
+
+class OnCluster:
+    """TextIndex or VectorIndex over the writer and the collection that the commands use."""
+
+    def __init__(self, url: str, name: str, manifest: Manifest, shards: int = 1) -> None:
+        self.address, self.manifest = Address.of(f"elastic+{url}/{name}"), manifest
+        assert self.address
+        with RemoteWriter.begin(self.address, manifest, shards) as writer:
+            writer.commit(BuildRecord())
+        self.dim = manifest.encoder.dim if manifest.encoder else 0
+        self.reopen()
+
+    def reopen(self) -> OnCluster:
+        """Write and read what is on the server, by other connections than before."""
+        assert self.address
+        self._session = contextlib.ExitStack()
+        self.writer = self._session.enter_context(RemoteWriter.change(self.address))
+        self._collection: RemoteCollection | None = None
+        return self
+
+    @property
+    def collection(self) -> RemoteCollection:
+        assert self.address
+        if self._collection is None:
+            self.writer.commit()
+            self._collection = open_remote(self.address)
+        return self._collection
+
+    def add(
+        self,
+        ids: Sequence[str],
+        content: Sequence[str] | Matrix,
+        metadata: Sequence[Metadata] | None = None,
+    ) -> None:
+        metadata = [{}] * len(ids) if metadata is None else metadata
+        if self.dim:
+            if len(metadata) != len(ids):
+                raise ValueError("metadata of another number")
+            texts, vectors = [""] * len(ids), np.asarray(content)
+            if len(vectors) != len(ids):
+                raise BadVectorError("vectors of another number")
+        else:
+            if not len(ids) == len(content) == len(metadata):
+                raise IndexesError("of different lengths")
+            # A document with half a character is refused before it comes to an index.
+            texts, vectors = [text.encode("utf-8", "replace").decode() for text in content], None
+        metadata = [{k: _whole(v) for k, v in values.items()} for values in metadata]
+        documents = [Document(i, t, "", m) for i, t, m in zip(ids, texts, metadata, strict=True)]
+        self.writer.add(documents, vectors)
+        self._collection = None
+
+    def remove(self, ids: Sequence[str]) -> None:
+        self.writer.remove(ids)
+        self._collection = None
+
+    def search(
+        self,
+        queries: Any,
+        k: int,
+        where: Filter | None = None,
+        bm25: Bm25Parameters | None = None,
+    ) -> list[Hits]:
+        if where is not None:
+            where = Filter(tuple(c._replace(values=tuple(map(_whole, c.values))) for c in where.all))
+        hybrid = self.collection.hybrid
+        if not self.dim:
+            return hybrid.search(queries, k, mode="bm25", where=where, bm25=bm25).hits
+        texts = [""] * len(queries)
+        return hybrid.search(texts, k, embed=lambda _: queries, mode="dense", where=where).hits
+
+    def search_rows(self, queries: Any, k: int, where: Filter | None = None) -> tuple[RowArray, ScoreArray]:
+        hybrid = self.collection.hybrid
+        retriever: Any = hybrid.vectors if self.dim else hybrid.text
+        rows, scores = retriever.search_rows(queries, k, where)
+        return rows, scores
+
+    def __len__(self) -> int:
+        return len(self.collection.rows)
+
+    def close(self) -> None:
+        """Delete the index; may be repeated."""
+        if self.address:
+            self._session.close()
+            drop(self.address)
+        self.address = None
+
+
+def _whole(value: Any) -> Any:
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+def texts(url: str, name: str, parameters: Bm25Parameters, shards: int) -> OnCluster:
+    """Return an empty index of texts, without stemming."""
+    manifest = Manifest(analysis=AnalysisSettings("none"), bm25=parameters, build=BuildRecord(complete=False))
+    return OnCluster(url, name, manifest, shards)
+
+
+def vectors(url: str, name: str, kind: str, dim: int) -> OnCluster:
+    """Return an empty index of vectors from elsewhere."""
+    encoder = EncoderRecord("elsewhere", "", dim)
+    build = BuildRecord(complete=False)
+    return OnCluster(url, name, Manifest(vectors=kind, encoder=encoder, build=build))

@@ -1,0 +1,378 @@
+"""An index that lives on a cluster alone, on a real server: a directory's answers, changes, many writers, faults."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from indexes.address import Address
+from indexes.disk import faults
+from indexes.elastic.server_index import new_name
+from indexes.hybrid import Answer, Mode
+from indexes.interface import (
+    BackendUnavailableError,
+    BadFilterError,
+    Document,
+    DuplicateIdError,
+    IndexesError,
+    UnknownIdError,
+)
+from indexes.remote import RemoteWriter, check, drop, manifest_of, open_remote, writer_of
+from indexes.remote.layout import source_of
+from indexes.remote.store import RemoteStore, settings_of
+from linker import building
+from linker.corpora import read_corpus
+from linker.engine import Engine
+from tests.helpers import HashEncoder, linker, write_corpus
+
+MODES: tuple[Mode, ...] = ("bm25", "dense", "hybrid")
+QUERIES = ["banel deras", "kisen", "mudom sugal nepol banel banel", "nothing", "tapol suvik radom"]
+TURNS = 6  # of each writer
+Make = Callable[..., Engine]
+
+
+@pytest.fixture
+def address(elastic: str) -> Iterator[Callable[[], str]]:
+    """Give addresses of new indexes, which are dropped at the end."""
+    given: list[str] = []
+
+    def new() -> str:
+        given.append(f"elastic+{elastic}/{new_name('remote')}")
+        return given[-1]
+
+    yield new
+    for text in given:
+        named = Address.of(text)
+        assert named
+        RemoteStore(settings_of(named)).remove_all()
+
+
+@pytest.fixture
+def make(address: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> Make:
+    """Make an empty index on the cluster; `vectors` "none" leaves out the encoder."""
+    monkeypatch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
+    monkeypatch.setenv("LINKER_ELASTIC_TIMEOUT", "60")
+
+    def made(vectors: str = "flat", **options: Any) -> Engine:
+        where = address()
+        building.create(where, encoder="none" if vectors == "none" else "hash", vectors=vectors, **options)
+        return Engine(Path(where), encoder=HashEncoder())
+
+    return made
+
+
+def embedded(tmp_path: Path) -> Engine:
+    building.create(tmp_path / "embedded", encoder="hash")
+    return Engine(tmp_path / "embedded", encoder=HashEncoder())
+
+
+def documents(count: int, prefix: str = "d", seed: int = 0, *, folder: Path) -> list[Document]:
+    records = list(read_corpus(write_corpus(folder / "c.jsonl", count, seed=seed, prefix=prefix), None))
+    return [r for r in records if isinstance(r, Document)]
+
+
+def remote(engine: Engine) -> Address:
+    address = Address.of(engine.directory)
+    assert address
+    return address
+
+
+def assert_same(mine: Answer, theirs: Answer) -> None:
+    assert (mine.mode, mine.degraded) == (theirs.mode, theirs.degraded)
+    for a, b in zip(mine.hits, theirs.hits, strict=True):
+        assert a.ids == b.ids
+        np.testing.assert_allclose(a.scores, b.scores, rtol=1e-4, atol=1e-6)
+        assert [hit.document for hit in a] == [hit.document for hit in b]
+
+
+@pytest.mark.parametrize("vectors", ["flat", "hnsw"])
+def test_the_answers_are_those_of_a_directory(make: Make, tmp_path: Path, vectors: str) -> None:
+    mine, theirs = make(vectors, elastic=None), embedded(tmp_path)
+    texts = documents(300, folder=tmp_path)
+    for engine in (mine, theirs):
+        engine.add(texts[:200])
+        engine.add(texts[200:])
+    for mode in MODES:
+        for where in (None, "lang=en", ["lang=en", "group=3"], ["lang!=en", "group>=2"], "group<3", "lang=b"):
+            for k in (1, 10, 1000):
+                assert_same(*(e.search(QUERIES, k, mode=mode, where=where) for e in (mine, theirs)))
+    assert len(mine) == len(theirs) == 300
+    assert mine.fields == theirs.fields
+    assert list(mine.documents()) == list(theirs.documents()) == texts
+    assert list(mine.documents("group>=3")) == list(theirs.documents("group>=3"))
+    assert mine.collection.rows.ids == theirs.collection.rows.ids
+    for one, other in zip(
+        mine.collection.documents.vectors(16), theirs.collection.documents.vectors(16), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_equal_fused_scores_come_in_the_order_of_arrival(make: Make, tmp_path: Path) -> None:
+    """BM25's only hit and the vectors' only other hit have equal scores by reciprocal ranks."""
+    mine, theirs = make(), embedded(tmp_path)
+    for engine in (mine, theirs):
+        for n in range(8, 0, -1):  # ids descend while stamps ascend
+            engine.add([Document(f"d{n}", "banel" if n % 2 else "kisen deras")])
+    for query in ("banel", "kisen", "banel kisen"):
+        assert_same(*(e.search(query, 8, mode="hybrid") for e in (mine, theirs)))
+
+
+def test_changes_are_seen_by_an_engine_that_is_open(make: Make, tmp_path: Path) -> None:
+    engine = make()
+    engine.add(documents(50, folder=tmp_path))
+    with writer_of(engine.directory) as writer:
+        new = [Document("new", "zebra banel"), Document("other", "zebra")]
+        writer.add(new, HashEncoder().encode([d.text for d in new]))
+        assert "new" in writer.rows
+        assert engine.search("zebra", mode="bm25").hits[0].ids == ()  # not before the commit
+        assert writer.commit().documents == 52
+    assert engine.search("zebra", mode="bm25").hits[0].ids == ("other", "new")
+    assert engine.document("new") == Document("new", "zebra banel")
+    assert "new" in engine
+    assert len(engine) == 52
+    engine.delete(["new", "d3", "d3"])
+    assert "new" not in engine
+    assert len(engine) == 50
+    with pytest.raises(UnknownIdError, match="'new', 'd3'"):
+        engine.delete(["new", "d4", "d3"])
+    with pytest.raises(UnknownIdError, match="'new'"):
+        engine.document("new")
+    assert "d4" in engine
+
+
+def test_documents_are_added_or_replaced_as_in_a_directory(make: Make, tmp_path: Path) -> None:
+    mine, theirs = make(), embedded(tmp_path)
+    texts = documents(30, folder=tmp_path)
+    for engine in (mine, theirs):
+        engine.add(texts)
+        with pytest.raises(DuplicateIdError, match="'d3'"):
+            engine.add([Document("x", "banel"), Document("d3", "banel")])
+        with pytest.raises(DuplicateIdError, match="'y'"):
+            engine.add([Document("y", "banel"), Document("y", "banel")])
+        assert "x" not in engine
+        engine.add(
+            [Document("d3", "zebra banel", "title", {"n": [1, {"a": 2.5}]}), Document("x", "zebra")],
+            replace=True,
+        )
+        assert engine.search("zebra", mode="bm25").hits[0].ids == ("x", "d3")
+        assert len(engine) == 31
+    assert mine.document("d3") == theirs.document("d3")
+    assert_same(*(e.search(QUERIES, 100, mode="dense") for e in (mine, theirs)))
+
+
+def test_an_unknown_field_is_an_error_as_in_a_directory(make: Make, tmp_path: Path) -> None:
+    engine = make("none")
+    assert engine.search("banel", where="lan=en").hits[0].ids == ()  # without documents no field is wrong
+    engine.add(documents(5, folder=tmp_path))
+    with pytest.raises(BadFilterError, match="no document has the field 'lan': did you mean 'lang'"):
+        engine.search("banel", where="lan=en")
+    assert engine.fields == ("group", "lang")
+
+
+def test_long_and_strange_ids_and_values_come_back(make: Make) -> None:
+    engine = make("none")
+    strange = [
+        Document("é" * 400, "zebra one", metadata={"ratio": 0.1, "big": 2**60, "deep": {"a": [None, True]}}),
+        Document("/_search?q=*", "zebra one two", metadata={"x" * 300: "y", "tag": "x" * 40_000}),
+        Document("\U0001f600", "zebra one two three", "a\ttitle\n"),
+    ]
+    engine.add(strange)
+    assert [hit.document for hit in engine.search("zebra").hits[0]] == strange
+    assert engine.search("zebra", where=["tag=" + "x" * 40_000]).hits[0].ids == ("/_search?q=*",)
+    engine.delete([d.id for d in strange])
+    assert len(engine) == 0
+
+
+def test_of_two_writes_the_later_stamp_stays(make: Make) -> None:
+    engine = make("none")
+    with RemoteWriter.change(remote(engine)) as early, RemoteWriter.change(remote(engine)) as late:
+        early.add([Document("d", "early")], None)
+        late.add([Document("d", "late")], None)  # not yet sent by the other, so that both may
+        late.commit()
+        early.commit()  # arrives last, and is older
+    assert engine.document("d").text == "late"
+    with RemoteWriter.change(remote(engine)) as writer:
+        writer.remove(["d"])
+        stamp = time.time_ns() - 10**9
+        writer.commit()
+        old = Document("d", "older than the deletion")
+        writer._remote.put_document("d", stamp, source_of(old, stamp, "older", {}))
+        writer.commit()
+    assert "d" not in engine
+
+
+def write_all(address: str, number: int, rounds: int) -> None:
+    """Replace the same documents again and again, and add some of this writer's own."""
+    named = Address.of(address)
+    assert named
+    for turn in range(rounds):
+        with RemoteWriter.change(named) as writer:
+            ids = [f"d{n}" for n in range(20)]
+            present = writer.present(ids)
+            writer.remove(sorted(present))
+            writer.add([Document(i, f"writer{number} turn{turn}") for i in ids], None)
+            writer.add([Document(f"w{number}-{turn}", "own")], None)
+            writer.commit()
+
+
+def test_processes_write_at_the_same_time(make: Make) -> None:
+    engine = make("none")
+    context = multiprocessing.get_context("spawn")
+    writers = [
+        context.Process(target=write_all, args=(str(remote(engine)), number, TURNS)) for number in range(2)
+    ]
+    for writer in writers:
+        writer.start()
+    seen = set()
+    while any(writer.is_alive() for writer in writers):
+        seen.add(len(engine.search("own", 100).hits[0]))
+        with RemoteWriter.change(remote(engine)) as other:
+            other.commit()
+    for writer in writers:
+        writer.join()
+        assert writer.exitcode == 0
+    assert {f"w{number}-{turn}" for number in range(2) for turn in range(TURNS)} | {
+        f"d{n}" for n in range(20)
+    } == {d.id for d in engine.documents()}
+    # Each document is as one writer's last turn left it.
+    assert {engine.document(f"d{n}").text for n in range(20)} <= {
+        f"writer{number} turn{TURNS - 1}" for number in range(2)
+    }
+    store = open_remote(remote(engine)).store
+    sources = store.sources([f"d{n}" for n in range(20)])
+    assert {id_: source["stamp"] for id_, source in sources.items()} == store.versions(list(sources))
+    for word in ("writer0", "writer1"):
+        found = set(engine.search(word, 100).hits[0].ids)
+        assert found == {f"d{n}" for n in range(20) if engine.document(f"d{n}").text.startswith(word)}
+
+
+class _StopError(Exception):
+    """A crash at a fault point."""
+
+
+def test_an_interrupted_build_is_seen_by_nobody_and_is_resumed(
+    address: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = Path(address())
+    corpus = write_corpus(tmp_path / "c.jsonl", 100)
+    with corpus.open("a") as file:
+        file.write('{"id": "d3", "text": "an id twice"}\nnot json\n')
+    passed = []
+
+    def crash(name: str) -> None:
+        passed.append(name)
+        if name == "elastic.flushed" and passed.count(name) == 3:
+            raise _StopError
+
+    options = building.BuildOptions(batch_size=10, commit_every=20)
+    with monkeypatch.context() as patch:
+        patch.setattr(faults, "point", crash)
+        with pytest.raises(_StopError):
+            building.build([corpus], where, options)
+    with pytest.raises(IndexesError, match="was interrupted: finish it with `linker index build … --resume`"):
+        Engine(where)
+    with pytest.raises(IndexesError, match="was interrupted, or is running: continue it with --resume"):
+        building.build([corpus], where, options)
+    with pytest.raises(IndexesError, match="was being built with another --language"):
+        building.build([corpus], where, building.BuildOptions(language="german"), resume=True)
+    report = building.build([corpus], where, options, resume=True)
+    assert (report.documents, report.quarantined) == (100, 2)
+    engine = Engine(where)
+    assert [d.id for d in engine.documents()] == [f"d{n}" for n in range(100)]
+    assert engine.document("d3").text != "an id twice"
+    with pytest.raises(IndexesError, match="exists already: name another index, or delete it"):
+        building.build([corpus], where, options)
+    with pytest.raises(IndexesError, match="no interrupted build"):
+        building.build([corpus], where, options, resume=True)
+
+
+def test_a_dropped_index_is_gone_with_its_quarantine(make: Make, elastic: str) -> None:
+    engine = make("none")
+    named = remote(engine)
+    beside = Address((elastic,), f"{named.name}-german")
+    building.create(str(beside))  # a name that begins with the other one
+    with RemoteWriter.change(named) as writer:
+        writer.quarantine(b'{"reason": "bad"}')
+        assert writer.commit().quarantined == 1
+    assert drop(named) == (0, 1)
+    store = RemoteStore(settings_of(named))
+    assert not store.client.indices.exists(index=f"{named.name}-quarantine")
+    with pytest.raises(IndexesError, match="there is no index"):
+        drop(named)
+    assert drop(beside) == (0, 1)
+    with pytest.raises(BackendUnavailableError, match="has no index"):
+        engine.search("banel")
+
+
+def test_verification_finds_what_is_wrong_and_nothing_else(make: Make, tmp_path: Path) -> None:
+    engine = make("hnsw", elastic=None)
+    engine.add(documents(60, folder=tmp_path))
+    engine.add([Document("long", "zebra " * 3, metadata={"tag": ["x" * 40_000, "y"]})])
+    assert check(remote(engine)) == ([], [], 61, 61)
+    assert check(remote(engine), 10, seed=1).sampled == 10
+    store = engine.collection.store  # type: ignore[attr-defined]
+    stamp = store.versions(["d3"])["d3"] + 1000
+    vectors = dict.fromkeys(("vector", "near"), np.full(16, 0.25, dtype=np.float32))
+    store.put_document("d3", stamp, source_of(engine.document("d3"), stamp, "other terms", vectors))
+    store.put_document("d4", stamp, source_of(engine.document("d4"), stamp - 1, "", {}))
+    store.bulk.flush()
+    store.refresh()
+    wrong = "\n".join(check(remote(engine)).damage)
+    assert "1 documents have no vector" in wrong
+    assert "1 documents have no near" in wrong
+    assert "document 'd3' is not found by its own terms" in wrong
+    assert "document 'd4' has another id or stamp" in wrong
+    assert len(wrong.splitlines()) == 4
+    assert linker("index", "verify", str(remote(engine)), check=1).stdout.count("damaged: ") == 4
+
+
+def test_an_index_of_others_is_left_alone(elastic: str) -> None:
+    named = Address((elastic,), new_name("foreign"))
+    client = RemoteStore(settings_of(named)).client
+    client.indices.create(index=named.name)
+    try:
+        with pytest.raises(IndexesError, match="is not an index of linker that lives on the cluster"):
+            open_remote(named)
+    finally:
+        client.indices.delete(index=named.name)
+
+
+def test_the_commands_take_an_address_for_a_directory(
+    address: Callable[[], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where, corpus = address(), write_corpus(tmp_path / "c.jsonl", 40)
+    assert linker("index", "build", corpus, "--out", where, "--shards", "2").stdout == (
+        f"{where}: 40 documents added, 40 in all\n"
+    )
+    found = linker("search", where, "banel deras", "--where", "lang=en", "-k", "3").stdout
+    assert len(found.splitlines()) == 3
+    write_corpus(tmp_path / "more.jsonl", 5, prefix="m")
+    assert "5 documents added, 45 in all" in linker("index", "add", where, tmp_path / "more.jsonl").stdout
+    again = linker("index", "add", where, tmp_path / "more.jsonl")
+    assert "0 documents added, 45 in all" in again.stdout
+    assert "5 records could not be used" in again.stderr
+    assert (
+        "5 documents added, 45" in linker("index", "add", where, tmp_path / "more.jsonl", "--replace").stdout
+    )
+    assert "2 documents deleted, 43 left" in linker("index", "delete", where, "m1", "m2").stdout
+    info = linker("index", "info", where).stdout
+    assert "shards 2" in info
+    assert manifest_of(Path(where)).documents == 43
+    assert "43 documents by count, and 43 of them by content" in linker("index", "verify", where).stdout
+    assert "43 documents, " in linker("index", "compact", where).stdout
+    for command in (
+        ("index", "rebuild", where), ("index", "backup", where, tmp_path / "b"),
+        ("index", "join", tmp_path / "j", where), ("search", where, '"banel deras"', "--phrases"),
+        ("search", where, where, "banel"),
+    ):  # fmt: skip
+        refused = linker(*command, check=None)
+        assert refused.returncode
+        assert "Traceback" not in refused.stderr
+        assert f"{where} is an index on" in refused.stderr
+    assert linker("index", "drop", where, "--yes").stdout == f"{where}: deleted, with 43 documents\n"
