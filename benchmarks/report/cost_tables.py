@@ -86,7 +86,31 @@ def watch(results: Any) -> Iterator[str]:
         )
 
 
+def cluster(results: Any) -> Iterator[str]:
+    """Builds and searches of an index on one Elasticsearch node, beside one in a directory."""
+    yield (
+        f"{results['sentences']:,} sentences with 128-dimensional vectors, one node with 2 GiB of heap, hybrid search, "
+        f"k = {results['k']}. Other work disturbed the clock; CPU is that of the client and the server together:"
+    )
+    yield ""
+    yield (
+        "| index | documents per second | per CPU-second | bytes per document | p50 / p99 in ms, 1 client | 8 clients "
+        "| queries per second, 8 clients | CPU in ms per query, 8 clients | recall@10 of the vectors |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for name in ("directory, exact", "cluster, HNSW"):
+        found = results[name]
+        built, one, eight = found["build"], found["search"]["1"], found["search"]["8"]
+        yield (
+            f"| {name} | {built['documents_per_s']:,} | {built['documents_per_cpu_s']:,} "
+            f"| {built['bytes_per_document']:,} | {one['p50_ms']:.1f} / {one['p99_ms']:.1f} "
+            f"| {eight['p50_ms']:.1f} / {eight['p99_ms']:.1f} | {eight['queries_per_s']:.0f} | {eight['cpu_ms']:.1f} "
+            f"| {found['recall']:.3f} |"
+        )
+
+
 TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
+    "cluster": cluster,
     "encode.cost": encoding,
     "faults.memory": memory,
     "shards": shards,

@@ -21,7 +21,7 @@ from indexes.elastic.bulk import Operation
 from indexes.elastic.client import ElasticSettings
 from indexes.elastic.mapping import LONGEST_VALUE
 from indexes.elastic.server_index import ElasticStore
-from indexes.interface import IndexesError, Matrix
+from indexes.interface import BackendUnavailableError, IndexesError, Matrix
 from indexes.remote import layout
 from indexes.store import manifest as manifests
 from indexes.store.records import Manifest
@@ -81,20 +81,19 @@ class RemoteStore(ElasticStore):
             found = self.client.indices.get(index=name, ignore_unavailable=True).body
         if not found:
             return None
-        meta = [index["mappings"].get("_meta", {}).get("linker", {}) for index in found.values()]
-        if len(found) != 1 or "manifest" not in meta[0]:
-            raise IndexesError(
-                f"{name!r} at {', '.join(self.settings.urls)} is not an index of linker that lives on the cluster: "
-                "choose another name"
-            )
-        (real, index), about = next(iter(found.items())), meta[0]
-        numbers = index["settings"]["index"]
-        return State(
-            str(real),
-            str(about["manifest"]),
-            int(about.get("stamp", 0)),
-            int(numbers["number_of_shards"]),
-            int(numbers["number_of_replicas"]),
+        try:
+            (real, index), *others = found.items()
+            about, numbers = index["mappings"].get("_meta", {}).get("linker", {}), index["settings"]["index"]
+            shape = int(numbers["number_of_shards"]), int(numbers["number_of_replicas"])
+            if not others and "manifest" in about:
+                return State(str(real), str(about["manifest"]), int(about.get("stamp", 0)), *shape)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise BackendUnavailableError(
+                f"what answers for {name} at {', '.join(self.settings.urls)} is no Elasticsearch"
+            ) from None
+        raise IndexesError(
+            f"{name!r} at {', '.join(self.settings.urls)} is not an index of linker that lives on the cluster: "
+            "choose another name"
         )
 
     def unfinished(self) -> State | None:

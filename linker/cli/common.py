@@ -12,7 +12,12 @@ import typer
 from linker.cli import completion
 from linker.printable import json_text, print_for_programs
 
-Index = Annotated[Path, typer.Argument(metavar="DIR", help="Directory of the index.", show_default=False)]
+Index = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DIR", help="Directory of the index, or elastic+https://HOST:PORT/NAME.", show_default=False
+    ),
+]
 ModeOption = Annotated[
     Literal["hybrid", "dense", "bm25"] | None,
     typer.Option(help="How to search. Default: the mode that the index was tuned to.", show_default=False),

@@ -77,7 +77,14 @@ BatchSize = Annotated[int, typer.Option(min=1, help="Documents encoded and added
 
 def build(
     corpus: Corpora,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Directory of the new index.", show_default=False)],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR",
+            help="Directory of the new index, or elastic+https://HOST:PORT/NAME on a cluster.",
+            show_default=False,
+        ),
+    ],
     encoder: Annotated[
         str,
         typer.Option(

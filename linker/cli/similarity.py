@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from linker.cli.common import AsJson, note, print_json
-from linker.cli.similarity_pairs import sampled_pairs, translated_pairs, translator_by
+from linker.cli.similarity_pairs import chosen, sampled_pairs, translated_pairs, translator_by
 from linker.files import path_text
 
 if TYPE_CHECKING:
@@ -108,6 +108,15 @@ def train(
         int | None,
         typer.Option(min=1, help="Epochs of the encoder. Default: the preset's.", show_default=False),
     ] = None,
+    dev_share: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=0.5,
+            help="Choose the epochs, at most --epochs, on this share of the pairs, held out by article and language "
+            "pair; then train on all. 0: do not choose.",
+        ),
+    ] = 0.0,
     folds: Annotated[
         int | None,
         typer.Option(
@@ -201,6 +210,8 @@ def train(
     scored = _kept(read_news(pairs))
     recogniser = recogniser_of(dict(config.pipelines), cache, processes)
     encoder = remembering(config.siamese.backbone) if config.siamese.frozen else None
+    if dev_share:
+        config = chosen(scored, config, dev_share, encoder)
     # Before the training, so that mistakes in these options show at once.
     english = translator_by(dict(config.translators), translations)
     more: list[NewsPair] = []

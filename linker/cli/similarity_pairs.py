@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from linker.cli.common import note
+
 if TYPE_CHECKING:
     from indexes.interface import TextIndex
+    from linker.encoders.interface import Encoder
     from linker.pairs.news.articles import Article, NewsPair
+    from linker.pairs.news.similarity_config import SimilarityConfig
     from linker.pairs.translate import Translator
 
 
@@ -21,6 +26,17 @@ def translator_by(names: Mapping[str, str], cache: Path | None) -> Translator | 
         return None
     translator = ByLanguage(names)
     return KeptTranslator(translator, cache) if cache else translator
+
+
+def chosen(
+    pairs: Sequence[NewsPair], config: SimilarityConfig, share: float, encoder: Encoder | None
+) -> SimilarityConfig:
+    """Return the configuration with as many epochs as are best on held-out pairs, and say how good each was."""
+    from linker.pairs.news.choosing import best_epochs
+
+    epochs, found = best_epochs(pairs, config, share, encoder)
+    note(f"epochs: {epochs}, by r on held-out pairs after each: {', '.join(f'{r:.3f}' for r in found)}")
+    return replace(config, siamese=replace(config.siamese, epochs=epochs))
 
 
 def sampled_pairs(

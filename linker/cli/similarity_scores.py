@@ -25,6 +25,7 @@ from linker.printable import print_for_programs
 
 if TYPE_CHECKING:
     from linker.pairs.news.articles import NewsPair
+    from linker.pairs.news.mistakes import Mistake
 
 STEP = 0.25  # between the thresholds of the table
 
@@ -101,21 +102,48 @@ def evaluate(
             "--all-tests", help="Test every pair of systems, not only the first against the others."
         ),
     ] = False,
+    mistakes: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=3,
+            metavar="POINTS",
+            help="List the pairs whose score in the first file is at least so far from people's, worst first.",
+            show_default=False,
+        ),
+    ] = None,
+    ner: NerOption = None,
+    cache: CacheOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate predictions by Pearson's r.
 
-    For scores and single features, overall and per language pair, with Williams tests.
+    For scores and single features, overall and per language pair, with Williams tests. With --entities or --ner, the
+    mistakes are listed with the entities of both articles.
     """
     from linker.pairs.news.articles import read_news
-    from linker.pairs.news.similarity_report import agree, systems_of
+    from linker.pairs.news.similarity_report import agree, scores_in, systems_of
 
     scored = _scorable(read_news(pairs))
     result = agree(scored, systems_of(predictions, scored), every=every)
+    listed: list[Mistake] = []
+    if mistakes is not None:
+        from linker.pairs.news.mistakes import mistakes as far_off
+        from linker.pairs.news.recognise import DEFAULT, read_pipelines
+
+        wanted = recogniser_of(read_pipelines(ner) if ner else {"": DEFAULT}, cache, 1)
+        listed = far_off(
+            scored, scores_in(predictions[0], scored), mistakes, wanted if ner or cache else None
+        )
     if as_json:
-        print_json(result.to_dict())
-    else:
-        print(result.text(), end="")
+        shown = {} if mistakes is None else {"mistakes": [mistake.to_dict() for mistake in listed]}
+        print_json(result.to_dict() | shown)
+        return
+    print(result.text(), end="")
+    if mistakes is not None:
+        print(f"{len(listed)} of {len(scored)} scores are off by {mistakes:g} or more")
+    for mistake in listed:
+        print(mistake.text())
 
 
 def calibrate(

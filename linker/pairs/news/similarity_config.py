@@ -47,7 +47,7 @@ class SimilarityConfig:
 
 
 _PAPER = SimilarityConfig(
-    siamese=TUNED,
+    siamese=replace(TUNED, optimizer="adam", warmup=0.0),
     fusion=FusionConfig(output="sigmoid"),
     features=("entities", "encoder"),
     pseudo_epochs=0,

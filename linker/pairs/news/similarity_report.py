@@ -22,6 +22,7 @@ from linker.printable import spreadsheet_cell
 
 SHARED = ("shared entities", "shared words")  # columns of text, for people
 SCORE = "score"  # the one column that falls with similarity, from 4 (unrelated) to 1; all others rise
+MEANS = ("monolingual", "cross-language")
 FEWEST = 4  # pairs that a language pair needs for a correlation
 
 
@@ -37,6 +38,9 @@ class Agreement:
     kinds: dict[str, int]  # language pair → number of pairs
     overall: dict[str, float]  # system → r
     by_kind: dict[str, dict[str, float]]  # system → language pair → r
+    means: dict[
+        str, dict[str, float]
+    ]  # system → "monolingual", "cross-language" → mean r of its language pairs
     tests: tuple[tuple[str, str, float, float, str], ...]
 
     def text(self) -> str:
@@ -48,6 +52,9 @@ class Agreement:
         for system, r in self.overall.items():
             values = (r, *(self.by_kind[system][kind] for kind in self.kinds))
             rows.append(f"{system:<{width}} " + " ".join(f"{value:6.3f}" for value in values))
+        for name in MEANS if len(self.kinds) > 1 else ():
+            rs = [f"{system} {self.means[system][name]:.3f}" for system in self.overall]
+            rows.append(f"mean of {name} pairs: {', '.join(rs)}")
         for a, b, t, p, reason in self.tests:
             rows.append(f"{a} > {b}: " + (reason or f"t = {t:.2f}, p = {p:.4f} (Williams, one-sided)"))
         return "\n".join(rows) + "\n"
@@ -56,7 +63,7 @@ class Agreement:
         """Return the figures as JSON values."""
         tests = [{"a": a, "b": b, "t": t, "p": p, "reason": why} for a, b, t, p, why in self.tests]
         return {"pairs": self.count, "kinds": self.kinds, "pearson": self.overall,
-                "by_kind": self.by_kind, "williams": tests}  # fmt: skip
+                "by_kind": self.by_kind, "means": self.means, "williams": tests}  # fmt: skip
 
 
 def agree(
@@ -76,6 +83,7 @@ def agree(
         name: {kind: _pearson_within(values, gold, np.array(mask)) for kind, mask in kinds.items()}
         for name, values in systems.items()
     }
+    means = {name: {m: _mean(rs, m) for m in MEANS} for name, rs in by_kind.items()}
     contests = list(combinations(systems, 2))
     if not every:
         contests = contests[: len(systems) - 1]
@@ -85,7 +93,7 @@ def agree(
         result = williams_from_scores(gold, systems[a], systems[b])
         tests.append((a, b, result.statistic, result.p, result.reason))
     return Agreement(
-        len(pairs), {kind: sum(mask) for kind, mask in kinds.items()}, overall, by_kind, tuple(tests)
+        len(pairs), {kind: sum(mask) for kind, mask in kinds.items()}, overall, by_kind, means, tuple(tests)
     )
 
 
@@ -174,6 +182,16 @@ def _numbers(fields: Sequence[str], count: int, where: str) -> list[float]:
 
 def _pearson_within(values: Float64Array, gold: Float64Array, mask: Any) -> float:
     return pearson(values[mask], gold[mask]) if mask.sum() >= FEWEST else math.nan
+
+
+def _mean(by_kind: Mapping[str, float], which: str) -> float:
+    """Return the mean r of the language pairs of one language, or of two; NaN where none has enough pairs."""
+    rs = [
+        r
+        for kind, r in by_kind.items()
+        if kind and not math.isnan(r) and (len({*kind.split("-")}) == 1) == (which == "monolingual")
+    ]
+    return float(np.mean(rs)) if rs else math.nan
 
 
 def _or_lowest(r: float) -> float:

@@ -14,7 +14,9 @@ import pytest
 from indexes.address import Address
 from indexes.disk import faults
 from indexes.elastic.server_index import new_name
-from indexes.hybrid import Answer, Mode
+from indexes.errors import UntrustedHostError
+from indexes.fusion import Fusion
+from indexes.hybrid import Answer, Mode, SearchSettings
 from indexes.interface import (
     BackendUnavailableError,
     BadFilterError,
@@ -25,11 +27,13 @@ from indexes.interface import (
 )
 from indexes.remote import RemoteWriter, check, drop, manifest_of, open_remote, writer_of
 from indexes.remote.layout import source_of
+from indexes.remote.rows import Seen
 from indexes.remote.store import RemoteStore, settings_of
 from linker import building
 from linker.corpora import read_corpus
 from linker.engine import Engine
 from tests.helpers import HashEncoder, linker, write_corpus
+from tests.indexes.elastic.recorder import recording
 
 MODES: tuple[Mode, ...] = ("bm25", "dense", "hybrid")
 QUERIES = ["banel deras", "kisen", "mudom sugal nepol banel banel", "nothing", "tapol suvik radom"]
@@ -114,13 +118,29 @@ def test_the_answers_are_those_of_a_directory(make: Make, tmp_path: Path, vector
 
 
 def test_equal_fused_scores_come_in_the_order_of_arrival(make: Make, tmp_path: Path) -> None:
-    """BM25's only hit and the vectors' only other hit have equal scores by reciprocal ranks."""
+    """BM25 ranks `later` first and `early` second, the vectors the other way round: by ranks they are equal."""
     mine, theirs = make(), embedded(tmp_path)
+    early, later = Document("z", "banel kisen"), Document("a", "banel banel banel kisen kisen kisen kisen")
     for engine in (mine, theirs):
-        for n in range(8, 0, -1):  # ids descend while stamps ascend
-            engine.add([Document(f"d{n}", "banel" if n % 2 else "kisen deras")])
-    for query in ("banel", "kisen", "banel kisen"):
-        assert_same(*(e.search(query, 8, mode="hybrid") for e in (mine, theirs)))
+        engine.add([Document(f"d{n}", "deras lodom " * 4) for n in range(8)])
+        engine.add([early])
+        engine.add([later])
+        assert engine.search("banel", mode="bm25").hits[0].ids == ("a", "z")
+        assert engine.search("banel", mode="dense").hits[0].ids[:2] == ("z", "a")
+        hybrid = engine.collection.hybrid
+        hybrid.settings = SearchSettings("hybrid", Fusion("rrf", (1.0, 1.0)))
+        (hits,) = hybrid.search(["banel"], 3, embed=HashEncoder().encode).hits
+        assert hits.ids[:2] == ("z", "a")
+        assert hits.scores[0] == hits.scores[1]
+
+
+def test_what_one_search_met_is_numbered_by_stamp() -> None:
+    seen = Seen(lambda: 3)
+    assert seen.number(["b", "a", "b", "c"], [7, 9, 7, 5]).tolist() == [0, 1, 0, 2]
+    assert seen.sort().tolist() == [1, 2, 0]
+    assert seen.ids == ["c", "b", "a"]
+    assert seen.find(["a", "new", "c"]).tolist() == [2, 3, 0]
+    assert [seen.at_most(k) for k in (5, 10**9)] == [5, 3]
 
 
 def test_changes_are_seen_by_an_engine_that_is_open(make: Make, tmp_path: Path) -> None:
@@ -292,11 +312,18 @@ def test_an_interrupted_build_is_seen_by_nobody_and_is_resumed(
         building.build([corpus], where, options, resume=True)
 
 
-def test_a_dropped_index_is_gone_with_its_quarantine(make: Make, elastic: str) -> None:
+def test_an_index_whose_name_begins_another_name_leaves_that_alone(elastic: str) -> None:
+    stem = Address((elastic,), new_name("remote"))
+    beside = Address((elastic,), f"{stem.name}-german")
+    for address in (beside, stem):
+        building.create(str(address))
+    assert drop(stem) == (0, 1)
+    assert drop(beside) == (0, 1)
+
+
+def test_a_dropped_index_is_gone_with_its_quarantine(make: Make) -> None:
     engine = make("none")
     named = remote(engine)
-    beside = Address((elastic,), f"{named.name}-german")
-    building.create(str(beside))  # a name that begins with the other one
     with RemoteWriter.change(named) as writer:
         writer.quarantine(b'{"reason": "bad"}')
         assert writer.commit().quarantined == 1
@@ -305,7 +332,6 @@ def test_a_dropped_index_is_gone_with_its_quarantine(make: Make, elastic: str) -
     assert not store.client.indices.exists(index=f"{named.name}-quarantine")
     with pytest.raises(IndexesError, match="there is no index"):
         drop(named)
-    assert drop(beside) == (0, 1)
     with pytest.raises(BackendUnavailableError, match="has no index"):
         engine.search("banel")
 
@@ -330,6 +356,17 @@ def test_verification_finds_what_is_wrong_and_nothing_else(make: Make, tmp_path:
     assert "document 'd4' has another id or stamp" in wrong
     assert len(wrong.splitlines()) == 4
     assert linker("index", "verify", str(remote(engine)), check=1).stdout.count("damaged: ") == 4
+
+
+def test_credentials_go_to_the_named_address_but_not_in_the_clear(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LINKER_ELASTIC_API_KEY", "c2VjcmV0")
+    with pytest.raises(UntrustedHostError, match="credentials are not sent over plain http"):
+        open_remote(Address(("http://example.org:9200",), "news"))
+    with recording() as (url, handler):
+        with pytest.raises(BackendUnavailableError, match="is no Elasticsearch") as raised:
+            open_remote(Address((url,), "news"))
+        assert set(handler.shown) == {"ApiKey c2VjcmV0"}
+    assert "c2VjcmV0" not in str(raised.value)
 
 
 def test_an_index_of_others_is_left_alone(elastic: str) -> None:

@@ -80,7 +80,17 @@ def test_pairs_that_are_left_out_are_counted_and_have_no_score(setting: Path, tm
 
 def test_scores_are_explained_without_entities_and_calibrated(setting: Path, tmp_path: Path) -> None:
     model, test, scores = tmp_path / "model", setting / "test.jsonl", tmp_path / "scores.tsv"
-    linker("similarity", "train", setting / "train.jsonl", "--out", model, *options(setting))
+    done = linker(
+        "similarity",
+        "train",
+        setting / "train.jsonl",
+        "--out",
+        model,
+        *options(setting),
+        "--dev-share",
+        "0.25",
+    )
+    assert "epochs: 1, by r on held-out pairs after each: " in done.stderr
     linker("similarity", "predict", model, test, "--out", scores, "--explain")
     header, first, *_ = (line.split("\t") for line in scores.read_text(encoding="utf-8").splitlines())
     assert header[-2:] == ["shared entities", "shared words"]
