@@ -58,10 +58,8 @@ def test_many_pages_together_have_the_features_of_each_alone(monkeypatch: pytest
             "\n".join(" ".join(rng.choice(words, 35)) for _ in range(rng.integers(1, 9))) for _ in range(n)
         ]
 
-    texts = pages(7), pages(9)
-    terms = [count_terms(side, str.split) for side in texts]
-    passages = [passages_of(side, str.split, counted) for side, counted in zip(texts, terms, strict=True)]
-    matcher = match_passages(*passages, sp.csr_array(rng.random((40, 40)) < 0.1, dtype=np.float32))
+    x, y = (passages_of(side, str.split, count_terms(side, str.split)) for side in (pages(7), pages(9)))
+    matcher = match_passages(x, y, sp.csr_array(rng.random((40, 40)) < 0.1, dtype=np.float32))
     rows, candidates = np.array([3, 0, 6, 2, 5]), rng.permuted(np.tile(np.arange(9), (5, 1)), axis=1)[:, :4]
     monkeypatch.setattr("linker.crosslingual.scoring.passages.PAGES", 2)
     found = matcher.features(rows, candidates)
