@@ -59,7 +59,7 @@ def test_many_pages_together_have_the_features_of_each_alone(monkeypatch: pytest
         ]
 
     x, y = (passages_of(side, str.split, count_terms(side, str.split)) for side in (pages(7), pages(9)))
-    matcher = match_passages(x, y, sp.csr_array(rng.random((40, 40)) < 0.1, dtype=np.float32))
+    matcher = match_passages(x, y, sp.csr_array((rng.random((40, 40)) < 0.1).astype(np.float32)))
     rows, candidates = np.array([3, 0, 6, 2, 5]), rng.permuted(np.tile(np.arange(9), (5, 1)), axis=1)[:, :4]
     monkeypatch.setattr("linker.crosslingual.scoring.passages.PAGES", 2)
     found = matcher.features(rows, candidates)
