@@ -7,7 +7,7 @@ method runs in a process of its own, from texts in memory to the ranking; proces
 
     python -m benchmarks.link_scale [--largest 115000] [--methods hapax,dictionary,auto] [--rows FILE]
 
-`--rows` saves each row as it is computed, with its commit, and rows that are already there are not computed again. A row's
+`--rows` saves each row as it is computed, with its commit; rows that are already there are not computed again. A row's
 `load` is the mean load of the last five minutes: where more processes run than there are cores, `wall_s` says little.
 """
 
