@@ -7,13 +7,15 @@ method runs in a process of its own, from texts in memory to the ranking; proces
 
     python -m benchmarks.link_scale [--largest 115000] [--methods hapax,dictionary,auto] [--rows FILE]
 
-`--rows` saves each row as it is computed, and rows that are already there are not computed again.
+`--rows` saves each row as it is computed, and rows that are already there are not computed again. A row's `load` is the
+mean load of the last five minutes: where more processes run than there are cores, `wall_s` says little.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import time
 from collections.abc import Sequence
@@ -109,8 +111,9 @@ def task(method: str, n: int, m: int) -> tuple[Task, Int64Array]:
 def measure(method: str, n: int, m: int) -> dict[str, Any]:
     given, gold = task(method, n, m)
     began, cpu = time.perf_counter(), _cpu()
-    candidates = link(given, method).candidates
+    result = link(given, method)
     seconds, cpu_seconds = time.perf_counter() - began, _cpu() - cpu
+    candidates, load = result.candidates, os.getloadavg()[1]
     with Path("/proc/self/status").open(encoding="ascii") as status:
         peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 2**20
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
@@ -122,10 +125,12 @@ def measure(method: str, n: int, m: int) -> dict[str, Any]:
         "links": len(given.train),
         "cpu_s": round(cpu_seconds, 1),
         "wall_s": round(seconds, 1),
+        "load": round(load, 1),
         "cpu_ns_per_pair": round(cpu_seconds / n / m * 1e9, 2),
         "peak_gib": round(peak, 2),
         "largest_child_gib": round(children, 2),
         "success_1": round(float((candidates.targets[asked, 0] == gold[asked]).mean()), 4),
+        "candidate_recall": result.metadata.get("candidate_recall"),
     }
 
 
@@ -135,9 +140,13 @@ def _cpu() -> float:
     return time.process_time() + ended.ru_utime + ended.ru_stime
 
 
-def growth(rows: Sequence[dict[str, Any]], method: str) -> float | None:
-    """Return the exponent b of CPU time ~ pairs^b, fitted by least squares on logarithms; None from one size."""
+def growth(rows: Sequence[dict[str, Any]], method: str, last: int = 0) -> float | None:
+    """Return the exponent b of CPU time ~ pairs^b, fitted by least squares on logarithms; None from one size.
+
+    `last`: how many of the largest sizes it is fitted over, by default all.
+    """
     points = [(r["source_pages"] * r["target_pages"], r["cpu_s"]) for r in rows if r["method"] == method]
+    points = sorted(points)[-last:]
     if len(points) < 2:
         return None
     pairs, seconds = np.log(np.array(points, np.float64)).T
@@ -166,8 +175,9 @@ def main() -> None:
             if options.rows:
                 with options.rows.open("a") as file:
                     file.write(json.dumps(rows[-1]) + "\n")
-    exponents = {method: growth(rows, method) for method in sorted({r["method"] for r in rows})}
-    record("link_scale", {"rows": rows, "exponents": exponents}, seed=SEED)
+    found = sorted({r["method"] for r in rows})
+    exponents, at_end = ({method: growth(rows, method, last) for method in found} for last in (0, 2))
+    record("link_scale", {"rows": rows, "exponents": exponents, "exponents_at_end": at_end}, seed=SEED)
 
 
 if __name__ == "__main__":

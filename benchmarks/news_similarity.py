@@ -36,6 +36,7 @@ from linker.pairs.news.similarity import (
     encoder_columns,
     feature_names,
     fixed_columns,
+    kind_columns,
     out_of_fold,
     siamese_trainer,
     split,
@@ -157,7 +158,8 @@ class Bench:
     def _fixed(
         self, pairs: Sequence[NewsPair], config: SimilarityConfig, overlap: Overlap, kinds: tuple[str, ...]
     ) -> Columns:
-        return fixed_columns(pairs, config.features, self.recogniser, overlap, kinds)
+        fixed = fixed_columns(pairs, config.features, self.recogniser, overlap)
+        return fixed | kind_columns(pairs, kinds)
 
     def kept(self, name: str, make: Any) -> Any:
         """Return what `make()` gave in an earlier run under this name, or call it."""

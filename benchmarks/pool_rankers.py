@@ -1,6 +1,7 @@
 """Fit the rankers that `auto` starts from if links are few or missing: linker/crosslingual/ranking/pooled.json.
 
-Training pages only, variant `hard`: at most 300 pages per pair, among 300 other pages of their language. Every setting
+Training pages only, variant `hard`: at most 300 linked pages per pair, among all other pages of their language, so that
+as many pages compete for the targets as when `auto` is applied. Every setting
 (what words are learned from, dictionary, encoder, layout) gets a ranker; those without the encoder or without layout
 come from the same lists, with fewer features. The pages are described with their targets and without them; the
 verifier, which makes probabilities of the ranker's scores, is fitted on both, with each pair scored by the ranker of
@@ -119,18 +120,13 @@ class Samples:
         pages, target = _pages(language), _pages("en")
         links = read_links(folder / "qrels" / f"{language}.train.txt", pages, target)
         rng = np.random.default_rng(0)
-        linked = rng.permutation(np.unique(links[:, 0]))[:MOST]
-        others = rng.permutation(np.setdiff1d(np.arange(len(pages)), links[:, 0]))[:MOST]
-        rows = np.sort(np.concatenate([linked, others]))
-        source = Pages(tuple(pages.ids[i] for i in rows), tuple(pages.texts[i] for i in rows), pages.language)
-        links = links[np.isin(links[:, 0], linked)]
-        links[:, 0] = np.searchsorted(rows, links[:, 0])
+        links = links[np.isin(links[:, 0], rng.permutation(np.unique(links[:, 0]))[:MOST])]
         words = read_dictionary(shared_data() / "dictionaries" / f"{language}-en.tsv.gz").pairs
-        vectors = (self._vectors(language)[rows], self._vectors("en")) if language in ENCODED else None
+        vectors = (self._vectors(language), self._vectors("en")) if language in ENCODED else None
         # The lists are also used for settings without an encoder, so it must not choose the candidates.
         choosing = tuple(name for name in CHOOSING if name != "encoder")
         passes = tuple(step for step in PASSES if step.name != "encoder")
-        return AllEvidence(source, target, words if dictionary else (), vectors, choosing, passes), links
+        return AllEvidence(pages, target, words if dictionary else (), vectors, choosing, passes), links
 
     def _without_encoder(self, evidence: AllEvidence, language: str) -> AllEvidence:
         setting = Setting("nothing", bool(evidence.pairs))
@@ -176,10 +172,22 @@ def chosen(lists: Lists, rows: Int64Array) -> Lists:
 
 
 def pool(samples: Sequence[Sample]) -> Ranker:
-    """Fit one ranker for all pairs."""
-    features = np.concatenate([s.lists.features for s in samples])
+    """Fit one ranker for all pairs, each of which is standardised on its own lists."""
+    names, raw = samples[0].lists.names, [s.lists.features for s in samples]
+    moments = [_moments(x) for x in raw]
+    features = np.concatenate(
+        [(x - mean) / deviation for x, (mean, deviation) in zip(raw, moments, strict=True)]
+    )
     right = np.concatenate([s.right for s in samples])
-    return fit_ranker(samples[0].lists.names, features, right, penalty=PENALTY)
+    ranker = fit_ranker(names, features.astype(np.float32), right, penalty=PENALTY)
+    centre, scale = _moments(np.concatenate(raw))
+    return replace(ranker, centre=centre, scale=scale)
+
+
+def _moments(features: Float32Array) -> tuple[Float64Array, Float64Array]:
+    """Return the means and deviations of `features` [n, c, f]: float64 [f] each."""
+    flat = features.reshape(-1, features.shape[-1])
+    return flat.mean(0, dtype=np.float64), flat.std(0, dtype=np.float64) + 1e-6
 
 
 def calibrated(samples: Sequence[Sample]) -> tuple[Pooled, list[Pooled]]:
@@ -188,25 +196,30 @@ def calibrated(samples: Sequence[Sample]) -> tuple[Pooled, list[Pooled]]:
     The rankers share their temperature and the rescaling of the odds.
     """
     rankers = [pool([o for o in samples if o is not s] or [s]) for s in samples]
-    logits = [r.logits(s.lists.features) for r, s in zip(rankers, samples, strict=True)]
+    logits = [
+        r.restandardised(s.lists.features).logits(s.lists.features)
+        for r, s in zip(rankers, samples, strict=True)
+    ]
     t = temperature(np.concatenate(logits), np.concatenate([s.right for s in samples]))
     final = replace(pool(samples), temperature=t)
     rankers = [replace(ranker, temperature=t) for ranker in rankers]
     linked, right, alone = [], [], []
     for ranker, s in zip(rankers, samples, strict=True):
-        x, top = verified(final, ranker, s.lists)
+        own = ranker.restandardised(s.lists.features)
+        x, top = verified(own, s.lists)
         linked.append(x)
         right.append(top == s.right)
-        alone.append(verified(final, ranker, s.without)[0])
+        alone.append(verified(own, s.without)[0])
     verifier, others = fit_calibrated(names_of(final), linked, right, alone)
-    return Pooled(final, verifier), [Pooled(*parts) for parts in zip(rankers, others, strict=True)]
+    without = [Pooled(*parts, elsewhere=True) for parts in zip(rankers, others, strict=True)]
+    return Pooled(final, verifier, elsewhere=True), without
 
 
-def verified(final: Ranker, ranker: Ranker, lists: Lists) -> tuple[Float64Array, Int64Array]:
-    """Return the features of the first candidates by `ranker`, standardised as by `final`, and their positions."""
+def verified(ranker: Ranker, lists: Lists) -> tuple[Float64Array, Int64Array]:
+    """Return the features of the first candidates by `ranker`, and their positions."""
     logits = ranker.logits(lists.features)
     won = compete(logits, lists.targets)
-    return first_candidates(final, lists, logits, won), won[:, :-1].argmax(axis=1)
+    return first_candidates(ranker, lists, logits, won), won[:, :-1].argmax(axis=1)
 
 
 Fitted = dict[str, dict[str, object]]

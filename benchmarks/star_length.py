@@ -1,8 +1,7 @@
 """How time and memory of a training step grow with the length of texts: the star beside a Transformer layer (figure 1).
 
-`python -m benchmarks.star_length` takes a forward and a backward pass over two texts, each in a process of its own, on
-one thread. The Transformer layer has the star's dimensions and heads. Attention over n tokens takes n² weights there,
-n · (2c + 2) in the ring and n + 1 in the relay of the star.
+`python -m benchmarks.star_length` takes a forward and a backward pass over two texts on one thread. The Transformer
+layer has the star's dimensions and heads. Memory is what the forward pass keeps for the backward pass.
 """
 
 from __future__ import annotations
@@ -13,13 +12,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
 
-from benchmarks.support.common import in_child, record
+from benchmarks.support.common import cpu_time, record
 from linker.encoders.configs import PRESETS
 from linker.encoders.star import StarTransformer
 
 LENGTHS = (256, 512, 1024, 2048, 4096)
-TEXTS, WORDS = 2, 1000
+TEXTS, WORDS, REPEATS = 2, 1000, 2
 CONFIG = PRESETS["paper"]
 
 
@@ -38,28 +38,42 @@ class _Layer(nn.Module):
         return states.mean(1)
 
 
-def step(name: str, length: int) -> None:
-    """Take a forward and a backward pass of a fresh model over random tokens."""
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
-    model = StarTransformer(CONFIG, WORDS) if name == "star" else _Layer()
-    ids = torch.randint(1, WORDS, (TEXTS, length))
-    model(ids, torch.ones_like(ids, dtype=torch.bool)).square().sum().backward()
+def step(model: nn.Module, ids: Tensor) -> int:
+    """Take a forward and a backward pass over ids [texts, n]; return the bytes kept between the two."""
+    weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    kept: dict[int, int] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in weights:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with saved_tensors_hooks(pack, lambda tensor: tensor):
+        loss = model(ids, torch.ones_like(ids, dtype=torch.bool)).square().sum()
+    loss.backward()
+    return sum(kept.values())
 
 
 def main() -> None:
     argparse.ArgumentParser(description=__doc__).parse_args()
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
     rows: list[dict[str, Any]] = []
-    for name in ("star", "Transformer layer"):
+    for name, model in (("star", StarTransformer(CONFIG, WORDS)), ("Transformer layer", _Layer())):
         for length in LENGTHS:
-            cost = in_child(step, (name, length), warm=(name, 16))
-            rows.append({"model": name, "tokens": length, "cpu_s": cost.cpu_s, "mib": cost.growth_mib})
+            ids = torch.randint(1, WORDS, (TEXTS, length))
+            kept = step(model, ids)
+            seconds = cpu_time(lambda m=model, x=ids: step(m, x), REPEATS)  # type: ignore[misc]
+            rows.append(
+                {"model": name, "tokens": length, "cpu_s": round(seconds, 4), "mib": round(kept / 2**20, 1)}
+            )
             print(rows[-1], flush=True)
     record("star_length", {"rows": rows, "exponents": exponents(rows)}, seed=0)
 
 
 def exponents(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Return by model how time and memory grow with the length n, as n to which power, over the two longest."""
+    """Return by model as which powers of the length time and memory grow, between the two longest texts."""
     found = {}
     for name in dict.fromkeys(row["model"] for row in rows):
         short, long = [row for row in rows if row["model"] == name][-2:]

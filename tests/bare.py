@@ -77,6 +77,7 @@ RUNS = {
     "similarity train": ("pairs.jsonl --out s", "train"),
     "similarity predict": ("model pairs.jsonl", "train"),
     "similarity evaluate": ("pairs.jsonl predictions.tsv", ""),
+    "similarity calibrate": ("pairs.jsonl predictions.tsv", ""),
     "sts train": ("sts.tsv --out s", "train"),
     "sts predict": ("model sts.tsv", "train"),
     "sts evaluate": ("model sts.tsv", "train"),

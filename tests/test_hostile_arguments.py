@@ -127,6 +127,8 @@ COMMANDS = {
     "similarity predict model": "similarity predict {bad} {place}/pairs.jsonl",
     "similarity evaluate": "similarity evaluate {bad} {place}/pairs.jsonl",
     "similarity evaluate predictions": "similarity evaluate {place}/pairs.jsonl {bad}",
+    "similarity calibrate": "similarity calibrate {bad} {place}/pairs.jsonl",
+    "similarity calibrate predictions": "similarity calibrate {place}/pairs.jsonl {bad}",
     "review status": "review status {bad}",
     "review export": "review export {bad} {new}.csv",
     "review export index": "review export {place}/review.sqlite {new}.csv --index {bad}",

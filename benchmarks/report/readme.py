@@ -133,7 +133,7 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "evaluate": _evaluate,
     "news_similarity": news_similarity,
     "published": published,
-    **dict.fromkeys(SYSTEMS, systems),
+    **dict.fromkeys((*SYSTEMS, "same_event"), systems),
     "image": image,
     "star_length": star_length,
     "open_world": open_world,

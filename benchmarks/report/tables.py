@@ -143,15 +143,24 @@ def _aligned_sentences(results: Any) -> Iterator[str]:
 
 def _link_scale(results: Any) -> Iterator[str]:
     """What whole runs cost, and how their CPU time grows with the number of pairs."""
-    yield "| method | pages | CPU | ns a pair | peak GiB |"
-    yield "|---|---|---|---|---|"
+    yield "| method | pages | CPU | wall | load | ns a pair | peak GiB | S@1 | candidates' recall |"
+    yield "|---|---|---|---|---|---|---|---|---|"
     for r in sorted(results["rows"], key=lambda r: (r["method"], r["source_pages"])):
-        n, m, seconds = r["source_pages"], r["target_pages"], r["cpu_s"]
-        time = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-        yield f"| {r['method']} | {n:,} × {m:,} | {time} | {r['cpu_ns_per_pair']:.0f} | {r['peak_gib']} |"
+        n, m, recall = r["source_pages"], r["target_pages"], r.get("candidate_recall")
+        times = f"{_duration(r['cpu_s'])} | {_duration(r['wall_s'])} | {r['load']:.0f}"
+        found = f"{_short(r['success_1'])} | {'' if recall is None else _short(recall)}"
+        yield f"| {r['method']} | {n:,} × {m:,} | {times} | {r['cpu_ns_per_pair']:.0f} | {r['peak_gib']} | {found} |"
     yield ""
-    fitted = (f"{method} {b:.2f}" for method, b in results["exponents"].items() if b is not None)
-    yield f"Exponents of CPU time by the number of pairs, fitted over all sizes: {', '.join(fitted)}."
+    end = results["exponents_at_end"]
+    fitted = (
+        f"{name} {b:.2f} and {end[name]:.2f}" for name, b in results["exponents"].items() if b is not None
+    )
+    what = "Exponents of CPU time by the number of pairs, fitted over all sizes, and between the two largest"
+    yield f"{what}: {', '.join(fitted)}."
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
 
 
 def _prepare(results: Any) -> Iterator[str]:

@@ -31,6 +31,7 @@ from linker.cli import (
     search,
     serve,
     similarity,
+    similarity_scores,
     sts,
     triangulate,
     tune,
@@ -125,8 +126,9 @@ INDEX_COMMANDS: tuple[Callable[..., None], ...] = (
 BUCC_COMMANDS: tuple[Callable[..., None], ...] = (bucc.prepare, bucc.evaluate)
 SIMILARITY_COMMANDS: tuple[Callable[..., None], ...] = (
     similarity.train,
-    similarity.predict,
-    similarity.evaluate,
+    similarity_scores.predict,
+    similarity_scores.evaluate,
+    similarity_scores.calibrate,
 )
 RANK_COMMANDS: tuple[Callable[..., None], ...] = (rank.train, rank.explain)
 REVIEW_COMMANDS: dict[str, Callable[..., None]] = {

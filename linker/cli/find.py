@@ -37,7 +37,7 @@ def find(
         list[Path],
         typer.Argument(
             metavar="DIR...",
-            help="Directory of the index, or several that are searched as one, or elastic+https://HOST:PORT/NAME.",
+            help="Directory of the index, elastic+https://HOST:PORT/NAME, or several that are searched as one.",
             show_default=False,
         ),
     ],

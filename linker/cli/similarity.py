@@ -1,21 +1,18 @@
-"""`linker similarity train|predict|evaluate`: how similar two news articles are, using named entities."""
+"""`linker similarity train`: learn how similar two news articles are, using named entities."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from linker.cli.common import AsJson, note, print_json
+from linker.cli.similarity_pairs import chosen, sampled_pairs, translated_pairs, translator_by
 from linker.files import path_text
-from linker.printable import print_for_programs
 
 if TYPE_CHECKING:
-    from indexes.interface import TextIndex
     from linker.pairs.news.articles import NewsPair
     from linker.pairs.news.recognise import Recogniser
     from linker.pairs.news.similarity_config import SimilarityConfig
@@ -47,15 +44,40 @@ CacheOption = Annotated[
     ),
 ]
 ProcessesOption = Annotated[int, typer.Option(min=1, help="Processes that recognise entities.")]
+TranslateOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[LANG=]TRANSLATOR",
+        help="Compare entities and words in English, into which this translates articles in all languages, or in one "
+        "(repeatable): m2m100, a transformers model, FILE.tsv, command:… or dictionary:…. For predict: the model's.",
+        show_default=False,
+    ),
+]
+TranslationsOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.jsonl",
+        help="Cache the translations of --translate in this file; an interrupted run continues from it.",
+        show_default=False,
+    ),
+]
+EntitiesOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-entities",
+        help="Look for no entities: needs no spaCy and is fast. A model that knows them then does without.",
+    ),
+]
 
 
 def train(
     pairs: PairFiles,
     out: Annotated[Path, typer.Option(metavar="MODEL", help="Folder of the new model.", show_default=False)],
     preset: Annotated[
-        Literal["recommended", "paper", "paper_code"],
+        Literal["recommended", "event", "paper", "paper_code"],
         typer.Option(
-            help="paper: the system of Singh et al.; paper_code: with a linear output, as in their code."
+            help="event: do they report the same event, not only the same topic; paper: the system of Singh et al.; "
+            "paper_code: with a linear output, as in their code."
         ),
     ] = "recommended",
     backbone: Annotated[
@@ -86,6 +108,15 @@ def train(
         int | None,
         typer.Option(min=1, help="Epochs of the encoder. Default: the preset's.", show_default=False),
     ] = None,
+    dev_share: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=0.5,
+            help="Choose the epochs, at most --epochs, on this share of the pairs, held out by article and language "
+            "pair; then train on all. 0: do not choose.",
+        ),
+    ] = 0.0,
     folds: Annotated[
         int | None,
         typer.Option(
@@ -97,6 +128,9 @@ def train(
     ner: NerOption = None,
     cache: CacheOption = None,
     processes: ProcessesOption = 1,
+    no_entities: EntitiesOption = False,
+    translate: TranslateOption = None,
+    translations: TranslationsOption = None,
     sample: Annotated[
         int,
         typer.Option(
@@ -112,6 +146,14 @@ def train(
             show_default=False,
         ),
     ] = None,
+    pool: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CORPUS",
+            help="Sample from the articles of this corpus too: JSONL, TSV or a folder, as for an index.",
+            show_default=False,
+        ),
+    ] = None,
     elastic: Annotated[
         str | None,
         typer.Option(
@@ -124,13 +166,23 @@ def train(
         str | None,
         typer.Option(
             metavar="NAME|PATH|FILE",
-            help="Also learn from translated pairs: m2m100, a transformers model, FILE.tsv or command:….",
+            help="Also learn from translated pairs: m2m100, a transformers model, FILE.tsv, command:… or dictionary:….",
             show_default=False,
         ),
     ] = None,
-    language: Annotated[
-        str, typer.Option("--to", help="Language to translate the second text of a pair into.")
-    ] = "en",
+    languages: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--to",
+            metavar="LANG",
+            help="Language to translate an article of a pair into. Repeatable. Default: en.",
+            show_default=False,
+        ),
+    ] = None,
+    mt_side: Annotated[
+        Literal["second", "both"],
+        typer.Option(help="Which article to translate: the second, or either, which makes two pairs."),
+    ] = "second",
     mt_label: Annotated[
         Literal["pseudo", "copy"],
         typer.Option(help="Score of a translated pair: the model's, or a copy of the original's."),
@@ -144,6 +196,7 @@ def train(
     """
     from linker.errors import InputError
     from linker.pairs.news.articles import read_news
+    from linker.pairs.news.events import event_pairs
     from linker.pairs.news.selftrain import label
     from linker.pairs.news.similarity import remembering
     from linker.pairs.news.similarity import train as fit
@@ -151,17 +204,29 @@ def train(
 
     if out.exists():
         raise InputError(f"{out} exists: remove it or name another folder for the model")
-    config = _config(preset, backbone, frozen, layers, max_length, epochs, folds, ner, seed)
+    asked = {"backbone": backbone, "frozen": frozen, "layers": layers, "max_length": max_length,
+             "epochs": epochs}  # fmt: skip
+    config = _config(preset, asked, folds, ner, seed, entities=not no_entities, translate=translate)
     scored = _kept(read_news(pairs))
-    recogniser = _recogniser(dict(config.pipelines), cache, processes)
+    recogniser = recogniser_of(dict(config.pipelines), cache, processes)
     encoder = remembering(config.siamese.backbone) if config.siamese.frozen else None
+    if dev_share:
+        config = chosen(scored, config, dev_share, encoder)
     # Before the training, so that mistakes in these options show at once.
-    more = _more_pairs(scored, sample, elastic, translator, language, mt_label)
-    model = fit(scored, config, recogniser=recogniser, encoder=encoder)
+    english = translator_by(dict(config.translators), translations)
+    more: list[NewsPair] = []
+    if sample:
+        more += sampled_pairs(scored, sample, elastic, pool, english)
+    if translator:
+        more += translated_pairs(scored, translator, languages or ["en"], mt_side, mt_label)
+    if preset == "event":
+        encoder = encoder or remembering(config.siamese.backbone)
+        scored = tuple(event_pairs(scored, encoder))
+    model = fit(scored, config, recogniser=recogniser, encoder=encoder, translator=english)
     pseudo = label(model, more, labels or ("fusion" if preset == "recommended" else "encoder"))
     if pseudo:
         note(f"training again with {len(pseudo)} more pairs")
-        model = fit(scored, config, pseudo=pseudo, recogniser=recogniser, encoder=encoder)
+        model = fit(scored, config, pseudo=pseudo, recogniser=recogniser, encoder=encoder, translator=english)
     save(
         model,
         out,
@@ -173,97 +238,24 @@ def train(
         print(out)
 
 
-def predict(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="A folder that `train` wrote.", show_default=False)
-    ],
-    pairs: PairFiles,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.tsv",
-            help="Write id, score (1 (the same) to 4) and features here. Default: stdout.",
-            show_default=False,
-        ),
-    ] = None,
-    ner: NerOption = None,
-    cache: CacheOption = None,
-    processes: ProcessesOption = 1,
-    as_json: AsJson = False,
-) -> None:
-    """Score pairs. A pair with an empty text, or one of fewer than ten words, gets no score."""
-    from linker.files import write_atomically
-    from linker.pairs.news.articles import read_news
-    from linker.pairs.news.recognise import read_pipelines
-    from linker.pairs.news.similarity_folder import load
-    from linker.pairs.news.similarity_report import predictions_text
-
-    loaded = load(model)
-    pipelines = read_pipelines(ner) if ner else dict(loaded.config.pipelines)
-    loaded = replace(loaded, recogniser=_recogniser(pipelines, cache, processes))
-    every = read_news(pairs, graded=False)
-    predictions = loaded.predict(_kept(every))
-    if out is not None:
-        write_atomically(out, predictions_text(every, predictions).encode())
-    if as_json:
-        columns = {"score": predictions.scores, **predictions.columns}
-        print_json({"ids": predictions.ids, **{name: values.tolist() for name, values in columns.items()}})
-    elif out is None:
-        print_for_programs(predictions_text(every, predictions))
-
-
-def evaluate(
-    pairs: PairFiles,
-    predictions: Annotated[
-        list[Path],
-        typer.Argument(metavar="PREDICTIONS.tsv...", help="Files that `predict` wrote.", show_default=False),
-    ],
-    every: Annotated[
-        bool,
-        typer.Option(
-            "--all-tests", help="Test every pair of systems, not only the first against the others."
-        ),
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Evaluate predictions by Pearson's r.
-
-    For scores and single features, overall and per language pair, with Williams tests.
-    """
-    from linker.pairs.news.articles import read_news
-    from linker.pairs.news.similarity_report import agree, systems_of
-
-    scored = _kept(read_news(pairs))
-    result = agree(scored, systems_of(predictions, scored), every=every)
-    if as_json:
-        print_json(result.to_dict())
-    else:
-        print(result.text(), end="")
-
-
 def _config(
     preset: str,
-    backbone: str | None,
-    frozen: bool | None,
-    layers: int | None,
-    max_length: int | None,
-    epochs: int | None,
+    asked: Mapping[str, Any],
     folds: int | None,
     ner: Sequence[str] | None,
     seed: int,
+    *,
+    entities: bool,
+    translate: Sequence[str] | None,
 ) -> SimilarityConfig:
+    """Return a preset with the encoder's settings that were `asked` for: those that are not None."""
     from linker.pairs.news.recognise import read_pipelines
     from linker.pairs.news.similarity_config import configure
+    from linker.pairs.translations import read_translators
 
-    asked = {
-        "backbone": backbone,
-        "frozen": frozen,
-        "layers": layers,
-        "max_length": max_length,
-        "epochs": epochs,
-    }
     pipelines = tuple(read_pipelines(ner).items()) if ner else None
-    return configure(preset, {k: v for k, v in asked.items() if v is not None}, folds, pipelines, seed)
+    given = {name: value for name, value in asked.items() if value is not None}
+    return configure(preset, given, folds, pipelines, seed, entities, read_translators(translate or ()))
 
 
 def _kept(pairs: Sequence[NewsPair]) -> tuple[NewsPair, ...]:
@@ -278,52 +270,8 @@ def _kept(pairs: Sequence[NewsPair]) -> tuple[NewsPair, ...]:
     return selection.pairs
 
 
-def _recogniser(pipelines: dict[str, str], cache: Path | None, processes: int) -> Recogniser:
+def recogniser_of(pipelines: dict[str, str], cache: Path | None, processes: int) -> Recogniser:
+    """Return the recogniser of some pipelines by language, with its cache."""
     from linker.pairs.news.recognise import Recogniser
 
     return Recogniser(pipelines, cache, processes=processes)
-
-
-def _more_pairs(
-    pairs: Sequence[NewsPair],
-    sample: int,
-    elastic: str | None,
-    translator: str | None,
-    language: str,
-    mt_label: Literal["pseudo", "copy"],
-) -> list[NewsPair]:
-    """Return pairs from BM25 and the translator; those that the model is to label have no score."""
-    from linker.pairs.news.selftrain import articles_of, sample_pairs, translate_pairs
-
-    extra: list[NewsPair] = []
-    if sample:
-        with _text_index(elastic) as index:
-            extra += sample_pairs(articles_of(pairs), index, pairs, sample)
-    if translator:
-        from linker.pairs.translate import load_translator
-
-        extra += translate_pairs(pairs, load_translator(translator), language, label=mt_label)
-    return extra
-
-
-@contextmanager
-def _text_index(elastic: str | None) -> Iterator[TextIndex]:
-    """Yield an empty index for articles in several languages; on a server, it is deleted at the end."""
-    from indexes.text.bm25 import Bm25Index
-
-    if elastic is None:
-        index = Bm25Index("none")
-        yield index
-        index.close()
-        return
-    from indexes.elastic.client import ElasticSettings
-    from indexes.elastic.retrievers import ElasticText
-    from indexes.elastic.server_index import ElasticStore, new_name
-
-    store = ElasticStore(ElasticSettings((elastic,), new_name("linker-sample")))
-    store.create()
-    try:
-        yield ElasticText(store, analysis="none")
-    finally:
-        store.drop()
-        store.close()

@@ -11,7 +11,7 @@ from linker.cli.common import AsJson, note, print_json
 from linker.files import path_text
 from linker.printable import print_for_programs
 
-MEASURES = ("spearman", "pearson", "mse", "spearman_argmax", "pearson_argmax", "mse_argmax")
+MEASURES = ("spearman", "pearson", "mse", "spearman_argmax", "pearson_argmax", "mse_argmax", "accuracy")
 Files = Annotated[
     list[Path],
     typer.Argument(metavar="PAIRS...", help="JSONL or TSV: text1, text2, score.", show_default=False),
@@ -28,10 +28,13 @@ def train(
     ] = None,
     backbone: Annotated[
         str,
-        typer.Option(metavar="NAME|PATH", help="A transformers model; for the preset frozen, an encoder."),
+        typer.Option(
+            metavar="NAME|PATH",
+            help="A transformers model; for the presets frozen and mixed an encoder, for mixed also several: A,B.",
+        ),
     ] = "minilm",
     preset: Annotated[
-        Literal["recommended", "paper", "frozen"], typer.Option(help="Settings to start from.")
+        Literal["recommended", "paper", "frozen", "mixed"], typer.Option(help="Settings to start from.")
     ] = "recommended",
     overrides: Annotated[
         list[str] | None,
@@ -142,7 +145,7 @@ def evaluate(
 ) -> None:
     """Evaluate a scorer on graded pairs.
 
-    Prints Spearman, Pearson and MSE on score/5, for each file separately.
+    Prints Spearman, Pearson and MSE on score/5 and the accuracy of the likeliest grade, for each file separately.
     """
     from linker.pairs.sts import recipe as sts
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,7 @@ def _evidence(task: Task) -> AllEvidence:
         stages=Stages.beside(task.checkpoint),
         exclusive=cardinality_of(task, "auto").startswith("one"),
         memory=model.knowledge if model else Knowledge(),
-        begun=task.model.start if task.model else None,
+        begun=replace(task.model.start, elsewhere=model is None) if task.model else None,
     )
 
 

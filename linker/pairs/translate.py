@@ -1,7 +1,7 @@
-"""Machine translation for augmentation: a protocol, three implementations, and back-translation.
+"""Machine translation: a protocol, its implementations, and back-translation.
 
-`load_translator` takes "m2m100" or another transformers model by name or path, a file of existing translations, or a
-command line such as that of Apertium.
+`load_translator` takes "m2m100" or another transformers model by name or path, a file of existing translations, a
+command line such as that of Apertium, or a dictionary, by which words are translated one by one.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from indexes.errors import importing
 from linker.encoders.foreign import check_foreign
 from linker.errors import InputError
 from linker.lines import read_lines
+from linker.pairs.glossing import DictionaryTranslator
 
 M2M100 = "facebook/m2m100_418M"
-COMMAND = "command:"
+COMMAND, DICTIONARY = "command:", "dictionary:"
 # A back-translation is dropped if its length divided by that of the text, in characters, is outside these bounds.
 RATIO = (0.5, 2.0)
 LANGUAGE_TOKEN = re.compile(r"__\w+__|[a-z]{3}_[A-Z][a-z]{3}")  # M2M100's and NLLB's
@@ -43,6 +44,7 @@ def load_translator(name: str | Path) -> Translator:
 
     - FILE.tsv or FILE.jsonl: existing translations (`ScriptedTranslator`);
     - "command:apertium -u {source}-{target}": a program that maps lines to lines (`CommandTranslator`);
+    - "dictionary:FOLDER/{source}-{target}.tsv": word by word (`DictionaryTranslator`);
     - "m2m100", or any transformers model by name or path (`ModelTranslator`); {source} and {target} in the name select
       one model per direction, as in "Helsinki-NLP/opus-mt-{source}-{target}".
 
@@ -51,6 +53,8 @@ def load_translator(name: str | Path) -> Translator:
     name = str(name)
     if name.startswith(COMMAND):
         return CommandTranslator(name.removeprefix(COMMAND))
+    if name.startswith(DICTIONARY):
+        return DictionaryTranslator(name.removeprefix(DICTIONARY))
     if name.endswith((".tsv", ".jsonl")):
         return ScriptedTranslator.read(Path(name))
     return ModelTranslator(M2M100 if name == "m2m100" else name)
@@ -61,7 +65,7 @@ class ScriptedTranslator:
 
     def __init__(self, entries: Mapping[Key, str], origin: str = "the table") -> None:
         """`entries` maps (source, target, text) to the translation; `origin` is named in errors."""
-        self._entries, self._origin = dict(entries), origin
+        self.entries, self._origin = dict(entries), origin
 
     @classmethod
     def read(cls, path: Path) -> ScriptedTranslator:
@@ -80,13 +84,13 @@ class ScriptedTranslator:
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
         """Return the translations of `texts`. Raises InputError naming the first text that has none."""
-        missing = [text for text in texts if (source, target, text.strip()) not in self._entries]
+        missing = [text for text in texts if (source, target, text.strip()) not in self.entries]
         if missing:
             raise InputError(
                 f"{self._origin} has no {source} → {target} translation of {missing[0][:80]!r} "
                 f"(and of {len(missing) - 1} other texts): add them"
             )
-        return [self._entries[source, target, text.strip()] for text in texts]
+        return [self.entries[source, target, text.strip()] for text in texts]
 
 
 class CommandTranslator:

@@ -18,6 +18,7 @@ from linker.pairs.translate import (
     back_translate,
     load_translator,
 )
+from linker.pairs.translations import ByLanguage, KeptTranslator, read_translators
 
 TABLE = "en\tfr\ta cat\tun chat\nfr\ten\tun chat\tone cat\n"
 LINES = (
@@ -159,3 +160,34 @@ def test_m2m100_with_its_own_tokenizer(tiny_m2m100: Path, tmp_path: Path) -> Non
     assert not any("__" in text for text in french)  # the language's token is no part of the translation
     with pytest.raises(InputError, match="does not know the language 'tlh'"):
         translator.translate(["the cat"], "en", "tlh")
+
+
+def test_a_dictionary_translates_word_by_word_in_both_directions(tmp_path: Path) -> None:
+    (tmp_path / "de-en.tsv").write_text("haus\thouse\nhaus\thome\nhund\tdog\n", encoding="utf-8")
+    translator = load_translator(f"dictionary:{tmp_path}/{{source}}-{{target}}.tsv")
+    assert translator.translate(["Das Haus, ein hund!", ""], "de", "en") == ["Das House, ein dog!", ""]
+    assert translator.translate(["my house"], "en", "de") == ["my haus"]
+    with pytest.raises(InputError, match=r"fr-en\.tsv"):
+        translator.translate(["maison"], "fr", "en")
+
+
+def test_translators_by_language_leave_other_languages_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "t.tsv").write_text(TABLE + "fr\ten\tun chien\ta dog\n", encoding="utf-8")
+    names = read_translators([f"fr={tmp_path / 't.tsv'}"])
+    translator = ByLanguage(names)
+    assert translator.translate(["un chat", "un chien"], "fr", "en") == ["one cat", "a dog"]
+    assert translator.translate(["ein Hund"], "de", "en") == ["ein Hund"]
+    assert translator.translate(["a cat"], "en", "en") == ["a cat"]
+    assert read_translators(["m2m100", "de=dictionary:a=b"]) == {"": "m2m100", "de": "dictionary:a=b"}
+    with pytest.raises(InputError, match="two translators for de"):
+        read_translators(["de=a", "de=b"])
+
+
+def test_translations_are_kept_in_a_file_that_is_a_translator_itself(tmp_path: Path) -> None:
+    inner = Turned()
+    kept = KeptTranslator(inner, tmp_path / "kept.jsonl")
+    assert kept.translate(["a b", "c d", "a b"], "en", "fr") == ["b a", "d c", "b a"]
+    again = KeptTranslator(inner, tmp_path / "kept.jsonl")
+    assert again.translate(["c d", "e f"], "en", "fr") == ["d c", "f e"]
+    assert inner.calls == 2
+    assert load_translator(tmp_path / "kept.jsonl").translate(["e f"], "en", "fr") == ["f e"]

@@ -71,8 +71,9 @@ def count_terms(texts: Sequence[str], split: Callable[[str], Iterable[str]]) -> 
     renumber = np.empty(len(order), np.int32)
     renumber[[position[term] for term in order]] = np.arange(len(order), dtype=np.int32)
     pointers = np.cumsum(np.concatenate(lengths))
-    indices = renumber[np.concatenate(columns)] if columns else np.empty(0, np.int32)
-    data = np.concatenate(counts) if counts else np.empty(0, np.int32)
+    for i, part_columns in enumerate(columns):
+        columns[i] = renumber[part_columns]
+    indices, data = (np.concatenate([np.empty(0, np.int32), *parts]) for parts in (columns, counts))
     matrix = csr_array((data, indices, pointers), shape=(len(pointers) - 1, len(order)))
     matrix.sort_indices()
     return Terms(tuple(order), matrix)

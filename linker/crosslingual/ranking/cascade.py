@@ -23,8 +23,9 @@ from linker.crosslingual.ranking.pooled import Pooled, Taught
 from linker.crosslingual.scoring.gibbs import sample_topics
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.names import shared_names
+from linker.crosslingual.scoring.products import Restrictable, Scores
 from linker.crosslingual.scoring.retrieval import Pass
-from linker.crosslingual.scoring.scores import Restrictable, Scores, cosine, coverage, one_way
+from linker.crosslingual.scoring.scores import cosine, coverage, one_way
 from linker.crosslingual.scoring.stages import Stages
 from linker.crosslingual.scoring.topics import fit_topics, jensen_shannon
 

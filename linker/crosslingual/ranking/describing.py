@@ -61,7 +61,9 @@ def _graph(
 ) -> Graph:
     """Return the pairs of the rows `pages[0]`, and their rivals' among both: with `size` of the last `free` targets."""
     rows, everyone = pages[0], np.concatenate(pages)
-    todo = everyone if retrieved is None else np.setdiff1d(everyone, retrieved.rows)
+    todo = np.sort(everyone)
+    if retrieved is not None:
+        todo = todo[~_flags(retrieved.rows, retrieved.shape[0])[todo]]
     graph = retrieve_taught(evidence, learned, todo, free[0]) | evidence.shared
     graph = graph if retrieved is None else graph | retrieved
     graph = graph.only(_flags(everyone, graph.shape[0]), _flags(free[0], graph.shape[1]))
@@ -82,8 +84,10 @@ def _described(
     order = np.argsort(np.argsort(hashes(evidence.target.keys), kind="stable"))
     for part in free:
         keep = _flags(part, graph.shape[1])[graph.columns]
-        inside = Graph(graph.rows[keep], graph.columns[keep], graph.shape)
-        kept = {name: value[keep] for name, value in values.items()}
+        inside, kept = graph, values
+        if not keep.all():
+            inside = Graph(graph.rows[keep], graph.columns[keep], graph.shape)
+            kept = {name: value[keep] for name, value in values.items()}
         lists = candidate_lists(kept, inside, rows, choosing=evidence.choosing, order=order, size=size)
         yield with_pairs(lists, learned.pairs.features(rows, lists.targets), learned.pairs.names)
 

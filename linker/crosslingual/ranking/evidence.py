@@ -24,11 +24,9 @@ from linker.crosslingual.ranking.pooled import Pooled, Setting, Taught, rankers
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.lsi import fit_lsi
 from linker.crosslingual.scoring.passages import Passages, match_passages, passages_of
+from linker.crosslingual.scoring.products import Restrictable, Scores, WeightedProduct
 from linker.crosslingual.scoring.retrieval import Pass, retrieve
 from linker.crosslingual.scoring.scores import (
-    Restrictable,
-    Scores,
-    WeightedProduct,
     common,
     cosine,
     coverage,

@@ -5,7 +5,9 @@ All statistics are over the candidate graph, not over all pairs: a page competes
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +17,7 @@ from linker.crosslingual.scoring.graph import Graph, Statistics, column_statisti
 
 LIST = 50  # candidates per page
 TINY = np.float32(1e-6)
+FEWER = 4
 PARTS = ("z", "row", "column", "margin")
 
 
@@ -59,17 +62,31 @@ def candidate_lists(
     `choosing`, of the z-values of score and margin; equal sums by `order`, int64 [targets].
     """
     described = np.flatnonzero(np.isin(graph.rows, rows))
-    total = np.zeros(len(described), np.float32)
-    for name in choosing:
-        if name in values:
-            z, *_, margin = _relative(graph, values[name])
-            total += (z + _z(margin, row_statistics(graph, margin)))[described]
-    best = _best(graph.rows[described], total, order[graph.columns[described]], rows, size)
-    columns = [part[described[best]] for v in values.values() for part in _relative(graph, v)]
+    chosen = [name for name in choosing if name in values]
+    # What the other pages need is not kept: in a large task there are many times more pairs than candidates.
+    few = len(described) * FEWER <= len(graph)
+    kept: dict[str, tuple[Float32Array, ...]] = {}
+
+    def choose(name: str) -> Float32Array:
+        parts = _relative(graph, values[name])
+        total = (parts[0] + _z(parts[-1], row_statistics(graph, parts[-1])))[described]
+        if few:
+            kept[name] = tuple(part[described] for part in parts)
+        return total
+
+    def describe(name: str) -> list[Float32Array]:
+        if name in kept:
+            return [part[best] for part in kept.pop(name)]
+        return [part[described[best]] for part in _relative(graph, values[name])]
+
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        total = sum(pool.map(choose, chosen), np.zeros(len(described), np.float32))
+        best = _best(graph.rows[described], total, order[graph.columns[described]], rows, size)
+        columns = [part for parts in pool.map(describe, values) for part in parts]
     columns.append(total[best] - total[best[:, :1]])
     names = (*(f"{name}.{part}" for name in values for part in PARTS), "chosen.gap")
     targets = graph.columns[described[best]]
-    return Lists(rows, targets, np.stack(columns, axis=2).astype(np.float32), names)
+    return Lists(rows, targets, np.stack(columns, axis=2, dtype=np.float32), names)
 
 
 def _z(values: Float32Array, row: Statistics) -> Float32Array:

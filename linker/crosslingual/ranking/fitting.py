@@ -72,9 +72,10 @@ def learn_ranker(
 ) -> Fitted:
     """Return a ranker and a verifier learned from the folds `parts`, and the probabilities of `lists`.
 
-    Without folds, `start` is applied as it is. `expected`: the share of pages with a counterpart, if it is known.
-    Raises InputError where folds and `start` are both missing.
+    Without folds, `start` is applied, standardised on `lists` where it was learned elsewhere. `expected`: the share of
+    pages with a counterpart, if it is known. Raises InputError where folds and `start` are both missing.
     """
+    start = start and adapted(start, lists)
     if not parts:
         if start is None:
             raise InputError(
@@ -182,6 +183,14 @@ def _quality(linked: Sequence[_Scored], parts: Sequence[Fold]) -> float:
     won, right = np.concatenate([s.won for s in linked]), np.concatenate([p.right for p in parts])
     chosen = won[np.arange(len(won)), np.where(right >= 0, right, won.shape[1] - 1)]
     return float(np.log(chosen + 1e-6).mean())
+
+
+def adapted(start: Pooled, lists: Lists) -> Pooled:
+    """Return `start` with the standardisation of the `lists` to link, if it was learned elsewhere."""
+    if not start.elsewhere:
+        return start
+    features = aligned(lists, start.ranker.names, start.ranker.centre)
+    return Pooled(start.ranker.restandardised(features), start.verifier)
 
 
 def aligned(

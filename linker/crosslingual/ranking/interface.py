@@ -11,8 +11,8 @@ from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.pooled import Pooled, Taught
 from linker.crosslingual.scoring.graph import Graph
+from linker.crosslingual.scoring.products import Scores
 from linker.crosslingual.scoring.retrieval import Pass
-from linker.crosslingual.scoring.scores import Scores
 from linker.crosslingual.scoring.stages import Stages
 
 

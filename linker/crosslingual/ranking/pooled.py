@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from itertools import product
@@ -67,10 +67,11 @@ SETTINGS = tuple(
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
-    """A ranker and what makes probabilities of its scores."""
+    """A ranker and what makes probabilities of its scores; `elsewhere`: both were learned on other languages."""
 
     ranker: Ranker
     verifier: Verifier
+    elsewhere: bool = False
 
 
 @cache
@@ -82,7 +83,11 @@ def rankers() -> Mapping[str, Pooled]:
 
 def all_from_json(values: Mapping[str, object]) -> Mapping[str, Pooled]:
     """Return the rankers of pooled.json, or of another mapping like it, by name."""
-    return {name: from_json(value) for name, value in values.items() if isinstance(value, dict)}
+    return {
+        name: replace(from_json(value), elsewhere=True)
+        for name, value in values.items()
+        if isinstance(value, dict)
+    }
 
 
 def from_json(value: dict[str, object]) -> Pooled:

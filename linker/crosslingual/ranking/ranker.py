@@ -18,6 +18,8 @@ from indexes.dtypes import Float64Array, Int64Array
 
 Features = npt.NDArray[np.float32]
 CLIP = 8.0  # standard deviations
+LISTS = 2000  # scored at a time: standardised features take as much memory as the features
+OWN = 20  # lists that a ranker's own standardisation counts as
 # Each training list is used a second time without its target, with this weight: it teaches when there is no link.
 SEEN_WITHOUT = 0.02
 
@@ -43,10 +45,26 @@ class Ranker:
         out = (features - self.centre.astype(np.float32)) / self.scale.astype(np.float32)
         return np.asarray(np.clip(out, -CLIP, CLIP), np.float32)
 
+    def restandardised(self, features: Features) -> Ranker:
+        """Return the ranker with the centre and scale of the lists `features` [n, c, f], and its own as of 20 lists.
+
+        The same score is larger with one dictionary or language than with another, wherever a page has its counterpart.
+        Nearly all candidates are wrong, so that the share of pages with a counterpart hardly matters.
+        """
+        flat = features.reshape(-1, features.shape[-1])
+        mean, variance = flat.mean(0, dtype=np.float64), flat.var(0, dtype=np.float64)
+        part = len(features) / (len(features) + OWN)
+        centre = part * mean + (1 - part) * self.centre
+        variance = part * (variance + (mean - centre) ** 2) + (1 - part) * (
+            self.scale**2 + (self.centre - centre) ** 2
+        )
+        return replace(self, centre=centre, scale=np.sqrt(variance))
+
     def logits(self, features: Features) -> Float64Array:
         """Return scores of `features` [n, c, f]: float64 [n, c + 1], divided by the temperature, "no link" last."""
-        scores = (self.standard(features) @ self.weights.astype(np.float32)).astype(np.float64)
-        return with_none(scores, self.none) / self.temperature
+        parts = [features[begin : begin + LISTS] for begin in range(0, max(len(features), 1), LISTS)]
+        scores = np.concatenate([self.standard(part) @ self.weights.astype(np.float32) for part in parts])
+        return with_none(scores.astype(np.float64), self.none) / self.temperature
 
 
 def with_none(scores: Float64Array, none: float) -> Float64Array:

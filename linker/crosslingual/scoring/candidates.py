@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,12 @@ import xxhash
 
 from indexes.dtypes import Float32Array, Int32Array, Int64Array
 
+T = TypeVar("T")
 Hashes = npt.NDArray[np.uint64]
 # Scores that agree to this many decimals count as equal: the order of summation changes the digits beyond.
 DECIMALS = 6
 BLOCK = 256
+MERGED = 32  # rows of a block
 GROUP = 64  # columns that share a maximum, which is examined first
 DEPTH = 100  # candidates per source before re-ranking
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -162,9 +164,14 @@ def nearest(
     if checkpoint:
         checkpoint.restore(progress)
         advance(progress.done)
-    for begin, scores in _blocks(scorer, progress.done, block, workers or len(os.sched_getaffinity(0))):
+
+    def compute(begin: int) -> tuple[Float32Array, Candidates]:
+        scores = scorer.block(begin, min(begin + block, n))
+        return scores, _best_of(scores, depth, source[begin : begin + block], target)
+
+    begins = range(progress.done, n, block)
+    for begin, (scores, part) in _in_order(compute, begins, workers or len(os.sched_getaffinity(0))):
         rows = slice(begin, begin + len(scores))
-        part = _best_of(scores, depth, source[rows], target)
         candidates.targets[rows], candidates.scores[rows] = part.targets, part.scores
         _raise(progress, scores, begin)
         progress.done += len(scores)
@@ -191,20 +198,19 @@ def score_pairs(
     return result
 
 
-def _blocks(
-    scorer: PagePairScorer, first: int, block: int, workers: int
-) -> Iterator[tuple[int, Float32Array]]:
-    """Yield the first row and the scores of each block, in order; each worker computes one block at a time."""
-    n = scorer.shape[0]
-    waiting: deque[tuple[int, Future[Float32Array]]] = deque()
+def _in_order(
+    function: Callable[[int], T], arguments: Iterable[int], workers: int
+) -> Iterator[tuple[int, T]]:
+    """Yield each argument and its value, in order, computed in as many threads, with one more value in memory."""
+    waiting: deque[tuple[int, Future[T]]] = deque()
     with ThreadPoolExecutor(workers) as pool:
-        for begin in range(first, n, block):
-            waiting.append((begin, pool.submit(scorer.block, begin, min(begin + block, n))))
+        for argument in arguments:
+            waiting.append((argument, pool.submit(function, argument)))
             if len(waiting) > workers:
-                start, scores = waiting.popleft()
-                yield start, scores.result()
-        for start, scores in waiting:
-            yield start, scores.result()
+                first, value = waiting.popleft()
+                yield first, value.result()
+        for first, value in waiting:
+            yield first, value.result()
 
 
 def _best_of(scores: Float32Array, k: int, source: Hashes, target: Hashes) -> Candidates:
@@ -215,29 +221,36 @@ def _best_of(scores: Float32Array, k: int, source: Hashes, target: Hashes) -> Ca
     """
     n, m = scores.shape
     width = min(GROUP, max(1, m // (4 * k)))
-    whole = m // width * width
-    tops = np.concatenate((scores[:, :whole].reshape(n, -1, width).max(axis=2), scores[:, whole:]), axis=1)
+    count = m // width
+    whole = count * width
+    # Group g has the columns g, g + count, g + 2 count …, so that maxima are taken of whole vectors.
+    tops = np.concatenate((scores[:, :whole].reshape(n, width, -1).max(axis=1), scores[:, whole:]), axis=1)
     least = np.partition(tops, tops.shape[1] - k, axis=1)[:, tops.shape[1] - k] - 10.0**-DECIMALS
     least = np.maximum(least, np.finfo(np.float32).tiny)
     rows, groups = np.nonzero(tops >= least[:, None])
-    grouped = groups < whole // width
-    columns = (groups[grouped] * width)[:, None] + np.arange(width)
+    grouped = groups < count
+    columns = groups[grouped][:, None] + count * np.arange(width)
     rows = np.concatenate((np.repeat(rows[grouped], width), rows[~grouped]))
-    columns = np.concatenate((columns.ravel(), groups[~grouped] - whole // width + whole))
+    columns = np.concatenate((columns.ravel(), groups[~grouped] - count + whole))
     values = scores[rows, columns]
     good = values >= least[rows]
     return rank(rows[good], columns[good], values[good], n, k, source, target)
 
 
 def _raise(progress: Progress, scores: Float32Array, begin: int) -> None:
-    """Merge a block, whose first source is `begin`, into the top k scores of each column."""
-    better = np.flatnonzero(scores.max(axis=0) > progress.best[0])
+    """Merge a block, whose first source is `begin`, into the top k scores of each column.
+
+    It is merged a few rows at a time: the fewer, the fewer columns have a score among them that matters.
+    """
     k = len(progress.best)
-    both = np.concatenate((progress.best[:, better], scores[:, better]))
-    sources = np.arange(begin, begin + len(scores), dtype=np.int32)
-    holders = np.concatenate(
-        (progress.holders[:, better], np.broadcast_to(sources[:, None], (len(scores), len(better))))
-    )
-    order = np.argpartition(both, len(both) - k, axis=0)[len(both) - k :]
-    progress.best[:, better] = np.take_along_axis(both, order, axis=0)
-    progress.holders[:, better] = np.take_along_axis(holders, order, axis=0)
+    for start in range(0, len(scores), MERGED):
+        part = scores[start : start + MERGED]
+        better = np.flatnonzero(part.max(axis=0) > progress.best[0])
+        both = np.concatenate((progress.best[:, better], part[:, better]))
+        sources = np.arange(begin + start, begin + start + len(part), dtype=np.int32)
+        holders = np.concatenate(
+            (progress.holders[:, better], np.broadcast_to(sources[:, None], (len(part), len(better))))
+        )
+        order = np.argpartition(both, len(both) - k, axis=0)[len(both) - k :]
+        progress.best[:, better] = np.take_along_axis(both, order, axis=0)
+        progress.holders[:, better] = np.take_along_axis(holders, order, axis=0)

@@ -46,9 +46,10 @@ class Comparability:
         scores = self.hits[0].block(begin, end)
         for hits in self.hits[1:]:
             scores += hits.block(begin, end)
-        mass = self.source_mass[begin:end, None] + self.target_mass[None, :]
-        # Without mass there are no hits either: the score stays 0.
-        np.divide(scores, mass, out=scores, where=mass > 0)
+        # Row by row, in the processor's cache. Without mass there are no hits either, and the score stays 0.
+        others = np.maximum(self.target_mass, np.finfo(np.float32).tiny)
+        for i, mass in enumerate(self.source_mass[begin:end]):
+            scores[i] /= mass + others
         return scores
 
 

@@ -26,7 +26,9 @@ class Graph:
     @classmethod
     def of(cls, rows: Int64Array, columns: Int64Array, shape: tuple[int, int]) -> Graph:
         """Return the graph of pairs in any order, with repetitions: int64 [pairs] each."""
-        keys = np.unique(np.asarray(rows, np.int64) * shape[1] + columns)
+        keys = np.sort(np.asarray(rows, np.int64) * shape[1] + columns)
+        # np.unique makes a hash table, which takes a hundred times as long.
+        keys = keys[np.diff(keys, prepend=-1) > 0]
         return cls(keys // shape[1], keys % shape[1], shape)
 
     def __len__(self) -> int:
@@ -59,62 +61,108 @@ class Graph:
         return np.argsort(self.columns, kind="stable")
 
     @cached_property
-    def column_begin(self) -> Int64Array:
-        """First place in `by_column` of each target page: int64 [m + 1]."""
-        return np.concatenate(([0], np.cumsum(np.bincount(self.columns, minlength=self.shape[1]))))
+    def row_segments(self) -> Segments:
+        """The pairs of each source page that has any."""
+        return Segments.between(self.begin)
+
+    @cached_property
+    def column_segments(self) -> Segments:
+        """The pairs, ordered by column, of each target page that has any."""
+        return Segments.between(np.append(0, np.cumsum(np.bincount(self.columns, minlength=self.shape[1]))))
 
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
     """Statistics of a score over the pairs of each row, or of each column, as numbers of each pair: float32 [p].
 
-    `mean` and `deviation`, to which the deviation of all pairs contributes as one more pair, because a page may have
-    few; `rival`, the best score of another pair of the same row; `near`, the mean of the row's four highest. Missing
-    pairs count as 0.
+    `values` [p] are sorted by `segments`, to which the pairs at `order` belong; each statistic is computed when it is
+    asked for.
     """
 
-    mean: Float32Array
-    deviation: Float32Array
-    rival: Float32Array
-    near: Float32Array
+    values: Float32Array
+    segments: Segments
+    order: Int64Array | None = None
+
+    @property
+    def mean(self) -> Float32Array:
+        """The mean score of the pair's row."""
+        return self._moments[0]
+
+    @property
+    def deviation(self) -> Float32Array:
+        """The row's standard deviation, to which that of all pairs adds one more pair, because a row may have few."""
+        return self._moments[1]
+
+    @property
+    def rival(self) -> Float32Array:
+        """The best score of another pair of the same row."""
+        return self._highest[0]
+
+    @property
+    def near(self) -> Float32Array:
+        """The mean of the row's four highest scores; missing pairs count as 0."""
+        return self._highest[1]
+
+    @cached_property
+    def _moments(self) -> tuple[Float32Array, Float32Array]:
+        values, segment, sizes = self.values, self.segments.of, self.segments.sizes
+        mean = np.bincount(segment, values, len(sizes)) / sizes
+        away = values - mean[segment]
+        squares = np.bincount(segment, away * away, len(sizes))
+        deviation = np.sqrt((squares + squares.sum() / max(len(values), 1)) / (sizes + 1))
+        return self._placed(mean.astype(np.float32)[segment]), self._placed(
+            deviation.astype(np.float32)[segment]
+        )
+
+    @cached_property
+    def _highest(self) -> tuple[Float32Array, Float32Array]:
+        values, segment = self.values, self.segments.of
+        if not len(values):
+            return values, values
+        top, holder = _top(values, self.segments.starts, segment)
+        rival = np.where(holder[segment] == np.arange(len(values)), top[1][segment], top[0][segment])
+        return self._placed(rival), self._placed(top.mean(axis=0)[segment])
+
+    def _placed(self, numbers: Float32Array) -> Float32Array:
+        """Return numbers of the sorted pairs in the order of the graph's pairs."""
+        if self.order is None:
+            return numbers
+        back = np.empty_like(numbers)
+        back[self.order] = numbers
+        return back
+
+
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """Pairs in s groups that follow one another: `sizes` and the first of each, `starts`, int64 [s]; none is empty."""
+
+    sizes: Int64Array
+
+    @classmethod
+    def between(cls, begin: Int64Array) -> Segments:
+        """Return the groups that begin at `begin[:-1]` and end before `begin[1:]`, without the empty ones."""
+        sizes = np.diff(begin)
+        return cls(sizes[sizes > 0])
+
+    @cached_property
+    def starts(self) -> Int64Array:
+        """The first pair of each group: int64 [s]."""
+        return np.cumsum(self.sizes) - self.sizes
+
+    @cached_property
+    def of(self) -> Int64Array:
+        """The group of each pair: int64 [p]."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
 
 def row_statistics(graph: Graph, values: Float32Array) -> Statistics:
     """Return the statistics of a score (float32 [p]) over each row of the graph."""
-    return _statistics(values, graph.begin)
+    return Statistics(values, graph.row_segments)
 
 
 def column_statistics(graph: Graph, values: Float32Array) -> Statistics:
     """Return the statistics of a score (float32 [p]) over each column of the graph."""
-    ordered = _statistics(values[graph.by_column], graph.column_begin)
-    parts = []
-    for part in (ordered.mean, ordered.deviation, ordered.rival, ordered.near):
-        back = np.empty_like(part)
-        back[graph.by_column] = part
-        parts.append(back)
-    return Statistics(*parts)
-
-
-def _statistics(values: Float32Array, begin: Int64Array) -> Statistics:
-    sizes = np.diff(begin)
-    sizes = sizes[sizes > 0]
-    if not len(sizes):
-        return Statistics(values, values, values, values)
-    starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
-    segment = np.repeat(np.arange(len(sizes)), sizes)
-    mean = np.bincount(segment, values) / sizes
-    away = values - mean[segment]
-    squares = np.bincount(segment, away * away)
-    deviation = np.sqrt((squares + squares.sum() / len(values)) / (sizes + 1))
-    top, holder = _top(values, starts, segment)
-    rival = np.where(holder[segment] == np.arange(len(values)), top[1][segment], top[0][segment])
-    near = top.mean(axis=0)
-    return Statistics(
-        mean[segment].astype(np.float32),
-        deviation[segment].astype(np.float32),
-        rival,
-        near[segment],
-    )
+    return Statistics(values[graph.by_column], graph.column_segments, graph.by_column)
 
 
 def _top(values: Float32Array, starts: Int64Array, segment: Int64Array) -> tuple[Float32Array, Int64Array]:

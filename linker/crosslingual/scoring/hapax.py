@@ -59,8 +59,10 @@ class SharedHapaxes:
     def block(self, begin: int, end: int) -> Float32Array:
         """Return n + Dice/2 of the source pages begin … end−1: float32 [end − begin, targets]."""
         n = self.shared.block(begin, end)
-        sizes = self.source_sizes[begin:end, None] + self.target_sizes[None, :]
-        n += np.divide(n, sizes, out=sizes, where=n > 0) * (n > 0)
+        # Row by row, in the processor's cache. Without hapaxes nothing is shared either, and the quotient is 0.
+        others = np.maximum(self.target_sizes, 1)
+        for i, size in enumerate(self.source_sizes[begin:end]):
+            n[i] += n[i] / (size + others)
         return n
 
 

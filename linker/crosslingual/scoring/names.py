@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from linker.crosslingual.pages.pages import Pages, Terms, count_terms
 from linker.crosslingual.pages.surface import romanise
 from linker.crosslingual.scoring.comparability import idf
-from linker.crosslingual.scoring.scores import Restrictable, WeightedProduct, scale_columns
+from linker.crosslingual.scoring.products import Restrictable, WeightedProduct
+from linker.crosslingual.scoring.scores import scale_columns
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,8 +17,10 @@ from linker.crosslingual.pages.chunks import in_chunks
 from linker.crosslingual.pages.pages import Terms
 from linker.crosslingual.scoring.comparability import idf
 from linker.crosslingual.scoring.scores import scale_columns, stochastic, unit_rows
+from linker.crosslingual.scoring.sparse import Factor
 
 LENGTH = 30  # terms per passage; shorter lines are joined, lines of more than twice as many are cut
+PAGES = 32  # whose passages are compared together
 PARTS = ("mean", "best", "best3", "third", "back", "back_third")
 
 
@@ -51,6 +56,17 @@ class Passages:
     def vectors(self) -> sp.csr_array:
         """The passages' weighted terms, in rows of unit length: float32 CSR [passages, v]."""
         return unit_rows(scale_columns(self.present, self.weights))
+
+    @cached_property
+    def factor(self) -> Factor:
+        """The vectors as the right factor of products."""
+        return Factor.of(self.vectors)
+
+    def of(self, pages: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """Return where each of `pages` [c] begins among their passages, int64 [c], and these passages, int64 [p]."""
+        sizes = np.diff(self.begin)[pages]
+        first = np.cumsum(sizes) - sizes
+        return first, np.arange(sizes.sum()) + np.repeat(self.begin[pages] - first, sizes)
 
 
 def passages_of(texts: Sequence[str], split: Callable[[str], list[str]], terms: Terms) -> Passages:
@@ -108,33 +124,71 @@ class PassageMatcher:
         best three and of the best third. In the other direction: the weighted mean and the mean of the best third.
         """
         out = np.zeros((*candidates.shape, len(PARTS)), np.float32)
-        for i, (row, columns) in enumerate(zip(rows.tolist(), candidates, strict=True)):
-            out[i] = self._page(row, columns)
+
+        def fill(begin: int) -> None:
+            part = slice(begin, begin + PAGES)
+            out[part] = self._pages(rows[part], candidates[part])
+
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            list(pool.map(fill, range(0, len(rows), PAGES)))
         return out
 
-    def _page(self, row: int, columns: Int64Array) -> Float32Array:
-        begin, end = self.source.begin[row], self.source.begin[row + 1]
-        first, after = self.target.begin[columns], self.target.begin[columns + 1]
-        chosen = np.concatenate(
-            [np.arange(a, b) for a, b in zip(first.tolist(), after.tolist(), strict=True)]
-        )
-        starts = np.concatenate(([0], np.cumsum(after - first)[:-1]))
-        translated = sp.csr_array(self.source.present[begin:end] @ self.shares, dtype=np.float32)
+    def _pages(self, rows: Int64Array, candidates: Int64Array) -> Float32Array:
+        """Return the features of a few pages; their passages are translated together."""
+        mine, (first, chosen) = self.source.of(rows)[1], self.target.of(candidates.ravel())
+        sizes = np.diff(self.source.begin)[rows]
+        ends = np.append(first, len(chosen))[:: candidates.shape[1]]
+        columns = [chosen[a:b] for a, b in pairwise(ends.tolist())]
+        others = np.concatenate([np.tile(c, s) for c, s in zip(columns, sizes.tolist(), strict=True)])
+        begin = np.concatenate(([0], np.cumsum(np.repeat(np.diff(ends), sizes))))
+        translated = sp.csr_array(self.source.present[mine] @ self.shares, dtype=np.float32)
         vectors = unit_rows(scale_columns(translated, self.target.weights))
-        cosines = (vectors @ self.target.vectors[chosen].T).toarray()
-        best = np.maximum.reduceat(cosines, starts, axis=1)
-        mass = self.source_mass[begin:end]
-        ordered = -np.sort(-best, axis=0)
-        third = max(1, len(best) // 3)
-        back, weight = cosines.max(axis=0), self.target_mass[chosen]
-        back_mean = np.add.reduceat(back * weight, starts) / np.add.reduceat(weight, starts)
-        back_third = [_best_third(part) for part in np.split(back, starts[1:])]
-        forward = (mass @ best / mass.sum(), ordered[0], ordered[:3].mean(0), ordered[:third].mean(0))
-        return np.stack([*forward, back_mean, np.array(back_third, np.float32)], axis=1)
+        cosines = self.target.factor.dots(vectors, begin, others)
+        out = []
+        at = np.concatenate(([0], np.cumsum(sizes)))
+        for i, targets in enumerate(columns):
+            block = cosines[begin[at[i]] : begin[at[i + 1]]].reshape(sizes[i], len(targets))
+            starts = first[i * candidates.shape[1] : (i + 1) * candidates.shape[1]] - ends[i]
+            out.append(
+                _aggregated(
+                    block, starts, self.source_mass[mine[at[i] : at[i + 1]]], self.target_mass[targets]
+                )
+            )
+        return np.stack(out)
 
 
-def _best_third(values: Float32Array) -> np.float32:
-    return np.float32((-np.sort(-values))[: max(1, len(values) // 3)].mean())
+def _aggregated(
+    cosines: Float32Array, starts: Int64Array, mass: Float32Array, target_mass: Float32Array
+) -> Float32Array:
+    """Return the features [c, 6] of a page from its passages' cosines [p, q] with those of c candidate pages.
+
+    The passages of each candidate begin at `starts` [c]; `mass` [p] and `target_mass` [q]: the passages' weights.
+    """
+    best = np.maximum.reduceat(cosines, starts, axis=1)
+    ordered = -np.sort(-best, axis=0)
+    third = max(1, len(best) // 3)
+    back = cosines.max(axis=0)
+    back_mean = np.add.reduceat(back * target_mass, starts) / np.add.reduceat(target_mass, starts)
+    parts = (
+        mass @ best / mass.sum(),
+        ordered[0],
+        ordered[:3].mean(0),
+        ordered[:third].mean(0),
+        back_mean,
+        _best_thirds(back, starts),
+    )
+    return np.stack(parts, axis=1)
+
+
+def _best_thirds(values: Float32Array, starts: Int64Array) -> Float32Array:
+    """Return the mean of the highest third of each segment of `values` [q] that begins at `starts` [c]: float32 [c]."""
+    sizes = np.diff(np.append(starts, len(values)))
+    segment = np.repeat(np.arange(len(starts)), sizes)
+    ordered = values[np.lexsort((-values, segment))]
+    thirds = np.maximum(1, sizes // 3)
+    inside = np.arange(len(values)) - starts[segment] < thirds[segment]
+    sums = np.add.reduceat(np.where(inside, ordered, np.float32(0)), starts)
+    return np.asarray(sums / thirds, np.float32)
 
 
 def match_passages(source: Passages, target: Passages, translations: sp.csr_array) -> PassageMatcher:

@@ -11,7 +11,7 @@ from indexes.dtypes import Int64Array
 from linker.crosslingual.scoring.candidates import Hashes, PagePairScorer, nearest
 from linker.crosslingual.scoring.checkpoint import Checkpoint
 from linker.crosslingual.scoring.graph import Graph
-from linker.crosslingual.scoring.scores import Restrictable
+from linker.crosslingual.scoring.products import Restrictable
 from linker.crosslingual.scoring.stages import Arrays, Stages
 from linker.progress import bar
 

@@ -8,179 +8,53 @@ the translated page, and the likelihood of the source page under the target's tr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Any, Protocol
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from indexes.dtypes import Float32Array, Int64Array
+from indexes.dtypes import Float32Array
 from linker.crosslingual.pages.pages import Terms
-from linker.crosslingual.scoring.candidates import PagePairScorer
 from linker.crosslingual.scoring.comparability import idf
-from linker.crosslingual.scoring.graph import Graph
-from linker.crosslingual.scoring.sparse import PAIRS, dots
-from linker.crosslingual.scoring.split_product import SplitProduct
+from linker.crosslingual.scoring.products import SparseOrDense, WeightedProduct
+from linker.crosslingual.scoring.sparse import csr, times
 
 K1, B, K3 = 1.2, 0.6, 1.2
 FROM_PAGE = 0.3  # share of words that the translation model draws from the page, not the collection
-LEAST_MASS = 1e-6
-SparseOrDense = sp.csr_array | sp.csc_array | Float32Array
-
-
-class Restrictable(Protocol):
-    """A score of pairs of pages: all of them by blocks, given ones, and those of some of the pages."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of source and of target pages."""
-        ...
-
-    def pairs(self, graph: Graph) -> Float32Array:
-        """Return the scores of the pairs of a graph of this shape: float32 [pairs]."""
-        ...
-
-    def restrict(self, rows: Int64Array, columns: Int64Array) -> PagePairScorer:
-        """Return a scorer of all pairs of the source pages `rows` (int64 [n']) and the target pages `columns` [m']."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class WeightedProduct:
-    """`left` [n, d] · `right` [d, m], divided by `source_mass` [n] + `target_mass` [m] if both are present."""
-
-    left: SparseOrDense
-    right: SparseOrDense
-    source_mass: Float32Array | None = None
-    target_mass: Float32Array | None = None
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of source and of target pages."""
-        return self.left.shape[0], self.right.shape[1]
-
-    @cached_property
-    def _product(self) -> SplitProduct | None:
-        """The product in the form that is fast for all pairs, if both factors are sparse."""
-        if sp.issparse(self.left) and sp.issparse(self.right):
-            return SplitProduct.of(_csr(self.left), _csr(self.right.T))
-        return None
-
-    def block(self, begin: int, end: int) -> Float32Array:
-        """Return the scores of the source pages begin … end−1: float32 [end − begin, targets]."""
-        if self._product is not None:
-            values = self._product.block(begin, end)
-        else:
-            values = np.asarray(self.left[begin:end] @ self.right, np.float32)
-        if self.source_mass is not None and self.target_mass is not None:
-            values /= np.maximum(self.source_mass[begin:end, None] + self.target_mass, LEAST_MASS)
-        return values
-
-    def pairs(self, graph: Graph) -> Float32Array:
-        """Return the scores of the pairs of a graph of this shape: float32 [pairs]."""
-        rows, columns = graph.rows, graph.columns
-        if sp.issparse(self.left) and sp.issparse(self.right):
-            values = dots(_csr(self.left), _csr(self.right.T), graph.begin, columns)
-        else:
-            values = _dense_dots(np.asarray(self.left), np.asarray(self.right).T, rows, columns)
-        if self.source_mass is not None and self.target_mass is not None:
-            values /= np.maximum(self.source_mass[rows] + self.target_mass[columns], LEAST_MASS)
-        return values
-
-    def swapped(self) -> WeightedProduct:
-        """Return the same scores transposed: [m, n]."""
-        return WeightedProduct(self.right.T, self.left.T, self.target_mass, self.source_mass)
-
-    def restrict(self, rows: Int64Array, columns: Int64Array) -> WeightedProduct:
-        """Return the scorer of the source pages `rows` (int64 [n']) and the target pages `columns` (int64 [m'])."""
-        source = None if self.source_mass is None else self.source_mass[rows]
-        target = None if self.target_mass is None else self.target_mass[columns]
-        return WeightedProduct(_csr_or_dense(self.left)[rows], self.right[:, columns], source, target)
-
-
-def _dense_dots(
-    left: Float32Array, right: Float32Array, rows: Int64Array, columns: Int64Array
-) -> Float32Array:
-    parts = [np.empty(0, np.float32)]
-    for begin in range(0, len(rows), PAIRS):
-        part = slice(begin, begin + PAIRS)
-        parts.append(np.einsum("pd,pd->p", left[rows[part]], right[columns[part]]))
-    return np.concatenate(parts)
-
-
-@dataclass(frozen=True, eq=False)
-class Dense:
-    """Scores held in memory: float32 [n, m]."""
-
-    values: Float32Array
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of source and of target pages."""
-        return self.values.shape[0], self.values.shape[1]
-
-    def block(self, begin: int, end: int) -> Float32Array:
-        """Return the scores of the source pages begin … end−1: float32 [end − begin, m]."""
-        return self.values[begin:end].copy()
-
-    def pairs(self, graph: Graph) -> Float32Array:
-        """Return the scores of the pairs of a graph of this shape: float32 [pairs]."""
-        return self.values[graph.rows, graph.columns]
-
-    def restrict(self, rows: Int64Array, columns: Int64Array) -> Dense:
-        """Return the scorer of the source pages `rows` (int64 [n']) and the target pages `columns` (int64 [m'])."""
-        return Dense(self.values[np.ix_(rows, columns)])
-
-
-class Scores(Mapping[str, Restrictable]):
-    """Scores by name, each computed when it is asked for; those of many pages together may not fit into memory."""
-
-    def __init__(self, makers: Mapping[str, Callable[[], Restrictable]], *, keep: bool = False) -> None:
-        """`makers`: a function without arguments for each name; `keep`: whether to keep what they return."""
-        self._makers = {name: cache(make) if keep else make for name, make in makers.items()}
-
-    def __getitem__(self, name: str) -> Restrictable:
-        return self._makers[name]()
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._makers
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._makers)
-
-    def __len__(self) -> int:
-        return len(self._makers)
-
-    def __or__(self, other: Scores) -> Scores:
-        """Return the scores of both, in this order."""
-        return Scores({**self._makers, **other._makers})
 
 
 def coverage(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
     """Return idf-weighted M [n, m]: the share of both pages' translatable words with a translation on the other."""
-    forward = one_way(source, target, translations)
-    backward = one_way(target, source, _transposed(translations))
-    left = sp.hstack([_csr(forward.left), _csr(backward.right.T)])
-    right = sp.hstack([_csr(forward.right.T), _csr(backward.left)])
-    return WeightedProduct(_csr(left), _csr(right).T, forward.source_mass, backward.source_mass)
+    back = _transposed(translations)
+    (x, source_mass), (y, target_mass) = _translatable(source, translations), _translatable(target, back)
+    right = csr(sp.hstack([_translated(target, back), y], format="csr"))
+    left = csr(sp.hstack([x, _translated(source, translations)], format="csr"))
+    return WeightedProduct(left, right.T, source_mass, target_mass)
 
 
 def one_way(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
     """Return M_fe [n, m]: the idf-weighted share of the source's translatable words that the target translates."""
-    links = ones(translations)
-    known = np.asarray(links.sum(axis=1)).ravel() > 0
-    weighted = scale_columns(source.present, idf(source) * known)
-    translated = ones(_csr(target.present @ _transposed(links)))
-    mass = np.asarray(weighted.sum(axis=1), np.float32).ravel()
+    weighted, mass = _translatable(source, translations)
+    translated = _translated(target, _transposed(translations))
     return WeightedProduct(weighted, translated.T, mass, np.zeros(target.counts.shape[0], np.float32))
+
+
+def _translatable(terms: Terms, translations: sp.csr_array) -> tuple[sp.csr_array, Float32Array]:
+    """Return the idf of each page's words that have a translation [n, v], and their sum [n]."""
+    known = np.asarray(ones(translations).sum(axis=1)).ravel() > 0
+    weighted = scale_columns(terms.present, idf(terms) * known)
+    return weighted, np.asarray(weighted.sum(axis=1), np.float32).ravel()
+
+
+def _translated(terms: Terms, translations: sp.csr_array) -> sp.csr_array:
+    """Return 1 for each translation of a word on a page: [n, v']."""
+    return ones(times(terms.present, ones(translations)))
 
 
 def synonyms(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
     """Return BM25 [n, m] of the source's terms, where all translations of a term count as that term (Pirkola 1998)."""
-    translated = _csr(target.counts @ ones(translations).T)
+    translated = times(target.counts, ones(translations).T)
     lengths = np.asarray(target.counts.sum(axis=1), np.float32).ravel()
     return WeightedProduct(_query_weights(source, translated), _saturated(translated, lengths).T)
 
@@ -193,7 +67,7 @@ def synonyms_backward(source: Terms, target: Terms, translations: sp.csr_array) 
 def cosine(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
     """Return the tf-idf cosine [n, m] of the translated source page; translations of a term share its mass."""
     logarithmic = _map(source.counts, lambda data: 1 + np.log(data))
-    translated = scale_columns(_csr(logarithmic @ stochastic(translations)), idf(target))
+    translated = scale_columns(times(logarithmic, stochastic(translations)), idf(target))
     return WeightedProduct(unit_rows(translated), tfidf(target).T)
 
 
@@ -205,7 +79,7 @@ def translation_model(source: Terms, target: Terms, translations: sp.csr_array) 
     """
     length = np.asarray(target.counts.sum(axis=1), np.float32).ravel()
     shares = _rows(target.counts, 1 / np.maximum(length, 1))
-    expected = _csr(shares @ stochastic(_transposed(translations)))
+    expected = times(shares, stochastic(_transposed(translations)))
     often = np.asarray(source.counts.sum(axis=0), np.float64).ravel() + 0.5
     ratio = FROM_PAGE / (1 - FROM_PAGE) * often.sum() / np.maximum(often, 0.5)
     expected = _map(scale_columns(expected, ratio.astype(np.float32)), np.log1p)
@@ -219,8 +93,9 @@ def common(source: Terms, target: Terms) -> WeightedProduct:
     shared = sorted(source.position.keys() & target.position.keys())
     left = source.counts[:, [source.position[t] for t in shared]]
     right = target.counts[:, [target.position[t] for t in shared]]
-    both = Terms(tuple(shared), _csr(right))
-    return WeightedProduct(weighted_by(_csr(left), idf(both)), weighted_by(_csr(right), idf(both)).T)
+    del source, target  # their counts of n-grams are the largest part of a task
+    weights = idf(Terms(tuple(shared), csr(right)))
+    return WeightedProduct(weighted_by(csr(left), weights), weighted_by(csr(right), weights).T)
 
 
 def tfidf(terms: Terms) -> sp.csr_array:
@@ -230,7 +105,7 @@ def tfidf(terms: Terms) -> sp.csr_array:
 
 def unit_rows(matrix: sp.csr_array) -> sp.csr_array:
     """Return the matrix [n, v] with every row scaled to unit length; empty rows stay empty."""
-    norms = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1), np.float32)).ravel()
+    norms = np.sqrt(np.asarray(_map(matrix, np.square).sum(axis=1), np.float32)).ravel()
     return _rows(matrix, 1 / np.maximum(norms, 1e-12))
 
 
@@ -282,15 +157,5 @@ def scale_columns(matrix: sp.csr_array, factors: npt.NDArray[np.floating]) -> sp
     return _map(matrix, lambda data: data * factors[matrix.indices])
 
 
-def _csr(matrix: Any) -> sp.csr_array:
-    """Return the matrix as float32 CSR; the transpose of a CSC matrix is not copied."""
-    result: sp.csr_array = sp.csr_array(matrix).astype(np.float32, copy=False)
-    return result
-
-
-def _csr_or_dense(matrix: SparseOrDense) -> SparseOrDense:
-    return _csr(matrix) if sp.issparse(matrix) else matrix
-
-
 def _transposed(matrix: SparseOrDense) -> sp.csr_array:
-    return _csr(matrix.T)
+    return csr(matrix.T)

@@ -105,6 +105,19 @@ def keep_long(pairs: Sequence[NewsPair], least: int = LEAST) -> Kept:
     )
 
 
+def keep_scorable(pairs: Sequence[NewsPair]) -> tuple[tuple[NewsPair, ...], str]:
+    """Return the pairs without an empty article, however short, and a remark on what is empty or short, if any is."""
+    kept, short = keep_long(pairs, 1), keep_long(pairs).short
+    remarks = []
+    if kept.empty:
+        remarks.append(f"{len(kept.empty)} pairs have an empty article and get no score")
+    if short:
+        remarks.append(
+            f"{len(short)} have an article of fewer than {LEAST} words: their scores are less sure"
+        )
+    return kept.pairs, "; ".join(remarks)
+
+
 def read_news(path: Path, *, graded: bool = True) -> list[NewsPair]:
     """Read pairs from JSON lines (gzip too): text1, text2, overall; optionally _id, title1, lang1, date1 and so on.
 

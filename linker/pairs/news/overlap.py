@@ -55,6 +55,12 @@ class Overlap:
         ]
         return np.array(rows, np.float64).reshape(len(rows), len(KINDS))
 
+    def products(self, kind: str, first: str, second: str) -> dict[str, float]:
+        """Return, for each token of a kind that two texts share, the product of its weights in both."""
+        row = KINDS.index(kind)
+        left, right = (self._weights(row, tokens(text)[row]) for text in (first, second))
+        return {token: weight * right[token] for token, weight in left.items() if token in right}
+
     def _cosine(self, row: int, a: Counts, b: Counts) -> float:
         left, right = self._weights(row, a), self._weights(row, b)
         dot = sum(weight * right.get(token, 0.0) for token, weight in left.items())

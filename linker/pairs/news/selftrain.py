@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Literal
 from indexes.interface import TextIndex
 from linker.errors import InputError
 from linker.pairs.news.articles import Article, NewsPair, scores_of, targets
+from linker.pairs.news.translated import in_language
 from linker.pairs.translate import Translator
 
 if TYPE_CHECKING:
     from linker.pairs.news.similarity import NewsSimilarity
 
+Side = Literal["first", "second"]
 TOP = 5  # articles that each article is paired with
 
 
@@ -25,13 +27,24 @@ def articles_of(pairs: Sequence[NewsPair]) -> list[Article]:
 
 
 def sample_pairs(
-    articles: Sequence[Article], index: TextIndex, known: Sequence[NewsPair], top: int = TOP
+    articles: Sequence[Article],
+    index: TextIndex,
+    known: Sequence[NewsPair],
+    top: int = TOP,
+    *,
+    pool: Sequence[Article] = (),
+    titles: Sequence[str] | None = None,
 ) -> list[NewsPair]:
     """Return pairs of each article and the top `top` others that BM25 ranks for its headline, without scores.
 
-    Known pairs are left out; a pair found from both of its articles is returned once. The articles are added to
-    `index`. Raises InputError where `index` is not empty.
+    The others are among the articles and those of a `pool`. `titles` are searched in place of the headlines, one per
+    article: translated, they find articles in another language. Known pairs are left out; a pair found from both of its
+    articles is returned once. All articles are added to `index`. Raises InputError where `index` is not empty.
     """
+    if titles is None:
+        titles = [article.headline for article in articles]
+    own = {article.full for article in articles}
+    articles = [*articles, *{a.full: a for a in pool if a.full not in own}.values()]
     if len(index):
         raise InputError(f"sampling needs an empty text index; this one holds {len(index)} documents")
     rows = {article.full: row for row, article in enumerate(articles)}
@@ -45,7 +58,7 @@ def sample_pairs(
     # Hits that may be left out: the article itself and its known partners.
     excluded = 1 + max((len(rows_) for rows_ in partners.values()), default=0)
     sampled: dict[tuple[int, int], None] = {}
-    for row, hits in enumerate(index.search([article.headline for article in articles], top + excluded)):
+    for row, hits in enumerate(index.search(titles, top + excluded)):
         others = [other for id_ in hits.ids if (other := int(id_)) != row and other not in partners[row]]
         sampled.update(dict.fromkeys((min(row, other), max(row, other)) for other in others[:top]))
     return [NewsPair(f"sampled-{a}-{b}", articles[a], articles[b]) for a, b in sampled]
@@ -70,35 +83,35 @@ def label(
 def translate_pairs(
     pairs: Sequence[NewsPair],
     translator: Translator,
-    language: str,
+    language: str | Sequence[str],
     *,
     label: Literal["pseudo", "copy"] = "pseudo",
+    sides: Sequence[Side] = ("second",),
     low: float = 0.5,
     high: float = 1.0,
 ) -> list[NewsPair]:
-    """Return pairs across languages: of each pair with a similarity in [low, high], the second article translated.
+    """Return pairs across languages: of each pair with a similarity in [low, high], one article translated.
 
-    Articles that are already in `language`, or in an unknown one, are left out. With "copy" a pair keeps its score;
-    with "pseudo" it has none, so that `label` can set it. Raises InputError where a pair has no score.
+    There is one new pair per language of `language` and per side of `sides`; articles that are already in the language,
+    or in an unknown one, are left out. With "copy" a pair keeps its score; with "pseudo" it has none, so that `label`
+    can set it. Raises InputError where a pair has no score.
     """
-    similar = [
-        pair
-        for pair, y in zip(pairs, targets(pairs), strict=True)
-        if low <= y <= high and pair.second.language not in ("", language)
-    ]
-    by_language: dict[str, list[NewsPair]] = defaultdict(list)
-    for pair in similar:
-        by_language[pair.second.language].append(pair)
-    translated = []
-    for source, group in by_language.items():
-        texts = translator.translate([pair.second.text for pair in group], source, language)
-        titled = [pair for pair in group if pair.second.title]
-        titles = iter(
-            translator.translate([p.second.title for p in titled], source, language) if titled else ()
-        )
-        for pair, text in zip(group, texts, strict=True):
-            title = next(titles) if pair.second.title else ""
-            second = dataclasses.replace(pair.second, text=text, title=title, language=language)
-            score = pair.score if label == "copy" else None
-            translated.append(NewsPair(f"{pair.id}-{language}", pair.first, second, score))
-    return translated
+    similar = [pair for pair, y in zip(pairs, targets(pairs), strict=True) if low <= y <= high]
+    languages = [language] if isinstance(language, str) else language
+    made = []
+    for target in languages:
+        for side in sides:
+            suffix = target if side == "second" else f"{target}-first"
+            chosen = [p for p in similar if getattr(p, side).language not in ("", target)]
+            articles = in_language([getattr(p, side) for p in chosen], translator, target)
+            for pair, article in zip(chosen, articles, strict=True):
+                score = pair.score if label == "copy" else None
+                new = dataclasses.replace(pair, id=f"{pair.id}-{suffix}", score=score)
+                made.append(_with(new, side, article))
+    return made
+
+
+def _with(pair: NewsPair, side: Side, article: Article) -> NewsPair:
+    if side == "first":
+        return dataclasses.replace(pair, first=article)
+    return dataclasses.replace(pair, second=article)

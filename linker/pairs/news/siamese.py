@@ -7,15 +7,16 @@ and as the identity.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
 from indexes.arrays import normalised
 from indexes.dtypes import Float32Array, Float64Array, Int64Array
 from linker.encoders.interface import Encoder
+from linker.progress import bar
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,6 +36,9 @@ class SiameseConfig:
     batch_size: int = 32
     lr: float = 1e-3
     warmup: float = 0.1  # share of all steps
+    optimizer: Literal["adamw", "adam"] = (
+        "adamw"  # tuned only; Adam keeps its learning rate, after any warm-up
+    )
     penalty: float = 1e-3  # frozen only: on squared deviations of the map from the identity
     dropout: float = 0.2  # frozen only: on the input of the deviation
     seed: int = 0
@@ -120,10 +124,11 @@ class TunedSiamese:
         vectors = np.zeros((len(texts), self.backbone.dim), np.float32)
         order = np.argsort([len(text) for text in texts], kind="stable")
         self.backbone.module.eval()
-        with torch.inference_mode():
+        with torch.inference_mode(), bar(len(texts), "encoding", "texts") as shown:
             for start in range(0, len(texts), self._batch_size):
                 rows = order[start : start + self._batch_size]
                 vectors[rows] = self.forward([texts[row] for row in rows]).numpy()
+                shown.update(len(rows))
         return vectors
 
     def forward(self, texts: Sequence[str]) -> Tensor:
@@ -136,6 +141,13 @@ class TunedSiamese:
         return normalize((states * mask).sum(1) / mask.sum(1).clamp(min=1), dim=-1)
 
 
+AfterEpoch = Callable[[int, Siamese], object]
+
+
+def _nothing(epoch: int, siamese: Siamese) -> None:
+    """Do nothing after an epoch."""
+
+
 def cosines(siamese: Siamese, first: Sequence[str], second: Sequence[str]) -> Float64Array:
     """Return the cosine of each pair, float64 [n]; every distinct text is encoded once."""
     texts = list(dict.fromkeys([*first, *second]))
@@ -146,11 +158,15 @@ def cosines(siamese: Siamese, first: Sequence[str], second: Sequence[str]) -> Fl
 
 
 def train_frozen(
-    encoder: Encoder, examples: Examples, config: SiameseConfig, start: FrozenSiamese | None = None
+    encoder: Encoder,
+    examples: Examples,
+    config: SiameseConfig,
+    start: FrozenSiamese | None = None,
+    after_epoch: AfterEpoch = _nothing,
 ) -> FrozenSiamese:
     """Return an encoder whose shift and map are trained by MSE(cosine, similarity) with Adam, beginning at `start`.
 
-    `config.seed` makes it reproducible.
+    `after_epoch` receives the number of epochs done and the encoder as it is then. `config.seed` makes it reproducible.
     """
     import torch
     from torch.nn.functional import cosine_similarity
@@ -171,34 +187,53 @@ def train_frozen(
         mask = torch.rand(moved.shape, generator=generator) >= config.dropout
         return moved + (moved * mask / (1 - config.dropout)) @ deviation
 
-    for batch in _batches(examples, config, generator):
+    def so_far() -> FrozenSiamese:
+        return FrozenSiamese(encoder, shift.detach().numpy(), deviation.detach().numpy())
+
+    for batch in _batches(examples, config, generator, lambda epoch: after_epoch(epoch, so_far())):
         cosine = cosine_similarity(apply(batch.first), apply(batch.second))
         loss = (batch.weights * (cosine - batch.similarities) ** 2).mean()
         loss = loss + config.penalty * (deviation**2).sum()
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]  # torch has no types for it
         optimizer.step()
-    return FrozenSiamese(encoder, shift.detach().numpy(), deviation.detach().numpy())
+    return so_far()
 
 
-def train_tuned(backbone: Backbone, examples: Examples, config: SiameseConfig) -> TunedSiamese:
-    """Train `backbone` in place by MSE(cosine, similarity), with AdamW and a linear schedule; return the encoder."""
+def train_tuned(
+    backbone: Backbone, examples: Examples, config: SiameseConfig, after_epoch: AfterEpoch = _nothing
+) -> TunedSiamese:
+    """Train `backbone` in place by MSE(cosine, similarity), with AdamW and a linear schedule, or with Adam.
+
+    `after_epoch` receives the number of epochs done and the encoder as it is then. Return the encoder.
+    """
     import torch
 
     from linker.training.schedule import learning_rate_scale
 
     siamese = TunedSiamese(backbone, config.max_length)
     learning = _learning(backbone, config.layers)
-    optimizer = torch.optim.AdamW(learning, lr=config.lr, weight_decay=0.01)
+    adam = config.optimizer == "adam"
+    optimizer: Any = (
+        torch.optim.Adam(learning, lr=config.lr)
+        if adam
+        else torch.optim.AdamW(learning, lr=config.lr, weight_decay=0.01)
+    )
     total = config.epochs * -(-len(examples) // config.batch_size)
     schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: learning_rate_scale(step, total, config.warmup)
+        optimizer,
+        lambda step: learning_rate_scale(step, total, config.warmup, "constant" if adam else "linear"),
     )
+
+    def judge(epoch: int) -> None:
+        after_epoch(epoch, siamese)
+        backbone.module.train()
+
     generator = torch.Generator().manual_seed(config.seed)
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), bar(total, "training", "steps") as shown:
         torch.manual_seed(config.seed)  # for the dropout of the backbone
         backbone.module.train()
-        for batch in _batches(examples, config, generator):
+        for batch in _batches(examples, config, generator, judge):
             texts = [examples.texts[row] for row in [*batch.first.tolist(), *batch.second.tolist()]]
             left, right = siamese.forward(texts).chunk(2)
             loss = (batch.weights * ((left * right).sum(-1) - batch.similarities) ** 2).mean()
@@ -207,6 +242,7 @@ def train_tuned(backbone: Backbone, examples: Examples, config: SiameseConfig) -
             torch.nn.utils.clip_grad_norm_(learning, 1.0)
             optimizer.step()
             schedule.step()
+            shown.update()
     backbone.module.eval()
     return siamese
 
@@ -219,15 +255,18 @@ class _Batch:
     weights: Tensor
 
 
-def _batches(examples: Examples, config: SiameseConfig, generator: Any) -> Iterator[_Batch]:
-    """Yield the batches of all epochs, each epoch in a new random order."""
+def _batches(
+    examples: Examples, config: SiameseConfig, generator: Any, done: Callable[[int], object]
+) -> Iterator[_Batch]:
+    """Yield the batches of all epochs, each epoch in a new random order, and tell `done` how many are over."""
     import torch
 
     arrays = (examples.first, examples.second, examples.similarities, examples.weights)
     first, second, similarities, weights = (torch.from_numpy(np.asarray(a)) for a in arrays)
-    for _ in range(config.epochs):
+    for epoch in range(config.epochs):
         for rows in torch.split(torch.randperm(len(examples), generator=generator), config.batch_size):
             yield _Batch(first[rows], second[rows], similarities[rows].float(), weights[rows].float())
+        done(epoch + 1)
 
 
 def _learning(backbone: Backbone, layers: int | None) -> list[Tensor]:

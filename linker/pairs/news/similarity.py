@@ -30,7 +30,11 @@ from linker.pairs.news.siamese import (
     train_tuned,
 )
 from linker.pairs.news.similarity_config import Family, SimilarityConfig
+from linker.pairs.news.translated import translated
+from linker.pairs.translate import Translator
+from linker.pairs.translations import ByLanguage
 
+ENGLISH = "en"
 Columns = dict[str, Float64Array]  # name of a feature → its values [n]
 
 
@@ -45,21 +49,30 @@ class Predictions:
 
 @dataclass(frozen=True, slots=True)
 class NewsSimilarity:
-    """A trained model; `kinds` are the language pairs it was trained on, `overlap` is None if no feature needs it."""
+    """A trained model; `kinds` are the language pairs it was trained on, `overlap` is None if no feature needs it.
+
+    Without a `recogniser`, the entities' features have their mean over the training pairs, which tells nothing. With
+    a `translator`, entities and words are compared in English.
+    """
 
     config: SimilarityConfig
     siamese: Siamese
     overlap: Overlap | None
     kinds: tuple[str, ...]
     fusion: FusionNetwork
-    recogniser: Recogniser
+    recogniser: Recogniser | None
+    translator: Translator | None = None
 
     def columns(self, pairs: Sequence[NewsPair]) -> Columns:
         """Return the features of pairs by name, each float64 [n].
 
         Raises InputError or MissingExtraError where entities are needed and cannot be found.
         """
-        return {**self._fixed(pairs), **encoder_columns(self.siamese, pairs, self.config.features)}
+        return {
+            **self._missing(len(pairs)),
+            **self._fixed(pairs),
+            **encoder_columns(self.siamese, pairs, self.config.features),
+        }
 
     def predict(self, pairs: Sequence[NewsPair]) -> Predictions:
         """Return the predicted scores of pairs, whether or not they have a score; raises as `columns` does."""
@@ -72,8 +85,21 @@ class NewsSimilarity:
         """Names of the features, in the order of the fusion's input."""
         return feature_names(self.config.features, self.kinds)
 
+    def _missing(self, count: int) -> Columns:
+        """Return the features of entities that are not looked for."""
+        if self.recogniser is not None:
+            return {}
+        means = zip(self.names, self.fusion.mean.tolist(), strict=True)
+        return {name: np.full(count, mean) for name, mean in means if name in GROUPS}
+
     def _fixed(self, pairs: Sequence[NewsPair]) -> Columns:
-        return fixed_columns(pairs, self.config.features, self.recogniser, self.overlap, self.kinds)
+        compared = self.compared(pairs)
+        kinds = kind_columns(pairs, self.kinds)
+        return fixed_columns(compared, self.config.features, self.recogniser, self.overlap) | kinds
+
+    def compared(self, pairs: Sequence[NewsPair]) -> list[NewsPair]:
+        """Return the pairs as their entities and words are compared: in English, if there is a translator."""
+        return translated(pairs, self.translator, ENGLISH)
 
 
 def train(
@@ -83,26 +109,34 @@ def train(
     pseudo: Sequence[NewsPair] = (),
     recogniser: Recogniser | None = None,
     encoder: Encoder | None = None,
+    translator: Translator | None = None,
 ) -> NewsSimilarity:
     """Return a model trained on scored pairs, from the pretrained encoder; `pseudo` pairs train the encoder only.
 
-    `recogniser` and `encoder` replace the ones that the configuration names, to share their caches. Raises InputError
-    where there are fewer than four pairs or one has no score; MissingExtraError naming the extra to install.
+    `recogniser`, `encoder` and `translator` replace the ones that the configuration names, to share their caches.
+    Raises InputError where there are fewer than four pairs or one has no score; MissingExtraError naming the extra.
     """
     if len(pairs) < 4:
         raise InputError(f"{len(pairs)} pairs are too few to train on: give at least 4, better some hundreds")
     recogniser = recogniser or Recogniser(dict(config.pipelines))
     fit = siamese_trainer(config, encoder)
     kinds = tuple(sorted({pair.kind for pair in pairs})) if "languages" in config.features else ()
-    texts = [article.full for pair in pairs for article in (pair.first, pair.second)]
+    translator = translator or translator_of(config)
+    compared = translated(pairs, translator, ENGLISH)
+    texts = [article.full for pair in compared for article in (pair.first, pair.second)]
     overlap = Overlap.fit(dict.fromkeys(texts)) if "overlap" in config.features else None
-    fixed = fixed_columns(pairs, config.features, recogniser, overlap, kinds)
+    fixed = fixed_columns(compared, config.features, recogniser, overlap) | kind_columns(pairs, kinds)
     learned = out_of_fold(pairs, pseudo, config, fit) if config.folds > 1 else None
     siamese = fit(pairs, pseudo)
     learned = encoder_columns(siamese, pairs, config.features) if learned is None else learned
     features = _matrix({**fixed, **learned}, feature_names(config.features, kinds))
     fusion = fit_fusion(features, targets(pairs), config.fusion)
-    return NewsSimilarity(config, siamese, overlap, kinds, fusion, recogniser)
+    return NewsSimilarity(config, siamese, overlap, kinds, fusion, recogniser, translator)
+
+
+def translator_of(config: SimilarityConfig) -> Translator | None:
+    """Return the translator that a configuration names, None if it names none."""
+    return ByLanguage(dict(config.translators)) if config.translators else None
 
 
 Trainer = Callable[[Sequence[NewsPair], Sequence[NewsPair]], Siamese]
@@ -204,20 +238,23 @@ def feature_names(families: Sequence[Family], kinds: Sequence[str]) -> tuple[str
 def fixed_columns(
     pairs: Sequence[NewsPair],
     families: Sequence[Family],
-    recogniser: Recogniser,
+    recogniser: Recogniser | None,
     overlap: Overlap | None,
-    kinds: Sequence[str],
 ) -> Columns:
-    """Return the features, [n] each, that do not depend on the training of the encoder."""
+    """Return the features, [n] each, that compare entities, words, names and numbers."""
     first, second = [pair.first for pair in pairs], [pair.second for pair in pairs]
     columns: Columns = {}
-    if "entities" in families:
+    if "entities" in families and recogniser is not None:
         columns |= entity_columns(first, second, recogniser)
     if overlap is not None:
         shared = overlap.cosines([a.full for a in first], [a.full for a in second])
         columns |= dict(zip(KINDS, shared.T, strict=True))
-    columns |= {f"is {kind}": np.array([float(pair.kind == kind) for pair in pairs]) for kind in kinds}
     return columns
+
+
+def kind_columns(pairs: Sequence[NewsPair], kinds: Sequence[str]) -> Columns:
+    """Return, for each language pair of `kinds`, which pairs are in it: float64 [n] of 0 and 1."""
+    return {f"is {kind}": np.array([float(pair.kind == kind) for pair in pairs]) for kind in kinds}
 
 
 def entity_columns(first: Sequence[Article], second: Sequence[Article], recogniser: Recogniser) -> Columns:

@@ -22,7 +22,8 @@ class SimilarityConfig:
 
     `folds`: the fusion learns from out-of-fold cosines, with one encoder per fold; below 2, from those of the final
     encoder. `pseudo_epochs`: epochs on pseudo-labelled pairs alone, before the graded ones; 0 mixes both, the former
-    weighted by `pseudo_weight`. `pipelines` are pairs (language, spaCy pipeline), with "" for all other languages.
+    weighted by `pseudo_weight`. `pipelines` are pairs (language, spaCy pipeline), with "" for all other languages;
+    `translators` likewise (language, translator): articles become English before entities and words are compared.
     """
 
     siamese: SiameseConfig = FROZEN
@@ -34,6 +35,7 @@ class SimilarityConfig:
     pseudo_epochs: int = 1
     pseudo_weight: float = 1.0
     pipelines: tuple[tuple[str, str], ...] = (("", DEFAULT),)
+    translators: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if "backbone" in self.features and not self.siamese.frozen:
@@ -45,13 +47,21 @@ class SimilarityConfig:
 
 
 _PAPER = SimilarityConfig(
-    siamese=TUNED,
+    siamese=replace(TUNED, optimizer="adam", warmup=0.0),
     fusion=FusionConfig(output="sigmoid"),
     features=("entities", "encoder"),
     pseudo_epochs=0,
 )
 PRESETS = {
     "recommended": SimilarityConfig(),
+    # Learns from `event_pairs`: the encoder is not trained, so that no fold is needed.
+    "event": SimilarityConfig(
+        siamese=replace(FROZEN, epochs=0),
+        fusion=FusionConfig(output="sigmoid", solver="lbfgs", penalty=1.0, epochs=300, members=5),
+        features=("entities", "headline", "backbone", "overlap"),
+        folds=0,
+        pseudo_epochs=0,
+    ),
     "paper": _PAPER,
     "paper_code": replace(_PAPER, fusion=FusionConfig(output="linear")),
 }
@@ -63,8 +73,12 @@ def configure(
     folds: int | None = None,
     pipelines: tuple[tuple[str, str], ...] | None = None,
     seed: int = 0,
+    entities: bool = True,
+    translators: Mapping[str, str] | None = None,
 ) -> SimilarityConfig:
     """Return a preset with some settings of the encoder changed; a tuned encoder defaults to the paper's settings.
+
+    Without `entities`, the model has no features of them.
 
     Raises ConfigError where there is no such preset, TypeError where `siamese` holds an unknown setting.
     """
@@ -72,8 +86,10 @@ def configure(
         raise ConfigError(f"there is no preset {preset!r}: choose one of {', '.join(PRESETS)}")
     base = PRESETS[preset]
     frozen = siamese.get("frozen", base.siamese.frozen)
-    encoder = replace(FROZEN if frozen else TUNED, **siamese, seed=seed)
-    features = tuple(name for name in base.features if frozen or name != "backbone")
+    default = FROZEN if frozen else TUNED
+    encoder = replace(base.siamese if base.siamese.frozen == frozen else default, **siamese, seed=seed)
+    left_out = {*(() if frozen else ("backbone",)), *(() if entities else ("entities",))}
+    features = tuple(name for name in base.features if name not in left_out)
     return replace(
         base,
         siamese=encoder,
@@ -81,4 +97,5 @@ def configure(
         features=features,
         folds=base.folds if folds is None else folds,
         pipelines=pipelines or base.pipelines,
+        translators=tuple((translators or {}).items()),
     )

@@ -28,7 +28,7 @@ from linker.pairs.news.fusion import FusionNetwork
 from linker.pairs.news.overlap import Overlap
 from linker.pairs.news.recognise import Recogniser
 from linker.pairs.news.siamese import FrozenSiamese, Siamese, TunedSiamese
-from linker.pairs.news.similarity import NewsSimilarity, remembering
+from linker.pairs.news.similarity import NewsSimilarity, remembering, translator_of
 from linker.pairs.news.similarity_config import SimilarityConfig
 
 FORMAT = "linker-similarity-1"
@@ -69,8 +69,9 @@ def load(
     except KeyError as e:
         raise InputError(f"{folder / WEIGHTS} is damaged: it lacks {e}") from None
     return NewsSimilarity(
-        config, siamese, overlap, kinds, fusion, recogniser or Recogniser(dict(config.pipelines))
-    )
+        config, siamese, overlap, kinds, fusion, recogniser or Recogniser(dict(config.pipelines)),
+        translator_of(config),
+    )  # fmt: skip
 
 
 def _tensors(model: NewsSimilarity) -> Tensors:
@@ -123,9 +124,11 @@ def _card(model: NewsSimilarity, name: str, notes: str) -> bytes:
     config = model.config
     how = "frozen, a linear map of its vectors trained" if config.siamese.frozen else "trained, see encoder/"
     pipelines = ", ".join(f"{language or 'all'}: {ner}" for language, ner in config.pipelines)
-    about = f"""Scores pairs of news articles from 1 (the same story) to 4 (unrelated): a Siamese encoder over
+    known = "entities" in config.features
+    entities = f"Entities by spaCy ({pipelines})." if known else "It looks for no entities."
+    about = f"""Scores pairs of news articles by topic, from 1 (the same story) to 4 (unrelated): a Siamese encoder over
 `{config.siamese.backbone}` ({how}) and a fusion of {len(model.names)} features: {", ".join(model.names)}.
-Entities by spaCy ({pipelines}). Trained on pairs in {", ".join(filter(None, model.kinds)) or "languages not recorded"};
+{entities} Trained on pairs in {", ".join(filter(None, model.kinds)) or "languages not recorded"};
 it knows no other kind of text, language or time, and repeats the biases of its training data."""
     code = f"""```sh
 linker similarity predict {name} pairs.jsonl --out scores.tsv

@@ -15,11 +15,14 @@ from indexes.dtypes import Float64Array
 from linker.errors import InputError
 from linker.evaluation.correlation import pearson, williams_from_scores
 from linker.files import nonempty_lines
-from linker.pairs.news.articles import SAME, UNRELATED, NewsPair, targets
+from linker.pairs.news.articles import SAME, UNRELATED, NewsPair, scores_of, targets
+from linker.pairs.news.sharing import Shared
 from linker.pairs.news.similarity import Predictions
 from linker.printable import spreadsheet_cell
 
+SHARED = ("shared entities", "shared words")  # columns of text, for people
 SCORE = "score"  # the one column that falls with similarity, from 4 (unrelated) to 1; all others rise
+MEANS = ("monolingual", "cross-language")
 FEWEST = 4  # pairs that a language pair needs for a correlation
 
 
@@ -35,6 +38,9 @@ class Agreement:
     kinds: dict[str, int]  # language pair → number of pairs
     overall: dict[str, float]  # system → r
     by_kind: dict[str, dict[str, float]]  # system → language pair → r
+    means: dict[
+        str, dict[str, float]
+    ]  # system → "monolingual", "cross-language" → mean r of its language pairs
     tests: tuple[tuple[str, str, float, float, str], ...]
 
     def text(self) -> str:
@@ -46,6 +52,9 @@ class Agreement:
         for system, r in self.overall.items():
             values = (r, *(self.by_kind[system][kind] for kind in self.kinds))
             rows.append(f"{system:<{width}} " + " ".join(f"{value:6.3f}" for value in values))
+        for name in MEANS if len(self.kinds) > 1 else ():
+            rs = [f"{system} {self.means[system][name]:.3f}" for system in self.overall]
+            rows.append(f"mean of {name} pairs: {', '.join(rs)}")
         for a, b, t, p, reason in self.tests:
             rows.append(f"{a} > {b}: " + (reason or f"t = {t:.2f}, p = {p:.4f} (Williams, one-sided)"))
         return "\n".join(rows) + "\n"
@@ -54,7 +63,7 @@ class Agreement:
         """Return the figures as JSON values."""
         tests = [{"a": a, "b": b, "t": t, "p": p, "reason": why} for a, b, t, p, why in self.tests]
         return {"pairs": self.count, "kinds": self.kinds, "pearson": self.overall,
-                "by_kind": self.by_kind, "williams": tests}  # fmt: skip
+                "by_kind": self.by_kind, "means": self.means, "williams": tests}  # fmt: skip
 
 
 def agree(
@@ -74,6 +83,7 @@ def agree(
         name: {kind: _pearson_within(values, gold, np.array(mask)) for kind, mask in kinds.items()}
         for name, values in systems.items()
     }
+    means = {name: {m: _mean(rs, m) for m in MEANS} for name, rs in by_kind.items()}
     contests = list(combinations(systems, 2))
     if not every:
         contests = contests[: len(systems) - 1]
@@ -83,16 +93,23 @@ def agree(
         result = williams_from_scores(gold, systems[a], systems[b])
         tests.append((a, b, result.statistic, result.p, result.reason))
     return Agreement(
-        len(pairs), {kind: sum(mask) for kind, mask in kinds.items()}, overall, by_kind, tuple(tests)
+        len(pairs), {kind: sum(mask) for kind, mask in kinds.items()}, overall, by_kind, means, tuple(tests)
     )
 
 
-def predictions_text(pairs: Sequence[NewsPair], predictions: Predictions) -> str:
-    """Return one line per pair: id, score, features; the line of a pair without a prediction has only its id."""
-    names = [SCORE, *predictions.columns]
+def predictions_text(
+    pairs: Sequence[NewsPair], predictions: Predictions, explained: Sequence[Shared] = ()
+) -> str:
+    """Return one line per pair: id, score, features; the line of a pair without a prediction has only its id.
+
+    `explained`, what the articles of each predicted pair share, adds two columns of text.
+    """
+    names = [SCORE, *predictions.columns, *(SHARED if explained else ())]
     values = [predictions.scores, *predictions.columns.values()]
+    texts = [[spreadsheet_cell(s.entity_text), spreadsheet_cell(", ".join(s.words))] for s in explained]
     rows = {
-        id_: "\t".join(f"{column[row]:.6f}" for column in values) for row, id_ in enumerate(predictions.ids)
+        id_: "\t".join([*(f"{column[row]:.6f}" for column in values), *(texts[row] if texts else ())])
+        for row, id_ in enumerate(predictions.ids)
     }
     empty = "\t" * (len(names) - 1)
     lines = [
@@ -111,6 +128,9 @@ def read_predictions(path: Path, pairs: Sequence[NewsPair]) -> dict[str, Float64
     first, *names = header.split("\t")
     if first != "id" or SCORE not in names:
         raise InputError(f"{path}:1: expected a header: id, {SCORE} and features, separated by tabs")
+    if tuple(names[-len(SHARED) :]) == SHARED:
+        names = names[: -len(SHARED)]
+        lines = [line.rsplit("\t", len(SHARED))[0] for line in lines]
     rows = {}
     for number, line in enumerate(lines, start=2):
         id_, *fields = line.split("\t")
@@ -127,6 +147,14 @@ def read_predictions(path: Path, pairs: Sequence[NewsPair]) -> dict[str, Float64
     columns = dict(zip(names, table.T, strict=True))
     columns[SCORE] = (UNRELATED - columns[SCORE]) / (UNRELATED - SAME)
     return columns
+
+
+def scores_in(path: Path, pairs: Sequence[NewsPair]) -> Float64Array:
+    """Return the scores of a file, float64 [n] from 1 (the same story) to 4, in the order of the pairs.
+
+    Raises InputError as `read_predictions` does.
+    """
+    return scores_of(read_predictions(path, pairs)[SCORE])
 
 
 def systems_of(paths: Sequence[Path], pairs: Sequence[NewsPair]) -> dict[str, Float64Array]:
@@ -154,6 +182,16 @@ def _numbers(fields: Sequence[str], count: int, where: str) -> list[float]:
 
 def _pearson_within(values: Float64Array, gold: Float64Array, mask: Any) -> float:
     return pearson(values[mask], gold[mask]) if mask.sum() >= FEWEST else math.nan
+
+
+def _mean(by_kind: Mapping[str, float], which: str) -> float:
+    """Return the mean r of the language pairs of one language, or of two; NaN where none has enough pairs."""
+    rs = [
+        r
+        for kind, r in by_kind.items()
+        if kind and not math.isnan(r) and (len({*kind.split("-")}) == 1) == (which == "monolingual")
+    ]
+    return float(np.mean(rs)) if rs else math.nan
 
 
 def _or_lowest(r: float) -> float:

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 Loss = Literal["cross-entropy", "soft", "soft+mse", "mse"]
+Reset = Literal[
+    "after", "before"
+]  # of the GRU: after the matrix U, as in torch, or before it, as in the paper
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +20,7 @@ class CrossConfig:
     max_length: int = 128  # in tokens, of a pair
     siamese: bool = False
     both_orders: bool = False
+    reset: Reset = "after"
 
     def __post_init__(self) -> None:
         if self.hidden < 1 or self.max_length < 5 or not 0 <= self.dropout < 1:
@@ -32,7 +36,10 @@ class StsConfig:
     max_length: int = 128
     siamese: bool = True
     frozen: bool = False  # a head over the vectors of an encoder that is not trained
+    mixed: bool = False  # a regression over the cosines of such encoders, word alignment and surface
+    mix: bool = False  # choose on dev how much of the head corrects the cosine
     both_orders: bool = False
+    reset: Reset = "after"
     loss: Loss = "soft+mse"
     lr: float = 3e-5  # of the backbone
     head_lr: float = 1e-3
@@ -50,7 +57,9 @@ class StsConfig:
     @property
     def model(self) -> CrossConfig:
         """The settings of the model."""
-        return CrossConfig(self.hidden, self.dropout, self.max_length, self.siamese, self.both_orders)
+        return CrossConfig(
+            self.hidden, self.dropout, self.max_length, self.siamese, self.both_orders, self.reset
+        )
 
 
 PRESETS = {
@@ -58,8 +67,10 @@ PRESETS = {
     "frozen": StsConfig(
         frozen=True, dropout=0.0, lr=1e-3, epochs=4, batch_size=128, patience=0, measure="pearson"
     ),
+    "mixed": StsConfig(mixed=True, siamese=False),
     "paper": StsConfig(
         siamese=False,
+        reset="before",
         loss="cross-entropy",
         lr=1e-5,
         head_lr=1e-5,

@@ -19,6 +19,7 @@ from torch.nn import functional
 from indexes.dtypes import Float64Array
 from linker.pairs.backbone import Backbone
 from linker.pairs.sts.cross_config import CrossConfig
+from linker.pairs.sts.gru import ResetBeforeGru
 from linker.pairs.sts.scorer import BATCH, GradeHead, PairScorer, Texts
 
 Tokens = dict[str, Tensor]  # ids and masks, int64 [B, L]
@@ -43,7 +44,11 @@ class CrossBertGru(nn.Module):
         self.config, self.specials = config, _specials(backbone)
         self.bert = backbone.module
         self.half_precision = False  # whether the backbone computes in bfloat16
-        self.gru = nn.GRU(backbone.dim, config.hidden, batch_first=True)
+        self.gru: nn.Module = (
+            ResetBeforeGru(backbone.dim, config.hidden)
+            if config.reset == "before"
+            else nn.GRU(backbone.dim, config.hidden, batch_first=True)
+        )
         self.dropout = nn.Dropout(config.dropout)
         size = 2 * config.hidden + (2 * backbone.dim if config.siamese else 0)
         self.head = GradeHead(size, prior=config.siamese)

@@ -34,6 +34,8 @@ from linker.pairs.translate import Translator, back_translate
 from linker.progress import bar
 from linker.training.schedule import learning_rate_scale, parameter_groups, scale_rates
 
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of a head's correction of the cosine
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -108,6 +110,9 @@ class _Trainer:
         if state is not None:
             module.load_state_dict(state)
         module.requires_grad_(True).eval()
+        if config.mix and self.dev and self.encoder.head.prior is not None:
+            best_figures = mix(self.encoder, self.dev, config)
+            self.log(json.dumps({"mixed": True, **best_figures}))
         return Report(epoch, best_epoch, best_figures)
 
     def _epoch(self) -> float:
@@ -176,6 +181,29 @@ def fit_prior(encoder: PairScorer, pairs: Sequence[tuple[str, str]], gold: Float
         encoder.head.prior.copy_(torch.tensor([max(slope, 0.1), offset, -math.log(variance)]))
 
 
+def mix(encoder: PairScorer, dev: Sequence[Pair], config: StsConfig) -> dict[str, float]:
+    """Scale the head's correction of the cosine by the share that is best on dev; return the figures there.
+
+    The logits are then (1 − share) · those of the cosine + share · those of the whole model. Of equal shares, the
+    smallest is kept.
+    """
+    weight, bias = encoder.head.linear.weight, encoder.head.linear.bias
+    whole = weight.detach().clone(), bias.detach().clone()
+    found = {}
+    for share in SHARES:
+        _scale(encoder, whole, share)
+        found[share] = figures(dev, encoder)
+    best = max(SHARES, key=lambda share: (_merit(found[share], config), -share))
+    _scale(encoder, whole, best)
+    return found[best]
+
+
+def _scale(encoder: PairScorer, whole: tuple[Tensor, Tensor], share: float) -> None:
+    with torch.no_grad():
+        encoder.head.linear.weight.copy_(share * whole[0])
+        encoder.head.linear.bias.copy_(share * whole[1])
+
+
 def figures(pairs: Sequence[Pair], scorer: PairScorer, batch_size: int = BATCH) -> dict[str, float]:
     """Return the figures of a scorer on graded pairs; see `figures_of`. Raises InputError where a pair has no grade."""
     probabilities = scorer.probabilities([p.texts for p in pairs], batch_size=batch_size)
@@ -183,9 +211,10 @@ def figures(pairs: Sequence[Pair], scorer: PairScorer, batch_size: int = BATCH) 
 
 
 def figures_of(gold: Sequence[float], probabilities: npt.ArrayLike) -> dict[str, float]:
-    """Return Spearman (average ranks), Pearson and MSE of the predictions against `gold` [n] / 5.
+    """Return Spearman (average ranks), Pearson and MSE of the predictions against `gold` [n] / 5, and the accuracy.
 
-    Predictions are the expected grades and (suffix `_argmax`) the likeliest grades of `probabilities` [n, 6].
+    Predictions are the expected grades and (suffix `_argmax`) the likeliest grades of `probabilities` [n, 6]. The
+    accuracy is the share of pairs whose likeliest grade is the nearest to their score.
     """
     similarities = np.asarray(gold, np.float64) / TOP
     result = {}
@@ -193,7 +222,8 @@ def figures_of(gold: Sequence[float], probabilities: npt.ArrayLike) -> dict[str,
         predicted = value(probabilities)
         for name, measure in (("spearman", spearman), ("pearson", pearson), ("mse", mse)):
             result[name + suffix] = round(measure(predicted, similarities), 6)
-    return result
+    right = np.argmax(probabilities, axis=1) == hard_labels(gold)
+    return result | {"accuracy": round(float(right.mean()), 6)}
 
 
 def augmented(pairs: Sequence[Pair], translator: Translator, source: str, via: str) -> list[Pair]:

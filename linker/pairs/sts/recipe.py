@@ -11,15 +11,17 @@ from typing import Any
 import numpy as np
 import torch
 
+from indexes.dtypes import Int64Array
 from linker.config import build
 from linker.encoders.loading import load_encoder
 from linker.errors import InputError
 from linker.pairs.backbone import load_backbone
-from linker.pairs.data import Pair, golds, read_pairs
+from linker.pairs.data import Pair, golds, groups, read_pairs
 from linker.pairs.sts.cross_config import PRESETS, StsConfig
 from linker.pairs.sts.cross_encoder import CrossEncoder
 from linker.pairs.sts.cross_training import Report, augmented, figures, figures_of, split_dev, train
 from linker.pairs.sts.frozen import FrozenScorer
+from linker.pairs.sts.mixed import MixedScorer
 from linker.pairs.sts.scorer import PairScorer, argmax_value, expected_value
 from linker.pairs.sts.scorer_folder import load, save
 from linker.pairs.translate import load_translator
@@ -59,6 +61,8 @@ def new_scorer(recipe: Recipe) -> PairScorer:
             )
         return scorer
     torch.manual_seed(config.seed)
+    if config.mixed:
+        return MixedScorer({name: load_encoder(name) for name in recipe.backbone.split(",")})
     if config.frozen:
         return FrozenScorer(recipe.backbone, load_encoder(recipe.backbone), config.dropout)
     return CrossEncoder.new(config.model, load_backbone(recipe.backbone))
@@ -74,7 +78,12 @@ def fit(recipe: Recipe, pairs: Sequence[Pair], dev: Sequence[Pair], log: Log) ->
     if recipe.translator:
         more = augmented(pairs, load_translator(recipe.translator), recipe.language, recipe.via)
         log(f"{len(more)} pairs added by back-translation through {recipe.via}")
-    return scorer, train(scorer, [*pairs, *more], dev, recipe.config, log)
+    every = [*pairs, *more]
+    if not isinstance(scorer, MixedScorer):
+        return scorer, train(scorer, every, dev, recipe.config, log)
+    penalty = scorer.fit([p.texts for p in every], np.array(golds(every)), recipe.config.seed)
+    log(f"ridge regression with the penalty {penalty:g}")
+    return scorer, Report(1, 1, figures(dev, scorer) if dev else {})
 
 
 def train_and_save(recipe: Recipe, pairs: Sequence[Pair], dev: Sequence[Pair], out: Path, log: Log) -> Report:
@@ -99,11 +108,15 @@ def prediction_lines(scorer: PairScorer, pairs: Sequence[Pair], batch_size: int)
 def cross_validate(recipe: Recipe, pairs: Sequence[Pair], folds: int, log: Log) -> dict[str, Any]:
     """Return the figures of out-of-fold predictions; in each fold, a tenth of the training pairs chooses the epoch.
 
-    Raises InputError where there are fewer than two pairs per fold.
+    Pairs that share a text or an id are in one fold. Raises InputError where there are fewer than two pairs per fold.
     """
     if len(pairs) < 2 * folds:
         raise InputError(f"{len(pairs)} pairs are too few for {folds} folds: lower --folds")
-    fold = np.random.default_rng([recipe.config.seed, 2]).permutation(len(pairs)) % folds
+    fold = _folds(pairs, folds, recipe.config.seed)
+    if fold.max() + 1 < folds:
+        raise InputError(
+            f"there are fewer items than {folds} folds: pairs that share a text or an id are one item"
+        )
     probabilities = np.zeros((len(pairs), 6), dtype=np.float32)
     for number in range(folds):
         log(f"fold {number + 1} of {folds}")
@@ -114,3 +127,14 @@ def cross_validate(recipe: Recipe, pairs: Sequence[Pair], folds: int, log: Log) 
         held_out = np.flatnonzero(fold == number)
         probabilities[held_out] = scorer.probabilities([pairs[row].texts for row in held_out.tolist()])
     return {"pairs": len(pairs), **figures_of(golds(pairs), probabilities)}
+
+
+def _folds(pairs: Sequence[Pair], folds: int, seed: int) -> Int64Array:
+    """Return each pair's fold, int64 [n]: items at random, each into the fold with the fewest pairs."""
+    fold, sizes = np.zeros(len(pairs), np.int64), [0] * folds
+    items = groups(pairs)
+    for number in np.random.default_rng([seed, 2]).permutation(len(items)).tolist():
+        smallest = sizes.index(min(sizes))
+        fold[items[number]] = smallest
+        sizes[smallest] += len(items[number])
+    return fold

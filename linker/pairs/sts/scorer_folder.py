@@ -5,6 +5,7 @@ The folder of the frozen-feature variant holds the head alone and names the enco
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import orjson
 import torch
 from torch import nn
 
+from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
 from linker.encoders.model_folder import (
     BACKBONE,
@@ -32,9 +34,14 @@ from linker.pairs.backbone import empty_backbone
 from linker.pairs.sts.cross_config import CrossConfig
 from linker.pairs.sts.cross_encoder import CrossEncoder
 from linker.pairs.sts.frozen import FrozenScorer
+from linker.pairs.sts.mixed import MixedScorer
 from linker.pairs.sts.scorer import PairScorer
 
-FORMATS = {"linker-cross-1": "Cross-BERT-GRU", "linker-frozen-1": "head over frozen features"}
+FORMATS = {
+    "linker-cross-1": "Cross-BERT-GRU",
+    "linker-frozen-1": "head over frozen features",
+    "linker-mixed-1": "regression over encoders, word alignment and surface",
+}
 
 
 def save(scorer: PairScorer, folder: Path, notes: str = "") -> None:
@@ -44,6 +51,8 @@ def save(scorer: PairScorer, folder: Path, notes: str = "") -> None:
     """
     with replacing(folder, FORMATS, "scorer of pairs") as new:
         settings: dict[str, Any] = {"format": "linker-frozen-1", **scorer.describe()}
+        if isinstance(scorer, MixedScorer):
+            settings["format"] = "linker-mixed-1"
         if isinstance(scorer, CrossEncoder):
             settings |= {"format": "linker-cross-1", "limit": scorer.backbone.limit}
             scorer.backbone.module.config.save_pretrained(new / BACKBONE)
@@ -56,7 +65,7 @@ def save(scorer: PairScorer, folder: Path, notes: str = "") -> None:
 
 def is_saved(folder: Path) -> bool:
     """Return whether a folder holds a scorer of this or another version, by its config.json."""
-    return format_of(folder).startswith(("linker-cross-", "linker-frozen-"))
+    return format_of(folder).startswith(("linker-cross-", "linker-frozen-", "linker-mixed-"))
 
 
 def load(folder: Path) -> PairScorer:
@@ -64,7 +73,7 @@ def load(folder: Path) -> PairScorer:
     settings = read_settings(folder, FORMATS, "linker sts train")
     path = folder / WEIGHTS
     try:
-        scorer = _frozen(settings, folder) if "frozen" in settings["format"] else _cross(settings, folder)
+        scorer = KINDS[settings["format"]](settings, folder)
     except (KeyError, TypeError, ValueError) as e:
         raise InputError(f"{folder / CONFIG} does not describe a model of this version: {e!r}") from None
     if load_state(scorer.module, path) != fingerprint(scorer.module):
@@ -87,12 +96,32 @@ def _frozen(settings: dict[str, Any], folder: Path) -> PairScorer:
     dropout = float(model["dropout"])
     if not 0 <= dropout < 1:
         raise InputError(f"{folder / CONFIG}: dropout = {dropout}: must be at least 0 and below 1")
+    return FrozenScorer(name, _encoder(name, model["fingerprint"]), dropout)
+
+
+def _mixed(settings: dict[str, Any], folder: Path) -> PairScorer:
+    model = settings["model"]
+    scorer = MixedScorer({name: _encoder(name, value) for name, value in model["encoders"].items()})
+    if list(scorer.columns) != list(model["columns"]):
+        raise InputError(f"{folder / CONFIG}: the evidence is not what this version computes: train it again")
+    return scorer
+
+
+def _encoder(name: str, fingerprint: str) -> Encoder:
+    """Load the encoder of a head. Raises InputError where it is another one than the head was trained on."""
     encoder = load_encoder(name, fetch=False)
-    if encoder.fingerprint != model["fingerprint"]:
+    if encoder.fingerprint != fingerprint:
         raise InputError(
             f"the encoder {name!r} is not the one that the scorer's head was trained on: train it again"
         )
-    return FrozenScorer(name, encoder, dropout)
+    return encoder
+
+
+KINDS: dict[str, Callable[[dict[str, Any], Path], PairScorer]] = {
+    "linker-cross-1": _cross,
+    "linker-frozen-1": _frozen,
+    "linker-mixed-1": _mixed,
+}
 
 
 def fingerprint(module: nn.Module) -> str:

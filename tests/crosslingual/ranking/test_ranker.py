@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from linker.crosslingual.ranking.calibration import calibration_error, compete, temperature
+from linker.crosslingual.ranking.features import Lists
+from linker.crosslingual.ranking.fitting import adapted
 from linker.crosslingual.ranking.pooled import Pooled, from_json, to_json
 from linker.crosslingual.ranking.ranker import Ranker, _Objective, fit_ranker, softmax
 from linker.crosslingual.ranking.verification import Verifier, names_of
@@ -45,6 +47,28 @@ def test_a_heavy_penalty_keeps_the_prior() -> None:
     ranker = fit_ranker(list("abcd"), x, right, penalty=1e9, prior=prior)
     np.testing.assert_allclose(ranker.weights, [3, -1, 0, 0], atol=1e-3)
     assert ranker.centre[1] == 0.5 and ranker.scale[1] == 2.0
+
+
+def test_standardisation_counts_as_twenty_lists() -> None:
+    ranker = Ranker(("a",), np.zeros(1), np.ones(1), np.ones(1), 0.0)
+    lists = np.repeat(np.array([0.0, 4.0], np.float32), 10).reshape(20, 1, 1)
+    there = ranker.restandardised(lists)
+    assert there.centre == 1 and there.scale**2 == pytest.approx((4 + 1 + 1 + 1) / 2)
+    many = ranker.restandardised(np.tile(lists, (1000, 1, 1)))
+    np.testing.assert_allclose([*many.centre, *many.scale], 2, atol=0.01)
+
+
+def test_only_what_was_learned_elsewhere_takes_on_the_standardisation_of_the_lists() -> None:
+    x, right = lists(50)
+    ranker = fit_ranker(list("abcd"), x, right)
+    names = names_of(ranker)
+    verifier = Verifier(names, *(np.ones(len(names) + more) for more in (0, 0, 1, 1)))
+    other = Lists(np.arange(50), np.zeros((50, 6), np.int64), 3 * x + 1, ("a", "b", "c", "d"))
+    assert adapted(Pooled(ranker, verifier), other).ranker is ranker
+    stranger = Pooled(ranker, verifier, elsewhere=True)
+    there = adapted(stranger, other)
+    assert there.ranker.centre == pytest.approx(ranker.restandardised(other.features).centre)
+    assert not there.elsewhere
 
 
 def test_competition_leaves_each_target_about_one_page() -> None:

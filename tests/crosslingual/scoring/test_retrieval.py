@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indexes import native
+from linker.crosslingual.scoring import sparse
 from linker.crosslingual.scoring.graph import Graph
+from linker.crosslingual.scoring.products import Dense, Scores, WeightedProduct
 from linker.crosslingual.scoring.retrieval import Pass, filled, retrieve
-from linker.crosslingual.scoring.scores import Dense, Scores, WeightedProduct
-from linker.crosslingual.scoring.sparse import add_postings, dots
+from linker.crosslingual.scoring.sparse import PostingLists, dots, times
 from linker.crosslingual.scoring.stages import Stages
 
 RNG = np.random.default_rng(11)
@@ -88,9 +89,15 @@ def test_products_of_pairs_are_those_of_all_pairs(compiled: bool, monkeypatch: p
     everything = (left @ right.T).toarray()
     graph = Graph.of(RNG.integers(3, 20, 90), RNG.integers(0, 30, 90), (20, 30))
     found = dots(left, right, graph.begin, graph.columns)
+    monkeypatch.setattr(sparse, "MANY", 20)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(3))
+    np.testing.assert_array_equal(dots(left, right, graph.begin, graph.columns), found)
+    monkeypatch.setattr(sparse, "MANY_ROWS", 7)
+    np.testing.assert_allclose(times(left, right.T).toarray(), everything, rtol=1e-6)
     np.testing.assert_allclose(found, everything[graph.rows, graph.columns], rtol=1e-5, atol=1e-6)
+    monkeypatch.setattr(sparse, "TILE", 13)
     out = np.ones((20, 30), np.float32)
-    add_postings(left, sp.csr_array(right.T), out)
+    PostingLists.of(sp.csr_array(right.T)).add_to(out, left)
     np.testing.assert_allclose(out, everything + 1, rtol=1e-5, atol=1e-6)
     masses = RNG.random(20).astype(np.float32), RNG.random(30).astype(np.float32)
     for product in (
@@ -102,3 +109,31 @@ def test_products_of_pairs_are_those_of_all_pairs(compiled: bool, monkeypatch: p
             product.pairs(graph), expected[graph.rows, graph.columns], rtol=1e-4, atol=1e-6
         )
         np.testing.assert_allclose(product.block(3, 9), expected[3:9], rtol=1e-4, atol=1e-6)
+
+
+def test_a_matrix_that_points_outside_itself_is_refused() -> None:
+    """The compiled loops would read and write past the end of their arrays."""
+    left, right = matrix(4, 6), matrix(5, 6)
+    begin, others = np.array([0, 1, 1, 1, 2], np.int64), np.array([0, 4], np.int64)
+    dots(left, right, begin, others)
+    out = np.zeros((4, 5), np.float32)
+    for wrong in (-1, 6):
+        bad = left.copy()
+        bad.indices[-1] = wrong
+        with pytest.raises(ValueError, match="no column"):
+            dots(bad, right, begin, others)
+        with pytest.raises(ValueError, match="no column"):
+            PostingLists.of(sp.csr_array(right.T)).add_to(out, bad)
+        with pytest.raises(ValueError, match="no column"):
+            PostingLists.of(bad)
+    with pytest.raises(ValueError, match="no row"):
+        dots(left, right, begin, np.array([0, 5], np.int64))
+    with pytest.raises(ValueError, match="do not fit"):
+        dots(left, right, np.array([0, 1, 1, 1, 3], np.int64), others)
+    with pytest.raises(ValueError, match="cannot be added"):
+        PostingLists.of(sp.csr_array(right.T)).add_to(out[:3], left)
+    for field, value in (("indptr", np.array([0, 9, 3, 9, 12], np.int32)), ("data", left.data[:-1])):
+        bad = left.copy()
+        setattr(bad, field, value)
+        with pytest.raises(ValueError, match="sparse matrix"):
+            PostingLists.of(bad)

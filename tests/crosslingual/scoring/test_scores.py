@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from linker.crosslingual.pages.pages import Terms, count_terms
-from linker.crosslingual.scoring import scores
+from linker.crosslingual.scoring import products, scores
 from linker.crosslingual.scoring.graph import Graph
 
 SOURCE = ["chat maison banque xyz", "chien chien rive", "", "maison rive rive rive chat"]
@@ -40,7 +40,7 @@ def translations(x: Terms, y: Terms) -> sp.csr_array:
     return sp.csr_array(matrix)
 
 
-def everything(score: scores.WeightedProduct) -> np.ndarray:
+def everything(score: products.WeightedProduct) -> np.ndarray:
     return np.vstack([score.block(0, 3), score.block(3, score.shape[0])])
 
 
@@ -172,11 +172,11 @@ def test_scores_are_computed_when_asked_for_and_only_then(
 ) -> None:
     made: list[str] = []
 
-    def make() -> scores.WeightedProduct:
+    def make() -> products.WeightedProduct:
         made.append("a")
         return scores.cosine(x, y, translations)
 
-    both = scores.Scores({"a": make}) | scores.Scores({"b": make})
+    both = products.Scores({"a": make}) | products.Scores({"b": make})
     assert "a" in both and "c" not in both and list(both) == ["a", "b"] and len(both) == 2
     assert not made
     assert both["a"].shape == (4, 5) and made == ["a"]

@@ -1,5 +1,6 @@
 """Pairs that BM25 samples, the labels a model gives them, and translated pairs."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from linker.pairs.news.selftrain import articles_of, label, sample_pairs, transl
 from linker.pairs.news.siamese import RememberingEncoder
 from linker.pairs.news.similarity import train
 from linker.pairs.news.similarity_config import SimilarityConfig
+from linker.pairs.news.translated import translated
 from linker.pairs.translate import ScriptedTranslator
+from linker.pairs.translations import ByLanguage
 from tests.helpers import HashEncoder
 from tests.pairs.news.news_data import news
 
@@ -54,11 +57,63 @@ def test_an_index_with_documents_is_refused() -> None:
 
 @pytest.mark.slow
 def test_the_same_pairs_come_from_elasticsearch(elastic: str) -> None:
-    from linker.cli.similarity import _text_index
+    from linker.cli.similarity_pairs import _text_index
 
     articles = articles_of(news(12))
     with _text_index(elastic) as server, _text_index(None) as embedded:
         assert sample_pairs(articles, server, [], 3) == sample_pairs(articles, embedded, [], 3)
+
+
+def test_a_pool_gives_partners_but_is_not_paired_with_itself() -> None:
+    pool = [Article("a quiet harbour", "Harbour"), Article("another harbour", "Boats"), ARTICLES[1]]
+    found = sample_pairs(ARTICLES, Bm25Index("none"), [], pool=pool)
+    assert any(p.second == pool[0] for p in found)
+    assert all(p.first in ARTICLES for p in found)
+    without = sample_pairs(ARTICLES, Bm25Index("none"), [])
+    assert {p.second.full for p in found} - {p.second.full for p in without} <= {a.full for a in pool}
+
+
+def test_titles_are_searched_in_place_of_the_headlines() -> None:
+    articles = [Article("die Partei gewann die Wahl", "Wahl", "de"), *ARTICLES]
+    assert not any(p.first == articles[0] for p in sample_pairs(articles, Bm25Index("none"), []))
+    titles = ["election", *(a.headline for a in ARTICLES)]
+    found = sample_pairs(articles, Bm25Index("none"), [], titles=titles)
+    assert [p.second for p in found if p.first == articles[0]] == [ARTICLES[3]]
+
+
+class Prefix:
+    """Puts the target's code before a text."""
+
+    def __init__(self) -> None:
+        self.read: list[str] = []
+
+    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
+        self.read.extend(texts)
+        return [f"{target} {text}" for text in texts]
+
+
+def test_both_sides_are_translated_into_every_language() -> None:
+    pair = NewsPair("p", Article("eins", "Titel", "de"), Article("two", "", "en"), 1.0)
+    found = translate_pairs([pair], Prefix(), ["fr", "en"], label="copy", sides=("first", "second"))
+    assert {p.id: (p.first.full, p.second.full, p.kind) for p in found} == {
+        "p-fr-first": ("fr Titel fr eins", "two", "fr-en"),
+        "p-fr": ("Titel eins", "fr two", "de-fr"),
+        "p-en-first": ("en Titel en eins", "two", "en-en"),  # the second is English already
+    }
+    assert {p.score for p in found} == {1.0}
+    assert [p.id for p in translate_pairs([pair], Prefix(), "fr")] == ["p-fr"]
+
+
+def test_articles_are_compared_in_english_and_each_is_translated_once() -> None:
+    german, english, unknown = Article("eins", "", "de"), Article("one", "", "en"), Article("uno")
+    pairs = [NewsPair("a", german, english), NewsPair("b", german, unknown)]
+    translator = Prefix()
+    found = translated(pairs, translator, "en")
+    assert found[0].first == found[1].first == Article("en eins", "", "en")
+    assert (found[0].second, found[1].second) == (english, unknown)
+    assert translator.read == ["eins"]
+    assert translated(pairs, None, "en") == pairs
+    assert translated(pairs, ByLanguage({"tr": "none.tsv"}), "en") == pairs  # nothing translates German
 
 
 def test_articles_are_distinct_by_text() -> None:

@@ -66,10 +66,87 @@ def test_pairs_that_are_left_out_are_counted_and_have_no_score(setting: Path, tm
     lines = (setting / "test.jsonl").read_text(encoding="utf-8").splitlines()[:2]
     path.write_text("\n".join([*lines, '{"_id": "e", "text1": "", "text2": "b"}']), encoding="utf-8")
     done = linker("similarity", "predict", model, path)
-    assert "2 pairs are used; left out: 1 with an empty article" in done.stderr
+    assert "1 pairs have an empty article and get no score" in done.stderr
     assert done.stdout.splitlines()[3].strip() == "e"
     done = linker("similarity", "train", setting / "train.jsonl", "--out", model, check=1)
     assert "exists: remove it" in done.stderr
+    path.write_text(
+        '{"_id": "s", "text1": "Acme in London", "text2": "Acme grows in London"}', encoding="utf-8"
+    )
+    done = linker("similarity", "predict", model, path, "--json")
+    assert "1 have an article of fewer than 10 words: their scores are less sure" in done.stderr
+    assert 1 <= json.loads(done.stdout)["score"][0] <= 4
+
+
+def test_scores_are_explained_without_entities_and_calibrated(setting: Path, tmp_path: Path) -> None:
+    model, test, scores = tmp_path / "model", setting / "test.jsonl", tmp_path / "scores.tsv"
+    done = linker(
+        "similarity",
+        "train",
+        setting / "train.jsonl",
+        "--out",
+        model,
+        *options(setting),
+        "--dev-share",
+        "0.25",
+    )
+    assert "epochs: 1, by r on held-out pairs after each: " in done.stderr
+    linker("similarity", "predict", model, test, "--out", scores, "--explain")
+    header, first, *_ = (line.split("\t") for line in scores.read_text(encoding="utf-8").splitlines())
+    assert header[-2:] == ["shared entities", "shared words"]
+    assert "DATE: monday" in first[-2]
+    assert "Monday" in first[-1]
+    assert json.loads(linker("similarity", "evaluate", test, scores, "--json").stdout)["pairs"] == 10
+    table = json.loads(
+        linker("similarity", "calibrate", test, scores, "--precision", "0.01", "--json").stdout
+    )
+    assert table["pairs"] == 10
+    assert table["rows"][-1]["recall"] == 1
+    assert table["with_precision"] == table["rows"][-1]["score"]
+    assert "best F1" in linker("similarity", "calibrate", test, scores).stdout
+    shown = json.loads(
+        linker("similarity", "predict", model, test, "--no-entities", "--explain", "--json").stdout
+    )
+    assert len(set(shown["GEO"])) == 1  # of which nothing is known
+    assert shown["shared"][0]["entities"] == {}
+    assert shown["shared"][0]["words"]
+
+
+def test_foreign_articles_are_compared_in_english_and_sampled_from_a_pool(
+    setting: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "xx-en.tsv").write_text("lundun\tLondon\nmontag\tMonday\n", encoding="utf-8")
+    lines = (setting / "train.jsonl").read_text(encoding="utf-8").replace("London", "Lundun")
+    pairs = [
+        json.loads(line.replace("Monday", "Montag")) | {"lang1": "xx", "lang2": "xx"}
+        for line in lines.splitlines()
+    ]
+    train = tmp_path / "train.jsonl"
+    train.write_text("".join(json.dumps(pair) + "\n" for pair in pairs), encoding="utf-8")
+    pool = tmp_path / "pool.jsonl"
+    pool.write_text(json.dumps({"id": "x", "text": f"{STORIES[0]} {STORIES[1]}"}) + "\n", encoding="utf-8")
+    model, kept = tmp_path / "m", tmp_path / "kept.jsonl"
+    translate = ["--translate", f"xx=dictionary:{tmp_path}/{{source}}-{{target}}.tsv"]
+    done = linker("similarity", "train", train, "--out", model, *options(setting), "--sample", "1",
+                  *translate, "--pool", pool, "--translations", kept)  # fmt: skip
+    assert "training again with" in done.stderr
+    assert kept.stat().st_size > 1000
+    found = json.loads(linker("similarity", "predict", model, train, "--explain", "--json").stdout)
+    named = [row["entities"].get("DATE") for row in found["shared"]]
+    assert named.count(["monday"]) > 8  # by the translator that the model names
+    done = linker("similarity", "predict", model, train, "--translate", "none.tsv", check=1)
+    assert "cannot read none.tsv" in done.stderr
+
+
+def test_a_model_without_entities_needs_no_pipeline(setting: Path, tmp_path: Path) -> None:
+    given = [*options(setting)[:-2], "--ner", "no_pipeline", "--no-entities"]
+    linker("similarity", "train", setting / "train.jsonl", "--out", tmp_path / "m", *given)
+    assert "It looks for no entities" in (tmp_path / "m" / "README.md").read_text(encoding="utf-8")
+    found = json.loads(
+        linker("similarity", "predict", tmp_path / "m", setting / "test.jsonl", "--json").stdout
+    )
+    assert "GEO" not in found
+    assert len(found["score"]) == 10
 
 
 @pytest.mark.parametrize(
@@ -114,12 +191,13 @@ def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "train.jsonl", news(16))
     write(tmp_path / "test.jsonl", news(10, 1))
     monkeypatch.chdir(tmp_path)
-    (shell,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
-    for line in shell.splitlines():
+    printed = []
+    for line in "".join(re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)).splitlines():
         program, *arguments = shlex.split(line)
         assert program == "linker"
-        done = linker(*arguments)
-    assert len(json.loads(done.stdout)["williams"]) > 5
+        printed.append(linker(*arguments).stdout)
+    assert any(len(json.loads(text).get("williams", [])) > 5 for text in printed if text.startswith("{"))
+    assert "precision of at least 0.5: a score of at most" in printed[-1]
     (python,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     names: dict[str, Any] = {}
     exec(python, names)

@@ -1,0 +1,196 @@
+"""Scores of pairs of pages as products of two matrices: of all pairs by blocks, or of given pairs.
+
+`Scores` holds several by name and makes them when they are asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from indexes.dtypes import Float32Array, Int64Array
+from linker.crosslingual.scoring.candidates import PagePairScorer
+from linker.crosslingual.scoring.graph import Graph
+from linker.crosslingual.scoring.sparse import PAIRS, csr, dots
+from linker.crosslingual.scoring.split_product import SplitProduct
+
+LEAST_MASS = 1e-6
+SparseOrDense = sp.csr_array | sp.csc_array | Float32Array
+
+
+class Restrictable(Protocol):
+    """A score of pairs of pages: all of them by blocks, given ones, and those of some of the pages."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of source and of target pages."""
+        ...
+
+    def pairs(self, graph: Graph) -> Float32Array:
+        """Return the scores of the pairs of a graph of this shape: float32 [pairs]."""
+        ...
+
+    def restrict(self, rows: Int64Array, columns: Int64Array) -> PagePairScorer:
+        """Return a scorer of all pairs of the source pages `rows` (int64 [n']) and the target pages `columns` [m']."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedProduct:
+    """`left` [n, d] · `right` [d, m], divided by `source_mass` [n] + `target_mass` [m] if both are present."""
+
+    left: SparseOrDense
+    right: SparseOrDense
+    source_mass: Float32Array | None = None
+    target_mass: Float32Array | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of source and of target pages."""
+        return self.left.shape[0], self.right.shape[1]
+
+    @cached_property
+    def _blocks(self) -> Blocks:
+        return self.blocks()
+
+    def blocks(self) -> Blocks:
+        """Return the same scores in the form that is fast for all pairs, which does not keep this one alive."""
+        sparse = sp.issparse(self.left) and sp.issparse(self.right)
+        product: PagePairScorer = DenseProduct(self.left, self.right)
+        if sparse:
+            product = SplitProduct.of(csr(self.left), csr(self.right.T))
+        return Blocks(product, self.source_mass, self.target_mass)
+
+    def block(self, begin: int, end: int) -> Float32Array:
+        """Return the scores of the source pages begin … end−1: float32 [end − begin, targets]."""
+        return self._blocks.block(begin, end)
+
+    def pairs(self, graph: Graph) -> Float32Array:
+        """Return the scores of the pairs of a graph of this shape: float32 [pairs]."""
+        rows, columns = graph.rows, graph.columns
+        if sp.issparse(self.left) and sp.issparse(self.right):
+            values = dots(csr(self.left), csr(self.right.T), graph.begin, columns)
+        else:
+            values = _dense_dots(np.asarray(self.left), np.asarray(self.right).T, rows, columns)
+        if self.source_mass is not None and self.target_mass is not None:
+            values /= np.maximum(self.source_mass[rows] + self.target_mass[columns], LEAST_MASS)
+        return values
+
+    def swapped(self) -> WeightedProduct:
+        """Return the same scores transposed: [m, n]."""
+        return WeightedProduct(self.right.T, self.left.T, self.target_mass, self.source_mass)
+
+    def restrict(self, rows: Int64Array, columns: Int64Array) -> Blocks:
+        """Return the scorer of the source pages `rows` (int64 [n']) and the target pages `columns` (int64 [m'])."""
+        everything = zip((rows, columns), self.shape, strict=True)
+        if all(np.array_equal(part, np.arange(n)) for part, n in everything):
+            return self.blocks()
+        source = None if self.source_mass is None else self.source_mass[rows]
+        target = None if self.target_mass is None else self.target_mass[columns]
+        left = csr(self.left) if sp.issparse(self.left) else self.left
+        return WeightedProduct(left[rows], self.right[:, columns], source, target).blocks()
+
+
+@dataclass(frozen=True, eq=False)
+class DenseProduct:
+    """`left` [n, d] · `right` [d, m], of which at least one is dense."""
+
+    left: SparseOrDense
+    right: SparseOrDense
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of columns of the product."""
+        return self.left.shape[0], self.right.shape[1]
+
+    def block(self, begin: int, end: int) -> Float32Array:
+        """Return the rows begin … end−1 of the product: float32 [end − begin, m]."""
+        return np.asarray(self.left[begin:end] @ self.right, np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """The scores of a `product` [n, m], divided by `source_mass` [n] + `target_mass` [m] if both are present."""
+
+    product: PagePairScorer
+    source_mass: Float32Array | None
+    target_mass: Float32Array | None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of source and of target pages."""
+        return self.product.shape
+
+    def block(self, begin: int, end: int) -> Float32Array:
+        """Return the scores of the source pages begin … end−1: float32 [end − begin, targets]."""
+        values = self.product.block(begin, end)
+        if self.source_mass is not None and self.target_mass is not None:
+            for i, mass in enumerate(self.source_mass[begin:end]):
+                values[i] /= np.maximum(mass + self.target_mass, LEAST_MASS)
+        return values
+
+
+def _dense_dots(
+    left: Float32Array, right: Float32Array, rows: Int64Array, columns: Int64Array
+) -> Float32Array:
+    def compute(part: slice) -> Float32Array:
+        return np.asarray(np.einsum("pd,pd->p", left[rows[part]], right[columns[part]]))
+
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        parts = pool.map(compute, [slice(i, i + PAIRS) for i in range(0, len(rows), PAIRS)])
+        return np.concatenate([np.empty(0, np.float32), *parts])
+
+
+@dataclass(frozen=True, eq=False)
+class Dense:
+    """Scores held in memory: float32 [n, m]."""
+
+    values: Float32Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of source and of target pages."""
+        return self.values.shape[0], self.values.shape[1]
+
+    def block(self, begin: int, end: int) -> Float32Array:
+        """Return the scores of the source pages begin … end−1: float32 [end − begin, m]."""
+        return self.values[begin:end].copy()
+
+    def pairs(self, graph: Graph) -> Float32Array:
+        """Return the scores of the pairs of a graph of this shape: float32 [pairs]."""
+        return self.values[graph.rows, graph.columns]
+
+    def restrict(self, rows: Int64Array, columns: Int64Array) -> Dense:
+        """Return the scorer of the source pages `rows` (int64 [n']) and the target pages `columns` (int64 [m'])."""
+        return Dense(self.values[np.ix_(rows, columns)])
+
+
+class Scores(Mapping[str, Restrictable]):
+    """Scores by name, each computed when it is asked for; those of many pages together may not fit into memory."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], Restrictable]], *, keep: bool = False) -> None:
+        """`makers`: a function without arguments for each name; `keep`: whether to keep what they return."""
+        self._makers = {name: cache(make) if keep else make for name, make in makers.items()}
+
+    def __getitem__(self, name: str) -> Restrictable:
+        return self._makers[name]()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._makers
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+    def __or__(self, other: Scores) -> Scores:
+        """Return the scores of both, in this order."""
+        return Scores({**self._makers, **other._makers})

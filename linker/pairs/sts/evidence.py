@@ -1,0 +1,113 @@
+"""Evidence of likeness beside a head: cosines of encoders, word alignment, character n-grams, words, numbers."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from indexes.dtypes import Float32Array, Float64Array
+from linker.encoders.interface import Encoder
+from linker.pairs.sts.scorer import Texts
+
+# Words; in scripts without spaces, single characters stand for them.
+WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_\u3040-\u30ff\u3400-\u9fff]+")
+NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+NGRAMS = (2, 3, 4)
+SURFACE = ("n-grams", "words", "numbers", "lengths")
+OF_ENCODER = ("cosine", "alignment", "weakest word")
+
+
+class Vectors(Protocol):
+    """What holds the vectors of texts."""
+
+    def __getitem__(self, text: str) -> Float32Array:
+        """Return the vector of a text, float32 [d], L2-normalised."""
+        ...
+
+
+class Remembered:
+    """The vectors of an encoder's texts, each computed once."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self.encoder = encoder
+        self._known: dict[str, Float32Array] = {}
+
+    def read(self, texts: Iterable[str]) -> None:
+        """Encode the texts that are new, sorted by length."""
+        new = sorted({*texts} - self._known.keys(), key=lambda text: (len(text), text))
+        if new:
+            self._known.update(zip(new, self.encoder.encode(new), strict=True))
+
+    def __getitem__(self, text: str) -> Float32Array:
+        return self._known[text]
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text, lower-cased."""
+    return WORD.findall(text.lower())
+
+
+def names(encoders: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the columns of `evidence`."""
+    return (*SURFACE, *(f"{kind} of {encoder}" for encoder in encoders for kind in OF_ENCODER))
+
+
+def evidence(pairs: Sequence[Texts], encoders: Mapping[str, Remembered]) -> Float64Array:
+    """Return the evidence of each pair, float64 [n, f], with the columns that `names` names."""
+    for vectors in encoders.values():
+        vectors.read(text for pair in pairs for text in pair)
+        vectors.read(word for pair in pairs for text in pair for word in words(text))
+    rows = [
+        [*surface(*pair), *(value for vectors in encoders.values() for value in likeness(*pair, vectors))]
+        for pair in pairs
+    ]
+    return np.array(rows, np.float64).reshape(len(pairs), len(names(list(encoders))))
+
+
+def surface(first: str, second: str) -> tuple[float, float, float, float]:
+    """Return the cosines of character n-grams and of words, the share of common numbers, and the ratio of lengths."""
+    a, b = words(first), words(second)
+    numbers = {*NUMBER.findall(first)}, {*NUMBER.findall(second)}
+    every = numbers[0] | numbers[1]
+    return (
+        _cosine(_ngrams(a), _ngrams(b)),
+        _cosine(Counter(a), Counter(b)),
+        len(numbers[0] & numbers[1]) / len(every) if every else 1.0,
+        min(len(a), len(b)) / max(len(a), len(b), 1),
+    )
+
+
+def likeness(first: str, second: str, vectors: Vectors) -> tuple[float, float, float]:
+    """Return the cosine of both texts, their word alignment, and the alignment of the word that fits worst.
+
+    A word is aligned with the other text's most similar word; the alignment is the mean cosine of all words of both
+    texts, as in the greedy matching of Rus & Lintean (2012) and BERTScore, here over single words. A text without
+    words aligns with nothing: 0.
+    """
+    cosine = float(vectors[first] @ vectors[second])
+    a, b = words(first), words(second)
+    if not a or not b:
+        return cosine, 0.0, 0.0
+    table = np.stack([vectors[word] for word in a]) @ np.stack([vectors[word] for word in b]).T
+    forward, backward = table.max(axis=1), table.max(axis=0)
+    return (
+        cosine,
+        float(forward.mean() + backward.mean()) / 2,
+        float(min(forward.min(), backward.min())),
+    )
+
+
+def _ngrams(tokens: Sequence[str]) -> Counter[str]:
+    text = f" {' '.join(tokens)} " if tokens else ""
+    return Counter(text[i : i + n] for n in NGRAMS for i in range(len(text) - n + 1))
+
+
+def _cosine(a: Counter[str], b: Counter[str]) -> float:
+    dot = sum(count * b[token] for token, count in a.items())
+    squares = sum(n * n for n in a.values()) * sum(n * n for n in b.values())
+    return dot / math.sqrt(squares) if dot else 0.0
