@@ -148,7 +148,7 @@ def main() -> None:
         folder = Path(temporary)
         made, source = posts(POSTS), folder / "posts.jsonl"
         source.write_text("".join(json.dumps(post) + "\n" for post in made), encoding="utf-8")
-        for name, encoder in (("bm25", None), ("hybrid, word vectors", MeanVectors())):
+        for name, encoder in (("BM25", None), ("hybrid, word vectors", MeanVectors())):
             for count in SEEDS:
                 with seeds(folder, count, encoder) as engine:
                     row = {"search": name, "seeds": count, **throughput(engine, source, folder)}

@@ -70,20 +70,16 @@ def shards(results: Any) -> Iterator[str]:
 
 
 def watch(results: Any) -> Iterator[str]:
-    """Posts matched per CPU-second, and how late their matches are behind a pipe."""
-    yield (
-        "| search | seeds | posts per CPU-second | posts with a link | behind a pipe: late by p50 / p99, ms | "
-        "share of a core |"
-    )
+    """Posts matched per CPU-second, and behind a pipe: how many a second by the clock, and how late."""
+    yield "| search | seeds | posts per CPU-second | linked | posts a second behind a pipe | late by p50 / p99, ms |"
     yield "|---|---|---|---|---|---|"
     for row in results["rows"]:
-        pipe = row.get("firehose")
-        late = f"{pipe['p50_ms']:,.0f} / {pipe['p99_ms']:,.0f}" if pipe else "not tried"
-        share = f"{pipe['cpu_share']:.0%}" if pipe else "–"
-        yield (
-            f"| {row['search']} | {row['seeds']:,} | {row['posts_per_cpu_s']:,} | {row['matched_share']:.0%} | "
-            f"{late} | {share} |"
-        )
+        behind = "not tried | –"
+        if pipe := row.get("firehose"):
+            behind = f"{pipe['matched_per_s']:,} (load {pipe['load_1_min']:.0f}) | "
+            behind += f"{pipe['p50_ms']:,.0f} / {pipe['p99_ms']:,.0f}"
+        cells = f"{row['seeds']:,} | {row['posts_per_cpu_s']:,} | {row['matched_share']:.0%}"
+        yield f"| {row['search']} | {cells} | {behind} |"
 
 
 def cluster(results: Any) -> Iterator[str]:
