@@ -22,7 +22,7 @@ def table(
 def row(
     system: str, published: Mapping[str, Value], here: Mapping[str, Value], why: str = "", runs: str = "here"
 ) -> dict[str, Any]:
-    """Return a system's two lines. A list of figures becomes its mean with the number of seeds (a count of one seed stays one); `runs` names ours."""
+    """Return a system's two lines. A list of figures becomes its mean with the number of seeds; `runs` names ours."""
     seeds = max((len(v) for v in here.values() if isinstance(v, (list, tuple))), default=0)
     ours = {name: _mean(value) for name, value in here.items()}
     label = f"{runs} ({seeds} seed{'s' * (seeds > 1)})" if seeds else runs
