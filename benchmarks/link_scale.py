@@ -7,8 +7,8 @@ method runs in a process of its own, from texts in memory to the ranking; proces
 
     python -m benchmarks.link_scale [--largest 115000] [--methods hapax,dictionary,auto] [--rows FILE]
 
-`--rows` saves each row as it is computed, and rows that are already there are not computed again. A row's `load` is the
-mean load of the last five minutes: where more processes run than there are cores, `wall_s` says little.
+`--rows` saves each row as it is computed, with its commit; rows that are already there are not computed again. A row's
+`load` is the mean load of the last five minutes: where more processes run than there are cores, `wall_s` says little.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.support.common import record
+from benchmarks.support.common import commit, record
 from indexes.dtypes import Int64Array
 from linker.crosslingual.lexicon.dictionaries import Dictionary
 from linker.crosslingual.methods import link
@@ -119,6 +119,7 @@ def measure(method: str, n: int, m: int) -> dict[str, Any]:
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
     asked = np.setdiff1d(np.arange(n), given.train[:, 0])
     return {
+        "commit": commit()[:7],
         "method": method,
         "source_pages": n,
         "target_pages": m,

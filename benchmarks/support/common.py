@@ -95,6 +95,11 @@ def _version(package: str) -> str | None:
         return None
 
 
+def commit() -> str:
+    """Return the full name of the commit that is checked out."""
+    return _git("rev-parse", "HEAD")
+
+
 def _git(*args: str) -> str:
     answer = subprocess.run(["git", *args], cwd=ROOT, capture_output=True, text=True, check=False)
     return answer.stdout.strip()
@@ -114,7 +119,7 @@ def record(name: str, data: dict[str, Any], seed: int | None = None) -> Path:
     changed = _git("status", "--porcelain", "--", ".", ":!benchmarks/results")
     about = {
         "command": _command(),
-        "commit": _git("rev-parse", "HEAD"),
+        "commit": commit(),
         "dirty": bool(changed),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "seed": seed,

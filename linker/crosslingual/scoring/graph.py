@@ -68,7 +68,12 @@ class Graph:
     @cached_property
     def column_segments(self) -> Segments:
         """The pairs, ordered by column, of each target page that has any."""
-        return Segments.between(np.append(0, np.cumsum(np.bincount(self.columns, minlength=self.shape[1]))))
+        return Segments.between(self.column_begin)
+
+    @cached_property
+    def column_begin(self) -> Int64Array:
+        """First place in `by_column` of each target page: int64 [m + 1]."""
+        return np.append(0, np.cumsum(np.bincount(self.columns, minlength=self.shape[1])))
 
 
 @dataclass(frozen=True, eq=False)

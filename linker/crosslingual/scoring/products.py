@@ -66,7 +66,7 @@ class WeightedProduct:
         product: PagePairScorer = DenseProduct(self.left, self.right)
         if sparse:
             product = SplitProduct.of(csr(self.left), csr(self.right.T))
-        return Blocks(product, self.source_mass, self.target_mass)
+        return Blocks((product,), self.source_mass, self.target_mass)
 
     def block(self, begin: int, end: int) -> Float32Array:
         """Return the scores of the source pages begin … end−1: float32 [end − begin, targets]."""
@@ -76,12 +76,10 @@ class WeightedProduct:
         """Return the scores of the pairs of a graph of this shape: float32 [pairs]."""
         rows, columns = graph.rows, graph.columns
         if sp.issparse(self.left) and sp.issparse(self.right):
-            values = dots(csr(self.left), csr(self.right.T), graph.begin, columns)
+            values = _sparse_dots(csr(self.left), csr(self.right.T), graph)
         else:
             values = _dense_dots(np.asarray(self.left), np.asarray(self.right).T, rows, columns)
-        if self.source_mass is not None and self.target_mass is not None:
-            values /= np.maximum(self.source_mass[rows] + self.target_mass[columns], LEAST_MASS)
-        return values
+        return _divided(values, graph, self.source_mass, self.target_mass)
 
     def swapped(self) -> WeightedProduct:
         """Return the same scores transposed: [m, n]."""
@@ -116,25 +114,86 @@ class DenseProduct:
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks:
-    """The scores of a `product` [n, m], divided by `source_mass` [n] + `target_mass` [m] if both are present."""
+class Sum:
+    """The sum of `products` [n, m], divided by `source_mass` [n] + `target_mass` [m]."""
 
-    product: PagePairScorer
+    products: tuple[WeightedProduct, ...]
+    source_mass: Float32Array
+    target_mass: Float32Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of source and of target pages."""
+        return self.products[0].shape
+
+    @cached_property
+    def _blocks(self) -> Blocks:
+        return self.restrict(np.arange(self.shape[0]), np.arange(self.shape[1]))
+
+    def block(self, begin: int, end: int) -> Float32Array:
+        """Return the scores of the source pages begin … end−1: float32 [end − begin, targets]."""
+        return self._blocks.block(begin, end)
+
+    def pairs(self, graph: Graph) -> Float32Array:
+        """Return the scores of the pairs of a graph of this shape: float32 [pairs]."""
+        values = np.zeros(len(graph), np.float32)
+        for product in self.products:
+            values += product.pairs(graph)
+        return _divided(values, graph, self.source_mass, self.target_mass)
+
+    def swapped(self) -> Sum:
+        """Return the same scores transposed: [m, n]."""
+        return Sum(tuple(one.swapped() for one in self.products), self.target_mass, self.source_mass)
+
+    def restrict(self, rows: Int64Array, columns: Int64Array) -> Blocks:
+        """Return the scorer of the source pages `rows` (int64 [n']) and the target pages `columns` (int64 [m'])."""
+        parts = tuple(part for one in self.products for part in one.restrict(rows, columns).products)
+        return Blocks(parts, self.source_mass[rows], self.target_mass[columns])
+
+
+def _divided(
+    values: Float32Array, graph: Graph, source_mass: Float32Array | None, target_mass: Float32Array | None
+) -> Float32Array:
+    """Divide the values of a graph's pairs by the masses of both pages, in place, if there are masses."""
+    if source_mass is not None and target_mass is not None:
+        values /= np.maximum(source_mass[graph.rows] + target_mass[graph.columns], LEAST_MASS)
+    return values
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """The sum of `products` [n, m], divided by `source_mass` [n] + `target_mass` [m] if both are present."""
+
+    products: tuple[PagePairScorer, ...]
     source_mass: Float32Array | None
     target_mass: Float32Array | None
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of source and of target pages."""
-        return self.product.shape
+        return self.products[0].shape
 
     def block(self, begin: int, end: int) -> Float32Array:
         """Return the scores of the source pages begin … end−1: float32 [end − begin, targets]."""
-        values = self.product.block(begin, end)
+        values = self.products[0].block(begin, end)
+        for product in self.products[1:]:
+            values += product.block(begin, end)
         if self.source_mass is not None and self.target_mass is not None:
             for i, mass in enumerate(self.source_mass[begin:end]):
                 values[i] /= np.maximum(mass + self.target_mass, LEAST_MASS)
         return values
+
+
+def _sparse_dots(left: sp.csr_array, right: sp.csr_array, graph: Graph) -> Float32Array:
+    """Return the products of the graph's rows of `left` [n, d] and `right` [m, d]: float32 [pairs].
+
+    The time is that of reading one row per pair, so it is the side with the shorter rows that is read.
+    """
+    if left.nnz * right.shape[0] >= right.nnz * left.shape[0]:
+        return dots(left, right, graph.begin, graph.columns)
+    values = np.empty(len(graph), np.float32)
+    values[graph.by_column] = dots(right, left, graph.column_begin, graph.rows[graph.by_column])
+    return values
 
 
 def _dense_dots(

@@ -17,20 +17,20 @@ import scipy.sparse as sp
 from indexes.dtypes import Float32Array
 from linker.crosslingual.pages.pages import Terms
 from linker.crosslingual.scoring.comparability import idf
-from linker.crosslingual.scoring.products import SparseOrDense, WeightedProduct
+from linker.crosslingual.scoring.products import SparseOrDense, Sum, WeightedProduct
 from linker.crosslingual.scoring.sparse import csr, times
 
 K1, B, K3 = 1.2, 0.6, 1.2
 FROM_PAGE = 0.3  # share of words that the translation model draws from the page, not the collection
 
 
-def coverage(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
+def coverage(source: Terms, target: Terms, translations: sp.csr_array) -> Sum:
     """Return idf-weighted M [n, m]: the share of both pages' translatable words with a translation on the other."""
     back = _transposed(translations)
     (x, source_mass), (y, target_mass) = _translatable(source, translations), _translatable(target, back)
-    right = csr(sp.hstack([_translated(target, back), y], format="csr"))
-    left = csr(sp.hstack([x, _translated(source, translations)], format="csr"))
-    return WeightedProduct(left, right.T, source_mass, target_mass)
+    forward = WeightedProduct(x, _translated(target, back).T)
+    backward = WeightedProduct(_translated(source, translations), y.T)
+    return Sum((forward, backward), source_mass, target_mass)
 
 
 def one_way(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
@@ -144,7 +144,8 @@ def _map(matrix: sp.csr_array, function: Callable[[Float32Array], npt.NDArray[np
 
 def ones(matrix: sp.csr_array) -> sp.csr_array:
     """Return the matrix [n, v] with every stored value replaced by 1."""
-    return _map(matrix, np.ones_like)
+    values = np.ones(len(matrix.data), np.float32)
+    return sp.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def _rows(matrix: sp.csr_array, factors: npt.NDArray[np.floating]) -> sp.csr_array:

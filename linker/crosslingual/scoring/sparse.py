@@ -111,7 +111,7 @@ def times(left: sp.csr_array, right: sp.csr_array | sp.csc_array) -> sp.csr_arra
     """Return `left` [n, d] · `right` [d, m], float32 CSR: many rows in one thread per core, for scipy uses one."""
     jobs = min(len(os.sched_getaffinity(0)), left.shape[0] // MANY_ROWS) or 1
     edges = np.linspace(0, left.shape[0], jobs + 1).astype(np.int64).tolist()
-    factor = csr(right)
+    left, factor = csr(left), csr(right)  # a product of integers and float32 would be float64
     with ThreadPoolExecutor(jobs) as pool:
         parts = list(pool.map(lambda a, b: left[a:b] @ factor, edges[:-1], edges[1:]))
     return csr(sp.vstack(parts, format="csr") if jobs > 1 else parts[0])

@@ -43,8 +43,9 @@ class SplitProduct:
         common = np.flatnonzero(meetings > dense_share * n * m)
         rare = np.flatnonzero((meetings > 0) & (meetings <= dense_share * n * m))
         dense = np.ascontiguousarray(right[:, common].T.toarray(), np.float32)
-        lists = csr_array(right[:, rare].tocsc().T)
-        return cls(left[:, common], dense, left[:, rare], PostingLists.of(lists))
+        rest = right[:, rare]
+        del right  # which may be the last reference to a large matrix
+        return cls(left[:, common], dense, left[:, rare], PostingLists.of(csr_array(rest.tocsc().T)))
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -137,3 +137,13 @@ def test_a_matrix_that_points_outside_itself_is_refused() -> None:
         setattr(bad, field, value)
         with pytest.raises(ValueError, match="sparse matrix"):
             PostingLists.of(bad)
+
+
+@pytest.mark.parametrize("longer", [False, True])
+def test_pairs_are_read_from_the_side_with_the_shorter_rows(longer: bool) -> None:
+    short, long = matrix(20, 50), sp.csr_array(RNG.random((30, 50)).astype(np.float32))
+    product = WeightedProduct(long, short.T) if longer else WeightedProduct(short, long.T)
+    n, m = product.shape
+    graph = Graph.of(RNG.integers(3, n, 90), RNG.integers(0, m, 90), (n, m))
+    expected = product.block(0, n)[graph.rows, graph.columns]
+    np.testing.assert_allclose(product.pairs(graph), expected, rtol=1e-5, atol=1e-6)

@@ -40,7 +40,7 @@ def translations(x: Terms, y: Terms) -> sp.csr_array:
     return sp.csr_array(matrix)
 
 
-def everything(score: products.WeightedProduct) -> np.ndarray:
+def everything(score: products.WeightedProduct | products.Sum) -> np.ndarray:
     return np.vstack([score.block(0, 3), score.block(3, score.shape[0])])
 
 
