@@ -144,7 +144,7 @@ def measure(work: Path, sentences: int, node: elastic_server.Node) -> dict[str, 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, help="folder for the data, kept (otherwise temporary)")
-    parser.add_argument("--sentences", type=int, default=50_000)
+    parser.add_argument("--sentences", type=int, default=20_000)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary, tempfile.TemporaryDirectory(prefix="cluster-") as disk:
         Path(disk).chmod(0o755)

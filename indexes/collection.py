@@ -170,6 +170,9 @@ class Collection:
         except MissingExtraError as error:
             return Unavailable(error)
 
+    def check_can(self, what: str) -> None:
+        """Raise IndexesError where the index is on a cluster that cannot do `what`, a name in its `Abilities`."""
+
     def ranking(self) -> HybridIndex:
         """Return the retrievers, asked one by one by a caller that compares the rows of several answers."""
         return self.hybrid

@@ -195,7 +195,8 @@ def _check_target(out: Path) -> None:
 def _check_fields(options: BuildOptions) -> None:
     if options.elastic and options.bm25 and options.bm25.fields:
         raise InputError(
-            "Elasticsearch ranks one text for each document: leave out --fields, or --backend elastic"
+            "Elasticsearch ranks one text for each document: leave out --fields, or build the index "
+            "in a directory alone"
         )
 
 

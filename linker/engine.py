@@ -283,6 +283,7 @@ class Engine:
         """
         from linker.probability.fitting import calibrate
 
+        self.collection.check_can("a stored calibration")
         snapshot = self._followed()
 
         def find(texts: Sequence[str], k: int) -> Answer:
@@ -358,6 +359,7 @@ class Engine:
         from linker.ranking.folder import load
         from linker.ranking.searching import RankedSearch, folder_name
 
+        self.collection.check_can("a stored ranker")
         RankedSearch(self.collection, load(folder), self.embed)
         with self._writer() as writer:
             writer.store_ranker(folder_name(folder), folder)
@@ -467,6 +469,7 @@ class Engine:
         """
         from linker.recall import tune_recall
 
+        self.collection.check_can("--recall")
         index = self.collection.hybrid.vectors
         if index is None:
             raise IndexesError(f"{self.directory} has no vectors to tune: build it again with --encoder")

@@ -39,7 +39,7 @@ ELASTICSEARCH = Abilities(
         "--keep": "a change is visible at once, so that there are no older generations: take snapshots of the "
         "cluster instead",
         "a stored ranker": f"it cannot hold one: name it with --rerank at each search, or {DIRECTORY}",
-        "a stored calibration": f"it cannot hold one: leave --probability out, or {DIRECTORY}",
+        "a stored calibration": f"P(link) is made of the vectors of all documents: use scores, or {DIRECTORY}",
         "a copy of the encoder": "models stay where they are: name the model's folder with --encoder at each use",
         "--recall": "Elasticsearch chooses among candidates of its own: build with --vectors elastic-flat for exact "
         "search",

@@ -21,7 +21,7 @@ from indexes.interface import (
     Metadata,
     UnknownIdError,
 )
-from indexes.remote.abilities import refused
+from indexes.remote.abilities import ELASTICSEARCH, refused
 from indexes.remote.layout import document_of
 from indexes.remote.retrievers import RemoteHybrid, RemoteText, RemoteVectors, guarded
 from indexes.remote.rows import RemoteRows
@@ -123,6 +123,11 @@ class RemoteCollection(Collection):
         """Yield the documents that pass the filter, in the order of their stamps, as of one point in time."""
         clauses = self._text.clauses(where)
         return (document_of(source, self.store.name) for _, source in self.store.scan(clauses, source=True))
+
+    def check_can(self, what: str) -> None:
+        """Raise IndexesError where the cluster cannot do `what`."""
+        if what in ELASTICSEARCH.refusals:
+            raise refused(self.address, what)
 
     @property
     def phrases(self) -> PhraseSearch:

@@ -64,5 +64,7 @@ def test_a_report_takes_means_over_seeds(tmp_path: Path) -> None:
     (row,) = first["rows"]
     assert row["here"]["mAP"] == {"mean": 0.5, "sd": 0.3536}
     assert row["published"]["AUC"] == 0.9709
+    # Three ranks of at most 202, then 202 (1/500 + 1/1000 + 1/2000 + 1/3000 + 1/3300): the mean of these eight.
+    assert "allow an mRP of 0.479 at most" in first["why"]
     assert "precision" not in second["rows"][0]["here"]
     assert f"{ACCEPTED}" in second["title"] and f"until {UNTIL[0]}" in second["measures"]

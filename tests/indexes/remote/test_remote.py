@@ -29,8 +29,8 @@ from indexes.remote import RemoteWriter, check, drop, manifest_of, open_remote, 
 from indexes.remote.layout import source_of
 from indexes.remote.rows import Seen
 from indexes.remote.store import RemoteStore, settings_of
-from linker import building
-from linker.corpora import read_corpus
+from linker import Question, building, find
+from linker.corpora import Query, read_corpus
 from linker.engine import Engine
 from tests.helpers import HashEncoder, linker, write_corpus
 from tests.indexes.elastic.recorder import recording
@@ -356,6 +356,40 @@ def test_verification_finds_what_is_wrong_and_nothing_else(make: Make, tmp_path:
     assert "document 'd4' has another id or stamp" in wrong
     assert len(wrong.splitlines()) == 4
     assert linker("index", "verify", str(remote(engine)), check=1).stdout.count("damaged: ") == 4
+
+
+def test_an_index_is_tuned_and_reviewed_as_in_a_directory(make: Make, tmp_path: Path) -> None:
+    mine, theirs = make(), embedded(tmp_path)
+    texts = documents(120, folder=tmp_path)
+    words = [" ".join(d.text.split()[:5]) for d in texts[::6]]
+    queries = [Query(f"q{n}", text) for n, text in enumerate(words)]
+    qrels = {f"q{n}": {d.id: 1.0} for n, d in enumerate(texts[::6])}
+    for engine in (mine, theirs):
+        engine.add(texts)
+        tuning = engine.tune(queries, qrels)
+        assert engine.collection.manifest.search["mode"] == tuning.chosen.mode
+    stored = [e.collection.manifest.search for e in (mine, theirs)]
+    assert stored[0]["mode"] == stored[1]["mode"]
+    other = Engine(mine.directory, encoder=HashEncoder())
+    assert other.collection.hybrid.settings == mine.collection.hybrid.settings
+    asked: list[list[str]] = []
+    for engine in (mine, theirs):
+        asked.append([])
+
+        def judge(question: Question, seen: list[str] = asked[-1]) -> Any:
+            seen.append(question.document.id)
+            return "relevant" if question.document.metadata["group"] == 1 else "not"
+
+        report = find(engine, {"s": texts[1].text}, judge, max_read=12)
+        assert report.read == 12
+    assert asked[0] == asked[1]
+    for refused_call in (
+        lambda: mine.calibrate(queries, qrels),
+        lambda: mine.tune_recall(0.9),
+        lambda: mine.search('"banel deras"', phrases=True),
+    ):
+        with pytest.raises(IndexesError, match=r"is an index on Elasticsearch, which does not do .*: "):
+            refused_call()
 
 
 def test_credentials_go_to_the_named_address_but_not_in_the_clear(monkeypatch: pytest.MonkeyPatch) -> None:
