@@ -84,7 +84,7 @@ def report(rows: dict[tuple[str, str], dict[str, Any]]) -> list[dict[str, Any]]:
     """Return one table per language."""
     tables = []
     for code in dict.fromkeys(language for _, language in rows):
-        found = {name: r for (name, language), r in rows.items() if language == code}
+        found = {name: rows[name, code] for name in (*NAMES, *TOPICS) if (name, code) in rows}
         shown = []
         for name, r in found.items():
             published = dict(zip(MEASURES, PUBLISHED.get((name, code), ()), strict=False))

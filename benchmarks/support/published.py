@@ -32,5 +32,7 @@ def row(
 def _mean(value: Value) -> Any:
     if not isinstance(value, (list, tuple)):
         return value
+    if len(value) == 1 and isinstance(value[0], int):
+        return value[0]  # a count
     mean = round(statistics.fmean(value), 4)
     return {"mean": mean, "sd": round(statistics.stdev(value), 4) if len(value) > 1 else None}

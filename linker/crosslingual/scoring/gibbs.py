@@ -46,7 +46,7 @@ class Tokens:
         return cls(pages, words, topics, by_word, by_word.sum(0))
 
     def sweep(self, by_page: Float64Array, alpha: float, beta: float, uniform: Float64Array) -> None:
-        """Draw the topic of each token anew, with the numbers `uniform` float64 [t] in [0, 1); change all counts.
+        """Draw the topic of each token again, with the numbers `uniform` float64 [t] in [0, 1); change all counts.
 
         `by_page` float64 [n, k] counts the topics of pages over all languages.
         """

@@ -18,10 +18,11 @@ import scipy.sparse as sp
 from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.scoring.candidates import PagePairScorer
 from linker.crosslingual.scoring.graph import Graph
-from linker.crosslingual.scoring.sparse import PAIRS, csr, dots
+from linker.crosslingual.scoring.sparse import csr, dots
 from linker.crosslingual.scoring.split_product import SplitProduct
 
 LEAST_MASS = 1e-6
+ROWS = 1 << 14  # pairs of dense rows at a time
 SparseOrDense = sp.csr_array | sp.csc_array | Float32Array
 
 
@@ -203,7 +204,7 @@ def _dense_dots(
         return np.asarray(np.einsum("pd,pd->p", left[rows[part]], right[columns[part]]))
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        parts = pool.map(compute, [slice(i, i + PAIRS) for i in range(0, len(rows), PAIRS)])
+        parts = pool.map(compute, [slice(i, i + ROWS) for i in range(0, len(rows), ROWS)])
         return np.concatenate([np.empty(0, np.float32), *parts])
 
 
