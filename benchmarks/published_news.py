@@ -244,9 +244,10 @@ def judged(
     """Return the row of a system."""
     result = agree(bench.test, {name: values})
     means = result.means[name]
-    here: dict[str, Value] = dict(
-        zip(MEASURES, (result.overall[name], means["monolingual"], means["cross-language"]), strict=True)
-    )
+    figures = (result.overall[name], means["monolingual"], means["cross-language"])
+    here: dict[str, Value] = {
+        measure: None if np.isnan(r) else r for measure, r in zip(MEASURES, figures, strict=True)
+    }
     return row(name, known, here, why)
 
 
