@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -308,3 +309,13 @@ def test_version_and_module() -> None:
     from linker import __version__
 
     assert linker_process("--version").stdout.strip() == __version__
+
+
+def test_threads_of_openblas_sleep_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would wait in a loop as soon as numpy is loaded, which a lone search pays for."""
+    monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
+    linker("--version")
+    assert os.environ["OPENBLAS_THREAD_TIMEOUT"] == "16"
+    monkeypatch.setenv("OPENBLAS_THREAD_TIMEOUT", "26")
+    linker("--version")
+    assert os.environ["OPENBLAS_THREAD_TIMEOUT"] == "26"

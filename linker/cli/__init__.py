@@ -170,6 +170,8 @@ def _version(
 
 def main() -> None:
     """Run the command line. A user's mistake prints one line on stderr and exits with status 1, wrong usage with 2."""
+    # From numpy's import on, the threads of OpenBLAS wait in a loop for 2**26 cycles: a quarter of a lone search.
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "16")
     elastic_trust.confirm = elastic.confirm_host
     guard_output()
     try:
