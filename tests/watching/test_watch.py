@@ -155,7 +155,7 @@ def test_a_killed_watch_resumes_without_losing_or_repeating_a_match(seeds: Path,
 
 
 def _until(condition: Any) -> None:
-    for _ in range(600):
+    for _ in range(1200):
         if condition():
             return
         time.sleep(0.05)
