@@ -7,7 +7,7 @@ import logging
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from indexes.errors import importing
@@ -15,7 +15,6 @@ from linker.encoders.interface import Encoder
 from linker.errors import LinkerError
 
 OBJECT_STORE = 200 << 20  # bytes of shared memory for data between two steps, on one machine
-STARTS = 3  # Ray gives itself 30 seconds, which a loaded machine exceeds
 
 
 def imported() -> Any:
@@ -47,22 +46,15 @@ def joined(ray: Any, cpus: int | None = None) -> Iterator[None]:
             "address": "local", "include_dashboard": False, "_node_ip_address": "127.0.0.1",
             "object_store_memory": OBJECT_STORE, "num_cpus": cpus, "_temp_dir": folder,
         }  # fmt: skip
-        _start(ray, {} if os.environ.get("RAY_ADDRESS") else alone)
+        options = {} if os.environ.get("RAY_ADDRESS") else alone
+        try:
+            ray.init(log_to_driver=False, logging_level="error", **options)
+        except Exception as error:  # Ray raises bare exceptions
+            raise LinkerError(f"Ray did not start: {error}") from error
         try:
             yield
         finally:
             ray.shutdown()
-
-
-def _start(ray: Any, options: Mapping[str, Any]) -> None:
-    tries = STARTS if options else 1
-    for number in range(1, tries + 1):
-        try:
-            ray.init(log_to_driver=False, logging_level="error", **options)
-            return
-        except Exception as error:  # Ray raises bare exceptions
-            if number == tries:
-                raise LinkerError(f"Ray did not start: {error}") from error
 
 
 def loaded(load: Callable[[], Encoder], fingerprint: str) -> Encoder:

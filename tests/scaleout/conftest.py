@@ -1,6 +1,7 @@
 """Ray on this machine, started once for each file of tests, and a corpus with records that cannot be used."""
 
 import gc
+import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +15,14 @@ from tests.helpers import write_corpus
 
 @pytest.fixture(scope="module")
 def ray() -> Iterator[Any]:
-    """Ray on this machine with two workers; builds use the one that runs."""
+    """Ray on this machine with two workers; builds use the one that runs.
+
+    LINKER_RAY_TEST_ADDRESS names one that runs already.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("RAY_ADDRESS", raising=False)
+        if running := os.environ.get("LINKER_RAY_TEST_ADDRESS"):
+            patch.setenv("RAY_ADDRESS", running)
         module = imported()
         with joined(module, cpus=2):
             yield module

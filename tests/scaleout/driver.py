@@ -11,7 +11,7 @@ def main() -> None:
     folder, where, how, *given = sys.argv[1:]
     encoder, corpora = CountingEncoder(Path(folder), 0.2), [Path(c) for c in given]
     report = build(corpora, where, encoder, engine="ray", vectors="flat", resume=how == "resume")
-    print(report.documents, report.interrupted)
+    print(report.added, report.interrupted)
 
 
 if __name__ == "__main__":
