@@ -1,4 +1,4 @@
-"""`linker bucc prepare` and `linker bucc evaluate`: the shared task's data and its results table."""
+"""`linker bucc prepare`, `dictionary`, `evaluate`: data of the shared task, words learned from them, and results."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from linker.cli.common import AsJson, note, print_json
+from linker.files import path_text
 
 
 def prepare(
@@ -92,6 +93,46 @@ def prepare(
     else:
         print(report.text(), end="")
     note(f"{out}: written")
+
+
+def dictionary(
+    source: Annotated[
+        Path, typer.Argument(metavar="SOURCE", help="Pages: a file or folder.", show_default=False)
+    ],
+    target: Annotated[
+        Path, typer.Argument(metavar="TARGET", help="Pages in the other language.", show_default=False)
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE", help="Write the dictionary as lines `word TAB word`.", show_default=False
+        ),
+    ],
+    languages: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FR-EN",
+            help="Codes of the two languages. Default: from the pages' metadata (language) or file names (fr.jsonl).",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Random seed of the mapping.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Learn a dictionary from pages in two languages, without links.
+
+    Word vectors of both are mapped onto each other, starting from words that are spelt alike. Many of the pairs are
+    wrong: pass the file to `linker link --dictionary` where there is no better one.
+    """
+    from linker.commands import learn_dictionary
+
+    result = learn_dictionary(source, target, out, languages=languages, seed=seed)
+    if as_json:
+        print_json({"file": path_text(result.file), "pairs": result.pairs, "agreement": result.agreement})
+    note(
+        f"{out}: {result.pairs:,} pairs of stems; of the held-out words that are spelt alike, "
+        f"{result.agreement:.0%} were found again"
+    )
 
 
 def evaluate(
