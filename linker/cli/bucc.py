@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from indexes.cores import cores
 from linker.cli.common import AsJson, note, print_json
 from linker.files import path_text
 
@@ -84,8 +84,7 @@ def prepare(
     from linker.crosslingual.bucc.raw_pages import described_by
 
     codes, raw = described_by(source, target, languages, dump or (), langlinks or ())
-    cores = len(os.sched_getaffinity(0))
-    report = run_prepare(*raw, out, codes, links, back_links, seed=seed, jobs=jobs or cores)
+    report = run_prepare(*raw, out, codes, links, back_links, seed=seed, jobs=jobs or cores())
     if report.ambiguous_pairs:
         note(f"{report.ambiguous_pairs:,} pairs are left out, because a name fits several of their pages")
     if as_json:
