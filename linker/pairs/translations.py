@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from linker.errors import InputError
+from linker.pairs.data import by_language
 from linker.pairs.kept import KeptFile
 from linker.pairs.translate import Key, Translator, load_translator
 from linker.progress import bar
@@ -18,14 +18,7 @@ def read_translators(values: Sequence[str]) -> dict[str, str]:
 
     NAME is what `load_translator` takes. Raises InputError where a language is repeated.
     """
-    found: dict[str, str] = {}
-    for value in values:
-        language, equals, name = value.partition("=")
-        language, name = (language, name) if equals and language.isalpha() else ("", value)
-        if language in found:
-            raise InputError(f"two translators for {language or 'all languages'}: {value!r} is the second")
-        found[language] = name
-    return found
+    return by_language(values, "two translators")
 
 
 class ByLanguage:

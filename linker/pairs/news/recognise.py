@@ -12,6 +12,7 @@ import xxhash
 
 from indexes.errors import importing
 from linker.errors import InputError
+from linker.pairs.data import by_language
 from linker.pairs.kept import KeptFile
 from linker.pairs.news.articles import Article
 from linker.pairs.news.entities import Mention
@@ -86,16 +87,7 @@ def read_pipelines(values: Sequence[str]) -> dict[str, str]:
 
     Raises InputError where a language is repeated.
     """
-    pipelines: dict[str, str] = {}
-    for value in values:
-        language, equals, name = value.partition("=")
-        language, name = (language, name) if equals and language.isalpha() else ("", value)
-        if language in pipelines:
-            raise InputError(
-                f"--ner names two pipelines for {language or 'all languages'}: {value!r} is the second"
-            )
-        pipelines[language] = name
-    return pipelines
+    return by_language(values, "--ner names two pipelines")
 
 
 def load_pipeline(name: str) -> Any:
