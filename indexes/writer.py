@@ -124,12 +124,7 @@ class Writer:
         self._check_complete()
         documents = [storable(d) for d in documents]
         ids = [d.id for d in documents]
-        encoder = self.manifest.encoder
-        if (vectors is None) != (encoder is None):
-            raise BadVectorError("pass vectors if the collection has an encoder, and none if it has not")
-        if vectors is not None and encoder is not None:
-            vectors = check_vectors(vectors, encoder.dim, ids)
-            vectors = normalised(vectors)
+        vectors = own_vectors(self.manifest, vectors, ids)
         self._text.add_documents(documents, vectors)
         self._documents.extend(documents)
         if vectors is not None:
@@ -361,6 +356,16 @@ class Writer:
         faults.point("graph.written")
         writing.sync(path.parent)
         return {f"{storage.GRAPH}/{path.name}": record} if record else {}
+
+
+def own_vectors(manifest: Manifest, vectors: Matrix | None, ids: Sequence[str]) -> Matrix | None:
+    """Return the vectors of new documents as they are stored, of length 1. Raises BadVectorError."""
+    encoder = manifest.encoder
+    if (vectors is None) != (encoder is None):
+        raise BadVectorError("pass vectors if the collection has an encoder, and none if it has not")
+    if vectors is None or encoder is None:
+        return None
+    return normalised(check_vectors(vectors, encoder.dim, ids))
 
 
 def _split(segments: Sequence[Segment], pending: int) -> tuple[Sequence[Segment], Sequence[Segment]]:

@@ -107,7 +107,7 @@ def _build_by_many(
     interrupted: Interruption,
 ) -> BuildReport:
     """Build an index on a cluster with Ray's workers, which encode and write."""
-    from linker.scaleout.writing import by_many
+    from linker.scaleout import by_many
 
     load = _loader(options)
     with by_many(writer, load if encoder else None) as sender:

@@ -140,7 +140,7 @@ class Intake:
         """Yield each batch's vectors [n, dim] from Ray's workers; nothing where they are computed in this process."""
         if self._encoder is None or self._options.engine != "ray":
             return
-        from linker.scaleout.encoding import encoded
+        from linker.scaleout import encoded
 
         texts = functools.partial(_texts, corpora, self._options, self._build.position)
         yield from encoded(texts, self._load, self._encoder)

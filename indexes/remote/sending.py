@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
-from indexes.arrays import normalised
 from indexes.elastic.mapping import stored_vectors
 from indexes.elastic.stored import vector_kind
-from indexes.interface import BadVectorError, Document, Matrix, check_vectors
+from indexes.interface import Document, Matrix
 from indexes.remote import layout
 from indexes.remote.store import RemoteStore
 from indexes.store.records import Manifest
 from indexes.text.analysis import Analysis
+from indexes.writer import own_vectors
 
 
 class Sender(Protocol):
@@ -37,17 +37,13 @@ class DirectSender:
 
     def put(self, documents: Sequence[Document], vectors: Matrix | None, first: int) -> None:
         """Queue documents. Raises as `Sender.put`."""
-        if (vectors is None) != (self._manifest.encoder is None):
-            raise BadVectorError("pass vectors if the collection has an encoder, and none if it has not")
-        dim, kind = vector_kind(self._manifest)
-        blocks: Mapping[str, Matrix] = {}
-        if vectors is not None:
-            checked = check_vectors(vectors, dim, [d.id for d in documents])
-            blocks = stored_vectors(normalised(checked), kind, first)
+        _, kind = vector_kind(self._manifest)
+        own = own_vectors(self._manifest, vectors, [d.id for d in documents])
+        blocks = {} if own is None else stored_vectors(own, kind, first)
         terms = [" ".join(self._analysis.terms(self._analysis.prepare(d.full_text))) for d in documents]
         for n, document in enumerate(documents):
-            own = {name: block[n] for name, block in blocks.items()}
-            source = layout.source_of(document, first + n, terms[n], own)
+            vector = {name: block[n] for name, block in blocks.items()}
+            source = layout.source_of(document, first + n, terms[n], vector)
             self._store.put_document(document.id, first + n, source)
 
     def flush(self) -> None:

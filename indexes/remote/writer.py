@@ -18,7 +18,6 @@ from indexes.elastic.client import ElasticSettings
 from indexes.elastic.stored import vector_kind
 from indexes.interface import (
     Document,
-    DuplicateIdError,
     IndexesError,
     Matrix,
     UnknownIdError,
@@ -29,7 +28,7 @@ from indexes.remote.collection import state_at, stored_manifest
 from indexes.remote.rows import RemoteRows
 from indexes.remote.sending import DirectSender, Sender
 from indexes.remote.store import RemoteStore, settings_of
-from indexes.rows import name_some
+from indexes.rows import already_present, name_some
 from indexes.store.documents import storable
 from indexes.store.records import BuildRecord, Manifest
 from indexes.text.parameters import Bm25Parameters
@@ -65,7 +64,7 @@ class RemoteWriter(Writer):
         self._sent: set[str] = set()  # ids of the documents, since the last commit
         self._outdated: set[str] = set()  # ids of documents to delete, unless they are added again
         self._absent: set[str] = set()  # ids that were looked up last and are not in the index
-        self._lines: list[bytes] = []
+        self._quarantine: list[bytes] = []
 
     @property
     def target(self) -> tuple[ElasticSettings, str]:
@@ -163,9 +162,7 @@ class RemoteWriter(Writer):
         repeated = {id_ for id_, count in Counter(ids).items() if count > 1}
         unknown = [id_ for id_ in ids if id_ not in self._absent]
         if repeated := repeated | (self.present(unknown) if unknown else set()):
-            raise DuplicateIdError(
-                f"already present: {name_some(sorted(repeated))}; remove them first, or replace them"
-            )
+            raise already_present(sorted(repeated))
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove documents with the next commit, or none of them. Raises UnknownIdError."""
@@ -180,15 +177,6 @@ class RemoteWriter(Writer):
         first = self._stamp if self._building else max(self._stamp, time.time_ns())
         self._stamp = first + count
         return range(first, first + count)
-
-    def quarantine(self, line: bytes) -> None:
-        """Store an unusable record, given as one line of JSON, with the next commit."""
-        self._lines.append(line)
-
-    @property
-    def quarantined(self) -> int:
-        """Number of unusable records that the next commit will store."""
-        return len(self._lines)
 
     @property
     def pending(self) -> int:
@@ -217,8 +205,8 @@ class RemoteWriter(Writer):
         self.sender.flush()
         self._remote.bulk.flush()
         faults.point("elastic.flushed")
-        if self._lines:
-            self._remote.quarantine(self._lines, once=self._building)
+        if self._quarantine:
+            self._remote.quarantine(self._quarantine, once=self._building)
         manifest = dataclasses.replace(
             old,
             build=build or old.build,

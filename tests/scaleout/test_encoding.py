@@ -16,7 +16,7 @@ import pytest
 from indexes.store import manifest as manifests
 from linker import intake
 from linker.errors import InputError, LinkerError
-from linker.scaleout.encoding import encoded
+from linker.scaleout import encoded
 from tests.faults.support import assert_tidy, content
 from tests.helpers import HashEncoder, linker, write_corpus
 from tests.scaleout.encoders import DyingEncoder
