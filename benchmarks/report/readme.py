@@ -134,7 +134,7 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "evaluate": _evaluate,
     "news_similarity": news_similarity,
     "published": published,
-    **dict.fromkeys((*SYSTEMS, "same_event"), systems),
+    **dict.fromkeys((*SYSTEMS, "same_event", "news_pipelines"), systems),
     "image": image,
     "star_length": star_length,
     "case_study": case_study,
