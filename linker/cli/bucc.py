@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from indexes.cores import cores
-from linker.cli.common import AsJson, note, print_json
+from linker.cli.common import AsJson, Languages, note, print_json
 from linker.files import path_text
 
 
@@ -107,14 +107,7 @@ def dictionary(
             metavar="FILE", help="Write the dictionary as lines `word TAB word`.", show_default=False
         ),
     ],
-    languages: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FR-EN",
-            help="Codes of the two languages. Default: from the pages' metadata (language) or file names (fr.jsonl).",
-            show_default=False,
-        ),
-    ] = None,
+    languages: Languages = None,
     seed: Annotated[int, typer.Option(help="Random seed of the mapping.")] = 0,
     as_json: AsJson = False,
 ) -> None:
