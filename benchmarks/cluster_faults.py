@@ -1,10 +1,10 @@
 """What do clients of a cluster lose, or see wrong, when a node of three dies, is cut off, fills its disk or is slow?
 
-`python -m benchmarks.cluster_faults [--only NAME] [--print]` → benchmarks/results/cluster_faults.json. Needs root, for
-network namespaces: each of three Elasticsearch nodes has one, and they are joined by a bridge. While two threads add
-and delete documents by linker and two search, one node gets a fault; then the fault ends. In the partition more clients
-talk to the node that is cut off, and to no other. At the end everything is read and compared with what had been
-acknowledged, and so is each search (`benchmarks.support.cluster_judge`).
+`python -m benchmarks.cluster_faults [--only NAME --print] [--work FOLDER]` → benchmarks/results/cluster_faults.json.
+Needs root, for network namespaces: each of three Elasticsearch nodes has one, and they are joined by a bridge. While
+two threads add and delete documents by linker and two search, one node gets a fault; then the fault ends. In the
+partition more clients talk to the node that is cut off, and to no other. At the end everything is read and compared
+with what had been acknowledged, and so is each search (`benchmarks.support.cluster_judge`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -117,7 +117,7 @@ def small_disk(folder: Path, stack: contextlib.ExitStack) -> None:
     """Mount a disk of DISK MiB in memory, until the stack is closed."""
     folder.mkdir(parents=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}m", "tmpfs", folder], check=True)
-    stack.callback(subprocess.run, ["umount", "-l", folder], check=True)
+    stack.callback(lambda: subprocess.run(["umount", "-l", folder], check=True))
 
 
 @dataclass(frozen=True)
@@ -215,9 +215,19 @@ def build(address: str, case: Case) -> None:
 
 
 @contextlib.contextmanager
-def clients(c: Cluster, folder: Path, address: str, name: str, *inside: str) -> Iterator[subprocess.Popen[str]]:
+def clients(
+    c: Cluster, folder: Path, address: str, name: str, *inside: str
+) -> Iterator[subprocess.Popen[str]]:
     """Run two writers and two readers until the end of the block; raise if they write anything to stderr."""
-    command = [*inside, sys.executable, "-m", "benchmarks.support.cluster_clients", address, str(folder), name]
+    command = [
+        *inside,
+        sys.executable,
+        "-m",
+        "benchmarks.support.cluster_clients",
+        address,
+        str(folder),
+        name,
+    ]
     process = subprocess.Popen([*command, "2", "2"], stderr=subprocess.PIPE, text=True)
     try:
         while not (folder / f"turn-{name}w1").exists() and process.poll() is None:
@@ -258,7 +268,12 @@ def run(c: Cluster, case: Case) -> dict[str, Any]:
         time.sleep(AFTER)
         last = time.monotonic()
     c.wait(WHOLE)
-    found = {"seconds": case.seconds, "shards": case.shards, "replicas": case.replicas, "whole_again_s": whole}
+    found = {
+        "seconds": case.seconds,
+        "shards": case.shards,
+        "replicas": case.replicas,
+        "whole_again_s": whole,
+    }
     return found | judged(c, name, folder, begin, end, last)
 
 
@@ -279,7 +294,9 @@ def judged(c: Cluster, name: str, folder: Path, begin: float, end: float, last: 
         if wrong:
             sides["wrong_from_s"] = round(min(e["begin"] for e, _ in wrong) - begin, 1)
             sides["wrong_until_s"] = round(max(e["end"] for e, _ in wrong) - begin, 1)
-            sides["wrong_about"] = {k: sum(w[k] for _, w in wrong if k in w) for k in wrong[0][1] | {"missing": 0}}
+            sides["wrong_about"] = {
+                k: sum(w[k] for _, w in wrong if k in w) for k in wrong[0][1] | {"missing": 0}
+            }
             print(who, *wrong[:5], sep="\n  ", file=sys.stderr)
         for kind, of in (("searches", ("search",)), ("writes", ("add", "delete"))):
             chosen = [e for e in log if e["kind"] in of]
@@ -295,12 +312,13 @@ def judged(c: Cluster, name: str, folder: Path, begin: float, end: float, last: 
 def inside(options: argparse.Namespace) -> None:
     """Run the cases in the hub, and record them."""
     found: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory(prefix="cluster-faults-") as folder:
-        with cluster(Network(NODES, os.environ[INSIDE]), Path(folder)) as c:
-            for case in CASES:
-                if options.only in ("", case.name):
-                    found[case.name] = run(c, case)
-                    print(case.name, json.dumps(found[case.name], indent=1), file=sys.stderr, flush=True)
+    with contextlib.ExitStack() as stack:
+        folder = options.work or stack.enter_context(tempfile.TemporaryDirectory(prefix="cluster-faults-"))
+        c = stack.enter_context(cluster(Network(NODES, os.environ[INSIDE]), Path(folder)))
+        for case in CASES:
+            if options.only in ("", case.name):
+                found[case.name] = run(c, case)
+                print(case.name, json.dumps(found[case.name], indent=1), file=sys.stderr, flush=True)
     if options.print:
         print(json.dumps(found))
     else:
@@ -310,6 +328,7 @@ def inside(options: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="one case; needs --print")
+    parser.add_argument("--work", type=Path, help="an empty folder for the clients' logs, kept")
     parser.add_argument("--print", action="store_true", help="write to stdout, and record nothing")
     options = parser.parse_args()
     if options.only and not options.print:
@@ -320,7 +339,13 @@ def main() -> None:
     try:
         elastic_server.wanted()
         with Network(NODES) as network:
-            command = [*network.inside("hub"), sys.executable, "-m", "benchmarks.cluster_faults", *sys.argv[1:]]
+            command = [
+                *network.inside("hub"),
+                sys.executable,
+                "-m",
+                "benchmarks.cluster_faults",
+                *sys.argv[1:],
+            ]
             done = subprocess.run(command, env={**os.environ, INSIDE: network.name}, check=False)
     except (NoNamespacesError, elastic_server.NoServerError) as e:
         sys.exit(f"error: {e}")

@@ -84,7 +84,20 @@ class Network:
         if space == "hub":
             _ip("-n", name, "link", "add", "eth0", "type", "bridge")
         else:
-            _ip("link", "add", "eth0", "netns", name, "type", "veth", "peer", "name", f"to{space}", "netns", hub)
+            _ip(
+                "link",
+                "add",
+                "eth0",
+                "netns",
+                name,
+                "type",
+                "veth",
+                "peer",
+                "name",
+                f"to{space}",
+                "netns",
+                hub,
+            )
         _ip("-n", name, "address", "add", f"{address}/24", "dev", "eth0")
         _ip("-n", name, "link", "set", "eth0", "up")
 

@@ -8,6 +8,7 @@ never used twice. Readers ask for the standing documents, whose order is known, 
 
 from __future__ import annotations
 
+import functools
 import random
 import signal
 import sys
@@ -92,14 +93,14 @@ class Clients:
         while not self.stop.wait(PAUSE):
             documents, vectors = batch(name, turn)
             ids = [d.id for d in documents]
-            if self.call(name, "add", lambda e, d=documents, v=vectors: e.add(d, vectors=v), ids=ids):
+            if self.call(name, "add", functools.partial(_add, documents, vectors), ids=ids):
                 turns.append(turn)
             (self.folder / f"turn-{name}").write_text(str(turn))
             turn += 1
             if len(turns) > OLD:
                 old = turns.pop(0)
                 gone = [d.id for d in batch(name, old)[0][:: 1 + old % 2]]
-                self.call(name, "delete", lambda e, g=gone: e.delete(g), ids=gone)
+                self.call(name, "delete", functools.partial(_delete, gone), ids=gone)
 
     def read(self, name: str) -> None:
         """Search for standing documents and for the batches of all writers."""
@@ -117,7 +118,9 @@ class Clients:
 
     def _search(self, name: str, query: str, vector: Any = None) -> None:
         def ask(engine: Engine) -> Sequence[str]:
-            answer = engine.search(query, K, mode="bm25") if vector is None else engine.search(k=K, vectors=vector)
+            answer = (
+                engine.search(query, K, mode="bm25") if vector is None else engine.search(k=K, vectors=vector)
+            )
             return answer.hits[0].ids
 
         self.call(name, "search", ask, query=query)
@@ -129,6 +132,14 @@ class Clients:
             return "kind0"
         writer = rng.choice(sorted(turns))
         return f"{writer}x{max(0, turns[writer] - int(rng.expovariate(0.2)))}"
+
+
+def _add(documents: list[Document], vectors: Matrix, engine: Engine) -> None:
+    engine.add(documents, vectors=vectors)
+
+
+def _delete(ids: list[str], engine: Engine) -> None:
+    engine.delete(ids)
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from indexes.elastic.client import remedy_of
 from indexes.interface import BackendUnavailableError, IndexesError
 
 CHUNK_BYTES = 4 << 20
@@ -133,7 +134,7 @@ class Bulk:
         for operation, outcome in zip(operations, outcomes, strict=True):
             if outcome.status in RETRIED:
                 retries.append(operation)
-                reason = outcome.reason
+                reason = f"{outcome.reason}: {remedy_of(outcome.reason)}"
             elif (
                 outcome.status >= 400
                 and outcome.status != CONFLICT

@@ -10,12 +10,13 @@ if TYPE_CHECKING:
     from indexes.remote.abilities import ELASTICSEARCH, Abilities, refused, vectors_of
     from indexes.remote.checking import check
     from indexes.remote.choosing import drop, manifest_of, size_of, writer_of
-    from indexes.remote.collection import RemoteCollection, load, open_remote
+    from indexes.remote.collection import NoMasterError, RemoteCollection, load, open_remote
     from indexes.remote.writer import RemoteWriter
 
 __all__ = [
     "ELASTICSEARCH",
     "Abilities",
+    "NoMasterError",
     "RemoteCollection",
     "RemoteWriter",
     "check",
@@ -33,6 +34,7 @@ __getattr__ = lazy(
     {
         "ELASTICSEARCH": "indexes.remote.abilities",
         "Abilities": "indexes.remote.abilities",
+        "NoMasterError": "indexes.remote.collection",
         "RemoteCollection": "indexes.remote.collection",
         "RemoteWriter": "indexes.remote.writer",
         "check": "indexes.remote.checking",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from indexes.address import Address
 from indexes.collection import Collection
+from indexes.elastic.client import REMEDIES
 from indexes.elastic.stored import vector_kind
 from indexes.filters import unknown_field
 from indexes.hybrid import HybridIndex, OnFailure
@@ -23,9 +24,10 @@ from indexes.interface import (
 )
 from indexes.remote.abilities import ELASTICSEARCH, refused
 from indexes.remote.layout import document_of
+from indexes.remote.reads import BATCH
 from indexes.remote.retrievers import RemoteHybrid, RemoteText, RemoteVectors, guarded
 from indexes.remote.rows import RemoteRows
-from indexes.remote.store import BATCH, RemoteStore, State, generation, settings_of
+from indexes.remote.store import RemoteStore, State, generation, settings_of
 from indexes.rows import Rows, name_some
 from indexes.store import manifest as manifests
 from indexes.store.documents import DocumentStore
@@ -34,6 +36,10 @@ from indexes.text.forward_index import ForwardIndex
 from indexes.text.phrases import PhraseSearch
 
 BLOCK, BLOCKS = 64, 512  # documents that are read together by their rows, and how many such blocks are kept
+
+
+class NoMasterError(BackendUnavailableError):
+    """The node that answers is cut off from most others."""
 
 
 class RemoteDocuments(DocumentStore):
@@ -172,6 +178,19 @@ class RemoteCollection(Collection):
     def is_last(self) -> bool:
         """Return whether the name leads to the same generation with the same settings. Raises IndexesError."""
         return state_at(self.address) == self.state
+
+    def has_moved(self) -> bool:
+        """Return whether the node that answers knows of another generation or settings. Raises IndexesError.
+
+        Raises BackendUnavailableError where it is cut off from the master, so that its documents may be outdated.
+        """
+        if not self.store.is_led():
+            raise NoMasterError(
+                f"Elasticsearch at {', '.join(self.address.urls)} has no master now, so that its documents may be "
+                f"outdated: {REMEDIES['master']}"
+            )
+        found = self.store.state(near=True)
+        return found is not None and found != self.state
 
 
 def state_at(address: Address) -> State:
