@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ from tests.namespaces import Network, NoNamespacesError
 INSIDE = "LINKER_FAULTS_NETWORK"  # set in the process that runs in the hub
 NODES, PORT, HEAP = 3, 9200, "-Xms320m -Xmx320m -XX:TieredStopAtLevel=1"
 QUIET, AFTER = 8.0, 15.0  # seconds before the fault, and after the cluster is whole again
+SHORT = 10.0  # seconds of a fault with --short
 WHOLE = 240.0  # seconds that may pass until then
 DISK = 160  # MiB of the disk that is filled
 DUTY = (0.9, 0.1)  # seconds that the slow node stands still, and runs
@@ -317,7 +318,7 @@ def inside(options: argparse.Namespace) -> None:
         c = stack.enter_context(cluster(Network(NODES, os.environ[INSIDE]), Path(folder)))
         for case in CASES:
             if options.only in ("", case.name):
-                found[case.name] = run(c, case)
+                found[case.name] = run(c, replace(case, seconds=SHORT) if options.short else case)
                 print(case.name, json.dumps(found[case.name], indent=1), file=sys.stderr, flush=True)
     if options.print:
         print(json.dumps(found))
@@ -329,10 +330,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="one case; needs --print")
     parser.add_argument("--work", type=Path, help="an empty folder for the clients' logs, kept")
+    parser.add_argument("--short", action="store_true", help="a few seconds of each; needs --print")
     parser.add_argument("--print", action="store_true", help="write to stdout, and record nothing")
     options = parser.parse_args()
-    if options.only and not options.print:
-        parser.error("--only records nothing: give --print, too")
+    if (options.only or options.short) and not options.print:
+        parser.error("--only and --short record nothing: give --print, too")
     if INSIDE in os.environ:
         inside(options)
         return
