@@ -27,6 +27,11 @@ from indexes.interface import (
 MASKS_KEPT = 32  # a mask takes one byte per row
 
 
+def already_present(ids: Sequence[str]) -> DuplicateIdError:
+    """Return the error for ids that cannot be added."""
+    return DuplicateIdError(f"already present: {name_some(ids)}; remove them first, or replace them")
+
+
 def name_some(ids: Sequence[str], limit: int = 5) -> str:
     """Return ids as text for an error message: the first `limit`, then a count of the others."""
     shown = ", ".join(repr(i) for i in ids[:limit])
@@ -73,9 +78,7 @@ class Rows:
                 repeated.append(id_)
             seen.add(id_)
         if repeated:
-            raise DuplicateIdError(
-                f"already present: {name_some(repeated)}; remove them first, or replace them"
-            )
+            raise already_present(repeated)
 
     def append(self, ids: Sequence[str], metadata: Sequence[Metadata] | None = None) -> int:
         """Add ids, all or nothing, and return the row of the first.

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from indexes import native
+from indexes.cores import cores
 from indexes.errors import install
 from linker.version import __version__
 
@@ -47,7 +48,7 @@ def examine(elasticsearch: str | None = None) -> dict[str, Any]:
         "packages": {p: _version(p) for p in ("numpy", "scipy", "orjson", "tantivy", "typer", "xxhash")},
         "extras": {extra: {p: _version(p) for p in packages} for extra, packages in EXTRAS.items()},
         "cpu": {
-            "cores": len(os.sched_getaffinity(0)),
+            "cores": cores(),
             "model": _cpu_model(),
             "features": _cpu_features(),
             "scan": native.status(),

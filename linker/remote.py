@@ -70,7 +70,7 @@ class RemoteSnapshot(Snapshot):
 
 
 def _together(collection: RemoteCollection, hits: Hits) -> Callable[[str], Document]:
-    """Return what reads a document of the hits, all at the first call. Raises UnknownIdError for one that is gone."""
+    """Return a reader of the hits' documents: the first call reads all. Raises UnknownIdError for a deleted one."""
     lock = threading.Lock()
 
     @functools.cache

@@ -68,6 +68,7 @@ RUNS = {
     "align": ("bm25.run pages.jsonl pages.jsonl --out aligned.tsv", ""),
     "triangulate": ("bm25.run --out triangles", ""),
     "bucc prepare": ("pages.jsonl pages.jsonl", ""),
+    "bucc dictionary": ("pages.jsonl pages.jsonl --out words.tsv", ""),
     "bucc evaluate": ("qrels.txt --runs bm25.run", ""),
     "train": ("ast --set data.queries=q --set data.documents=d --set data.train=t --out m", "train"),
     "plot": ("model", "plot"),

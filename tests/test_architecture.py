@@ -14,7 +14,7 @@ HEAVY = ("torch", "faiss", "transformers", "sentence_transformers", "gensim", "p
 
 # The rooms (folders, and modules beside them) from the ground up: each may import those above it in this list only.
 ROOMS = (
-    "indexes/lazy", "indexes/errors", "indexes/address", "indexes/dtypes", "indexes/showing",
+    "indexes/lazy", "indexes/cores", "indexes/errors", "indexes/address", "indexes/dtypes", "indexes/showing",
     "indexes/comparing", "indexes/filters",
     "indexes/interface", "indexes/arrays", "indexes/native", "indexes/kinds", "indexes/rows",
     "indexes/fusion", "indexes/disk", "indexes/text", "indexes/hybrid", "indexes/vectors", "indexes/store",

@@ -13,26 +13,22 @@ from typing import Any, NoReturn, Self
 import numpy as np
 
 from indexes.address import Address
-from indexes.arrays import normalised
 from indexes.disk import faults
 from indexes.elastic.mapping import stored_vectors
 from indexes.elastic.stored import vector_kind
 from indexes.interface import (
-    BadVectorError,
     Document,
-    DuplicateIdError,
     IndexesError,
     Matrix,
     UnknownIdError,
     check_id,
-    check_vectors,
 )
 from indexes.remote import layout
 from indexes.remote.abilities import refused
 from indexes.remote.collection import state_at, stored_manifest
 from indexes.remote.rows import RemoteRows
 from indexes.remote.store import RemoteStore, settings_of
-from indexes.rows import name_some
+from indexes.rows import already_present, name_some
 from indexes.store.documents import storable
 from indexes.store.records import BuildRecord, Manifest
 from indexes.text.analysis import Analysis
@@ -69,7 +65,7 @@ class RemoteWriter(Writer):
         self._sent: set[str] = set()  # ids of the documents, since the last commit
         self._outdated: set[str] = set()  # ids of documents to delete, unless they are added again
         self._absent: set[str] = set()  # ids that were looked up last and are not in the index
-        self._lines: list[bytes] = []
+        self._quarantine: list[bytes] = []
 
     def _has(self, id_: str) -> bool:
         return bool(self.present([id_]))
@@ -151,14 +147,12 @@ class RemoteWriter(Writer):
         """
         documents = [storable(d) for d in documents]
         ids = [check_id(d.id) for d in documents]
-        encoder = self.manifest.encoder
-        if (vectors is None) != (encoder is None):
-            raise BadVectorError("pass vectors if the collection has an encoder, and none if it has not")
-        dim, kind = vector_kind(self.manifest)
+        vectors = self._own_vectors(vectors, ids)
+        _, kind = vector_kind(self.manifest)
         blocks: Mapping[str, Matrix] = {}
         stamps = self._stamps(len(ids))
         if vectors is not None:
-            blocks = stored_vectors(normalised(check_vectors(vectors, dim, ids)), kind, stamps.start)
+            blocks = stored_vectors(vectors, kind, stamps.start)
         terms = [" ".join(self._analysis.terms(self._analysis.prepare(d.full_text))) for d in documents]
         self._check_new(ids)
         for n, document in enumerate(documents):
@@ -174,9 +168,7 @@ class RemoteWriter(Writer):
         repeated = {id_ for id_, count in Counter(ids).items() if count > 1}
         unknown = [id_ for id_ in ids if id_ not in self._absent]
         if repeated := repeated | (self.present(unknown) if unknown else set()):
-            raise DuplicateIdError(
-                f"already present: {name_some(sorted(repeated))}; remove them first, or replace them"
-            )
+            raise already_present(sorted(repeated))
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove documents with the next commit, or none of them. Raises UnknownIdError."""
@@ -191,15 +183,6 @@ class RemoteWriter(Writer):
         first = self._stamp if self._building else max(self._stamp, time.time_ns())
         self._stamp = first + count
         return range(first, first + count)
-
-    def quarantine(self, line: bytes) -> None:
-        """Store an unusable record, given as one line of JSON, with the next commit."""
-        self._lines.append(line)
-
-    @property
-    def quarantined(self) -> int:
-        """Number of unusable records that the next commit will store."""
-        return len(self._lines)
 
     @property
     def pending(self) -> int:
@@ -227,8 +210,8 @@ class RemoteWriter(Writer):
             self._remote.delete_document(id_, stamp)
         self._remote.bulk.flush()
         faults.point("elastic.flushed")
-        if self._lines:
-            self._remote.quarantine(self._lines)
+        if self._quarantine:
+            self._remote.quarantine(self._quarantine)
         manifest = dataclasses.replace(
             old,
             build=build or old.build,

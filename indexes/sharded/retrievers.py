@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -12,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from indexes.arrays import check_k
+from indexes.cores import cores
 from indexes.dtypes import AnyArray
 from indexes.interface import Filter, Mask, Matrix, RowArray, RowFilter, ScoreArray
 from indexes.rows import Rows
@@ -29,7 +29,7 @@ class Lanes:
     """Threads, at most one per shard and per core, in which the shards of one search are asked."""
 
     def __init__(self, shards: int) -> None:
-        threads = min(shards, len(os.sched_getaffinity(0)))
+        threads = min(shards, cores())
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="shard") if threads > 1 else None
 
     def each(self, call: Callable[[T], R], parts: Iterable[T]) -> list[R]:

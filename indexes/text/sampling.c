@@ -7,7 +7,7 @@
 
 int64_t version(void) { return VERSION; }
 
-/* Draw the topic of each token anew, given those of all others.
+/* Draw the topic of each token again, given those of all others.
 
    pages, words: of each token; topics: of each token, replaced; uniform: one number in [0, 1) per token; alpha, beta,
    mass = beta times the size of the vocabulary; by_page [pages][size], by_word [words][size], totals [size]: how many

@@ -123,7 +123,7 @@ INDEX_COMMANDS: tuple[Callable[..., None], ...] = (
     tune.tune,
     elastic.rebuild,
 )
-BUCC_COMMANDS: tuple[Callable[..., None], ...] = (bucc.prepare, bucc.evaluate)
+BUCC_COMMANDS: tuple[Callable[..., None], ...] = (bucc.prepare, bucc.dictionary, bucc.evaluate)
 SIMILARITY_COMMANDS: tuple[Callable[..., None], ...] = (
     similarity.train,
     similarity_scores.predict,

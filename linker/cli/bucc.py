@@ -1,14 +1,15 @@
-"""`linker bucc prepare` and `linker bucc evaluate`: the shared task's data and its results table."""
+"""`linker bucc prepare`, `dictionary`, `evaluate`: data of the shared task, words learned from them, and results."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from linker.cli.common import AsJson, note, print_json
+from indexes.cores import cores
+from linker.cli.common import AsJson, Languages, note, print_json
+from linker.files import path_text
 
 
 def prepare(
@@ -83,8 +84,7 @@ def prepare(
     from linker.crosslingual.bucc.raw_pages import described_by
 
     codes, raw = described_by(source, target, languages, dump or (), langlinks or ())
-    cores = len(os.sched_getaffinity(0))
-    report = run_prepare(*raw, out, codes, links, back_links, seed=seed, jobs=jobs or cores)
+    report = run_prepare(*raw, out, codes, links, back_links, seed=seed, jobs=jobs or cores())
     if report.ambiguous_pairs:
         note(f"{report.ambiguous_pairs:,} pairs are left out, because a name fits several of their pages")
     if as_json:
@@ -92,6 +92,39 @@ def prepare(
     else:
         print(report.text(), end="")
     note(f"{out}: written")
+
+
+def dictionary(
+    source: Annotated[
+        Path, typer.Argument(metavar="SOURCE", help="Pages: a file or folder.", show_default=False)
+    ],
+    target: Annotated[
+        Path, typer.Argument(metavar="TARGET", help="Pages in the other language.", show_default=False)
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE", help="Write the dictionary as lines `word TAB word`.", show_default=False
+        ),
+    ],
+    languages: Languages = None,
+    seed: Annotated[int, typer.Option(help="Random seed of the mapping.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Learn a dictionary from pages in two languages, without links.
+
+    Word vectors of both are mapped onto each other, starting from words that are spelt alike. Many of the pairs are
+    wrong: pass the file to `linker link --dictionary` where there is no better one.
+    """
+    from linker.commands import learn_dictionary
+
+    result = learn_dictionary(source, target, out, languages=languages, seed=seed)
+    if as_json:
+        print_json({"file": path_text(result.file), "pairs": result.pairs, "agreement": result.agreement})
+    note(
+        f"{out}: {result.pairs:,} pairs of stems; of the held-out words that are spelt alike, "
+        f"{result.agreement:.0%} were found again"
+    )
 
 
 def evaluate(

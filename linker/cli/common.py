@@ -42,6 +42,14 @@ EncoderOption = Annotated[
         autocompletion=completion.encoders,
     ),
 ]
+Languages = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FR-EN",
+        help="Codes of the two languages. Default: from the pages' metadata (language) or file names (fr.jsonl).",
+        show_default=False,
+    ),
+]
 
 K1 = Annotated[
     float | None,

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from linker.cli import completion
-from linker.cli.common import AsJson, note, print_json
+from linker.cli.common import AsJson, Languages, note, print_json
 from linker.files import path_text
 
 Method = Literal["hapax", "dictionary", "pivot", "cascade", "encoder", "auto"]
@@ -24,14 +24,7 @@ def link(
     ],
     method: Annotated[Method, typer.Option(help="Linking method.", show_default=False)],
     out: Annotated[Path, typer.Option(metavar="RUN", help="Write the run here.", show_default=False)],
-    languages: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FR-EN",
-            help="Codes of the two languages. Default: from the pages' metadata (language) or file names (fr.jsonl).",
-            show_default=False,
-        ),
-    ] = None,
+    languages: Languages = None,
     dictionary: Annotated[
         list[Path] | None,
         typer.Option(

@@ -53,7 +53,7 @@ def watch(
         ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on after the last post whose links are in --out.")
+        bool, typer.Option("--resume", help="Continue after the last post whose links are in --out.")
     ] = False,
     quarantine: Annotated[
         Path | None,
@@ -72,7 +72,7 @@ def watch(
     """Match posts against standing seed texts as they arrive.
 
     SEEDS is an index of articles or claims with a calibration (`linker calibrate`); seeds that are added or deleted
-    meanwhile count from then on. With --out, an interrupted watch of a file goes on with --resume: no link is lost or
+    meanwhile count from then on. With --out, an interrupted watch of a file continues with --resume: no link is lost or
     written twice. Malformed lines go to the quarantine file.
     """
     if len(seeds) < 2:

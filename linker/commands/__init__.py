@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from linker.commands.calibrating import calibrate
     from linker.commands.comparing import compare
     from linker.commands.finding import Question, find
+    from linker.commands.inducing import LearnedDictionary, learn_dictionary
     from linker.commands.linking import Links, link
     from linker.commands.training import train
     from linker.commands.triangulating import Triangles, triangulate
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Alignment",
+    "LearnedDictionary",
     "Links",
     "Question",
     "Triangles",
@@ -30,6 +32,7 @@ __all__ = [
     "calibrate",
     "compare",
     "find",
+    "learn_dictionary",
     "link",
     "train",
     "triangulate",
@@ -39,6 +42,7 @@ __getattr__ = lazy(
     __name__,
     {
         "Alignment": "linker.commands.aligning",
+        "LearnedDictionary": "linker.commands.inducing",
         "Links": "linker.commands.linking",
         "Question": "linker.commands.finding",
         "Triangles": "linker.commands.triangulating",
@@ -47,6 +51,7 @@ __getattr__ = lazy(
         "calibrate": "linker.commands.calibrating",
         "compare": "linker.commands.comparing",
         "find": "linker.commands.finding",
+        "learn_dictionary": "linker.commands.inducing",
         "link": "linker.commands.linking",
         "train": "linker.commands.training",
         "triangulate": "linker.commands.triangulating",

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from indexes.hybrid import OnFailure
 from linker.corpora import Query, read_queries
 from linker.engine import Engine
 from linker.errors import InputError
@@ -18,12 +19,14 @@ Judgements = Paths | Mapping[str, Mapping[str, float]]
 
 
 @contextlib.contextmanager
-def opened(index: Paths | Engine, encoder: str | None = None) -> Iterator[Engine]:
+def opened(
+    index: Paths | Engine, encoder: str | None = None, on_failure: OnFailure = "degrade"
+) -> Iterator[Engine]:
     """Yield the engine of an index, or of several as one; one that is opened here is closed at the end."""
     if isinstance(index, Engine):
         yield index
         return
-    with Engine.open(index, encoder=encoder) as engine:
+    with Engine.open(index, encoder=encoder, on_failure=on_failure) as engine:
         yield engine
 
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from indexes.hybrid import Mode
 from indexes.interface import Document
-from linker.commands.given import Paths
+from linker.commands.given import Paths, opened
 from linker.corpora import BadLine, Columns
 from linker.corpora.records import Record
 from linker.engine import Engine
 from linker.errors import InputError
 from linker.progress import Progress, bar, listening
 from linker.watching import Arrivals, Kept, Match, Matcher, Position
+from linker.watching.arrivals import is_file
 from linker.watching.kept import QUARANTINE
 from linker.watching.matching import BATCH, Cut
 
@@ -73,10 +73,9 @@ def watch(
     counts = _Counts()
     with (
         listening(progress),
-        _opened(seeds, encoder) as engine,
-        Kept(
-            Path(out) if out else None, refused, source if _is_file(source) else None, resume=resume
-        ) as kept,
+        # Posts wait for seeds that cannot be searched; half of a hybrid search would match them otherwise.
+        opened(seeds, encoder, "fail") as engine,
+        Kept(Path(out) if out else None, refused, source if is_file(source) else None, resume=resume) as kept,
         bar(None, "watching", "posts") as shown,
     ):
         matcher = Matcher(engine, Cut(threshold, precision, score), k=k, mode=mode, where=where)
@@ -104,16 +103,6 @@ class _Counts:
         self.seeds.update(match.seed.id for match in matches)
 
 
-@contextlib.contextmanager
-def _opened(seeds: Paths | Engine, encoder: str | None) -> Iterator[Engine]:
-    """Yield the engine of the seeds; one that is opened here fails rather than answers with half of a hybrid search."""
-    if isinstance(seeds, Engine):
-        yield seeds
-        return
-    with Engine.open(seeds, encoder=encoder, on_failure="fail") as engine:
-        yield engine
-
-
 def _arriving(
     posts: str | Path | Iterable[Document], columns: Columns | None, follow: bool, start: Position | None
 ) -> Iterable[tuple[Sequence[Record], Position]]:
@@ -124,12 +113,7 @@ def _arriving(
     return ((batch, Position()) for batch in batches)
 
 
-def _is_file(source: Path | None) -> bool:
-    """Whether posts can be read again from a position."""
-    return source is not None and source.is_file()
-
-
 def _beside(source: Path | None, out: str | Path | None) -> Path:
     """Return where unusable lines go: beside the matches, the posts, or into the current folder."""
-    place = Path(out) if out else source if _is_file(source) else None
+    place = Path(out) if out else source if is_file(source) else None
     return place.with_name(place.name + QUARANTINE) if place else Path("watch" + QUARANTINE)

@@ -18,6 +18,21 @@ FIRST, SECOND = ("text1", "sentence1", "first"), ("text2", "sentence2", "second"
 NAMES = {"id": ("_id", "id"), "first": FIRST, "second": SECOND, "gold": ("score", "gold", "label")}
 
 
+def by_language(values: Sequence[str], what: str) -> dict[str, str]:
+    """Return names by language from option values: "NAME" for all languages (by ""), "de=NAME" for one.
+
+    Raises InputError where a language is repeated, which says that there are two of `what`.
+    """
+    found: dict[str, str] = {}
+    for value in values:
+        language, equals, name = value.partition("=")
+        language, name = (language, name) if equals and language.isalpha() else ("", value)
+        if language in found:
+            raise InputError(f"{what} for {language or 'all languages'}: {value!r} is the second")
+        found[language] = name
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Pair:
     """Two sentences; `gold` is their similarity from 0 to 5 as judged by people, None if nobody judged it."""

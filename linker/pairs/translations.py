@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import orjson
+from linker.pairs.data import by_language
+from linker.pairs.kept import KeptFile
+from linker.pairs.translate import Key, Translator, load_translator
+from linker.progress import bar
 
-from linker.errors import InputError
-from linker.pairs.translate import ScriptedTranslator, Translator, load_translator
+BATCH = 64  # texts: what an interrupted run translates again at most
 
 
 def read_translators(values: Sequence[str]) -> dict[str, str]:
@@ -16,14 +18,7 @@ def read_translators(values: Sequence[str]) -> dict[str, str]:
 
     NAME is what `load_translator` takes. Raises InputError where a language is repeated.
     """
-    found: dict[str, str] = {}
-    for value in values:
-        language, equals, name = value.partition("=")
-        language, name = (language, name) if equals and language.isalpha() else ("", value)
-        if language in found:
-            raise InputError(f"two translators for {language or 'all languages'}: {value!r} is the second")
-        found[language] = name
-    return found
+    return by_language(values, "two translators")
 
 
 class ByLanguage:
@@ -45,26 +40,39 @@ class ByLanguage:
 
 
 class KeptTranslator:
-    """A translator whose translations are appended to a file, which is also one that `load_translator` takes."""
+    """A translator whose translations are appended to a file, which is also one that `load_translator` takes.
+
+    It translates in batches and keeps each at once: an interrupted or killed run continues from there.
+    """
 
     def __init__(self, translator: Translator, path: Path) -> None:
-        """Read the file if it exists. Raises InputError where it is not of translations."""
-        self._translator, self._path = translator, path
-        self._known = ScriptedTranslator.read(path).entries if path.exists() else {}
+        """Read the file if it exists; a last line that a crash cut off is translated again.
+
+        Raises InputError where the file is not of translations.
+        """
+        self._translator = translator
+        self._known: dict[Key, str] = {}
+        self._file = KeptFile(path, "translations", self._take)
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
-        """Return the translations, from the file or else from the translator."""
-        new = list(dict.fromkeys(t for t in texts if (source, target, t.strip()) not in self._known))
-        if new:
-            made = self._translator.translate(new, source, target)
-            lines = []
-            for text, translation in zip(new, made, strict=True):
-                self._known[source, target, text.strip()] = translation.strip()
-                fields = {"source": source, "target": target, "text": text, "translation": translation}
-                lines.append(orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE))
-            try:
-                with self._path.open("ab") as file:
-                    file.write(b"".join(lines))
-            except OSError as e:
-                raise InputError(f"cannot write the translations file {self._path}: {e.strerror}") from e
-        return [self._known[source, target, text.strip()] for text in texts]
+        """Return the translations, from the file or else from the translator. Raises as that does."""
+        known = self._known
+        new = list(dict.fromkeys(t for t in texts if (source, target, t.strip()) not in known))
+        with bar(len(new), f"translating from {source}", "texts") as shown:
+            for start in range(0, len(new), BATCH):
+                batch = new[start : start + BATCH]
+                self._keep(batch, self._translator.translate(batch, source, target), source, target)
+                shown.update(len(batch))
+        return [known[source, target, text.strip()] for text in texts]
+
+    def _keep(self, texts: Sequence[str], translations: Sequence[str], source: str, target: str) -> None:
+        entries = [
+            {"source": source, "target": target, "text": text, "translation": translation}
+            for text, translation in zip(texts, translations, strict=True)
+        ]
+        self._file.add(entries)
+        for entry in entries:
+            self._take(entry)
+
+    def _take(self, entry: Mapping[str, str]) -> None:
+        self._known[entry["source"], entry["target"], entry["text"].strip()] = entry["translation"].strip()

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from io import BufferedReader
 from pathlib import Path
 
 from linker.corpora import Columns
@@ -30,6 +29,11 @@ class Position:
     inode: int = 0
 
 
+def is_file(path: Path | None) -> bool:
+    """Whether posts can be read again from a position, unlike those of a pipe."""
+    return path is not None and path != STDIO and path.is_file()
+
+
 class Arrivals:
     """The posts of a file, of a pipe or of stdin (`-`), in small batches: what there is by the time one is asked for.
 
@@ -50,9 +54,8 @@ class Arrivals:
         Raises InputError where the file cannot be read or is compressed.
         """
         self._path, self._columns = path, columns or Columns()
-        self._follow = follow and (path == STDIO or path.is_file())
-        self._file = self._open()
-        self._start = Position(inode=self._inode())
+        self._follow = follow and is_file(path)
+        self._open()
         if start is not None:
             self._go_on(start)
 
@@ -60,10 +63,9 @@ class Arrivals:
         """Yield the records of some lines, and the position after them."""
         with closing(self):
             yield from self._of_file()
-            while self._follow and self._path != STDIO:
-                self._file.close()
-                self._file = self._open()
-                self._start = Position(inode=self._inode())
+            while self._follow:
+                self.close()
+                self._open()
                 yield from self._of_file()
 
     def close(self) -> None:
@@ -92,7 +94,7 @@ class Arrivals:
         while True:
             if block := self._file.read1(BLOCK):
                 yield block
-            elif not self._follow or self._path == STDIO or replaced:
+            elif not self._follow or replaced:
                 return
             else:
                 # What was written between the last read and the change of names is read once more.
@@ -116,11 +118,12 @@ class Arrivals:
         self._file.seek(start.offset)
         self._start = start
 
-    def _open(self) -> BufferedReader:
+    def _open(self) -> None:
         try:
-            return open_input(self._path)
+            self._file = open_input(self._path)
         except OSError as e:
             raise InputError(f"cannot read {self._path}: {e.strerror}") from e
+        self._start = Position(inode=self._inode())
 
     def _inode(self) -> int:
         return os.fstat(self._file.fileno()).st_ino

@@ -18,7 +18,7 @@ from linker.pairs.translate import (
     back_translate,
     load_translator,
 )
-from linker.pairs.translations import ByLanguage, KeptTranslator, read_translators
+from linker.pairs.translations import BATCH, ByLanguage, KeptTranslator, read_translators
 
 TABLE = "en\tfr\ta cat\tun chat\nfr\ten\tun chat\tone cat\n"
 LINES = (
@@ -191,3 +191,35 @@ def test_translations_are_kept_in_a_file_that_is_a_translator_itself(tmp_path: P
     assert again.translate(["c d", "e f"], "en", "fr") == ["d c", "f e"]
     assert inner.calls == 2
     assert load_translator(tmp_path / "kept.jsonl").translate(["e f"], "en", "fr") == ["f e"]
+
+
+class Interrupted(Turned):
+    """Is interrupted in its third call, as by Ctrl-C."""
+
+    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
+        if self.calls == 2:
+            raise KeyboardInterrupt
+        return super().translate(texts, source, target)
+
+
+def test_an_interrupted_run_keeps_the_batches_that_are_done(tmp_path: Path) -> None:
+    texts = [f"{number} a" for number in range(3 * BATCH)]
+    kept = tmp_path / "kept.jsonl"
+    with pytest.raises(KeyboardInterrupt):
+        KeptTranslator(Interrupted(), kept).translate(texts, "en", "fr")
+    assert len(kept.read_bytes().splitlines()) == 2 * BATCH
+    inner = Turned()
+    translations = KeptTranslator(inner, kept).translate(texts, "en", "fr")
+    assert translations == [f"a {number}" for number in range(3 * BATCH)]
+    assert inner.calls == 1
+
+
+def test_a_file_that_a_crash_cut_off_is_continued(tmp_path: Path) -> None:
+    """The file is cut at every byte; what is whole is kept, the rest is translated again."""
+    path = tmp_path / "kept.jsonl"
+    KeptTranslator(Turned(), path).translate(["a b", "c d"], "en", "fr")
+    whole = path.read_bytes()
+    for cut in range(1, len(whole)):
+        path.write_bytes(whole[:cut])
+        assert KeptTranslator(Turned(), path).translate(["a b", "c d"], "en", "fr") == ["b a", "d c"], cut
+        assert sorted(path.read_bytes().splitlines()) == sorted(whole.splitlines())

@@ -90,7 +90,7 @@ def test_a_growing_file_is_followed_through_rotation_and_cutting(tmp_path: Path)
         lambda: append(line(1)[5:] + line(2)),
         lambda: path.rename(tmp_path / "posts.1"),
         lambda: path.write_text(line(3) + line(4), encoding="utf-8"),
-        lambda: path.write_text(line(5), encoding="utf-8"),  # shorter: it was cut and written anew
+        lambda: path.write_text(line(5), encoding="utf-8"),  # shorter: it was truncated and rewritten
     )
     assert ids(iter(Arrivals(path, follow=True)), 6) == [f"p{n}" for n in range(6)]
     thread.join()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any, TypeVar
+
+from indexes.cores import cores
 
 T = TypeVar("T")
 CHUNK = 2000  # texts that a process gets at a time
@@ -25,7 +26,7 @@ def in_chunks(
     process gets it once, and a few chunks are in memory at a time.
     """
     chunks = (texts[begin : begin + CHUNK] for begin in range(0, len(texts), CHUNK))
-    jobs = jobs or len(os.sched_getaffinity(0))
+    jobs = jobs or cores()
     if jobs == 1 or len(texts) < many:
         yield from map(function, chunks)
         return

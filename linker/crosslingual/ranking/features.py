@@ -5,13 +5,13 @@ All statistics are over the candidate graph, not over all pairs: a page competes
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from indexes.cores import cores
 from indexes.dtypes import BoolArray, Float32Array, Int64Array
 from linker.crosslingual.scoring.graph import Graph, Statistics, column_statistics, row_statistics
 
@@ -79,7 +79,7 @@ def candidate_lists(
             return [part[best] for part in kept.pop(name)]
         return [part[described[best]] for part in _relative(graph, values[name])]
 
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(cores()) as pool:
         total = sum(pool.map(choose, chosen), np.zeros(len(described), np.float32))
         best = _best(graph.rows[described], total, order[graph.columns[described]], rows, size)
         columns = [part for parts in pool.map(describe, values) for part in parts]

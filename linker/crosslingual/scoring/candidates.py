@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
+from indexes.cores import cores
 from indexes.dtypes import Float32Array, Int32Array, Int64Array
 
 T = TypeVar("T")
@@ -170,7 +170,7 @@ def nearest(
         return scores, _best_of(scores, depth, source[begin : begin + block], target)
 
     begins = range(progress.done, n, block)
-    for begin, (scores, part) in _in_order(compute, begins, workers or len(os.sched_getaffinity(0))):
+    for begin, (scores, part) in _in_order(compute, begins, workers or cores()):
         rows = slice(begin, begin + len(scores))
         candidates.targets[rows], candidates.scores[rows] = part.targets, part.scores
         _raise(progress, scores, begin)

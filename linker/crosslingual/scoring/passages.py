@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 import scipy.sparse as sp
 
+from indexes.cores import cores
 from indexes.dtypes import Float32Array, Int32Array, Int64Array
 from linker.crosslingual.pages.chunks import in_chunks
 from linker.crosslingual.pages.pages import Terms
@@ -129,7 +129,7 @@ class PassageMatcher:
             part = slice(begin, begin + PAGES)
             out[part] = self._pages(rows[part], candidates[part])
 
-        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        with ThreadPoolExecutor(cores()) as pool:
             list(pool.map(fill, range(0, len(rows), PAGES)))
         return out
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Protocol
 import numpy as np
 import scipy.sparse as sp
 
+from indexes.cores import cores
 from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.scoring.candidates import PagePairScorer
 from linker.crosslingual.scoring.graph import Graph
@@ -203,7 +203,7 @@ def _dense_dots(
     def compute(part: slice) -> Float32Array:
         return np.asarray(np.einsum("pd,pd->p", left[rows[part]], right[columns[part]]))
 
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(cores()) as pool:
         parts = pool.map(compute, [slice(i, i + ROWS) for i in range(0, len(rows), ROWS)])
         return np.concatenate([np.empty(0, np.float32), *parts])
 

@@ -5,7 +5,6 @@ Compiled (indexes/text/products.c) or, where that was not built, by scipy.
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from indexes import native
+from indexes.cores import cores
 from indexes.dtypes import Float32Array, Int64Array
 
 PAIRS = 1 << 18  # products at a time without the compiled loop
@@ -92,7 +92,7 @@ class Factor:
             parts = (begin[first : last + 1], places, left_begin[first : last + 1], *values, *self.parts)
             native.call(library.dots, last - first, *parts, wide, out)
 
-        jobs = min(len(os.sched_getaffinity(0)), len(others) // MANY) or 1
+        jobs = min(cores(), len(others) // MANY) or 1
         edges = np.searchsorted(begin, np.linspace(0, len(others), jobs + 1)[1:-1]).tolist()
         if jobs == 1:
             rows(0, left.shape[0])
@@ -109,7 +109,7 @@ def dots(left: sp.csr_array, right: sp.csr_array, begin: Int64Array, others: Int
 
 def times(left: sp.csr_array, right: sp.csr_array | sp.csc_array) -> sp.csr_array:
     """Return `left` [n, d] · `right` [d, m], float32 CSR: many rows in one thread per core, for scipy uses one."""
-    jobs = min(len(os.sched_getaffinity(0)), left.shape[0] // MANY_ROWS) or 1
+    jobs = min(cores(), left.shape[0] // MANY_ROWS) or 1
     edges = np.linspace(0, left.shape[0], jobs + 1).astype(np.int64).tolist()
     left, factor = csr(left), csr(right)  # a product of integers and float32 would be float64
     with ThreadPoolExecutor(jobs) as pool:

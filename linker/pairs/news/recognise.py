@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import orjson
 import xxhash
 
 from indexes.errors import importing
 from linker.errors import InputError
-from linker.files import read_bytes
+from linker.pairs.data import by_language
+from linker.pairs.kept import KeptFile
 from linker.pairs.news.articles import Article
 from linker.pairs.news.entities import Mention
 from linker.progress import bar
@@ -88,16 +87,7 @@ def read_pipelines(values: Sequence[str]) -> dict[str, str]:
 
     Raises InputError where a language is repeated.
     """
-    pipelines: dict[str, str] = {}
-    for value in values:
-        language, equals, name = value.partition("=")
-        language, name = (language, name) if equals and language.isalpha() else ("", value)
-        if language in pipelines:
-            raise InputError(
-                f"--ner names two pipelines for {language or 'all languages'}: {value!r} is the second"
-            )
-        pipelines[language] = name
-    return pipelines
+    return by_language(values, "--ner names two pipelines")
 
 
 def load_pipeline(name: str) -> Any:
@@ -155,30 +145,11 @@ class MentionCache:
 
     def __init__(self, path: Path | None) -> None:
         """Read the file if it exists; without a path, cache in memory only. Raises InputError if it is unusable."""
-        self._path = path
         self._known: dict[str, list[Mention]] = {}
-        if path is not None and path.exists():
-            self._read(path)
+        self._file = KeptFile(path, "entities", self._take)
 
-    def _read(self, path: Path) -> None:
-        try:
-            data = read_bytes(path)
-            whole = data.rfind(b"\n") + 1
-            for line in data[:whole].splitlines():
-                self._take(line)
-            if whole < len(data):
-                os.truncate(path, whole)
-        except OSError as e:
-            raise InputError(f"cannot use the entities file {path}: {e.strerror}") from e
-        if data.strip() and not self._known:
-            raise InputError(f"{path} holds no entities: name another file for them")
-
-    def _take(self, line: bytes) -> None:
-        try:
-            entry = orjson.loads(line)
-            self._known[entry["key"]] = [(str(text), str(label)) for text, label in entry["entities"]]
-        except (orjson.JSONDecodeError, LookupError, TypeError, ValueError):
-            return  # a damaged entry is computed again
+    def _take(self, entry: Any) -> None:
+        self._known[entry["key"]] = [(str(text), str(label)) for text, label in entry["entities"]]
 
     def __contains__(self, key: str) -> bool:
         return key in self._known
@@ -189,12 +160,4 @@ class MentionCache:
     def add(self, key: str, mentions: list[Mention]) -> None:
         """Append an entry in one write, so that a kill loses at most this one. Raises InputError where that fails."""
         self._known[key] = mentions
-        if self._path is None:
-            return
-        line = orjson.dumps({"key": key, "entities": mentions}, option=orjson.OPT_APPEND_NEWLINE)
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.open("ab") as file:
-                file.write(line)
-        except OSError as e:
-            raise InputError(f"cannot write the entities file {self._path}: {e.strerror}") from e
+        self._file.add([{"key": key, "entities": mentions}])

@@ -13,6 +13,7 @@ from pathlib import Path
 from prometheus_client.multiprocess import mark_process_dead
 from starlette.types import ASGIApp
 
+from indexes.cores import cores
 from indexes.errors import IndexesError
 from indexes.sharded import is_index
 from linker.errors import LinkerError
@@ -50,7 +51,7 @@ def _by_workers(config: ServiceConfig, host: str, port: int, count: int) -> int:
     config.indexes()  # a mistake is told once, not by each worker
     listener = listen(host, port)
     # The threads of one search; libraries that are loaded in the workers ask this.
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, len(os.sched_getaffinity(0)) // count)))
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores() // count)))
 
     def work(is_ready: Callable[[], None]) -> None:
         try:
