@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,97 +28,20 @@ import orjson
 
 from benchmarks.support import cluster_judge as judging
 from benchmarks.support.cluster_clients import DIM, standing
+from benchmarks.support.cluster_nodes import DISK, HEAP, NODES, Cluster, cluster
 from benchmarks.support.common import record
 from indexes.address import Address
 from indexes.remote import RemoteWriter, open_remote
 from indexes.store.records import BuildRecord, EncoderRecord, Manifest
 from indexes.text.parameters import AnalysisSettings
 from tests import elastic_server
-from tests.elastic_server import Node
 from tests.namespaces import Network, NoNamespacesError
 
 INSIDE = "LINKER_FAULTS_NETWORK"  # set in the process that runs in the hub
-NODES, PORT, HEAP = 3, 9200, "-Xms320m -Xmx320m -XX:TieredStopAtLevel=1"
 QUIET, AFTER = 8.0, 15.0  # seconds before the fault, and after the cluster is whole again
 SHORT = 10.0  # seconds of a fault with --short
 WHOLE = 240.0  # seconds that may pass until then
-DISK = 160  # MiB of the disk that is filled
 DUTY = (0.9, 0.1)  # seconds that the slow node stands still, and runs
-
-
-@dataclass
-class Cluster:
-    """Three nodes, each in a namespace of its own."""
-
-    network: Network
-    nodes: list[Node]
-    folder: Path
-    stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
-
-    def address(self, name: str, numbers: list[int] | None = None) -> str:
-        """Return the address of an index, by all nodes or by some."""
-        hosts = [f"{self.nodes[n].host}:{PORT}" for n in numbers or range(NODES)]
-        return f"elastic+http://{','.join(hosts)}/{name}"
-
-    def ask(self, path: str, but: int | None = None) -> Any:
-        """Return what a node other than `but` answers."""
-        return self.nodes[0 if but != 0 else 1].get(path)
-
-    def holder(self, name: str, *, master: bool) -> int:
-        """Return the number of a node with a primary shard, which is the master or is not, where there is one."""
-        shards = self.ask(f"/_cat/shards/{name}-g*?format=json")
-        primaries = sorted({int(s["node"][-1]) for s in shards if s["prirep"] == "p"})
-        leader = int(self.ask("/_cat/master?format=json")[0]["node"][-1])
-        return next((n for n in primaries if (n == leader) is master), primaries[0])
-
-    def wait(self, seconds: float) -> float | None:
-        """Wait until all nodes and copies are there; return the seconds that took, None where it took too long."""
-        begin = time.monotonic()
-        while time.monotonic() - begin < seconds:
-            with contextlib.suppress(OSError, ValueError):
-                health = self.ask("/_cluster/health")
-                if health["status"] == "green" and health["number_of_nodes"] == NODES:
-                    return round(time.monotonic() - begin, 1)
-            time.sleep(0.5)
-        return None
-
-
-@contextlib.contextmanager
-def cluster(network: Network, disk: Path) -> Iterator[Cluster]:
-    """Start three nodes; the last one's data is on a small disk of its own."""
-    with elastic_server.folder() as folder, contextlib.ExitStack() as stack:
-        common = {
-            "cluster.name": folder.name,
-            "discovery.seed_hosts": [f"{network.address(n)}:9300" for n in range(NODES)],
-            "cluster.initial_master_nodes": [f"node{n}" for n in range(NODES)],
-            "transport.port": 9300,
-            "cluster.routing.allocation.disk.threshold_enabled": True,
-            # The other nodes share the disk of this machine, however full that is.
-            "cluster.routing.allocation.disk.watermark.low": "96%",
-            "cluster.routing.allocation.disk.watermark.high": "97%",
-            "cluster.routing.allocation.disk.watermark.flood_stage": "98%",
-        }
-        nodes = [
-            Node(
-                folder / f"node{n}", PORT, common, {"ES_JAVA_OPTS": HEAP}, host=network.address(n),
-                inside=network.inside(n),
-            )
-            for n in range(NODES)
-        ]  # fmt: skip
-        small_disk(nodes[-1].folder / "data", stack)
-        for node in nodes:
-            stack.callback(node.stop)
-            node.start(wait=False)
-        for node in nodes:
-            node.wait("green")
-        yield Cluster(network, nodes, disk)
-
-
-def small_disk(folder: Path, stack: contextlib.ExitStack) -> None:
-    """Mount a disk of DISK MiB in memory, until the stack is closed."""
-    folder.mkdir(parents=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}m", "tmpfs", folder], check=True)
-    stack.callback(lambda: subprocess.run(["umount", "-l", folder], check=True))
 
 
 @dataclass(frozen=True)
