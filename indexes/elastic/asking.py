@@ -40,17 +40,19 @@ class Asking:
         self._any_until = 0.0
 
     def patiently(self, ask: Callable[[], T], seconds: float | None = None) -> T:
-        """Return what `ask` returns, called again while it raises PassingError.
+        """Return what `ask` returns, called again while it raises PassingError, for so many `seconds`.
 
-        That is for so many `seconds`, by default the six that searches have. Without replicas no other node can answer,
-        and it is called once. Raises the last PassingError.
+        The default is what a search has: six where there are replicas; otherwise no other node can answer, and `ask` is
+        called once. Raises the last PassingError.
         """
-        end = time.monotonic() + (sum(PAUSES) if seconds is None else seconds)
+        if seconds is None:
+            seconds = sum(PAUSES) if self._settings.replicas else 0.0
+        end = time.monotonic() + seconds
         for pause in itertools.chain(PAUSES, itertools.repeat(PAUSES[-1])):
             try:
                 return ask()
             except PassingError:
-                if not self._settings.replicas or time.monotonic() + pause > end:
+                if time.monotonic() + pause > end:
                     raise
             time.sleep(pause)
         raise AssertionError("the pauses never end")

@@ -24,9 +24,11 @@ SEARCH_SECONDS = 10.0
 WRITE_SECONDS = 60.0
 PING_SECONDS = 1.5
 BUSY = (429, 502, 503, 504)  # the server may answer later
+FULL = "a disk of the cluster is full: free space on it, and writing goes on by itself"
 # What the operator of a cluster can do, by what its nodes say.
 REMEDIES = {
-    "disk usage exceeded": "a disk of the cluster is full: free space on it, and writing goes on by itself",
+    "disk usage exceeded": FULL,
+    "No space left": FULL,
     "master": "the node that answered is cut off from the others: repair the network between them, or name the others, "
     "too",
 }
@@ -34,7 +36,7 @@ REMEDY = "try again, and see its /_cluster/health"
 
 
 class PassingError(BackendUnavailableError):
-    """The server was busy, or a shard had no copy: where there are replicas, one will take its place soon."""
+    """The server was busy or failed, or a shard had no copy: where there are replicas, one will soon take its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +209,7 @@ def api_error(settings: ElasticSettings, status: int, reason: str) -> IndexesErr
             remedy = "build it with `linker index build CORPUS --out ADDRESS`"
         return BackendUnavailableError(f"{where} has no index {index!r}: {remedy}")
     if status in BUSY or status >= 500:
-        error = PassingError if status in BUSY else BackendUnavailableError
-        return error(f"{where} cannot answer now ({status}: {_short(reason)}): {remedy_of(reason)}")
+        return PassingError(f"{where} cannot answer now ({status}: {_short(reason)}): {remedy_of(reason)}")
     return IndexesError(f"{where} rejected a request ({status}: {_short(reason)})")
 
 

@@ -176,7 +176,8 @@ class ElasticStore:
 
         Raises BackendUnavailableError where a shard, or a copy, does not do so in time.
         """
-        self._asking.patiently(self._refresh, WRITE_SECONDS)
+        patience = (self._bulk_settings or BulkSettings()).patience
+        self._asking.patiently(self._refresh, patience if self.settings.replicas else 0.0)
 
     def _refresh(self) -> None:
         with self.errors():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from indexes.address import Address
 from indexes.collection import Collection
-from indexes.elastic.client import REMEDIES
+from indexes.elastic.client import WRITE_SECONDS
 from indexes.elastic.stored import vector_kind
 from indexes.filters import unknown_field
 from indexes.hybrid import HybridIndex, OnFailure
@@ -36,10 +36,6 @@ from indexes.text.forward_index import ForwardIndex
 from indexes.text.phrases import PhraseSearch
 
 BLOCK, BLOCKS = 64, 512  # documents that are read together by their rows, and how many such blocks are kept
-
-
-class NoMasterError(BackendUnavailableError):
-    """The node that answers is cut off from most others."""
 
 
 class RemoteDocuments(DocumentStore):
@@ -182,22 +178,23 @@ class RemoteCollection(Collection):
     def has_moved(self) -> bool:
         """Return whether the node that answers knows of another generation or settings. Raises IndexesError.
 
-        Raises BackendUnavailableError where it is cut off from the master, so that its documents may be outdated.
+        Raises NoMasterError where that node has no master, so that its documents may be outdated.
         """
-        if not self.store.is_led():
-            raise NoMasterError(
-                f"Elasticsearch at {', '.join(self.address.urls)} has no master now, so that its documents may be "
-                f"outdated: {REMEDIES['master']}"
-            )
+        self.store.check_led()
         found = self.store.state(near=True)
         return found is not None and found != self.state
 
 
-def state_at(address: Address) -> State:
-    """Return what is at an address now. Raises IndexesError where there is no index, BackendUnavailableError."""
+def state_at(address: Address, *, to_write: bool = False) -> State:
+    """Return what is at an address now. Raises IndexesError where there is no index, BackendUnavailableError.
+
+    A writer waits for the election of a master, as its writes would, where there is another node to ask.
+    """
     store = RemoteStore(settings_of(address))
     try:
-        state = store.state()
+        state = (
+            store.led_state(WRITE_SECONDS if len(address.urls) > 1 else 0.0) if to_write else store.state()
+        )
         if state is None and store.unfinished():
             raise IndexesError(
                 f"the build of {address} was interrupted: finish it with `linker index build … --resume`, or delete "

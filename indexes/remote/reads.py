@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from indexes.elastic.client import PING_SECONDS, ElasticSettings, api_error, reason_of
+from indexes.elastic.client import PING_SECONDS, REMEDIES, ElasticSettings, PassingError, api_error, reason_of
 from indexes.elastic.mapping import LONGEST_VALUE
 from indexes.elastic.server_index import ElasticStore
 from indexes.interface import IndexesError, Matrix
@@ -23,6 +23,10 @@ SCANNED = "5m"  # how long the server keeps a point in time between two pages
 COUNTED = 5.0  # seconds for which a count is good enough to choose between exact and approximate search
 # The server hands out the same array for each document.
 VECTOR = "def out = []; for (float x : doc['vector'].vectorValue) out.add(x); return out"
+
+
+class NoMasterError(PassingError):
+    """The node that answers is cut off from most others, or a master is being elected."""
 
 
 class RemoteReads(ElasticStore):
@@ -40,14 +44,18 @@ class RemoteReads(ElasticStore):
         """The generation that is read and written, or the alias."""
         return self._target
 
-    def is_led(self) -> bool:
-        """Return whether the node that answers knows a master, as each does that is not cut off from most others.
+    def check_led(self) -> None:
+        """Raise NoMasterError where the node that answers knows no master: it is cut off from most others, or votes.
 
-        One without goes on answering searches, with the documents that it had. Raises BackendUnavailableError.
+        Such a node goes on answering searches, with the documents that it had. Raises BackendUnavailableError.
         """
         with self.errors():
             state = self._near.cluster.state(metric="master_node", local=True, filter_path="master_node").body
-        return not isinstance(state, dict) or state.get("master_node", "") is not None
+        if isinstance(state, dict) and state.get("master_node", "") is None:
+            raise NoMasterError(
+                f"Elasticsearch at {', '.join(self.settings.urls)} has no master now, so that its documents may be "
+                f"outdated: {REMEDIES['master']}"
+            )
 
     def versions(self, ids: Sequence[str]) -> dict[str, int]:
         """Return the stamp of each of `ids` that there is, as last written, visible or not."""

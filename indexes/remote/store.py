@@ -79,6 +79,19 @@ class RemoteStore(RemoteReads):
             "choose another name"
         )
 
+    def led_state(self, seconds: float) -> State | None:
+        """Return `state`, as a node with a master knows it, which has so many seconds to be elected.
+
+        Raises as `state`, and NoMasterError.
+        """
+
+        def look() -> State | None:
+            self.check_led()
+            return self.state(near=True)
+
+        self._near = self.client  # no search waits for this
+        return self._asking.patiently(look, seconds)
+
     def unfinished(self) -> State | None:
         """Return the generation of a build that has not ended, if there is one."""
         return None if self.exists() else self.state(f"{self.settings.index}-g000001")

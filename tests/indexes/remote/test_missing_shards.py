@@ -11,6 +11,7 @@ from indexes.elastic.client import ElasticSettings, PassingError
 from indexes.elastic.server_index import new_name
 from indexes.interface import BackendUnavailableError, Document
 from indexes.remote import layout
+from indexes.remote.reads import NoMasterError
 from indexes.remote.store import RemoteStore
 from tests.indexes.elastic.recorder import recording
 
@@ -78,10 +79,11 @@ def test_a_refresh_of_some_shards_is_none(store: RemoteStore) -> None:
 
 def test_a_node_without_a_master_is_not_led(elastic: str) -> None:
     led = RemoteStore(ElasticSettings((elastic,), "any"))
-    assert led.is_led()
+    led.check_led()
     with recording() as (url, server):
         server.body = b'{"master_node": null}'
         cut_off = RemoteStore(ElasticSettings((url,), "any"))
-        assert not cut_off.is_led()
+        with pytest.raises(NoMasterError, match="may be outdated"):
+            cut_off.check_led()
         cut_off.close()
     led.close()
