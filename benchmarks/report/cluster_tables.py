@@ -69,6 +69,8 @@ def _heap(results: Any) -> str:
 
 def _failed(calls: Any, silent: bool = False) -> str:
     """Return how many calls failed of how many, until when, and how long a client had no success."""
+    if not calls["calls"]:
+        return "none ended"
     text = f"{calls['failed']:,} of {calls['calls']:,}"
     if calls["failed"]:
         text += f", {calls['failing_s']:.0f} s"

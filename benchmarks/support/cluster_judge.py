@@ -87,7 +87,7 @@ def calls(events: Sequence[Event], since: float, until: float) -> dict[str, Any]
     here = [e for e in events if since <= e["end"] <= until]
     failed = [e for e in here if "error" in e]
     silent = 0.0
-    for who in {e["who"] for e in here}:
+    for who in {e["who"] for e in events}:
         ends = sorted(e["end"] for e in here if e["who"] == who and "error" not in e)
         silent = max(silent, float(np.max(np.diff([since, *ends, until]))))
     good = [1000 * (e["end"] - e["begin"]) for e in here if "error" not in e]
