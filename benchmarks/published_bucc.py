@@ -28,6 +28,7 @@ NAMES = {
     "LINA.cl": "pivot {pivot}, filter",
     "LINA.cl, unsupported pairs kept": "pivot {pivot}, boost",
     "CCNUNLP": "binary M",
+    "translated queries": "tf-idf cosine",
 }
 TOPICS = {"AUT, variational topics": "variational", "AUT, Gibbs sampling": "gibbs"}
 MEASURES = {"coverage": "coverage", "MRR": "mrr", "S@1": "success_1", "S@5": "success_5"}
@@ -44,6 +45,7 @@ WHY = {
     "LINA.cl": "only the training links of the pivot, {pivot}, are known: most counterparts have none and are dropped",
     "LINA.cl, unsupported pairs kept": "as above, but support through the pivot only adds to a score",
     "CCNUNLP": "translations in place of comparable pages; MUSE, small in zh, in place of the authors' dictionary",
+    "translated queries": "the page's tf-idf vector, each word's weight shared among its translations; then the cosine",
     "AUT, variational topics": "the published runs had a bug, by their authors' word, and stayed at .047 or less",
     "AUT, Gibbs sampling": "as above; sampled topics, as in Mimno et al. (2009), and everything else the same",
 }

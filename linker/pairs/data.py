@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 
+from indexes.dtypes import Int64Array
 from linker.errors import InputError
 from linker.lines import DamagedInputError, read_lines
 
@@ -93,6 +95,17 @@ def groups(pairs: Sequence[Pair]) -> list[list[int]]:
     for row in range(len(pairs)):
         items.setdefault(root(row), []).append(row)
     return list(items.values())
+
+
+def folds_of(pairs: Sequence[Pair], count: int, seed: int) -> Int64Array:
+    """Return each pair's fold, int64 [n], from 0: items at random, each into the fold with the fewest pairs."""
+    fold, sizes = np.zeros(len(pairs), np.int64), [0] * count
+    items = groups(pairs)
+    for number in np.random.default_rng([seed, 2]).permutation(len(items)).tolist():
+        smallest = sizes.index(min(sizes))
+        fold[items[number]] = smallest
+        sizes[smallest] += len(items[number])
+    return fold
 
 
 def golds(pairs: Sequence[Pair]) -> list[float]:

@@ -20,7 +20,10 @@ def info_nce(texts: Tensor, documents: Tensor, positives: Tensor, temperature: f
 
 
 def triplet_margin(anchors: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    """Return the mean of max(0, ‖a − p‖² − ‖a − n‖² + margin) over t triplets, [t, d] each; 0 if there are none."""
+    """Return the mean of max(0, ‖a − p‖² − ‖a − n‖² + margin) over t triplets, [t, d] each; 0 if there are none.
+
+    With articles as anchors, it is equation 7 of Danovitch's paper.
+    """
     near = (anchors - positives).square().sum(-1)
     far = (anchors - negatives).square().sum(-1)
     return functional.relu(near - far + margin).sum() / max(len(anchors), 1)

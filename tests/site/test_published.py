@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.report.case_table import case_study
+from benchmarks.report.length_table import Law
 from benchmarks.report.published_table import SYSTEMS, systems
 from benchmarks.support.published import row, table
 from tests.helpers import ROOT
@@ -49,3 +51,19 @@ def test_every_figure_has_its_column_and_every_table_its_reasons(path: Path) -> 
         for found in each["rows"]:
             assert {*found["published"], *found["here"]} <= set(each["measures"])
             assert found["here"]
+
+
+def test_a_law_is_that_of_its_points() -> None:
+    tokens = [256, 512, 1024, 4096]
+    law = Law.fit(tokens, [3e-4 * n**1.5 for n in tokens])
+    assert (law.a, law.b, law.explained) == pytest.approx((3e-4, 1.5, 1))
+    assert str(law) == "9.49 · (n / 1,000)^1.50"
+    rough = Law.fit(tokens, [1, 5, 2, 9])
+    assert 0 < rough.explained < 0.9
+
+
+def test_the_case_study_has_a_row_per_article() -> None:
+    row = {"posts": 9, "linked": 2, "accepted": 3, "right": 1, "until": {"1": 1.0}, "first": [1, 0], "words": ["a"],
+           "words of posts": ["b", "c"]}  # fmt: skip
+    *_, line = case_study({"accepted": 0.7, "rows": [row]})
+    assert line == "| `a` | `b`, `c` | 2 of 9 | 3, 1 | 1 | ●○ |"

@@ -138,14 +138,14 @@ class AllEvidence:
         """Scores that need no links, each [n, m]."""
         x, y = self.source_terms, self.target_terms
         makers: dict[str, Callable[[], Restrictable]] = {
-            "strings.coverage": lambda: coverage(x, y, self.spelling),
+            "strings.coverage": lambda: coverage(x, y, self.spelling, keep=self.few),
             "strings.forward": lambda: synonyms(x, y, self.spelling),
             "letters": lambda: self.letters,
         }
         if self.layout:
             makers["marks"] = lambda: self.marks
         if self.pairs:
-            makers["dictionary.coverage"] = lambda: coverage(x, y, self.known)
+            makers["dictionary.coverage"] = lambda: coverage(x, y, self.known, keep=self.few)
             makers["dictionary.forward"] = lambda: synonyms(x, y, self.known)
             makers["dictionary.backward"] = lambda: synonyms_backward(x, y, self.known)
         if (vectors := self.vectors) is not None:
@@ -199,7 +199,7 @@ class AllEvidence:
         x, y = self.source_terms, self.target_terms
         translations, induced = self.translations(links)
         makers: dict[str, Callable[[], Restrictable]] = {
-            "bridge.coverage": lambda: coverage(x, y, translations),
+            "bridge.coverage": lambda: coverage(x, y, translations, keep=self.few),
             "bridge.forward": lambda: synonyms(x, y, translations),
             "bridge.backward": lambda: synonyms_backward(x, y, translations),
             "bridge.cosine": lambda: cosine(x, y, translations),

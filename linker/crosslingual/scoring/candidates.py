@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from indexes.cores import cores
 from indexes.dtypes import Float32Array, Int32Array, Int64Array
+from linker.crosslingual.scoring.threads import in_order
 
-T = TypeVar("T")
 Hashes = npt.NDArray[np.uint64]
 # Scores that agree to this many decimals count as equal: the order of summation changes the digits beyond.
 DECIMALS = 6
@@ -170,7 +167,7 @@ def nearest(
         return scores, _best_of(scores, depth, source[begin : begin + block], target)
 
     begins = range(progress.done, n, block)
-    for begin, (scores, part) in _in_order(compute, begins, workers or cores()):
+    for begin, (scores, part) in in_order(compute, begins, workers):
         rows = slice(begin, begin + len(scores))
         candidates.targets[rows], candidates.scores[rows] = part.targets, part.scores
         _raise(progress, scores, begin)
@@ -196,21 +193,6 @@ def score_pairs(
             scores = scorer.block(begin, min(begin + block, scorer.shape[0]))
             result[indices] = scores[rows[indices] - begin, columns[indices]]
     return result
-
-
-def _in_order(
-    function: Callable[[int], T], arguments: Iterable[int], workers: int
-) -> Iterator[tuple[int, T]]:
-    """Yield each argument and its value, in order, computed in as many threads, with one more value in memory."""
-    waiting: deque[tuple[int, Future[T]]] = deque()
-    with ThreadPoolExecutor(workers) as pool:
-        for argument in arguments:
-            waiting.append((argument, pool.submit(function, argument)))
-            if len(waiting) > workers:
-                first, value = waiting.popleft()
-                yield first, value.result()
-        for first, value in waiting:
-            yield first, value.result()
 
 
 def _best_of(scores: Float32Array, k: int, source: Hashes, target: Hashes) -> Candidates:

@@ -93,8 +93,10 @@ class WeightedProduct:
             return self.blocks()
         source = None if self.source_mass is None else self.source_mass[rows]
         target = None if self.target_mass is None else self.target_mass[columns]
-        left = csr(self.left) if sp.issparse(self.left) else self.left
-        return WeightedProduct(left[rows], self.right[:, columns], source, target).blocks()
+        left = (csr(self.left) if sp.issparse(self.left) else self.left)[rows]
+        if sp.issparse(left) and sp.issparse(self.right):
+            return Blocks((SplitProduct.of(left, csr(self.right.T), chosen=columns),), source, target)
+        return Blocks((DenseProduct(left, self.right[:, columns]),), source, target)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,16 +118,19 @@ class DenseProduct:
 
 @dataclass(frozen=True, eq=False)
 class Sum:
-    """The sum of `products` [n, m], divided by `source_mass` [n] + `target_mass` [m]."""
+    """The sum of products [n, m], divided by `source_mass` [n] + `target_mass` [m].
 
-    products: tuple[WeightedProduct, ...]
+    `products` make them: those of many pages are large, and so only one of them is held at a time.
+    """
+
+    products: tuple[Callable[[], WeightedProduct], ...]
     source_mass: Float32Array
     target_mass: Float32Array
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of source and of target pages."""
-        return self.products[0].shape
+        return len(self.source_mass), len(self.target_mass)
 
     @cached_property
     def _blocks(self) -> Blocks:
@@ -138,17 +143,13 @@ class Sum:
     def pairs(self, graph: Graph) -> Float32Array:
         """Return the scores of the pairs of a graph of this shape: float32 [pairs]."""
         values = np.zeros(len(graph), np.float32)
-        for product in self.products:
-            values += product.pairs(graph)
+        for make in self.products:
+            values += make().pairs(graph)
         return _divided(values, graph, self.source_mass, self.target_mass)
-
-    def swapped(self) -> Sum:
-        """Return the same scores transposed: [m, n]."""
-        return Sum(tuple(one.swapped() for one in self.products), self.target_mass, self.source_mass)
 
     def restrict(self, rows: Int64Array, columns: Int64Array) -> Blocks:
         """Return the scorer of the source pages `rows` (int64 [n']) and the target pages `columns` (int64 [m'])."""
-        parts = tuple(part for one in self.products for part in one.restrict(rows, columns).products)
+        parts = tuple(part for make in self.products for part in make().restrict(rows, columns).products)
         return Blocks(parts, self.source_mass[rows], self.target_mass[columns])
 
 

@@ -9,6 +9,8 @@ the translated page, and the likelihood of the source page under the target's tr
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -18,19 +20,25 @@ from indexes.dtypes import Float32Array
 from linker.crosslingual.pages.pages import Terms
 from linker.crosslingual.scoring.comparability import idf
 from linker.crosslingual.scoring.products import SparseOrDense, Sum, WeightedProduct
-from linker.crosslingual.scoring.sparse import csr, times
+from linker.crosslingual.scoring.sparse import column_sizes, csr, times
 
 K1, B, K3 = 1.2, 0.6, 1.2
+PART = 1 << 22  # values at a time
 FROM_PAGE = 0.3  # share of words that the translation model draws from the page, not the collection
 
 
-def coverage(source: Terms, target: Terms, translations: sp.csr_array) -> Sum:
-    """Return idf-weighted M [n, m]: the share of both pages' translatable words with a translation on the other."""
+def coverage(source: Terms, target: Terms, translations: sp.csr_array, *, keep: bool = True) -> Sum:
+    """Return idf-weighted M [n, m]: the share of both pages' translatable words with a translation on the other.
+
+    `keep`: whether to hold both products, so that they are made once.
+    """
     back = _transposed(translations)
     (x, source_mass), (y, target_mass) = _translatable(source, translations), _translatable(target, back)
-    forward = WeightedProduct(x, _translated(target, back).T)
-    backward = WeightedProduct(_translated(source, translations), y.T)
-    return Sum((forward, backward), source_mass, target_mass)
+    makers = (
+        lambda: WeightedProduct(x, _translated(target, back).T),
+        lambda: WeightedProduct(_translated(source, translations), y.T),
+    )
+    return Sum(tuple(map(cache, makers)) if keep else makers, source_mass, target_mass)
 
 
 def one_way(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
@@ -49,7 +57,9 @@ def _translatable(terms: Terms, translations: sp.csr_array) -> tuple[sp.csr_arra
 
 def _translated(terms: Terms, translations: sp.csr_array) -> sp.csr_array:
     """Return 1 for each translation of a word on a page: [n, v']."""
-    return ones(times(terms.present, ones(translations)))
+    translated = times(terms.present, ones(translations))
+    translated.data[:] = 1
+    return translated
 
 
 def synonyms(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
@@ -117,7 +127,7 @@ def weighted_by(counts: sp.csr_array, weights: Float32Array) -> sp.csr_array:
 def _query_weights(source: Terms, translated: sp.csr_array) -> sp.csr_array:
     """Return saturated frequency times idf of each source term; idf counts the pages with any translation of it."""
     n = translated.shape[0]
-    frequency = np.bincount(translated.indices, minlength=translated.shape[1])
+    frequency = column_sizes(translated)
     weights = np.where(frequency > 0, np.log1p((n - frequency + 0.5) / (frequency + 0.5)), 0).astype(
         np.float32
     )
@@ -126,8 +136,7 @@ def _query_weights(source: Terms, translated: sp.csr_array) -> sp.csr_array:
 
 def _saturated(counts: sp.csr_array, lengths: Float32Array) -> sp.csr_array:
     norm = K1 * (1 - B + B * lengths / max(float(lengths.mean()), 1e-6))
-    rows = np.repeat(norm, np.diff(counts.indptr))
-    return _map(counts, lambda tf: tf * (K1 + 1) / (tf + rows))
+    return _by_rows(counts, norm, lambda tf, own: tf * (K1 + 1) / (tf + own))
 
 
 def stochastic(translations: sp.csr_array) -> sp.csr_array:
@@ -138,8 +147,7 @@ def stochastic(translations: sp.csr_array) -> sp.csr_array:
 
 
 def _map(matrix: sp.csr_array, function: Callable[[Float32Array], npt.NDArray[np.floating]]) -> sp.csr_array:
-    data = np.asarray(function(matrix.data.astype(np.float32)), np.float32)
-    return sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+    return _in_parts(matrix, lambda data, rows, places: function(data))
 
 
 def ones(matrix: sp.csr_array) -> sp.csr_array:
@@ -149,13 +157,37 @@ def ones(matrix: sp.csr_array) -> sp.csr_array:
 
 
 def _rows(matrix: sp.csr_array, factors: npt.NDArray[np.floating]) -> sp.csr_array:
-    per_value = np.repeat(factors, np.diff(matrix.indptr))
-    return _map(matrix, lambda data: data * per_value)
+    return _by_rows(matrix, factors, lambda data, own: data * own)
+
+
+def _by_rows(
+    matrix: sp.csr_array,
+    numbers: npt.NDArray[np.floating],
+    function: Callable[[Float32Array, npt.NDArray[np.floating]], npt.NDArray[np.floating]],
+) -> sp.csr_array:
+    """Return the matrix [n, v] of `function` of each value and its row's number in `numbers` [n]."""
+    sizes = np.diff(matrix.indptr)
+    return _in_parts(matrix, lambda data, rows, places: function(data, np.repeat(numbers[rows], sizes[rows])))
+
+
+def _in_parts(
+    matrix: sp.csr_array, function: Callable[[Float32Array, slice, slice], npt.NDArray[np.floating]]
+) -> sp.csr_array:
+    """Return the matrix of `function` of the values of some rows at a time, with these rows and the values' places.
+
+    Temporary arrays of all the values of a large matrix would take several times its own memory.
+    """
+    data, begins = np.empty(len(matrix.data), np.float32), matrix.indptr
+    first = np.searchsorted(begins, np.arange(0, begins[-1], PART))
+    for start, stop in pairwise(np.unique(np.append(first, len(begins) - 1)).tolist()):
+        places = slice(begins[start], begins[stop])
+        data[places] = function(matrix.data[places].astype(np.float32), slice(start, stop), places)
+    return sp.csr_array((data, matrix.indices, begins), shape=matrix.shape)
 
 
 def scale_columns(matrix: sp.csr_array, factors: npt.NDArray[np.floating]) -> sp.csr_array:
     """Return the matrix [n, v] with every column multiplied by its factor in `factors` [v]."""
-    return _map(matrix, lambda data: data * factors[matrix.indices])
+    return _in_parts(matrix, lambda data, rows, places: data * factors[matrix.indices[places]])
 
 
 def _transposed(matrix: SparseOrDense) -> sp.csr_array:

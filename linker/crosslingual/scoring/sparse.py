@@ -5,6 +5,7 @@ Compiled (indexes/text/products.c) or, where that was not built, by scipy.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,9 +17,11 @@ import scipy.sparse as sp
 from indexes import native
 from indexes.cores import cores
 from indexes.dtypes import Float32Array, Int64Array
+from linker.crosslingual.scoring.threads import in_order
 
 PAIRS = 1 << 18  # products at a time without the compiled loop
 TILE = 1 << 16  # columns; half as many or twice as many are no faster
+PLACES = 1 << 24  # values of a matrix at a time
 MANY = 1 << 20  # pairs that are worth a thread
 MANY_ROWS = 10_000  # likewise
 
@@ -38,7 +41,12 @@ class PostingLists:
         """Return the rows of `matrix` [d, m] as posting lists. Raises ValueError where it points outside itself."""
         _parts(matrix)
         begins = range(0, max(matrix.shape[1], 1), TILE)
-        return cls(tuple(Factor.of(sp.csr_array(matrix[:, i : i + TILE])) for i in begins), matrix.shape)
+        return cls.of_tiles([sp.csr_array(matrix[:, i : i + TILE]) for i in begins], matrix.shape)
+
+    @classmethod
+    def of_tiles(cls, tiles: Sequence[sp.csr_array], shape: tuple[int, int]) -> Self:
+        """Return the same of a matrix of this shape that is given as tiles, a few columns each."""
+        return cls(tuple(Factor.of(tile) for tile in tiles), shape)
 
     def add_to(self, out: Float32Array, left: sp.csr_array) -> None:
         """Add `left` [b, d] · the matrix to `out`, C-contiguous float32 [b, m].
@@ -49,8 +57,10 @@ class PostingLists:
             raise ValueError(f"{left.shape} · {self.shape} cannot be added to {out.shape}")
         library = native.load_products()
         given = _parts(left)
-        for i, tile in enumerate(self.tiles):
-            part = out[:, i * TILE :]
+        begin = 0
+        for tile in self.tiles:
+            part = out[:, begin:]
+            begin += tile.matrix.shape[1]
             if library is not None:
                 native.call(library.add_postings, 0, *out.shape, *given, *tile.parts, part)
                 continue
@@ -108,13 +118,40 @@ def dots(left: sp.csr_array, right: sp.csr_array, begin: Int64Array, others: Int
 
 
 def times(left: sp.csr_array, right: sp.csr_array | sp.csc_array) -> sp.csr_array:
-    """Return `left` [n, d] · `right` [d, m], float32 CSR: many rows in one thread per core, for scipy uses one."""
-    jobs = min(cores(), left.shape[0] // MANY_ROWS) or 1
-    edges = np.linspace(0, left.shape[0], jobs + 1).astype(np.int64).tolist()
+    """Return `left` [n, d] · `right` [d, m], float32 CSR: many rows in one thread per core, for scipy uses one.
+
+    The arrays have room for every pair of values that meets, of which the system gives memory to the part that is
+    written; joining the parts of a product in other arrays would take its memory once more.
+    """
     left, factor = csr(left), csr(right)  # a product of integers and float32 would be float64
-    with ThreadPoolExecutor(jobs) as pool:
-        parts = list(pool.map(lambda a, b: left[a:b] @ factor, edges[:-1], edges[1:]))
-    return csr(sp.vstack(parts, format="csr") if jobs > 1 else parts[0])
+    if left.shape[0] <= MANY_ROWS:
+        return csr(left @ factor)
+    begins = range(0, left.shape[0], MANY_ROWS)
+    sizes = np.diff(factor.indptr)
+    edges = pairwise([*left.indptr[::MANY_ROWS].tolist()[: len(begins)], left.nnz])
+    room = sum(int(sizes[left.indices[start:stop]].sum()) for start, stop in edges)
+    data, columns, ends = np.empty(room, np.float32), np.empty(room, np.int32), [np.zeros(1, np.int64)]
+
+    def product(begin: int) -> sp.csr_array:
+        return csr(left[begin : begin + MANY_ROWS] @ factor)
+
+    for _, part in in_order(product, begins):
+        end = int(ends[-1][-1])
+        data[end : end + part.nnz], columns[end : end + part.nnz] = part.data, part.indices
+        ends.append(end + part.indptr[1:].astype(np.int64))
+    end = int(ends[-1][-1])
+    shape = left.shape[0], factor.shape[1]
+    # Where rows begin at int64, scipy makes int64 of the columns, too.
+    begin = np.concatenate(ends).astype(np.int32 if end < 1 << 31 else np.int64)
+    return sp.csr_array((data[:end], columns[:end], begin), shape=shape)
+
+
+def column_sizes(matrix: sp.csr_array) -> Int64Array:
+    """Return the number of values in each column [v]; numpy alone would copy all places as int64."""
+    sizes = np.zeros(matrix.shape[1], np.int64)
+    for begin in range(0, matrix.nnz, PLACES):
+        sizes += np.bincount(matrix.indices[begin : begin + PLACES], minlength=matrix.shape[1])
+    return sizes
 
 
 def csr(matrix: Any) -> sp.csr_array:

@@ -12,8 +12,8 @@ from typing import Self
 import numpy as np
 from scipy.sparse import csr_array
 
-from indexes.dtypes import Float32Array
-from linker.crosslingual.scoring.sparse import PostingLists
+from indexes.dtypes import Float32Array, Int64Array
+from linker.crosslingual.scoring.sparse import TILE, PostingLists, column_sizes
 
 # Where both cost the same: a pair by posting lists takes about 1.2 ns, a cell of a dense column about 0.025 ns.
 DENSE_SHARE = 0.02
@@ -32,20 +32,32 @@ class SplitProduct:
     right_rare: PostingLists
 
     @classmethod
-    def of(cls, left: csr_array, right: csr_array, dense_share: float = DENSE_SHARE) -> Self:
+    def of(
+        cls,
+        left: csr_array,
+        right: csr_array,
+        dense_share: float = DENSE_SHARE,
+        chosen: Int64Array | None = None,
+    ) -> Self:
         """Return the product of `left` [n, c] and `right` [m, c] transposed.
 
-        Columns that contribute to a larger share of pairs than `dense_share` become dense.
+        Columns that contribute to a larger share of pairs than `dense_share` become dense. `chosen`: the rows of
+        `right` that count, int64 [m], by default all; they are copied a tile at a time.
         """
-        n, m = left.shape[0], right.shape[0]
-        left_pages = np.bincount(left.indices, minlength=left.shape[1]).astype(np.float64)
-        meetings = left_pages * np.bincount(right.indices, minlength=left.shape[1])
-        common = np.flatnonzero(meetings > dense_share * n * m)
-        rare = np.flatnonzero((meetings > 0) & (meetings <= dense_share * n * m))
-        dense = np.ascontiguousarray(right[:, common].T.toarray(), np.float32)
-        rest = right[:, rare]
-        del right  # which may be the last reference to a large matrix
-        return cls(left[:, common], dense, left[:, rare], PostingLists.of(csr_array(rest.tocsc().T)))
+        n = left.shape[0]
+        rows = np.arange(right.shape[0]) if chosen is None else chosen
+        parts = [rows[begin : begin + TILE] for begin in range(0, max(len(rows), 1), TILE)]
+        meetings = column_sizes(left).astype(np.float64) * sum(column_sizes(right[part]) for part in parts)
+        often = meetings > dense_share * n * len(rows)
+        common, rare = np.flatnonzero(often), np.flatnonzero((meetings > 0) & ~often)
+        dense = np.empty((len(common), len(rows)), np.float32)
+        tiles = []
+        for i, part in enumerate(parts):
+            tile = right[part]
+            dense[:, i * TILE : i * TILE + len(part)] = tile[:, common].T.toarray()
+            tiles.append(csr_array(tile[:, rare].T))
+        shape = len(rare), len(rows)
+        return cls(left[:, common], dense, left[:, rare], PostingLists.of_tiles(tiles, shape))
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -37,6 +37,7 @@ class StsConfig:
     siamese: bool = True
     frozen: bool = False  # a head over the vectors of an encoder that is not trained
     mixed: bool = False  # a regression over the cosines of such encoders, word alignment and surface
+    choose: Literal["folds", "dev"] = "folds"  # which pairs choose the regression of the mixed variant
     mix: bool = False  # choose on dev how much of the head corrects the cosine
     both_orders: bool = False
     reset: Reset = "after"

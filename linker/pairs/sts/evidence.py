@@ -19,7 +19,7 @@ WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_\u3040-\u30ff\u3400-\u9fff
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 NGRAMS = (2, 3, 4)
 SURFACE = ("n-grams", "words", "numbers", "lengths")
-OF_ENCODER = ("cosine", "alignment", "weakest word")
+ALIGNED = ("alignment", "weakest word")  # by the first encoder
 
 
 class Vectors(Protocol):
@@ -54,19 +54,34 @@ def words(text: str) -> list[str]:
 
 def names(encoders: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the columns of `evidence`."""
-    return (*SURFACE, *(f"{kind} of {encoder}" for encoder in encoders for kind in OF_ENCODER))
+    aligned = (f"{kind} of {encoders[0]}" for kind in ALIGNED)
+    return (*SURFACE, *(f"cosine of {encoder}" for encoder in encoders), *aligned)
 
 
 def evidence(pairs: Sequence[Texts], encoders: Mapping[str, Remembered]) -> Float64Array:
-    """Return the evidence of each pair, float64 [n, f], with the columns that `names` names."""
-    for vectors in encoders.values():
-        vectors.read(text for pair in pairs for text in pair)
-        vectors.read(word for pair in pairs for text in pair for word in words(text))
+    """Return the evidence of each pair, float64 [n, f], with the columns that `names` names.
+
+    Words are aligned by the vectors of the first encoder: choose one that is quick.
+    """
+    vectors = list(encoders.values())
+    for one in vectors:
+        one.read(text for pair in pairs for text in pair)
+    vectors[0].read(word for pair in pairs for text in pair for word in words(text))
     rows = [
-        [*surface(*pair), *(value for vectors in encoders.values() for value in likeness(*pair, vectors))]
+        [*surface(*pair), *(float(v[pair[0]] @ v[pair[1]]) for v in vectors), *alignment(*pair, vectors[0])]
         for pair in pairs
     ]
     return np.array(rows, np.float64).reshape(len(pairs), len(names(list(encoders))))
+
+
+def products(pairs: Sequence[Texts], encoders: Mapping[str, Remembered]) -> Float64Array:
+    """Return |u − v| ⊕ u·v of each encoder's vectors u and v of a pair, float64 [n, 2 · Σ d], as in the frozen head."""
+    found = []
+    for vectors in encoders.values():
+        vectors.read(text for pair in pairs for text in pair)
+        u, v = (np.stack([vectors[pair[side]] for pair in pairs]) for side in (0, 1))
+        found += [np.abs(u - v), u * v]
+    return np.concatenate(found, axis=1).astype(np.float64)
 
 
 def surface(first: str, second: str) -> tuple[float, float, float, float]:
@@ -82,24 +97,19 @@ def surface(first: str, second: str) -> tuple[float, float, float, float]:
     )
 
 
-def likeness(first: str, second: str, vectors: Vectors) -> tuple[float, float, float]:
-    """Return the cosine of both texts, their word alignment, and the alignment of the word that fits worst.
+def alignment(first: str, second: str, vectors: Vectors) -> tuple[float, float]:
+    """Return the word alignment of both texts, and the alignment of the word that fits worst.
 
     A word is aligned with the other text's most similar word; the alignment is the mean cosine of all words of both
     texts, as in the greedy matching of Rus & Lintean (2012) and BERTScore, here over single words. A text without
     words aligns with nothing: 0.
     """
-    cosine = float(vectors[first] @ vectors[second])
     a, b = words(first), words(second)
     if not a or not b:
-        return cosine, 0.0, 0.0
+        return 0.0, 0.0
     table = np.stack([vectors[word] for word in a]) @ np.stack([vectors[word] for word in b]).T
     forward, backward = table.max(axis=1), table.max(axis=0)
-    return (
-        cosine,
-        float(forward.mean() + backward.mean()) / 2,
-        float(min(forward.min(), backward.min())),
-    )
+    return float(forward.mean() + backward.mean()) / 2, float(min(forward.min(), backward.min()))
 
 
 def _ngrams(tokens: Sequence[str]) -> Counter[str]:

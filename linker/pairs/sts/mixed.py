@@ -1,27 +1,29 @@
-"""The mixed variant: a ridge regression over the cosines of encoders, their word alignments, and what both texts write.
+"""The mixed variant: a regression over the cosines of encoders, a word alignment, and what both texts write.
 
 It trains in seconds once the encoders have read the texts, and knows no word order. Its distribution over the grades
-is a bell curve around the predicted grade, as wide as the regression errs on held-out folds.
+is a bell curve around the predicted grade, as wide as the regression errs on held-out pairs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from scipy.optimize import nnls
 from torch import Tensor, nn
 
-from indexes.dtypes import Float64Array, Int64Array
+from indexes.dtypes import Float64Array
 from linker.encoders.interface import Encoder
 from linker.evaluation.correlation import mse
-from linker.pairs.data import TOP
-from linker.pairs.sts.evidence import Remembered, evidence, names
+from linker.pairs.data import TOP, Pair, folds_of, golds
+from linker.pairs.sts.evidence import Remembered, evidence, names, products
 from linker.pairs.sts.scorer import GRADES, PairScorer, Texts
 
-PENALTIES = (1.0, 10.0, 100.0, 1000.0)  # on squared weights of standardised evidence; folds choose
 FOLDS = 5
+Fit = Callable[[Float64Array, Float64Array, float], tuple[Float64Array, float]]
 
 
 class MixedHead(nn.Module):
@@ -40,44 +42,93 @@ class MixedHead(nn.Module):
         return logits
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A regression to try: with the products of vectors among its evidence or not, and its penalty."""
+
+    products: bool
+    penalty: float
+
+    def __str__(self) -> str:
+        what = "likeness and products of vectors" if self.products else "likeness"
+        return f"{what} with the penalty {self.penalty:g}"
+
+    @property
+    def fit(self) -> Fit:
+        """The regression; measures of likeness can only raise a grade, which carries over to other kinds of pairs."""
+        return ridge if self.products else positive_ridge
+
+
+CHOICES = (
+    *(Choice(False, penalty) for penalty in (1.0, 10.0, 100.0, 1000.0)),
+    *(Choice(True, penalty) for penalty in (1e3, 3e3, 1e4, 3e4)),
+)
+
+
 class MixedScorer(PairScorer):
     """Encoders that are not trained, and the regression over their evidence; the first one's cosine is `cosines`."""
 
     module: MixedHead
 
-    def __init__(self, encoders: Mapping[str, Encoder]) -> None:
-        """`encoders` are by the names or paths by which `load_encoder` finds them again."""
+    def __init__(self, encoders: Mapping[str, Encoder], *, with_products: bool = False) -> None:
+        """`encoders` are by the names or paths by which `load_encoder` finds them again; the first aligns words."""
         self.encoders = {name: Remembered(encoder) for name, encoder in encoders.items()}
         self.columns = names(list(encoders))
-        self.module = MixedHead(len(self.columns)).double()
+        self._set(with_products)
+
+    def _set(self, with_products: bool) -> None:
+        self.with_products = with_products
+        width = 2 * sum(vectors.encoder.dim for vectors in self.encoders.values()) if with_products else 0
+        self.module = MixedHead(len(self.columns) + width).double()
         self.module.eval()
 
     def describe(self) -> dict[str, Any]:
         """Return what decides the scores, apart from the weights."""
         prints = {name: vectors.encoder.fingerprint for name, vectors in self.encoders.items()}
-        return {"backbone": ",".join(self.encoders), "model": {"encoders": prints, "columns": self.columns}}
+        model = {"encoders": prints, "columns": self.columns, "products": self.with_products}
+        return {"backbone": ",".join(self.encoders), "model": model}
 
     def logits(self, pairs: Sequence[Texts]) -> Tensor:
         """Return the logits [B, 6] of one batch."""
-        logits: Tensor = self.module(torch.from_numpy(evidence(pairs, self.encoders)))
+        logits: Tensor = self.module(torch.from_numpy(self._evidence(pairs, self.with_products)))
         return logits
 
     def cosines(self, pairs: Sequence[Texts]) -> Float64Array:
         """Return the cosines, float64 [n], of the first encoder's vectors."""
         return evidence(pairs, self.encoders)[:, self.columns.index(f"cosine of {next(iter(self.encoders))}")]
 
-    def fit(self, pairs: Sequence[Texts], gold: Float64Array, seed: int = 0) -> float:
-        """Set the weights by ridge regression on grades `gold` [n]; return the penalty that folds chose."""
-        found = evidence(pairs, self.encoders)
-        fold = np.random.default_rng([seed, 3]).permutation(len(gold)) % FOLDS
-        errors = {penalty: _held_out_error(found, gold, fold, penalty) for penalty in PENALTIES}
-        best = min(errors, key=lambda penalty: errors[penalty])
-        weights, offset = ridge(found, gold, best)
+    def fit(self, pairs: Sequence[Pair], dev: Sequence[Pair] = (), seed: int = 0) -> Choice:
+        """Fit every regression of `CHOICES`, keep the one with the least squared error on held-out pairs, return it.
+
+        Held out are `dev` or, without them, the pairs of one fold at a time; an item is in one fold. Raises InputError
+        where a pair has no grade.
+        """
+        gold, held = np.array(golds(pairs)), np.array(golds(dev))
+        fold = folds_of(pairs, FOLDS, seed)
+        texts, others = ([p.texts for p in some] for some in (pairs, dev))
+        errors: dict[Choice, float] = {}
+        for with_products in (False, True):
+            found = self._evidence(texts, with_products)
+            apart = self._evidence(others, with_products) if others else None
+            for choice in CHOICES:
+                if choice.products == with_products:
+                    errors[choice] = (
+                        _fold_error(choice, found, gold, fold)
+                        if apart is None
+                        else _error(apart, held, *choice.fit(found, gold, choice.penalty))
+                    )
+        best = min(errors, key=lambda choice: errors[choice])
+        self._set(best.products)
+        weights, offset = best.fit(self._evidence(texts, best.products), gold, best.penalty)
         with torch.no_grad():
             self.module.linear.weight.copy_(torch.from_numpy(weights)[None])
             self.module.linear.bias.fill_(offset)
             self.module.deviation.fill_(max(errors[best], 0.05) ** 0.5)
         return best
+
+    def _evidence(self, pairs: Sequence[Texts], with_products: bool) -> Float64Array:
+        found = evidence(pairs, self.encoders)
+        return np.hstack([found, products(pairs, self.encoders)]) if with_products else found
 
 
 def ridge(found: Float64Array, gold: Float64Array, penalty: float) -> tuple[Float64Array, float]:
@@ -86,19 +137,43 @@ def ridge(found: Float64Array, gold: Float64Array, penalty: float) -> tuple[Floa
     `found` is [n, f], `gold` [n]; σ_j is the deviation of a column, so that its unit does not matter. A constant column
     has weight 0.
     """
-    mean, deviation = found.mean(axis=0), found.std(axis=0)
+    standard, scale = _standardised(found)
+    centred = gold - gold.mean()
+    if len(gold) < found.shape[1]:  # the same by the kernel of the pairs, which is smaller
+        kernel = standard @ standard.T + penalty * np.eye(len(gold))
+        weights = standard.T @ np.linalg.solve(kernel, centred) / scale
+    else:
+        gram = standard.T @ standard + penalty * np.eye(found.shape[1])
+        weights = np.linalg.solve(gram, standard.T @ centred) / scale
+    return weights, float(gold.mean() - found.mean(axis=0) @ weights)
+
+
+def positive_ridge(found: Float64Array, gold: Float64Array, penalty: float) -> tuple[Float64Array, float]:
+    """Return what `ridge` returns, with the least loss among weights that are not negative."""
+    standard, scale = _standardised(found)
+    size = found.shape[1]
+    design = np.vstack([standard, penalty**0.5 * np.eye(size)])
+    weights = nnls(design, np.concatenate([gold - gold.mean(), np.zeros(size)]))[0] / scale
+    return weights, float(gold.mean() - found.mean(axis=0) @ weights)
+
+
+def _standardised(found: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """Return the columns with mean 0 and deviation 1, constant ones 0, and the deviations (1 for constant ones)."""
+    deviation = found.std(axis=0)
     varies = deviation > 1e-9
     scale = np.where(varies, deviation, 1.0)
-    standard = (found - mean) / scale * varies
-    gram = standard.T @ standard + penalty * np.eye(found.shape[1])
-    weights = np.linalg.solve(gram, standard.T @ (gold - gold.mean())) / scale
-    return weights, float(gold.mean() - mean @ weights)
+    return (found - found.mean(axis=0)) / scale * varies, scale
 
 
-def _held_out_error(found: Float64Array, gold: Float64Array, fold: Int64Array, penalty: float) -> float:
+def _fold_error(choice: Choice, found: Float64Array, gold: Float64Array, fold: Any) -> float:
     """Return the mean squared error of the grades that are predicted out of fold."""
     predicted = np.empty(len(gold))
     for number in np.unique(fold):
-        weights, offset = ridge(found[fold != number], gold[fold != number], penalty)
-        predicted[fold == number] = found[fold == number] @ weights + offset
+        rest = fold != number
+        weights, offset = choice.fit(found[rest], gold[rest], choice.penalty)
+        predicted[~rest] = found[~rest] @ weights + offset
     return mse(np.clip(predicted, 0, TOP), gold)
+
+
+def _error(found: Float64Array, gold: Float64Array, weights: Float64Array, offset: float) -> float:
+    return mse(np.clip(found @ weights + offset, 0, TOP), gold)

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from indexes.dtypes import Int64Array
 from linker.config import build
 from linker.encoders.loading import load_encoder
 from linker.errors import InputError
 from linker.pairs.backbone import load_backbone
-from linker.pairs.data import Pair, golds, groups, read_pairs
+from linker.pairs.data import Pair, folds_of, golds, read_pairs
 from linker.pairs.sts.cross_config import PRESETS, StsConfig
 from linker.pairs.sts.cross_encoder import CrossEncoder
 from linker.pairs.sts.cross_training import Report, augmented, figures, figures_of, split_dev, train
@@ -81,8 +80,10 @@ def fit(recipe: Recipe, pairs: Sequence[Pair], dev: Sequence[Pair], log: Log) ->
     every = [*pairs, *more]
     if not isinstance(scorer, MixedScorer):
         return scorer, train(scorer, every, dev, recipe.config, log)
-    penalty = scorer.fit([p.texts for p in every], np.array(golds(every)), recipe.config.seed)
-    log(f"ridge regression with the penalty {penalty:g}")
+    if recipe.config.choose == "dev" and not dev:
+        raise InputError("choose=dev needs dev pairs: give them with --dev or --dev-share")
+    chosen = scorer.fit(every, dev if recipe.config.choose == "dev" else (), recipe.config.seed)
+    log(f"regression over {chosen}")
     return scorer, Report(1, 1, figures(dev, scorer) if dev else {})
 
 
@@ -112,7 +113,7 @@ def cross_validate(recipe: Recipe, pairs: Sequence[Pair], folds: int, log: Log) 
     """
     if len(pairs) < 2 * folds:
         raise InputError(f"{len(pairs)} pairs are too few for {folds} folds: lower --folds")
-    fold = _folds(pairs, folds, recipe.config.seed)
+    fold = folds_of(pairs, folds, recipe.config.seed)
     if fold.max() + 1 < folds:
         raise InputError(
             f"there are fewer items than {folds} folds: pairs that share a text or an id are one item"
@@ -127,14 +128,3 @@ def cross_validate(recipe: Recipe, pairs: Sequence[Pair], folds: int, log: Log) 
         held_out = np.flatnonzero(fold == number)
         probabilities[held_out] = scorer.probabilities([pairs[row].texts for row in held_out.tolist()])
     return {"pairs": len(pairs), **figures_of(golds(pairs), probabilities)}
-
-
-def _folds(pairs: Sequence[Pair], folds: int, seed: int) -> Int64Array:
-    """Return each pair's fold, int64 [n]: items at random, each into the fold with the fewest pairs."""
-    fold, sizes = np.zeros(len(pairs), np.int64), [0] * folds
-    items = groups(pairs)
-    for number in np.random.default_rng([seed, 2]).permutation(len(items)).tolist():
-        smallest = sizes.index(min(sizes))
-        fold[items[number]] = smallest
-        sizes[smallest] += len(items[number])
-    return fold

@@ -101,7 +101,8 @@ def _frozen(settings: dict[str, Any], folder: Path) -> PairScorer:
 
 def _mixed(settings: dict[str, Any], folder: Path) -> PairScorer:
     model = settings["model"]
-    scorer = MixedScorer({name: _encoder(name, value) for name, value in model["encoders"].items()})
+    encoders = {name: _encoder(name, value) for name, value in model["encoders"].items()}
+    scorer = MixedScorer(encoders, with_products=bool(model.get("products")))
     if list(scorer.columns) != list(model["columns"]):
         raise InputError(f"{folder / CONFIG}: the evidence is not what this version computes: train it again")
     return scorer

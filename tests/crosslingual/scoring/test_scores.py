@@ -153,7 +153,8 @@ def test_a_restricted_score_is_the_score_of_those_pages(
         graph = Graph.of(np.array([3, 0, 0, 2]), np.array([1, 4, 0, 2]), score.shape)
         pairs = everything(score)[graph.rows, graph.columns]
         np.testing.assert_allclose(score.pairs(graph), pairs, atol=1e-6)
-        np.testing.assert_allclose(score.swapped().block(0, 5), everything(score).T, atol=1e-6)
+        if isinstance(score, products.WeightedProduct):
+            np.testing.assert_allclose(score.swapped().block(0, 5), everything(score).T, atol=1e-6)
 
 
 def test_common_terms_only() -> None:

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +17,9 @@ from linker.pairs.data import Pair
 from linker.pairs.sts import recipe as sts
 from linker.pairs.sts.cross_config import PRESETS
 from linker.pairs.sts.cross_training import figures, mix
-from linker.pairs.sts.evidence import Remembered, evidence, likeness, names, surface, words
+from linker.pairs.sts.evidence import Remembered, alignment, evidence, names, products, surface, words
 from linker.pairs.sts.frozen import FrozenScorer
-from linker.pairs.sts.mixed import MixedScorer, ridge
+from linker.pairs.sts.mixed import Choice, MixedScorer, positive_ridge, ridge
 from linker.pairs.sts.scorer_folder import load
 from tests.helpers import HashEncoder
 from tests.pairs.sts.sts_helpers import graded_pairs
@@ -47,12 +48,29 @@ def test_surface_by_hand() -> None:
 def test_alignment_is_the_mean_over_both_sides_of_the_best_cosine() -> None:
     units = {"a": [1.0, 0], "b": [0, 1.0], "c": [0.6, 0.8], "a b": [0.8, 0.6]}
     table = {text: np.array(vector, np.float32) for text, vector in units.items()}
-    cosine, alignment, weakest = likeness("a b", "c", table)
-    assert cosine == pytest.approx(0.8 * 0.6 + 0.6 * 0.8)
-    assert alignment == pytest.approx(((0.6 + 0.8) / 2 + 0.8) / 2)
+    mean, weakest = alignment("a b", "c", table)
+    assert mean == pytest.approx(((0.6 + 0.8) / 2 + 0.8) / 2)
     assert weakest == pytest.approx(0.6)
     table["!"] = table["a"]
-    assert likeness("a b", "!", table)[1:] == (0, 0)
+    assert alignment("a b", "!", table) == (0, 0)
+
+
+def test_only_the_first_encoder_reads_words() -> None:
+    read: list[str] = []
+
+    class Second(HashEncoder):
+        def encode(self, texts: Any, **options: Any) -> Any:
+            read.extend(texts)
+            return super().encode(texts, **options)
+
+    vectors = {"first": Remembered(HashEncoder(16)), "second": Remembered(Second(32, "other"))}
+    found = evidence([("a b", "a c")], vectors)
+    assert sorted(read) == ["a b", "a c"]
+    u, v = (vectors["second"][text] for text in ("a b", "a c"))
+    assert found[0, names(["first", "second"]).index("cosine of second")] == pytest.approx(float(u @ v))
+    whole = products([("a b", "a c")], vectors)
+    assert whole.shape == (1, 2 * 16 + 2 * 32)
+    assert whole[0, -64:] == pytest.approx(np.concatenate([np.abs(u - v), u * v]))
 
 
 texts = st.text("ab 1", max_size=8)
@@ -76,6 +94,38 @@ def test_the_ridge_is_that_of_scikit_learn_on_standardised_columns() -> None:
     assert weights[:3] * scale[:3] == pytest.approx(oracle.coef_)
     assert weights[3] == 0
     assert found @ weights + offset == pytest.approx(oracle.predict((found[:, :3] - mean[:3]) / scale[:3]))
+
+
+def test_with_fewer_pairs_than_columns_the_ridge_is_the_same() -> None:
+    rng = np.random.default_rng(1)
+    found, gold = rng.normal(size=(12, 30)), rng.normal(size=12)
+    standard = (found - found.mean(0)) / found.std(0)
+    weights, offset = ridge(found, gold, 3.0)
+    oracle = Ridge(alpha=3.0).fit(standard, gold)
+    assert weights * found.std(0) == pytest.approx(oracle.coef_)
+    assert found @ weights + offset == pytest.approx(oracle.predict(standard))
+
+
+def test_the_positive_ridge_is_that_of_scikit_learn() -> None:
+    rng = np.random.default_rng(2)
+    found = rng.normal(size=(60, 5)) * [1, 5, 0.1, 2, 0] + 3
+    gold = found @ [1, 0.2, 3, -1, 0] + rng.normal(size=60)
+    weights, offset = positive_ridge(found, gold, 7.0)
+    standard = (found - found.mean(0))[:, :4] / found.std(0)[:4]
+    oracle = Ridge(alpha=7.0, positive=True, tol=1e-12).fit(standard, gold)
+    assert weights[:4] * found.std(0)[:4] == pytest.approx(oracle.coef_, abs=1e-6)
+    assert (weights[3], weights[4]) == (0, 0)
+    assert found @ weights + offset == pytest.approx(oracle.predict(standard), abs=1e-5)
+
+
+def test_evidence_of_likeness_never_lowers_a_grade(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers in common go with low grades among these pairs, which says nothing about others."""
+    monkeypatch.setattr("linker.pairs.sts.mixed.CHOICES", (Choice(products=False, penalty=10.0),))
+    rows = [(f"the cat number {n}", f"the cat number {n}" if n % 3 else "dogs", 0.5) for n in range(40)]
+    rows += [(f"a b {n}", f"a b c {n + 1}", 4.5) for n in range(40)]
+    scorer = MixedScorer({"16": HashEncoder(16)})
+    scorer.fit([Pair(str(n), first, second, gold) for n, (first, second, gold) in enumerate(rows)])
+    assert scorer.module.linear.weight.min() >= 0
 
 
 def mixed() -> MixedScorer:
@@ -108,8 +158,34 @@ def test_the_deviation_is_the_error_on_held_out_folds() -> None:
     pairs = graded_pairs(200, length=6)
     rng = np.random.default_rng(0)
     scorer, gold = mixed(), np.clip([(p.gold or 0) for p in pairs] + rng.normal(size=200), 0, 5)
-    scorer.fit([p.texts for p in pairs], gold)
+    noisy = [dataclasses.replace(p, gold=g) for p, g in zip(pairs, gold.tolist(), strict=True)]
+    scorer.fit(noisy)
     assert 0.5 < scorer.module.deviation.item() < 1.2  # the noise has 1, less what is clipped
+
+
+def test_dev_pairs_choose_if_they_are_asked_to(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    encoders = {"16": HashEncoder(16)}
+    for module in ("recipe", "scorer_folder"):
+        monkeypatch.setattr(f"linker.pairs.sts.{module}.load_encoder", lambda name, **_: encoders[name])
+    pairs = graded_pairs(120, length=6)
+    # A hash of a whole text is what the grades of these dev pairs depend on, and nothing else is.
+    secret = np.random.default_rng(0).normal(size=16)
+    read = Remembered(encoders["16"])
+    read.read(text for pair in pairs for text in pair.texts)
+    signal = np.array([(read[p.first] * read[p.second]) @ secret for p in pairs])
+    grades = np.clip(2.5 + 1.5 * (signal - signal.mean()) / signal.std(), 0, 5)
+    other = [dataclasses.replace(p, gold=float(g)) for p, g in zip(pairs, grades, strict=True)]
+    recipe = sts.Recipe(dataclasses.replace(PRESETS["mixed"], choose="dev"), "16")
+    lines: list[str] = []
+    sts.train_and_save(recipe, [*pairs[:60], *other[60:]], pairs[60:], tmp_path / "a", lines.append)
+    sts.train_and_save(recipe, [*pairs[:60], *other[60:]], other[60:], tmp_path / "b", lines.append)
+    assert "products" not in lines[0]
+    assert "likeness and products of vectors" in lines[1]
+    settings = json.loads((tmp_path / "b" / "config.json").read_text(encoding="utf-8"))
+    assert settings["model"]["products"] is True
+    assert load(tmp_path / "b").score([("a", "a")]).shape == (1,)
+    with pytest.raises(InputError, match="choose=dev needs dev pairs"):
+        sts.train_and_save(recipe, pairs, [], tmp_path / "c", lines.append)
 
 
 def test_a_useless_head_is_scaled_to_nothing_and_a_good_one_is_kept() -> None:

@@ -1,0 +1,98 @@
+"""Danovitch's case study on real posts: a cosine of .7 and more, reading until N links, and the words of the attention.
+
+`python -m benchmarks.case_study --work FOLDER` takes a star that `python -m benchmarks.published_star --work FOLDER`
+trained, the articles of a test set that most posts are linked to, and all posts of that set, in the order of their
+cosine. Beside each article stand the words to which its relay gives the most weight, and those of the posts that are
+accepted. Texts are not recorded, single words are. `linker evaluate-pairs` and `linker explain` do the same for
+articles of your own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.published_star import ACCEPTED, UNTIL, settings
+from benchmarks.support.common import record, shared_data
+from linker.encoders import folder as folders
+from linker.encoders.explain import TextExplanation, explain
+from linker.encoders.interface import Encoder
+from linker.evaluation.all_pairs.evaluate import evaluate_vectors
+from linker.training.run import read_pairs
+
+MODEL, WORDS = "ast-paper", 6  # how many words are shown
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--work", type=Path, required=True, help="folder of benchmarks.published_star")
+    parser.add_argument("--budget", default="own", help="folder, under FOLDER, of the model")
+    parser.add_argument("--data", default="tweets2claims", help="a set of the shared data")
+    parser.add_argument("--seed", type=int, default=0, help="of the model")
+    parser.add_argument("--articles", type=int, default=3, help="how many, those with the most links first")
+    options = parser.parse_args()
+    work = options.work / options.budget
+    encoder = folders.load(work / options.data / f"{MODEL}-{options.seed}")
+    rows = []
+    for article in most_linked(options.data, options.seed, work, options.articles):
+        rows.append(study(encoder, *article))
+        print(json.dumps(rows[-1], ensure_ascii=False), flush=True)
+    record("case_study", {"accepted": ACCEPTED, "data": options.data, "rows": rows}, options.seed)
+
+
+def most_linked(data: str, seed: int, work: Path, count: int) -> Iterator[tuple[str, list[str], list[int]]]:
+    """Yield the text of each article, all posts of the test set, and the rows of those linked to it."""
+    config = settings(data, MODEL, seed, [], work)
+    test = dataclasses.replace(config.data, train=shared_data() / data / "qrels/test.tsv", dev=None)
+    asked, _ = read_pairs(dataclasses.replace(config, data=test))
+    posts = sorted({post for post, _ in asked.links})
+    linked = defaultdict(list)
+    for post, article in asked.links:
+        linked[article].append(posts.index(post))
+    for article in sorted(linked, key=lambda one: (-len(linked[one]), one))[:count]:
+        yield asked.documents[article], [asked.texts[post] for post in posts], linked[article]
+
+
+def study(encoder: Encoder, article: str, posts: Sequence[str], linked: Sequence[int]) -> dict[str, Any]:
+    """Return what the paper says of its article: accepted posts, how many are read until N links, and words."""
+    vector, others = encoder.encode([article]), encoder.encode(posts)
+    links = [(0, row) for row in linked]
+    found = evaluate_vectors(vector, others, links, ranks=[1], thresholds=[ACCEPTED], until=UNTIL)
+    (accepted,) = found.thresholds
+    cosines = others @ vector[0]
+    order = np.argsort(-cosines, kind="stable")
+    read = [row for row in order.tolist() if cosines[row] >= ACCEPTED] or order[:1].tolist()
+    parts = [explain(encoder, article, posts[row]).texts for row in read[:WORDS]]
+    return {
+        "posts": len(posts),
+        "linked": len(linked),
+        "accepted": accepted.true_positives + accepted.false_positives,
+        "right": accepted.true_positives,
+        "until": {str(r.links): r.mean_tweets for r in found.until if r.links <= len(linked)},
+        "first": [int(row in linked) for row in order[: 2 * WORDS].tolist()],
+        "words": weightiest([parts[0][0]]),
+        "words of posts": weightiest([part[1] for part in parts]),
+    }
+
+
+def weightiest(texts: Sequence[TextExplanation]) -> list[str]:
+    """Return the words with the most weight in the relay's attention, summed over texts."""
+    weights: dict[str, float] = defaultdict(float)
+    for text in texts:
+        attention = text.attention
+        for token, weight in zip(text.tokens, [] if attention is None else attention.tolist(), strict=False):
+            weights[token] += weight
+    return sorted(weights, key=lambda token: -weights[token])[:WORDS]
+
+
+if __name__ == "__main__":
+    main()

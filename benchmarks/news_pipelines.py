@@ -1,0 +1,64 @@
+"""What a language's own spaCy pipeline adds to named entities, beside the English one that reads it by default.
+
+`python -m benchmarks.news_pipelines --work FOLDER --ner es=es_core_news_sm --ner fr=fr_core_news_sm` compares the
+entities of all pairs of that language, of both splits, since no entity is trained; FOLDER keeps them.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.news_similarity import _pairs
+from benchmarks.support.common import record
+from benchmarks.support.published import Value, row, table
+from linker.evaluation.correlation import pearson
+from linker.pairs.news.articles import NewsPair, targets
+from linker.pairs.news.entities import GROUPS, entity_cosines, group_counts
+from linker.pairs.news.recognise import DEFAULT, Recogniser, read_pipelines
+
+ENGLISH = "the English pipeline reads another language"
+OWN = "its labels are PER, LOC, ORG and MISC: it finds neither dates nor quantities"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--ner", action="append", required=True, metavar="LANGUAGE=PIPELINE")
+    arguments = parser.parse_args()
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    cache = arguments.work / "entities.jsonl"
+    pairs = [pair for split in ("train", "test") for pair in _pairs(split)[0]]
+    tables = []
+    for language, name in read_pipelines(arguments.ner).items():
+        own = [pair for pair in pairs if pair.kind == f"{language}-{language}"]
+        rows = [
+            row(f"entities: {pipeline}", {}, figures(own, Recogniser({"": pipeline}, cache)), why)
+            for pipeline, why in ((DEFAULT, ENGLISH), (name, OWN))
+        ]
+        tables.append(table(f"{language}: {len(own)} pairs", [*GROUPS, "articles without entities"], rows))
+    record("news_pipelines", {"tables": tables})
+
+
+def figures(pairs: Sequence[NewsPair], recogniser: Recogniser) -> Mapping[str, Value]:
+    """Return the correlation of each group's cosine with people's scores, and how many articles have no entity."""
+    sides: list[list[Any]] = []
+    empty = 0
+    for articles in ([pair.first for pair in pairs], [pair.second for pair in pairs]):
+        counts = [group_counts(mentions) for mentions in recogniser.mentions(articles)]
+        empty += sum(not any(groups) for groups in counts)
+        sides.append(counts)
+    cosines = entity_cosines(*sides)
+    gold = targets(pairs)
+    found: dict[str, Value] = {}
+    for group, column in zip(GROUPS, cosines.T, strict=True):
+        found[group] = pearson(column, gold) if np.ptp(column) else None
+    return found | {"articles without entities": empty}
+
+
+if __name__ == "__main__":
+    main()
