@@ -12,7 +12,7 @@ from typing import Self
 from indexes.address import Address
 from indexes.hybrid import Answer, OnFailure
 from indexes.interface import Document, Hits, IndexesError
-from indexes.remote import RemoteCollection, open_remote
+from indexes.remote import NoMasterError, RemoteCollection, open_remote
 from linker.encoders.opened import OwnEncoder
 from linker.snapshot import Snapshot
 
@@ -26,7 +26,7 @@ class RemoteSnapshot(Snapshot):
 
     def __init__(self, collection: RemoteCollection, encoder: OwnEncoder, on_failure: OnFailure) -> None:
         super().__init__(collection, None, encoder, on_failure)
-        self._looked = time.monotonic()
+        self._looked, self._answered = time.monotonic(), True
 
     @classmethod
     def of(cls, address: Address, encoder: OwnEncoder, on_failure: OnFailure) -> Self:
@@ -36,23 +36,31 @@ class RemoteSnapshot(Snapshot):
     def is_old(self) -> bool:
         """Return whether the name leads elsewhere or the settings have changed, at most every FOLLOW seconds.
 
-        A server that does not answer says nothing of that: the search will say so.
+        A server that does not answer says nothing of that: the search will say so. Raises BackendUnavailableError where
+        the node that answers has no master.
         """
-        if time.monotonic() - self._looked < FOLLOW:
-            return False
-        self._looked = time.monotonic()
-        return self.has_moved()
+        return time.monotonic() - self._looked >= FOLLOW and self._look()
 
     def is_last(self) -> bool:
         """Return whether the name leads here and the settings are the same. Raises IndexesError where it is gone."""
         return self.collection.is_last()
 
     def has_moved(self) -> bool:
-        """Return whether the name leads elsewhere now, or the settings have changed."""
+        """Return whether the name leads elsewhere now, or the settings have changed. Raises as `is_old`.
+
+        A server that did not answer is not asked again for FOLLOW seconds.
+        """
+        return (self._answered or time.monotonic() - self._looked >= FOLLOW) and self._look()
+
+    def _look(self) -> bool:
         try:
-            return not self.collection.is_last()
+            moved, self._answered = self.collection.has_moved(), True
+        except NoMasterError:
+            raise  # each search asks again
         except IndexesError:
-            return False
+            moved = self._answered = False
+        self._looked = time.monotonic()
+        return moved
 
     def _readable(self, answer: Answer, texts: Sequence[str]) -> Answer:
         """Return an answer whose documents are read together, the hits of a query at once, when the first is asked."""

@@ -130,11 +130,13 @@ class Node:
     files: Mapping[str, str] = field(default_factory=dict)  # more files for its configuration folder
     headers: Mapping[str, str] = field(default_factory=dict)  # what to show when it asks who we are
     trust: ssl.SSLContext | None = None  # for a server that speaks TLS
+    host: str = "127.0.0.1"
+    inside: Sequence[str] = ()  # what to put before the command, for a namespace of its own
     launcher: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
-        return f"http{'s' if self.trust else ''}://127.0.0.1:{self.port}"
+        return f"http{'s' if self.trust else ''}://{self.host}:{self.port}"
 
     def start(self, *, wait: bool = True) -> None:
         """Start on the data that is in `folder`, and wait until it answers with yellow or green."""
@@ -147,7 +149,7 @@ class Node:
             **_java(),
             **self.environment,
         }
-        command = [*_as_system_user(self.folder), str(fetch() / "bin" / "elasticsearch")]
+        command = [*self.inside, *_as_system_user(self.folder), str(fetch() / "bin" / "elasticsearch")]
         with (self.folder / "out.log").open("ab") as log:
             self.launcher = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=self.folder
@@ -165,7 +167,7 @@ class Node:
             (config / name).write_text(content, encoding="utf-8")
         settings = {
             "node.name": self.folder.name,
-            "network.host": "127.0.0.1",
+            "network.host": self.host,
             "http.port": self.port,
             "transport.port": free_ports(1)[0],
             "path.data": str(self.folder / "data"),

@@ -72,6 +72,11 @@ def _at_recall(kind: str, recall: str) -> Callable[[Any], str]:
     return lambda r: f"{r[f'{kind}, 1,000,000 real']['at_recall'][recall]['ms']:.1f}"
 
 
+def _watched(search: str) -> Callable[[Any], str]:
+    """Posts per CPU-second against the most seeds."""
+    return lambda r: f"{[row for row in r['rows'] if row['search'] == search][-1]['posts_per_cpu_s']:,}"
+
+
 RECOMMENDED = "star, preset recommended"
 VALUES: dict[str, tuple[str, Callable[[Any], str]]] = {
     "bm25.speed": ("elastic", _speed("ours")),
@@ -95,5 +100,7 @@ VALUES: dict[str, tuple[str, Callable[[Any], str]]] = {
         "faults", lambda r: f"{r['memory']['flat']['query']['in_use_mib']['rss']:,.0f}",
     ),
     "faults.flat-peak": ("faults", lambda r: f"{r['memory']['flat']['query']['peak_rss_mib']:,.0f}"),
+    "watch.bm25": ("watch", _watched("BM25")),
+    "watch.hybrid": ("watch", _watched("hybrid, word vectors")),
     "watch.rate": ("watch", lambda r: f"{r['offered_per_s']:,}"),
 }  # fmt: skip

@@ -10,11 +10,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from indexes.elastic.client import remedy_of
 from indexes.interface import BackendUnavailableError, IndexesError
 
 CHUNK_BYTES = 4 << 20
 CHUNK_OPERATIONS = 2000
-RETRIED = (429, 502, 503, 504)
+RETRIED = (429, 500, 502, 503, 504)
+MOVED = "shard_not_found"  # the node has lost its copy, and another has one
 CONFLICT = 409  # the index has this version of the document, or a later one
 
 
@@ -131,13 +133,19 @@ class Bulk:
             return operations, str(e)
         retries, reason = [], ""
         for operation, outcome in zip(operations, outcomes, strict=True):
-            if outcome.status in RETRIED:
+            if outcome.status in RETRIED or MOVED in outcome.reason:
                 retries.append(operation)
-                reason = outcome.reason
-            elif (
-                outcome.status >= 400
-                and outcome.status != CONFLICT
-                and not (outcome.status == 404 and operation.source is None)
-            ):
+                reason = f"{outcome.reason}: {remedy_of(outcome.reason)}"
+            elif outcome.status >= 400 and not _is_done(operation, outcome):
                 raise IndexesError(f"Elasticsearch rejected a document ({outcome.status}): {outcome.reason}")
         return retries, reason
+
+
+def _is_done(operation: Operation, outcome: Outcome) -> bool:
+    """Return whether an operation that changed nothing has nothing left to do: a later one came, or nothing is there.
+
+    What is missing has no reason; an index that is missing has one.
+    """
+    if outcome.status == CONFLICT:
+        return True
+    return outcome.status == 404 and operation.source is None and not outcome.reason

@@ -24,6 +24,19 @@ SEARCH_SECONDS = 10.0
 WRITE_SECONDS = 60.0
 PING_SECONDS = 1.5
 BUSY = (429, 502, 503, 504)  # the server may answer later
+FULL = "a disk of the cluster is full: free space on it, and writing goes on by itself"
+# What the operator of a cluster can do, by what its nodes say.
+REMEDIES = {
+    "disk usage exceeded": FULL,
+    "No space left": FULL,
+    "master": "the node that answered is cut off from the others: repair the network between them, or name the others, "
+    "too",
+}
+REMEDY = "try again, and see its /_cluster/health"
+
+
+class PassingError(BackendUnavailableError):
+    """The server was busy or failed, or a shard had no copy: where there are replicas, one will soon take its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +89,8 @@ def connect(settings: ElasticSettings, timeout: float | None = None) -> Elastics
     """
     with importing("the Elasticsearch backend", "elastic"):
         from elasticsearch import Elasticsearch
+
+        from indexes.elastic.nodes import AnsweringFirst, RememberedNode
     for name in ("elasticsearch", "elastic_transport"):
         logging.getLogger(name).addHandler(logging.NullHandler())  # we report failures ourselves
     seconds = _timeout() if timeout is None else timeout
@@ -91,6 +106,8 @@ def connect(settings: ElasticSettings, timeout: float | None = None) -> Elastics
         request_timeout=seconds / len(urls),
         # With one address, one retry reopens a connection that was closed while idle.
         max_retries=max(1, len(urls) - 1),
+        node_class=RememberedNode,
+        node_selector_class=AnsweringFirst,
         retry_on_timeout=len(urls) > 1,
         **_authority(),
     )
@@ -182,7 +199,7 @@ def elastic_errors(settings: ElasticSettings) -> Iterator[None]:
 def api_error(settings: ElasticSettings, status: int, reason: str) -> IndexesError:
     """Return the error for an HTTP status: BackendUnavailableError where the server is at fault, else IndexesError."""
     where, index = f"Elasticsearch at {', '.join(settings.urls)}", settings.index
-    if status in (401, 403):
+    if status in (401, 403) and "cluster_block" not in reason:
         return BackendUnavailableError(
             f"{where} refuses us ({status}): set {PREFIX}API_KEY, or {PREFIX}USER and {PREFIX}PASSWORD"
         )
@@ -192,13 +209,24 @@ def api_error(settings: ElasticSettings, status: int, reason: str) -> IndexesErr
             remedy = "build it with `linker index build CORPUS --out ADDRESS`"
         return BackendUnavailableError(f"{where} has no index {index!r}: {remedy}")
     if status in BUSY or status >= 500:
-        return BackendUnavailableError(f"{where} cannot answer now ({status}: {_short(reason)})")
+        return PassingError(f"{where} cannot answer now ({status}: {_short(reason)}): {remedy_of(reason)}")
     return IndexesError(f"{where} rejected a request ({status}: {_short(reason)})")
+
+
+def remedy_of(reason: str) -> str:
+    """Return what can be done about a reason that Elasticsearch gave."""
+    return next((remedy for said, remedy in REMEDIES.items() if said in reason), REMEDY)
 
 
 def reason_of(body: object) -> str:
     """Return the innermost cause in the body of an error that Elasticsearch sent."""
     error: Any = body.get("error", body) if isinstance(body, Mapping) else body
+    if isinstance(error, Mapping) and (shards := error.get("_shards")):
+        failures = shards.get("failures") or [{}]
+        error = (
+            failures[0].get("reason")
+            or f"{shards.get('successful')} of {shards.get('total')} shards answered"
+        )
     while isinstance(error, Mapping) and (inner := (error.get("root_cause") or [error.get("caused_by")])[0]):
         error = inner
     return f"{error.get('type')}: {error.get('reason')}" if isinstance(error, Mapping) else str(error)

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import re
 import secrets
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
 
+from indexes.elastic.asking import Asking
 from indexes.elastic.bulk import Bulk, BulkSettings, Operation, Outcome
 from indexes.elastic.client import (
     PING_SECONDS,
+    REMEDY,
     WRITE_SECONDS,
     ElasticSettings,
-    api_error,
+    PassingError,
     connect,
     elastic_errors,
     reason_of,
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,150}(\.\d+)?")
 DEFAULT = Bm25Parameters()
 ROWS_AT_ONCE = 10_000
-PASSING = (429, 502, 503, 504)  # statuses of a node that is busy, or that lost another node
-PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # seconds between tries
 
 
 def new_name(stem: str) -> str:
@@ -68,7 +67,8 @@ class ElasticStore:
         self.settings = settings
         self.client: Elasticsearch = connect(settings, timeout)
         self._patient = self.client.options(request_timeout=WRITE_SECONDS)
-        self._preference = secrets.token_hex(8)  # the same shard copies always answer this process
+        # The same shard copies answer this process, as long as they do.
+        self._asking = Asking(self.client, settings, secrets.token_hex(8))
         self._target = settings.index
         self._bulk_settings = bulk
         self._ordered: bool | None = None  # whether the index has the terms of ranges, once it is known
@@ -169,8 +169,31 @@ class ElasticStore:
     def flush(self) -> None:
         """Wait until the queue is acknowledged, then make it visible. Raises what `Bulk.flush` raises."""
         self.bulk.flush()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Make what is written visible on every copy that searches may ask.
+
+        Raises BackendUnavailableError where a shard, or a copy, does not do so in time.
+        """
+        patience = (self._bulk_settings or BulkSettings()).patience
+        self._asking.patiently(self._refresh, patience if self.settings.replicas else 0.0)
+
+    def _refresh(self) -> None:
         with self.errors():
-            self._patient.indices.refresh(index=self._target)
+            answer = self._patient.indices.refresh(index=self._target).body
+            self._asking.check(answer)
+            done, copies = (answer.get("_shards", {}).get(name) for name in ("successful", "total"))
+            if done == copies:
+                return
+            # Copies that wait for a node are not counted as failed, and neither are shards without any copy.
+            health = self.client.cluster.health(index=self._target)
+        primaries = int(health["active_primary_shards"])
+        if primaries < self.settings.shards or done < int(health["active_shards"]):
+            raise PassingError(
+                f"{self.settings.index} has {primaries} of its {self.settings.shards} shards now: what was "
+                f"acknowledged is safe, but searches may not find it yet; {REMEDY}"
+            )
 
     def _send(self, lines: Sequence[bytes], index: str = "") -> Sequence[Outcome]:
         with self.errors():
@@ -186,8 +209,13 @@ class ElasticStore:
 
     def count(self, query: Mapping[str, Any] | None = None) -> int:
         """Return the number of visible documents, or of those that match `query`. Raises BackendUnavailableError."""
+        return self._asking.patiently(lambda: self._count(query))
+
+    def _count(self, query: Mapping[str, Any] | None) -> int:
         with self.errors():
-            return int(self.client.count(index=self._target, query=query)["count"])
+            found = self.client.count(index=self._target, query=query)
+        self._asking.check(found.body)
+        return int(found["count"])
 
     def count_rows(self, rows: RowArray) -> int:
         """Return how many of `rows`, int64 [n], are visible. Raises BackendUnavailableError."""
@@ -196,48 +224,18 @@ class ElasticStore:
     def msearch(self, bodies: Sequence[Mapping[str, Any]]) -> list[list[list[Any]]]:
         """Return the sort values of each hit, per search: its score, its row and what else `bodies` sort by.
 
-        With replicas, a search whose node died is sent again, because another node has a copy. Raises
-        BackendUnavailableError where the answer is missing or partial, IndexesError where a search is rejected.
+        Raises BackendUnavailableError where the answer is missing or partial, IndexesError where a search is rejected.
         """
-        answers = self._search(bodies)
-        for pause in PAUSES if self.settings.replicas else ():
-            retries = [i for i, answer in enumerate(answers) if answer["status"] in PASSING]
-            if not retries:
-                break
-            time.sleep(pause)
-            for i, answer in zip(retries, self._search([bodies[i] for i in retries]), strict=True):
-                answers[i] = answer
-        return [self._hits(answer) for answer in answers]
-
-    def _search(self, bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        header = {"preference": self._preference, "allow_partial_search_results": False}
-        lines = [line for body in bodies for line in (orjson.dumps(header), _body(body))]
-        with self.errors():
-            answer = self.client.msearch(
-                searches=lines,  # type: ignore[arg-type]  # bytes are sent as they are
-                index=self._target,
-                search_type="dfs_query_then_fetch" if self.settings.shards > 1 else "query_then_fetch",
-                filter_path="responses.status,responses.error,responses.timed_out,responses._shards.failed,"
-                "responses.hits.hits.sort",
-            )
-        responses: list[dict[str, Any]] = answer.body["responses"]
-        return responses
-
-    def _hits(self, response: Mapping[str, Any]) -> list[list[Any]]:
-        status = response["status"]
-        if status != 200:
-            raise api_error(self.settings, status, reason_of(response))
-        if response.get("timed_out") or response.get("_shards", {}).get("failed"):
-            raise BackendUnavailableError(f"{self.settings.index} answered a search only in part")
-        return [hit["sort"] for hit in response.get("hits", {}).get("hits", ())]
+        return self._asking.msearch(self._target, bodies)
 
     def has_field(self, field: str) -> bool:
         """Return whether a visible document has terms of this metadata field. Raises BackendUnavailableError."""
         query = {"prefix": {"meta": f"{encodable(field)}\x1f"}}
         with self.errors():
             answer = self.client.search(
-                index=self._target, query=query, size=0, terminate_after=1, track_total_hits=True
-            )
+                index=self._target, query=query, size=0, terminate_after=1, track_total_hits=True,
+                allow_partial_search_results=False,
+            )  # fmt: skip
         return int(answer["hits"]["total"]["value"]) > 0
 
     def ping(self) -> None:
@@ -279,8 +277,7 @@ class ElasticStore:
         These are the rows from `rows` on and, where the remaining number is not `documents`, the `dead` rows, int64
         [n]. Raises BackendUnavailableError where the server does not answer.
         """
-        with self.errors():
-            self._patient.indices.refresh(index=self._target)
+        self.refresh()
         self._delete_by({"range": {"row": {"gte": rows}}})
         if self.count() != documents:
             for query in _queries(dead):
@@ -359,10 +356,6 @@ def _queries(rows: RowArray) -> Iterator[dict[str, Any]]:
     """Yield queries that together match `rows`, int64 [n], each within the server's limit of terms."""
     for start in range(0, len(rows), ROWS_AT_ONCE):
         yield {"terms": {"row": rows[start : start + ROWS_AT_ONCE].tolist()}}
-
-
-def _body(body: Mapping[str, Any]) -> bytes:
-    return orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 def as_rows(hits: Sequence[Sequence[float]]) -> tuple[RowArray, np.ndarray[Any, np.dtype[np.float32]]]:

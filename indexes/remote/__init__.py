@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from indexes.remote.checking import check
     from indexes.remote.choosing import drop, manifest_of, size_of, writer_of
     from indexes.remote.collection import RemoteCollection, load, open_remote
+    from indexes.remote.reads import NoMasterError
     from indexes.remote.writer import RemoteWriter
 
 __all__ = [
     "ELASTICSEARCH",
     "Abilities",
+    "NoMasterError",
     "RemoteCollection",
     "RemoteWriter",
     "check",
@@ -33,6 +35,7 @@ __getattr__ = lazy(
     {
         "ELASTICSEARCH": "indexes.remote.abilities",
         "Abilities": "indexes.remote.abilities",
+        "NoMasterError": "indexes.remote.reads",
         "RemoteCollection": "indexes.remote.collection",
         "RemoteWriter": "indexes.remote.writer",
         "check": "indexes.remote.checking",

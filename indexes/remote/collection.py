@@ -9,6 +9,7 @@ from pathlib import Path
 
 from indexes.address import Address
 from indexes.collection import Collection
+from indexes.elastic.client import WRITE_SECONDS
 from indexes.elastic.stored import vector_kind
 from indexes.filters import unknown_field
 from indexes.hybrid import HybridIndex, OnFailure
@@ -23,9 +24,10 @@ from indexes.interface import (
 )
 from indexes.remote.abilities import ELASTICSEARCH, refused
 from indexes.remote.layout import document_of
+from indexes.remote.reads import BATCH
 from indexes.remote.retrievers import RemoteHybrid, RemoteText, RemoteVectors, guarded
 from indexes.remote.rows import RemoteRows
-from indexes.remote.store import BATCH, RemoteStore, State, generation, settings_of
+from indexes.remote.store import RemoteStore, State, generation, settings_of
 from indexes.rows import Rows, name_some
 from indexes.store import manifest as manifests
 from indexes.store.documents import DocumentStore
@@ -173,12 +175,26 @@ class RemoteCollection(Collection):
         """Return whether the name leads to the same generation with the same settings. Raises IndexesError."""
         return state_at(self.address) == self.state
 
+    def has_moved(self) -> bool:
+        """Return whether the node that answers knows of another generation or settings. Raises IndexesError.
 
-def state_at(address: Address) -> State:
-    """Return what is at an address now. Raises IndexesError where there is no index, BackendUnavailableError."""
+        Raises NoMasterError where that node has no master, so that its documents may be outdated.
+        """
+        self.store.check_led()
+        found = self.store.state(near=True)
+        return found is not None and found != self.state
+
+
+def state_at(address: Address, *, to_write: bool = False) -> State:
+    """Return what is at an address now. Raises IndexesError where there is no index, BackendUnavailableError.
+
+    A writer waits for the election of a master, as its writes would, where there is another node to ask.
+    """
     store = RemoteStore(settings_of(address))
     try:
-        state = store.state()
+        state = (
+            store.led_state(WRITE_SECONDS if len(address.urls) > 1 else 0.0) if to_write else store.state()
+        )
         if state is None and store.unfinished():
             raise IndexesError(
                 f"the build of {address} was interrupted: finish it with `linker index build … --resume`, or delete "

@@ -14,7 +14,7 @@ import numpy as np
 
 from indexes.address import Address
 from indexes.disk import faults
-from indexes.elastic.client import ElasticSettings
+from indexes.elastic.client import WRITE_SECONDS, ElasticSettings
 from indexes.elastic.stored import vector_kind
 from indexes.interface import (
     Document,
@@ -126,8 +126,8 @@ class RemoteWriter(Writer):
         """Open an index for changes, beside any number of other writers. Raises as `state_at`."""
         if keep:
             raise refused(address, "--keep")
-        state = state_at(address)
-        store = RemoteStore(settings_of(address, state.shards, state.replicas))
+        state = state_at(address, to_write=True)
+        store = RemoteStore(settings_of(address, state.shards, state.replicas), timeout=WRITE_SECONDS)
         try:
             yield cls(address, store, stored_manifest(address, state))
         finally:

@@ -93,7 +93,7 @@ def test_what_is_refused_for_good_is_an_error_that_names_the_reason() -> None:
 
 
 def test_a_deletion_of_what_is_not_there_is_none() -> None:
-    bulk = Bulk(lambda lines: [Outcome(404, "not found")] * len(lines), QUICK)
+    bulk = Bulk(lambda lines: [Outcome(404)] * len(lines), QUICK)
     bulk.put(Operation(b"a"))
     bulk.flush()
     bulk.put(Operation(b"a", b"{}"))  # for a document it means that the index is gone
@@ -148,3 +148,26 @@ def test_closing_ends_a_wait() -> None:
     start = time.monotonic()
     bulk.close()
     assert time.monotonic() - start < 60
+
+
+@pytest.mark.parametrize("source", [None, b"text"])
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [(404, "shard_not_found_exception: no such shard"), (500, "i_o_exception: No space left on device")],
+)
+def test_what_a_copy_that_died_did_not_do_is_sent_again(
+    source: bytes | None, status: int, reason: str
+) -> None:
+    """Seen when the disk of a node filled up: a deletion would have been lost, and a document refused."""
+    answers = [[Outcome(status, reason)], [Outcome(200)]]
+    bulk = Bulk(lambda _: answers.pop(0), QUICK)
+    bulk.put(Operation(b"a", source))
+    bulk.flush()
+    assert not answers and bulk.retried == 1
+
+
+def test_a_deletion_from_an_index_that_is_gone_is_an_error() -> None:
+    bulk = Bulk(lambda _: [Outcome(404, "index_not_found_exception: no such index")], QUICK)
+    bulk.put(Operation(b"a"))
+    with pytest.raises(IndexesError, match="no such index"):
+        bulk.flush()
