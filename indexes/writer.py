@@ -124,20 +124,11 @@ class Writer:
         self._check_complete()
         documents = [storable(d) for d in documents]
         ids = [d.id for d in documents]
-        vectors = self._own_vectors(vectors, ids)
+        vectors = own_vectors(self.manifest, vectors, ids)
         self._text.add_documents(documents, vectors)
         self._documents.extend(documents)
         if vectors is not None:
             self._vectors.append(vectors)
-
-    def _own_vectors(self, vectors: Matrix | None, ids: Sequence[str]) -> Matrix | None:
-        """Return the vectors of these ids as they are stored, of length 1. Raises BadVectorError."""
-        encoder = self.manifest.encoder
-        if (vectors is None) != (encoder is None):
-            raise BadVectorError("pass vectors if the collection has an encoder, and none if it has not")
-        if vectors is None or encoder is None:
-            return None
-        return normalised(check_vectors(vectors, encoder.dim, ids))
 
     def present(self, ids: Sequence[str]) -> set[str]:
         """Return which of `ids` are in the index now, uncommitted changes included."""
@@ -365,6 +356,16 @@ class Writer:
         faults.point("graph.written")
         writing.sync(path.parent)
         return {f"{storage.GRAPH}/{path.name}": record} if record else {}
+
+
+def own_vectors(manifest: Manifest, vectors: Matrix | None, ids: Sequence[str]) -> Matrix | None:
+    """Return the vectors of new documents as they are stored, of length 1. Raises BadVectorError."""
+    encoder = manifest.encoder
+    if (vectors is None) != (encoder is None):
+        raise BadVectorError("pass vectors if the collection has an encoder, and none if it has not")
+    if vectors is None or encoder is None:
+        return None
+    return normalised(check_vectors(vectors, encoder.dim, ids))
 
 
 def _split(segments: Sequence[Segment], pending: int) -> tuple[Sequence[Segment], Sequence[Segment]]:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from indexes.address import Address
 from indexes.elastic.client import ElasticSettings, remember
-from indexes.interface import IndexesError
 from indexes.remote import RemoteWriter, manifest_of, refused, vectors_of, writer_of
 from indexes.remote.store import settings_of
 from indexes.store import manifest as manifests
@@ -24,7 +23,16 @@ from linker.encoders.loading import load_encoder
 from linker.encoders.opened import name_for
 from linker.errors import InputError
 from linker.files import path_text
-from linker.intake import BuildOptions, BuildReport, Intake, check_given, interruptible
+from linker.intake import (
+    COMMIT_DOCUMENTS,
+    BuildOptions,
+    BuildReport,
+    Intake,
+    Interruption,
+    check_given,
+    interruptible,
+)
+from linker.resuming import check_same_build
 from linker.vectors import GivenVectors, read_vectors
 
 __all__ = ["BuildOptions", "BuildReport", "add", "build", "create"]
@@ -36,11 +44,11 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
     Records that cannot be used go to the index's quarantine files. Raises InputError where a corpus cannot be read,
     IndexesError where `out` cannot take the index or, with `resume`, holds the build of another one.
     """
-    if options.engine == "ray" and options.encoder == "none":
+    address = Address.of(out)
+    if options.engine == "ray" and options.encoder == "none" and not address:
         raise InputError("--engine ray distributes the encoding: name an --encoder, or leave out --engine")
     _check_fields(options)
     sources = tuple((path_text(path), identity(path, options.columns, out)) for path in corpora)
-    address = Address.of(out)
     if not resume and not address:
         _check_target(out)
     given = _given(corpora, options)
@@ -53,7 +61,7 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
         return _build_on(address, corpora, requested, encoder, options, given, resume=resume)
     if resume and (out / manifests.NAME).exists():
         existing = manifests.load(out)
-        _check_same_build(existing, requested, out)
+        check_same_build(existing, requested, out)
         if existing.build.complete:  # it was interrupted after its last commit
             return BuildReport(existing.documents, 0, 0, existing.generation)
         opened = Writer.open(out, options.keep, resume=True)
@@ -82,8 +90,30 @@ def _build_on(
         else RemoteWriter.begin(address, requested, *((servers.shards, servers.replicas) if servers else ()))
     )
     with interruptible() as interrupted, opened as writer:
-        _check_same_build(writer.manifest, requested, str(address))
+        check_same_build(writer.manifest, requested, str(address))
+        if writer.manifest.build.complete:  # it was interrupted within its last commit
+            after = writer.commit()
+            return BuildReport(after.documents, 0, 0, after.generation)
+        if options.engine == "ray":
+            return _build_by_many(writer, corpora, encoder, options, interrupted)
         return Intake(writer, encoder, options, _loader(options), given=given).run(corpora, interrupted)
+
+
+def _build_by_many(
+    writer: RemoteWriter,
+    corpora: Sequence[Path],
+    encoder: Encoder | None,
+    options: BuildOptions,
+    interrupted: Interruption,
+) -> BuildReport:
+    """Build an index on a cluster with Ray's workers, which encode and write."""
+    from linker.scaleout import by_many
+
+    load = _loader(options)
+    with by_many(writer, load if encoder else None) as sender:
+        every = options.commit_every or COMMIT_DOCUMENTS * sender.workers  # which wait for each other then
+        options = dataclasses.replace(options, commit_every=every)
+        return Intake(writer, None, options, load).run(corpora, interrupted)
 
 
 def create(
@@ -121,7 +151,7 @@ def create(
     if address:
         shape = (elastic.shards, elastic.replicas) if elastic else ()
         with RemoteWriter.begin(address, manifest, *shape) as remote:
-            remote.commit(manifest.build)
+            remote.commit()
         return
     with Writer.create(Path(out), manifest, _own_model(Path(options.encoder))):
         pass
@@ -179,7 +209,6 @@ def check_possible(address: Address, options: BuildOptions) -> None:
         "--fields": options.bm25 and options.bm25.fields,
         "--positions": options.positions,
         "--keep": options.keep,
-        "--engine ray": options.engine == "ray",
     }
     for what, given in asked.items():
         if given:
@@ -269,26 +298,3 @@ def _own_model(folder: Path) -> Path | None:
     from linker.encoders.folder import is_saved
 
     return folder if is_saved(folder) else None
-
-
-def _check_same_build(existing: Manifest, requested: Manifest, out: Path | str) -> None:
-    if existing.build.sources != requested.build.sources:
-        raise IndexesError(
-            f"{out} was being built from {[p for p, _ in existing.build.sources]} "
-            "and these files are not the same now: "
-            "give the same corpora in the same order, or build into another directory"
-        )
-    same_encoder = (existing.encoder and existing.encoder.fingerprint) == (
-        requested.encoder and requested.encoder.fingerprint
-    )
-    for what, equal in (
-        ("--encoder", same_encoder),
-        ("--vectors", existing.vectors == requested.vectors),
-        ("--language", existing.analysis.language == requested.analysis.language),
-        ("--tokenizer, --stop-words or --min-token", existing.analysis == requested.analysis),
-        ("--positions", existing.positions == requested.positions),
-        ("--k1, --b, --k3 or --fields", existing.bm25 == requested.bm25),
-        ("--backend", bool(existing.elastic) == bool(requested.elastic)),
-    ):
-        if not equal:
-            raise IndexesError(f"{out} was being built with another {what}: give the same one to continue")

@@ -102,7 +102,7 @@ class Intake:
         self._writer, self._encoder, self._options, self._replace = writer, encoder, options, replace
         self._load = load
         self._build = writer.manifest.build
-        self._added = self._characters = 0
+        self._added = self._quarantined = self._characters = 0
         self._taken: set[str] = set()  # ids added by this run, where it replaces documents
         self._committed_at = time.monotonic()
 
@@ -131,10 +131,9 @@ class Intake:
             self._build = dataclasses.replace(self._build, complete=True)
         faults.point("build.read")
         after = self._writer.commit(self._build)
-        quarantined = after.quarantined - before.quarantined
         notes = self._given.notes if self._given else ()
         return BuildReport(
-            after.documents, self._added, quarantined, after.generation, interrupted.is_set(), notes
+            after.documents, self._added, self._quarantined, after.generation, interrupted.is_set(), notes
         )
 
     def _remote(self, corpora: Sequence[Path]) -> Generator[Matrix]:
@@ -170,13 +169,13 @@ class Intake:
         for path, number, record in batch:
             position += isinstance(record, Document)
             if isinstance(record, BadLine):
-                self._writer.quarantine(orjson.dumps(record.to_json()))
+                self._quarantine(orjson.dumps(record.to_json()))
             elif (
                 record.id in documents
                 or record.id in self._taken
                 or (record.id in present and not self._replace)
             ):
-                self._writer.quarantine(_duplicate(path, number, record))
+                self._quarantine(_duplicate(path, number, record))
             else:
                 documents[record.id] = record
                 positions.append(position)
@@ -196,6 +195,10 @@ class Intake:
         if self._replace:
             self._taken.update(documents)
         self._characters += sum(len(d.text) for d in documents.values())
+
+    def _quarantine(self, line: bytes) -> None:
+        self._writer.quarantine(line)
+        self._quarantined += 1
 
     def _encode(self, documents: Sequence[Document]) -> Matrix | None:
         if self._given:

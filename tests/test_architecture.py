@@ -46,6 +46,7 @@ ROOMS = (
     "linker/vectors",
     "linker/scaleout",
     "linker/intake",
+    "linker/resuming",
     "linker/building",
     "linker/review",
     "linker/review/exporting",

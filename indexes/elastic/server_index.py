@@ -172,13 +172,13 @@ class ElasticStore:
         with self.errors():
             self._patient.indices.refresh(index=self._target)
 
-    def _send(self, lines: Sequence[bytes]) -> Sequence[Outcome]:
+    def _send(self, lines: Sequence[bytes], index: str = "") -> Sequence[Outcome]:
         with self.errors():
             answer = self._patient.options(max_retries=0).bulk(
                 operations=lines,  # type: ignore[arg-type]  # bytes are sent as they are
-                index=self._target,
+                index=index or self._target,
                 # Otherwise a lost index would be created again without its mapping.
-                require_alias=self._target == self.settings.index,
+                require_alias=(index or self._target) == self.settings.index,
                 filter_path="items.*.status,items.*.error",
             )
         items = (next(iter(item.values())) for item in answer.body["items"])

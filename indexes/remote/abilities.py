@@ -43,7 +43,6 @@ ELASTICSEARCH = Abilities(
         "a copy of the encoder": "models stay where they are: name the model's folder with --encoder at each use",
         "--recall": "Elasticsearch chooses among candidates of its own: build with --vectors elastic-flat for exact "
         "search",
-        "--engine ray": "one process writes a build now: leave it out",
     },
 )
 

@@ -8,16 +8,19 @@ one again changes nothing.
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
+import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
+import xxhash
 
 from indexes.address import Address
-from indexes.elastic.bulk import Operation
+from indexes.elastic.bulk import Bulk, Operation
 from indexes.elastic.client import ElasticSettings
 from indexes.elastic.mapping import LONGEST_VALUE
 from indexes.elastic.server_index import ElasticStore
@@ -235,11 +238,8 @@ class RemoteStore(ElasticStore):
         bodies = [{"query": query, "size": 1, "sort": ["stamp"]} for query in queries]
         return [bool(hits) for hits in self.msearch(bodies)]
 
-    def quarantine(self, lines: Sequence[bytes]) -> None:
-        """Store unusable records, each a line of JSON, beside the index."""
-        values: list[Mapping[str, Any]] = []
-        for line in lines:
-            values += [{"index": {}}, {"record": line.decode(errors="replace")}]
+    def quarantine(self, lines: Sequence[bytes], *, once: bool = False) -> None:
+        """Store unusable records, each a line of JSON, beside the index; with `once`, no line is stored again."""
         index = f"{self.settings.index}{QUARANTINE}"
         with self.errors():
             if not self.client.indices.exists(index=index):
@@ -247,7 +247,15 @@ class RemoteStore(ElasticStore):
                 self._patient.indices.create(
                     index=index, mappings=mappings, settings={"number_of_replicas": self.settings.replicas}
                 )
-            self._patient.bulk(operations=values, index=index, refresh=True)
+        bulk = Bulk(functools.partial(self._send, index=index), self._bulk_settings)
+        for line in lines:
+            key = xxhash.xxh3_128_hexdigest(line) if once else secrets.token_hex(16)
+            source = orjson.dumps({"record": line.decode(errors="replace")})
+            bulk.put(Operation(orjson.dumps({"index": {"_id": key}}), source))
+        bulk.flush()
+        bulk.close()
+        with self.errors():
+            self._patient.indices.refresh(index=index)
 
     def quarantined(self) -> int:
         """Return the number of unusable records."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from indexes.address import Address
 from indexes.disk import faults
-from indexes.elastic.mapping import stored_vectors
+from indexes.elastic.client import ElasticSettings
 from indexes.elastic.stored import vector_kind
 from indexes.interface import (
     Document,
@@ -23,15 +23,14 @@ from indexes.interface import (
     UnknownIdError,
     check_id,
 )
-from indexes.remote import layout
 from indexes.remote.abilities import refused
 from indexes.remote.collection import state_at, stored_manifest
 from indexes.remote.rows import RemoteRows
+from indexes.remote.sending import DirectSender, Sender
 from indexes.remote.store import RemoteStore, settings_of
 from indexes.rows import already_present, name_some
 from indexes.store.documents import storable
 from indexes.store.records import BuildRecord, Manifest
-from indexes.text.analysis import Analysis
 from indexes.text.parameters import Bm25Parameters
 from indexes.writer import Writer
 
@@ -55,7 +54,7 @@ class RemoteWriter(Writer):
             store,
             manifest,
         )
-        self._analysis = Analysis(manifest.analysis)
+        self.sender: Sender = DirectSender(store, manifest)
         self._building, self._stamp = bool(stamp), stamp
         self._committed = stamp
         self.rows = RemoteRows(store.count, self._has, store.fields, self._unread, str(address))
@@ -66,6 +65,11 @@ class RemoteWriter(Writer):
         self._outdated: set[str] = set()  # ids of documents to delete, unless they are added again
         self._absent: set[str] = set()  # ids that were looked up last and are not in the index
         self._quarantine: list[bytes] = []
+
+    @property
+    def target(self) -> tuple[ElasticSettings, str]:
+        """The servers and the generation that are written to."""
+        return self._remote.settings, self._remote.name
 
     def _has(self, id_: str) -> bool:
         return bool(self.present([id_]))
@@ -147,18 +151,8 @@ class RemoteWriter(Writer):
         """
         documents = [storable(d) for d in documents]
         ids = [check_id(d.id) for d in documents]
-        vectors = self._own_vectors(vectors, ids)
-        _, kind = vector_kind(self.manifest)
-        blocks: Mapping[str, Matrix] = {}
-        stamps = self._stamps(len(ids))
-        if vectors is not None:
-            blocks = stored_vectors(vectors, kind, stamps.start)
-        terms = [" ".join(self._analysis.terms(self._analysis.prepare(d.full_text))) for d in documents]
         self._check_new(ids)
-        for n, document in enumerate(documents):
-            own = {name: block[n] for name, block in blocks.items()}
-            source = layout.source_of(document, stamps[n], terms[n], own)
-            self._remote.put_document(document.id, stamps[n], source)
+        self.sender.put(documents, vectors, self._stamps(len(ids)).start)
         self._sent.update(ids)
         self._outdated.difference_update(ids)
         self._absent.difference_update(ids)
@@ -208,10 +202,11 @@ class RemoteWriter(Writer):
             )
         for id_, stamp in zip(sorted(self._outdated), self._stamps(len(self._outdated)), strict=True):
             self._remote.delete_document(id_, stamp)
+        self.sender.flush()
         self._remote.bulk.flush()
         faults.point("elastic.flushed")
         if self._quarantine:
-            self._remote.quarantine(self._quarantine)
+            self._remote.quarantine(self._quarantine, once=self._building)
         manifest = dataclasses.replace(
             old,
             build=build or old.build,

@@ -45,7 +45,7 @@ class PostingLists:
 
     @classmethod
     def of_tiles(cls, tiles: Sequence[sp.csr_array], shape: tuple[int, int]) -> Self:
-        """Return the same of a matrix of this shape that is given as tiles of `TILE` columns each but the last."""
+        """Return the same of a matrix of this shape that is given as tiles, a few columns each."""
         return cls(tuple(Factor.of(tile) for tile in tiles), shape)
 
     def add_to(self, out: Float32Array, left: sp.csr_array) -> None:
@@ -57,8 +57,10 @@ class PostingLists:
             raise ValueError(f"{left.shape} · {self.shape} cannot be added to {out.shape}")
         library = native.load_products()
         given = _parts(left)
-        for i, tile in enumerate(self.tiles):
-            part = out[:, i * TILE :]
+        begin = 0
+        for tile in self.tiles:
+            part = out[:, begin:]
+            begin += tile.matrix.shape[1]
             if library is not None:
                 native.call(library.add_postings, 0, *out.shape, *given, *tile.parts, part)
                 continue

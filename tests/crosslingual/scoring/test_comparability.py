@@ -8,6 +8,7 @@ from scipy.sparse import csr_array, random_array
 
 from linker.crosslingual.lexicon.lexicon import Lexicon, from_pairs, identical
 from linker.crosslingual.pages.pages import Pages
+from linker.crosslingual.scoring import split_product
 from linker.crosslingual.scoring.comparability import comparability, translated_cosine
 from linker.crosslingual.scoring.split_product import SplitProduct
 from tests.crosslingual.tiny import numbered, slow_idf, slow_m
@@ -76,6 +77,12 @@ def test_split_product_is_the_product_wherever_it_is_split(seed: int, share: flo
     product = SplitProduct.of(left, right, share)
     assert product.shape == (7, 9)
     assert np.allclose(product.block(2, 6), whole[2:6], atol=1e-6)
+    chosen = rng.permutation(9)[:6]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(split_product, "TILE", 4)
+        part = SplitProduct.of(left, right, share, chosen)
+    assert part.shape == (7, 6)
+    assert np.allclose(part.block(2, 6), whole[2:6, chosen], atol=1e-6)
 
 
 def test_cosine_splits_mass_over_translations() -> None:

@@ -312,6 +312,30 @@ def test_an_interrupted_build_is_seen_by_nobody_and_is_resumed(
         building.build([corpus], where, options, resume=True)
 
 
+@pytest.mark.parametrize("step", ["describe", "promote"])
+def test_a_build_that_stops_within_its_last_commit_stores_nothing_twice(
+    address: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    where, corpus = Path(address()), tmp_path / "c.jsonl"
+    corpus.write_text('{"id": "d", "text": "banel"}\nnot json\n{"id": "d", "text": "an id twice"}\n')
+    real, calls = getattr(RemoteStore, step), list[None]()
+
+    def stop(store: RemoteStore, *arguments: Any) -> None:
+        if step == "promote" or calls:  # the first description is that of the new generation
+            raise _StopError
+        calls.append(real(store, *arguments))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RemoteStore, step, stop)
+        with pytest.raises(_StopError):
+            building.build([corpus], where, building.BuildOptions())
+    assert building.build([corpus], where, building.BuildOptions(), resume=True).documents == 1
+    assert manifest_of(where).quarantined == 2
+    for expected in (5, 8):  # an addition is told of its records each time
+        assert building.add([corpus], where, None, building.BuildOptions()).quarantined == 3
+        assert manifest_of(where).quarantined == expected
+
+
 def test_an_index_whose_name_begins_another_name_leaves_that_alone(elastic: str) -> None:
     stem = Address((elastic,), new_name("remote"))
     beside = Address((elastic,), f"{stem.name}-german")

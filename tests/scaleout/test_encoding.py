@@ -1,88 +1,28 @@
 """A build whose texts are encoded by Ray's workers: the same index as a local one, whatever dies on the way."""
 
-import dataclasses
 import functools
-import gc
 import ipaddress
 import os
 import signal
 import threading
-import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy.typing as npt
 import psutil
 import pytest
 
 from indexes.store import manifest as manifests
-from linker import building, intake, scaleout
+from linker import intake
 from linker.errors import InputError, LinkerError
+from linker.scaleout import encoded
 from tests.faults.support import assert_tidy, content
 from tests.helpers import HashEncoder, linker, write_corpus
+from tests.scaleout.encoders import DyingEncoder
+from tests.scaleout.support import OPTIONS, build
 
-pytestmark = pytest.mark.slow
-OPTIONS = building.BuildOptions("hash", batch_size=32, commit_every=200)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def ray() -> Iterator[Any]:
-    """Ray on this machine, started once; `encoded` uses the one that runs."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("RAY_ADDRESS", raising=False)
-        module = scaleout._import()
-        with scaleout._cluster(module):
-            yield module
-        with warnings.catch_warnings():  # Ray never waits for the processes that it ended
-            warnings.simplefilter("ignore", ResourceWarning)
-            gc.collect()
-
-
-@pytest.fixture(scope="module")
-def corpora(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Two files, in which some records are no JSON and some ids come twice."""
-    folder = tmp_path_factory.mktemp("corpora")
-    paths = [write_corpus(folder / "a.jsonl", 500), write_corpus(folder / "b.jsonl", 130, seed=1, prefix="b")]
-    lines = paths[0].read_text(encoding="utf-8").splitlines()
-    for place in range(0, len(lines), 90):
-        lines[place] = lines[place][:-20]
-        lines[place + 1] = lines[place + 2]
-    paths[0].write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return paths
-
-
-class DyingEncoder(HashEncoder):
-    """Ends its own process by SIGKILL at a certain text, unless a file says that this has happened."""
-
-    def __init__(self, word: str, file: Path) -> None:
-        super().__init__()
-        self._word, self._file = word, file
-
-    def encode(
-        self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False
-    ) -> npt.NDArray[Any]:
-        if any(self._word in text for text in texts) and not self._file.exists():
-            self._file.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().encode(texts)
-
-
-def build(
-    corpora: Sequence[Path],
-    out: Path,
-    encoder: HashEncoder,
-    *,
-    engine: Literal["local", "ray"],
-    resume: bool = False,
-) -> None:
-    def load(_name: str, **_: object) -> HashEncoder:
-        return encoder
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(building, "load_encoder", load)
-        options = dataclasses.replace(OPTIONS, engine=engine)
-        building.build(corpora, out, options, resume=resume)
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("ray")]
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +77,7 @@ def test_a_reader_that_is_killed_reads_again(corpora: list[Path], tmp_path: Path
     encoder, died = HashEncoder(), tmp_path / "died"
     expected = list(intake._texts(corpora, OPTIONS, 100))
     texts = functools.partial(reading, corpora, died)
-    found = list(scaleout.encoded(texts, HashEncoder, encoder))
+    found = list(encoded(texts, HashEncoder, encoder))
     assert died.exists()
     assert [v.tolist() for v in found] == [encoder.encode(t).tolist() for t in expected]
 
@@ -173,12 +113,12 @@ def test_a_local_build_is_gone_on_with_by_ray(
 
 def test_another_encoder_on_a_worker_is_refused() -> None:
     with pytest.raises(LinkerError, match=r"a worker failed.*install the same one on all machines"):
-        list(scaleout.encoded(lambda: iter([["a"]]), lambda: HashEncoder(8), HashEncoder(16)))
+        list(encoded(lambda: iter([["a"]]), lambda: HashEncoder(8), HashEncoder(16)))
 
 
 def test_an_empty_corpus_and_empty_batches() -> None:
-    assert list(scaleout.encoded(lambda: iter([]), HashEncoder, HashEncoder())) == []
-    shapes = [v.shape for v in scaleout.encoded(lambda: iter([[], ["a"], []]), HashEncoder, HashEncoder())]
+    assert list(encoded(lambda: iter([]), HashEncoder, HashEncoder())) == []
+    shapes = [v.shape for v in encoded(lambda: iter([[], ["a"], []]), HashEncoder, HashEncoder())]
     assert shapes == [(0, 16), (1, 16), (0, 16)]
 
 

@@ -6,22 +6,15 @@ reader that dies is started again and repeats its unfinished work.
 
 from __future__ import annotations
 
-import contextlib
-import logging
-import os
-import tempfile
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from indexes.errors import importing
 from indexes.interface import Matrix
 from linker.encoders.interface import Encoder
-from linker.errors import LinkerError
+from linker.scaleout.cluster import failure, imported, joined, loaded
 
-OBJECT_STORE = 200 << 20  # bytes of shared memory for data between two steps, on one machine
 BLOCK = 1 << 10  # bytes; a larger batch is sent by itself
 Texts = Callable[[], Iterator[Sequence[str]]]
 
@@ -33,8 +26,8 @@ def encoded(texts: Texts, load: Callable[[], Encoder], encoder: Encoder) -> Iter
     started on this machine and can only be reached from it. Raises MissingExtraError without Ray, LinkerError where
     it does not start, or a worker's encoder fails or has another fingerprint than `encoder`.
     """
-    ray = _import()
-    with _cluster(ray):
+    ray = imported()
+    with joined(ray):
         context = ray.data.DataContext.get_current().copy()
         context.execution_options.preserve_order = True
         context.target_max_block_size, context.target_min_block_size = BLOCK, 1
@@ -50,43 +43,7 @@ def encoded(texts: Texts, load: Callable[[], Encoder], encoder: Encoder) -> Iter
                 for row in rows.iter_rows():
                     yield np.frombuffer(row["vectors"], dtype=np.float32).reshape(row["count"], encoder.dim)
             except ray.exceptions.RayError as error:
-                cause = str(error).strip().splitlines()[-1]  # after the traceback of the worker
-                raise LinkerError(f"a worker failed: {cause}") from error
-
-
-def _import() -> Any:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    if not os.environ.get("RAY_ADDRESS"):  # else Ray replaces 127.0.0.1 with an address that others can reach
-        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else its internal messages reach the terminal
-    with importing("--engine ray", "ray"):
-        import ray
-        import ray.data
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
-    warnings.filterwarnings("ignore", module="ray.data")  # about fewer batches than workers
-    return ray
-
-
-@contextlib.contextmanager
-def _cluster(ray: Any) -> Iterator[None]:
-    """Use the running Ray, or join the cluster that RAY_ADDRESS names, or start Ray for this machine alone."""
-    if ray.is_initialized():
-        yield
-        return
-    quiet = {"log_to_driver": False, "logging_level": "error"}
-    alone = {
-        "address": "local", "include_dashboard": False, "_node_ip_address": "127.0.0.1",
-        "object_store_memory": OBJECT_STORE,
-    }  # fmt: skip
-    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
-        try:
-            ray.init(**quiet, **({} if os.environ.get("RAY_ADDRESS") else {**alone, "_temp_dir": folder}))
-        except Exception as error:  # Ray raises bare exceptions
-            raise LinkerError(f"Ray did not start: {error}") from error
-        try:
-            yield
-        finally:
-            ray.shutdown()
+                raise failure(error) from error
 
 
 class _Reader:
@@ -104,11 +61,7 @@ class _Worker:
     """Holds an encoder and turns a row of texts into a row of vectors."""
 
     def __init__(self, load: Callable[[], Encoder], fingerprint: str) -> None:
-        self._encoder = load()
-        if self._encoder.fingerprint != fingerprint:
-            raise LinkerError(
-                "the encoder on a worker differs from the one here: install the same one on all machines"
-            )
+        self._encoder = loaded(load, fingerprint)
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         texts = list(row["texts"])
