@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from linker.commands.page_files import pages_of
+from linker.crosslingual.lexicon.alignment import STEPS
 from linker.crosslingual.pages.pages import split_languages
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.unsupervised import AGREEMENT, aligned_words
 from linker.errors import InputError
 from linker.files import write_atomically
-from linker.progress import Progress, listening
+from linker.progress import Progress, bar, listening
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +38,24 @@ def learn_dictionary(
 ) -> LearnedDictionary:
     """Learn which words translate each other from two collections of pages, and write them as `source TAB target`.
 
-    Word vectors of both collections are mapped onto each other, starting from words that are spelt alike. Words are
-    written as stems, which `link` takes as a dictionary. Raises InputError where a file cannot be read or written, and
-    where the mapping finds fewer than a fifth of the held-out words again, as it does in small collections.
+    Word vectors of both collections are mapped onto each other, starting from words that are spelt alike, which are not
+    written. The others are written as stems, which `link` takes as a dictionary. Raises InputError where a file cannot
+    be read or written, and where the mapping finds fewer than a fifth of the held-out words again, as it does in small
+    collections.
     """
     with listening(progress):
         codes = split_languages(languages) if languages else (None, None)
         evidence = AllEvidence(pages_of(source, codes[0]), pages_of(target, codes[1]))
-        pairs, agreement = aligned_words(evidence, seed=seed)
+        with bar(2 * STEPS, "learning words", "steps") as meter:
+            pairs, agreement = aligned_words(evidence, seed=seed, advance=meter.update)
     if not pairs:
         raise InputError(
             f"{source}, {target}: too few pages, or too little in common, to learn words from: of the held-out words "
             f"that are spelt alike, {agreement:.0%} were found again, and {AGREEMENT:.0%} are needed; pass more pages, "
             "or use a dictionary"
         )
-    lines = "".join(f"{foreign}\t{word}\n" for foreign, word in sorted(pairs))
+    # `link` knows words that are spelt alike by itself.
+    new = sorted((foreign, word) for foreign, word in pairs if foreign != word)
+    lines = "".join(f"{foreign}\t{word}\n" for foreign, word in new)
     write_atomically(Path(out), lines.encode())
-    return LearnedDictionary(Path(out), len(pairs), agreement)
+    return LearnedDictionary(Path(out), len(new), agreement)

@@ -9,6 +9,7 @@ random so that early mistakes are not final (Artetxe, Labaka & Agirre 2018). Nei
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,7 @@ MOST = 6000  # words per language, the most frequent ones
 NEAREST = 10  # neighbours in CSLS
 KEEP = (0.1, 0.2, 0.4, 0.8, 1.0)  # shares of the similarities that are kept, round by round
 ROUNDS = 3  # for each share
+STEPS = len(KEEP) * ROUNDS
 FOLDS = 5
 BLOCK = 1024
 
@@ -64,11 +66,18 @@ def word_vectors(passages: sp.csr_array, size: int = SIZE, *, rarest: int = RARE
     return WordVectors(words, normalised(vectors - vectors.mean(axis=0)))
 
 
-def align(source: Float32Array, target: Float32Array, pairs: Int64Array, *, seed: int = 0) -> sp.csr_array:
+def align(
+    source: Float32Array,
+    target: Float32Array,
+    pairs: Int64Array,
+    *,
+    seed: int = 0,
+    advance: Callable[[int], object] = lambda done: None,
+) -> sp.csr_array:
     """Return the words that are each other's nearest neighbours after mapping: CSR [w source, w target] of CSLS + 2.
 
     `source` [w, d] and `target` [w', d] have unit rows; `pairs` int64 [p, 2] start the mapping; without any,
-    there are no neighbours.
+    there are no neighbours. `advance` is called with 1 after each of the `STEPS`.
     """
     shape = (len(source), len(target))
     size = min(source.shape[1], target.shape[1])
@@ -82,14 +91,23 @@ def align(source: Float32Array, target: Float32Array, pairs: Int64Array, *, seed
             left, right = procrustes(x[pairs[:, 0]], y[pairs[:, 1]])
             found, strength = neighbours(x @ left, y @ right, keep, rng)
             pairs = np.concatenate([start, found])
+            advance(1)
     rows, columns = found.T
     return sp.csr_array((strength + 2, (rows, columns)), shape=shape)
 
 
-def agreement(source: Float32Array, target: Float32Array, pairs: Int64Array, *, seed: int = 0) -> float:
+def agreement(
+    source: Float32Array,
+    target: Float32Array,
+    pairs: Int64Array,
+    *,
+    seed: int = 0,
+    advance: Callable[[int], object] = lambda done: None,
+) -> float:
     """Return the share of held-out `pairs` (int64 [p, 2]) that a mapping learned from the other pairs finds again.
 
-    It says whether the two languages' vectors fit each other at all: after a wrong mapping it is near 0.
+    It says whether the two languages' vectors fit each other at all: after a wrong mapping it is near 0. `advance` is
+    that of `align`.
     """
     order = np.random.default_rng(seed).permutation(len(pairs))
     held, rest = np.split(order, [len(pairs) // FOLDS])
@@ -97,7 +115,7 @@ def agreement(source: Float32Array, target: Float32Array, pairs: Int64Array, *, 
         return 0.0
     # A word that is spelt like a held-out one would give it away.
     rest = rest[~np.isin(pairs[rest, 0], pairs[held, 0]) & ~np.isin(pairs[rest, 1], pairs[held, 1])]
-    found = align(source, target, pairs[rest], seed=seed)
+    found = align(source, target, pairs[rest], seed=seed, advance=advance)
     return float(np.mean([found[s, t] > 0 for s, t in pairs[held].tolist()]))
 
 

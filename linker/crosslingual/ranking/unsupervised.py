@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -16,19 +18,23 @@ STRAIGHT = 2.0  # what `align` adds to CSLS
 
 
 def aligned_words(
-    evidence: AllEvidence, *, least_agreement: float = AGREEMENT, seed: int = 0
+    evidence: AllEvidence,
+    *,
+    least_agreement: float = AGREEMENT,
+    seed: int = 0,
+    advance: Callable[[int], object] = lambda done: None,
 ) -> tuple[tuple[Pair, ...], float]:
     """Return pairs of stems that translate each other, and the share of held-out identical words that were found again.
 
     Words that are spelt alike start the mapping. There are no pairs if it finds fewer of them again than the share
-    `least_agreement`, as happens in small collections.
+    `least_agreement`, as happens in small collections. `advance` is called with 1 after each of twice `STEPS`.
     """
     x, y = (word_vectors(passages.present) for passages in evidence.passages)
     start = _within(evidence.spelling, x, y)
-    share = agreement(x.vectors, y.vectors, start, seed=seed)
+    share = agreement(x.vectors, y.vectors, start, seed=seed, advance=advance)
     if share < least_agreement or not len(start):
         return (), share
-    found = sp.coo_array(align(x.vectors, y.vectors, start, seed=seed))
+    found = sp.coo_array(align(x.vectors, y.vectors, start, seed=seed, advance=advance))
     strong = found.data >= LEAST + STRAIGHT
     sources, targets = x.words[found.row[strong]], y.words[found.col[strong]]
     names = evidence.source_terms.vocabulary, evidence.target_terms.vocabulary
