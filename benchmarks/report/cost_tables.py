@@ -105,8 +105,29 @@ def cluster(results: Any) -> Iterator[str]:
         )
 
 
+def cluster_build(results: Any) -> Iterator[str]:
+    """Builds on one Elasticsearch node by one process, and by Ray's workers."""
+    yield (
+        f"{results['sentences']:,} sentences, encoded by an untrained star ({results['encoder'][5:]}) and "
+        "written with HNSW to one node with 512 MiB of heap, all on one machine with other work, which disturbed the "
+        "clock. Ray's start is not counted in the documents per second, and its processes are in the CPU time:"
+    )
+    yield ""
+    yield (
+        "| workers | documents per second | per CPU-second | CPU-seconds of the command | of Ray and its workers "
+        "| of the server | seconds until Ray has started |"
+    )
+    yield "|---|---|---|---|---|---|---|"
+    for row in results["rows"]:
+        cpu, many = row["cpu_s"], row["workers"]
+        cells = f"{row['documents_per_s']:,} | {row['documents_per_cpu_s']:,} | {cpu['lead']:.0f} "
+        cells += f"| {cpu['workers']:.0f} | {cpu['server']:.0f}" if many else f"| – | {cpu['server']:.0f}"
+        yield f"| {many or 'without Ray'} | {cells} | {row['ray_start_s'] if many else '–'} |"
+
+
 TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "cluster": cluster,
+    "cluster_build": cluster_build,
     "encode.cost": encoding,
     "faults.memory": memory,
     "shards": shards,

@@ -1,0 +1,134 @@
+"""What does a build on a cluster cost with one process, and with one, two or four of Ray's workers that write?
+
+`python -m benchmarks.cluster_build [--work FOLDER] [--sentences N] [--workers N …]` → results/cluster_build.json.
+Sentences of statements2articles are encoded by a star (128 dimensions, 4 × 32, untrained: its speed does not depend on
+the weights) and written with HNSW to one Elasticsearch node of 512 MiB of heap on this machine. `lead` is the CPU time
+of the command itself, `workers` that of Ray and its workers from their start on (their import of the encoder included),
+`server` that of Elasticsearch. `wall` counts from the first batch: Ray's start is given by itself. All share the cores
+of one machine with other work, so that the clock says little of what more machines bring; CPU time does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchmarks.cluster import Clock
+from benchmarks.encode import STARS, build
+from benchmarks.support.common import record
+from benchmarks.support.passages import SEED, prepare
+from indexes.address import Address
+from indexes.interface import Document
+from indexes.remote import drop
+from linker import building
+from linker.corpora import read_corpus
+from linker.encoders.folder import save
+from linker.errors import LinkerError
+from linker.intake import BuildOptions
+from linker.scaleout.cluster import imported, joined
+from tests import elastic_server
+
+TRIES = 6
+STAR = "star 4 x 32, 128 dimensions"
+
+
+def model(corpus: Path, folder: Path) -> Path:
+    """Return the folder of an untrained star that knows the words of the corpus."""
+    texts = (record.text for record in read_corpus(corpus, None) if isinstance(record, Document))
+    words = sorted({word for text in texts for word in text.lower().split() if word.isalpha()})
+    if not folder.exists():
+        save(build(STARS[STAR], words), folder)
+    return folder
+
+
+def workers_cpu() -> float:
+    """Return the CPU seconds of this process's living descendants: Ray, its workers, the server."""
+    total = 0.0
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            total += times.user + times.system
+    return total
+
+
+def start(workers: int, stack: contextlib.ExitStack) -> float:
+    """Run Ray with so many workers, none for 0; return the seconds that its start took.
+
+    Ray gives itself 15 to 30 seconds, which are too few on a loaded machine: then it is started again.
+    """
+    if not workers:
+        return 0.0
+    ray = imported()
+    known = set(psutil.Process().children(recursive=True))
+    for _ in range(TRIES):
+        begin = time.perf_counter()
+        try:
+            stack.enter_context(joined(ray, cpus=workers))
+            return time.perf_counter() - begin
+        except LinkerError:
+            for process in set(psutil.Process().children(recursive=True)) - known:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+    raise SystemExit("Ray does not start here")
+
+
+def measure(corpus: Path, encoder: Path, node: elastic_server.Node, workers: int) -> dict[str, Any]:
+    """Return what one build costs."""
+    where = Path(f"elastic+{node.url}/many-{workers}")
+    options = BuildOptions(str(encoder), "hnsw", engine="ray" if workers else "local")
+    java = psutil.Process(node.pid).cpu_times
+    with contextlib.ExitStack() as stack:
+        started = start(workers, stack)
+        before, others = workers_cpu(), sum(java()[:2])
+        clock = Clock(node.pid)
+        report = building.build([corpus], where, options)
+        spent = clock.read()
+        own = workers_cpu() - before - (sum(java()[:2]) - others)
+    cpu = {"lead": spent["client_cpu_s"], "workers": round(max(own, 0.0), 2), "server": spent["server_cpu_s"]}
+    address = Address.of(where)
+    assert address
+    drop(address)
+    return {
+        "documents": report.documents,
+        "wall_s": spent["wall_s"],
+        "ray_start_s": round(started, 1),
+        "cpu_s": cpu,
+        "documents_per_s": round(report.documents / spent["wall_s"]),
+        "documents_per_cpu_s": round(report.documents / sum(cpu.values())),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", type=Path, help="folder for the data, kept (otherwise temporary)")
+    parser.add_argument("--sentences", type=int, default=20_000)
+    parser.add_argument("--workers", type=int, nargs="*", default=[0, 1, 2], help="0: without Ray")
+    options = parser.parse_args()
+    with (
+        tempfile.TemporaryDirectory() as temporary,
+        elastic_server.folder() as disk,
+        contextlib.ExitStack() as stack,
+    ):
+        work = options.work or Path(temporary)
+        work.mkdir(parents=True, exist_ok=True)
+        corpus = prepare(work, options.sentences).sentences
+        encoder = model(corpus, work / f"{options.sentences}-star")
+        node = elastic_server.Node(disk / "node")
+        stack.callback(node.stop)
+        node.start()
+        rows = []
+        for workers in options.workers:
+            rows.append({"workers": workers, **measure(corpus, encoder, node, workers)})
+            print(rows[-1], flush=True)
+    about = {"sentences": options.sentences, "encoder": STAR, "heap": " ".join(elastic_server.HEAP[:2])}
+    record("cluster_build", {**about, "rows": rows}, SEED)
+
+
+if __name__ == "__main__":
+    main()
