@@ -9,25 +9,29 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
 NET = "127.78.0"
+PROGRAMS = ("ip", "nsenter", "sysctl")
 
 
 class NoNamespacesError(Exception):
     """Network namespaces cannot be made here; the text says why, and what to do."""
 
 
-def _ip(*arguments: str) -> None:
+def ip(*arguments: str) -> str:
+    """Run `ip` and return what it says. Raises NoNamespacesError."""
     done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
         raise NoNamespacesError(f"ip {' '.join(arguments)}: {done.stderr.strip()}")
+    return done.stdout
 
 
-def check() -> None:
-    """Raise NoNamespacesError unless this process may make namespaces."""
-    if missing := [program for program in ("ip", "nsenter", "sysctl") if shutil.which(program) is None]:
+def check(programs: Sequence[str] = PROGRAMS) -> None:
+    """Raise NoNamespacesError unless this process may make namespaces, and the programs are there."""
+    if missing := [program for program in programs if shutil.which(program) is None]:
         raise NoNamespacesError(
             f"there is no {', '.join(missing)}: install iproute2, util-linux and procps (apt-get install)"
         )
@@ -74,17 +78,17 @@ class Network:
 
     def _space(self, space: str, address: str) -> None:
         name, hub = f"{self._name}-{space}", f"{self._name}-hub"
-        _ip("netns", "add", name)
-        _ip("-n", name, "link", "set", "lo", "up")
+        ip("netns", "add", name)
+        ip("-n", name, "link", "set", "lo", "up")
         # The rest of 127.0.0.0/8 belongs to the bridge then.
-        _ip("-n", name, "address", "delete", "127.0.0.1/8", "dev", "lo")
-        _ip("-n", name, "address", "add", "127.0.0.1/32", "dev", "lo")
+        ip("-n", name, "address", "delete", "127.0.0.1/8", "dev", "lo")
+        ip("-n", name, "address", "add", "127.0.0.1/32", "dev", "lo")
         setting = "net.ipv4.conf.all.route_localnet=1"
         subprocess.run([*self.inside(space), "sysctl", "-qw", setting], check=True)
         if space == "hub":
-            _ip("-n", name, "link", "add", "eth0", "type", "bridge")
+            ip("-n", name, "link", "add", "eth0", "type", "bridge")
         else:
-            _ip(
+            ip(
                 "link",
                 "add",
                 "eth0",
@@ -98,16 +102,16 @@ class Network:
                 "netns",
                 hub,
             )
-        _ip("-n", name, "address", "add", f"{address}/24", "dev", "eth0")
-        _ip("-n", name, "link", "set", "eth0", "up")
+        ip("-n", name, "address", "add", f"{address}/24", "dev", "eth0")
+        ip("-n", name, "link", "set", "eth0", "up")
 
     def cut(self, number: int) -> None:
         """Lose everything that is sent to a spoke and by it, as when a cable is unplugged in a switch far away."""
-        _ip("-n", f"{self._name}-hub", "link", "set", f"to{number}", "nomaster")
+        ip("-n", f"{self._name}-hub", "link", "set", f"to{number}", "nomaster")
 
     def join(self, number: int) -> None:
-        """Connect a spoke, (again)."""
-        _ip("-n", f"{self._name}-hub", "link", "set", f"to{number}", "master", "eth0", "up")
+        """Connect a spoke, again where it was cut off."""
+        ip("-n", f"{self._name}-hub", "link", "set", f"to{number}", "master", "eth0", "up")
 
     def close(self) -> None:
         """Delete the namespaces that there are; what still runs in one keeps it without its name."""

@@ -10,12 +10,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from indexes.elastic.client import remedy_of
+from indexes.elastic.client import BUSY, remedy_of
 from indexes.interface import BackendUnavailableError, IndexesError
 
 CHUNK_BYTES = 4 << 20
 CHUNK_OPERATIONS = 2000
-RETRIED = (429, 500, 502, 503, 504)
+RETRIED = (*BUSY, 500)
 MOVED = "shard_not_found"  # the node has lost its copy, and another has one
 CONFLICT = 409  # the index has this version of the document, or a later one
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -120,7 +121,7 @@ def dictionary(
 
     result = learn_dictionary(source, target, out, languages=languages, seed=seed)
     if as_json:
-        print_json({"file": path_text(result.file), "pairs": result.pairs, "agreement": result.agreement})
+        print_json({**asdict(result), "file": path_text(result.file)})
     note(
         f"{out}: {result.pairs:,} pairs of stems; of the held-out words that are spelt alike, "
         f"{result.agreement:.0%} were found again"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from indexes.address import Address
+from indexes.elastic.server_index import new_name
 from indexes.interface import (
     BadVectorError,
     Document,
@@ -21,8 +22,25 @@ from indexes.interface import (
     ScoreArray,
 )
 from indexes.remote import RemoteCollection, RemoteWriter, drop, open_remote
+from indexes.remote.store import RemoteStore, settings_of
 from indexes.store.records import BuildRecord, EncoderRecord, Manifest
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
+
+
+@contextlib.contextmanager
+def addresses(url: str, stem: str) -> Iterator[Callable[[], str]]:
+    """Give addresses of new indexes, whose names begin with `stem`; all that is there is dropped at the end."""
+    given: list[str] = []
+
+    def new() -> str:
+        given.append(f"elastic+{url}/{new_name(stem)}")
+        return given[-1]
+
+    yield new
+    for text in given:
+        named = Address.of(text)
+        assert named
+        RemoteStore(settings_of(named)).remove_all()
 
 
 class OnCluster:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import threading
@@ -15,10 +14,7 @@ from typing import Any
 
 import pytest
 
-
-def ip(*arguments: str) -> str:
-    """Run `ip` and return what it says."""
-    return subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True).stdout
+from tests.namespaces import NoNamespacesError, check, ip
 
 
 class Machine:
@@ -57,15 +53,14 @@ class Machine:
 @contextlib.contextmanager
 def machines(count: int) -> Iterator[tuple[str, list[Machine]]]:
     """Give the address of this machine, and others that reach it and each other; skip where that cannot be done."""
-    if os.geteuid() or shutil.which("ip") is None:
-        pytest.skip("network namespaces need root and the program `ip`")
     number = os.getpid() % 250
     network, bridge = f"10.77.{number}", f"lk{number}"
     with contextlib.ExitStack() as stack:
         try:
+            check(["ip"])
             ip("link", "add", bridge, "type", "bridge")
-        except subprocess.CalledProcessError as e:
-            pytest.skip(f"there can be no bridge between network namespaces: {e.stderr.strip()}")
+        except NoNamespacesError as e:
+            pytest.skip(str(e))
         stack.callback(ip, "link", "del", bridge)
         ip("addr", "add", f"{network}.254/24", "dev", bridge)
         ip("link", "set", bridge, "up")

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from indexes.address import Address
-from indexes.elastic.server_index import new_name
 from indexes.remote.store import RemoteStore, settings_of
 from linker.errors import LinkerError
+from tests.contract.cluster import addresses
 from tests.helpers import ROOT, HashEncoder
 from tests.scaleout.encoders import ChangingEncoder, CountingEncoder, DyingEncoder, FailingEncoder
 from tests.scaleout.support import build, content
@@ -26,18 +26,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("ray")]
 
 @pytest.fixture(scope="module")
 def address(elastic: str) -> Iterator[Callable[[], str]]:
-    """Give addresses of new indexes, which are dropped at the end."""
-    given: list[str] = []
-
-    def new() -> str:
-        given.append(f"elastic+{elastic}/{new_name('many')}")
-        return given[-1]
-
-    yield new
-    for text in given:
-        named = Address.of(text)
-        assert named
-        RemoteStore(settings_of(named)).remove_all()
+    with addresses(elastic, "many") as new:
+        yield new
 
 
 @pytest.fixture(scope="module")

@@ -1,15 +1,16 @@
-"""A function of many texts, computed in one process per core where there are so many that it pays."""
+"""A function of many texts, computed in one process per core where there are so many that it pays, and in order."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
 from indexes.cores import cores
 
+S = TypeVar("S")
 T = TypeVar("T")
 CHUNK = 2000  # texts that a process gets at a time
 MANY = 20_000  # texts; starting the processes costs as much as a few thousand
@@ -30,16 +31,21 @@ def in_chunks(
     if jobs == 1 or len(texts) < many:
         yield from map(function, chunks)
         return
-    waiting: deque[Future[T]] = deque()
     # Not by fork, which may copy a lock that a thread of a library holds.
     context = get_context("spawn")
     with ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(function,)) as pool:
-        for chunk in chunks:
-            waiting.append(pool.submit(_call, chunk))
-            if len(waiting) > jobs * AHEAD:
-                yield waiting.popleft().result()
-        while waiting:
+        yield from in_order(pool, _call, chunks, jobs * AHEAD)
+
+
+def in_order(pool: Executor, function: Callable[[S], T], arguments: Iterable[S], ahead: int) -> Iterator[T]:
+    """Yield `function` of each argument, in order, computed by the pool; at most `ahead` + 1 values are in memory."""
+    waiting: deque[Future[T]] = deque()
+    for argument in arguments:
+        waiting.append(pool.submit(function, argument))
+        if len(waiting) > ahead:
             yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
 
 
 def _begin(function: Callable[[Sequence[str]], Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
@@ -11,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
+from indexes.cores import cores
 from indexes.dtypes import Float32Array, Int32Array, Int64Array
-from linker.crosslingual.scoring.threads import in_order
+from linker.crosslingual.pages.chunks import in_order
 
 Hashes = npt.NDArray[np.uint64]
 # Scores that agree to this many decimals count as equal: the order of summation changes the digits beyond.
@@ -166,15 +168,16 @@ def nearest(
         scores = scorer.block(begin, min(begin + block, n))
         return scores, _best_of(scores, depth, source[begin : begin + block], target)
 
-    begins = range(progress.done, n, block)
-    for begin, (scores, part) in in_order(compute, begins, workers):
-        rows = slice(begin, begin + len(scores))
-        candidates.targets[rows], candidates.scores[rows] = part.targets, part.scores
-        _raise(progress, scores, begin)
-        progress.done += len(scores)
-        advance(len(scores))
-        if checkpoint:
-            checkpoint.keep(progress)
+    begins, threads = range(progress.done, n, block), workers or cores()
+    with ThreadPoolExecutor(threads) as pool:
+        for begin, (scores, part) in zip(begins, in_order(pool, compute, begins, threads), strict=True):
+            rows = slice(begin, begin + len(scores))
+            candidates.targets[rows], candidates.scores[rows] = part.targets, part.scores
+            _raise(progress, scores, begin)
+            progress.done += len(scores)
+            advance(len(scores))
+            if checkpoint:
+                checkpoint.keep(progress)
     forward = np.maximum(candidates.scores[:, :k], 0).sum(axis=1) / max(1, min(k, m))
     backward = progress.best.sum(axis=0) / max(1, min(k, n))
     return Neighbours(candidates, forward, backward, progress.holders)

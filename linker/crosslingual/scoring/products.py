@@ -63,11 +63,7 @@ class WeightedProduct:
 
     def blocks(self) -> Blocks:
         """Return the same scores in the form that is fast for all pairs, which does not keep this one alive."""
-        sparse = sp.issparse(self.left) and sp.issparse(self.right)
-        product: PagePairScorer = DenseProduct(self.left, self.right)
-        if sparse:
-            product = SplitProduct.of(csr(self.left), csr(self.right.T))
-        return Blocks((product,), self.source_mass, self.target_mass)
+        return Blocks((_fast(self.left, self.right),), self.source_mass, self.target_mass)
 
     def block(self, begin: int, end: int) -> Float32Array:
         """Return the scores of the source pages begin … end−1: float32 [end − begin, targets]."""
@@ -93,10 +89,17 @@ class WeightedProduct:
             return self.blocks()
         source = None if self.source_mass is None else self.source_mass[rows]
         target = None if self.target_mass is None else self.target_mass[columns]
-        left = (csr(self.left) if sp.issparse(self.left) else self.left)[rows]
-        if sp.issparse(left) and sp.issparse(self.right):
-            return Blocks((SplitProduct.of(left, csr(self.right.T), chosen=columns),), source, target)
-        return Blocks((DenseProduct(left, self.right[:, columns]),), source, target)
+        left = csr(self.left) if sp.issparse(self.left) else self.left
+        return Blocks((_fast(left[rows], self.right, columns),), source, target)
+
+
+def _fast(
+    left: SparseOrDense, right: SparseOrDense, columns: Int64Array | None = None
+) -> SplitProduct | DenseProduct:
+    """Return `left` [n, d] · the `columns` (int64 [m']), by default all, of `right` [d, m]."""
+    if sp.issparse(left) and sp.issparse(right):
+        return SplitProduct.of(csr(left), csr(right.T), chosen=columns)
+    return DenseProduct(left, right if columns is None else right[:, columns])
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from indexes import native
 from indexes.cores import cores
 from indexes.dtypes import Float32Array, Int64Array
-from linker.crosslingual.scoring.threads import in_order
+from linker.crosslingual.pages.chunks import in_order
 
 PAIRS = 1 << 18  # products at a time without the compiled loop
 TILE = 1 << 16  # columns; half as many or twice as many are no faster
@@ -126,24 +126,22 @@ def times(left: sp.csr_array, right: sp.csr_array | sp.csc_array) -> sp.csr_arra
     left, factor = csr(left), csr(right)  # a product of integers and float32 would be float64
     if left.shape[0] <= MANY_ROWS:
         return csr(left @ factor)
-    begins = range(0, left.shape[0], MANY_ROWS)
+    firsts = range(0, left.shape[0], MANY_ROWS)
     sizes = np.diff(factor.indptr)
-    edges = pairwise([*left.indptr[::MANY_ROWS].tolist()[: len(begins)], left.nnz])
-    room = sum(int(sizes[left.indices[start:stop]].sum()) for start, stop in edges)
-    data, columns, ends = np.empty(room, np.float32), np.empty(room, np.int32), [np.zeros(1, np.int64)]
-
-    def product(begin: int) -> sp.csr_array:
-        return csr(left[begin : begin + MANY_ROWS] @ factor)
-
-    for _, part in in_order(product, begins):
-        end = int(ends[-1][-1])
-        data[end : end + part.nnz], columns[end : end + part.nnz] = part.data, part.indices
-        ends.append(end + part.indptr[1:].astype(np.int64))
-    end = int(ends[-1][-1])
-    shape = left.shape[0], factor.shape[1]
+    room = sum(int(sizes[left[i : i + MANY_ROWS].indices].sum()) for i in firsts)
+    data, columns = np.empty(room, np.float32), np.empty(room, np.int32)
+    begin = np.zeros(left.shape[0] + 1, np.int64)
+    with ThreadPoolExecutor(cores()) as pool:
+        parts = in_order(pool, lambda i: left[i : i + MANY_ROWS] @ factor, firsts, ahead=cores())
+        for i, part in zip(firsts, parts, strict=True):
+            places = slice(begin[i], begin[i] + part.nnz)
+            data[places], columns[places] = part.data, part.indices
+            begin[i + 1 : i + 1 + part.shape[0]] = begin[i] + part.indptr[1:]
     # Where rows begin at int64, scipy makes int64 of the columns, too.
-    begin = np.concatenate(ends).astype(np.int32 if end < 1 << 31 else np.int64)
-    return sp.csr_array((data[:end], columns[:end], begin), shape=shape)
+    begin = begin.astype(np.int32 if begin[-1] < 1 << 31 else np.int64)
+    return sp.csr_array(
+        (data[: begin[-1]], columns[: begin[-1]], begin), shape=(left.shape[0], factor.shape[1])
+    )
 
 
 def column_sizes(matrix: sp.csr_array) -> Int64Array:

@@ -32,6 +32,7 @@ from indexes.remote.store import RemoteStore, settings_of
 from linker import Question, building, find
 from linker.corpora import Query, read_corpus
 from linker.engine import Engine
+from tests.contract.cluster import addresses
 from tests.helpers import HashEncoder, linker, write_corpus
 from tests.indexes.elastic.recorder import recording
 
@@ -43,18 +44,8 @@ Make = Callable[..., Engine]
 
 @pytest.fixture
 def address(elastic: str) -> Iterator[Callable[[], str]]:
-    """Give addresses of new indexes, which are dropped at the end."""
-    given: list[str] = []
-
-    def new() -> str:
-        given.append(f"elastic+{elastic}/{new_name('remote')}")
-        return given[-1]
-
-    yield new
-    for text in given:
-        named = Address.of(text)
-        assert named
-        RemoteStore(settings_of(named)).remove_all()
+    with addresses(elastic, "remote") as new:
+        yield new
 
 
 @pytest.fixture
