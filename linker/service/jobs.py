@@ -145,9 +145,9 @@ class Jobs:
         except OSError as e:
             entry.state |= {"state": "failed", "error": f"the job could not be started: {e.strerror}"}
         entry.state["ended"] = time.time()
-        with contextlib.suppress(OSError):  # a full disk: who asks is told that the job is not known
-            self._write(entry)
-        with self._lock:
+        with self._lock:  # who reads that it has ended finds no trace of its running
+            with contextlib.suppress(OSError):  # a full disk: who asks is told that the job is not known
+                self._write(entry)
             self._entries.pop(entry.id, None)
         seconds = round(time.monotonic() - start, 3)
         logs.event("job", id=entry.id, kind=entry.kind, state=entry.state["state"], seconds=seconds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -145,14 +146,13 @@ def test_a_bounded_queue_whose_jobs_end_when_they_are_told_to(tmp_path: Path) ->
 
 
 def test_a_job_that_takes_too_long_fails_and_old_ones_are_forgotten(tmp_path: Path) -> None:
-    jobs = Jobs(Limits(jobs=1, job_seconds=0.2, job_kept=0.0))
-    late = hold(jobs, ANA, tmp_path)
-    until(jobs, late["id"], "failed")
-    assert "more than 0.2 seconds" in jobs.get(late["id"], ANA)["error"]
-    hold(jobs, ANA, tmp_path)
-    with pytest.raises(ProblemError, match="forgotten"):
-        jobs.get(late["id"], ANA)
-    jobs.close()
+    with closing(Jobs(Limits(jobs=1, job_seconds=0.2, job_kept=0.0))) as jobs:
+        late = hold(jobs, ANA, tmp_path)
+        until(jobs, late["id"], "failed")
+        assert "more than 0.2 seconds" in jobs.get(late["id"], ANA)["error"]
+        hold(jobs, ANA, tmp_path)
+        with pytest.raises(ProblemError, match="forgotten"):
+            jobs.get(late["id"], ANA)
 
 
 def test_a_job_of_a_worker_that_was_killed_has_failed(tmp_path: Path) -> None:
