@@ -170,6 +170,11 @@ class Collection:
         except MissingExtraError as error:
             return Unavailable(error)
 
+    @property
+    def backend(self) -> str:
+        """Where BM25 runs: "embedded", or the kind of server."""
+        return "elastic" if self.manifest.elastic else "embedded"
+
     def check_can(self, what: str) -> None:
         """Raise IndexesError where the index is on a cluster that cannot do `what`, a name in its `Abilities`."""
 

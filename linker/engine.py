@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from indexes.collection import Collection
+from indexes.elastic.client import PRODUCTS
 from indexes.hybrid import Answer, HybridIndex, Mode, OnFailure
 from indexes.interface import (
     BackendUnavailableError,
@@ -140,7 +141,7 @@ class Engine:
             "documents": f"{manifest.documents:,} documents",
             "search": collection.hybrid.settings.mode,
             "encoder": _encoder_named(manifest.encoder),
-            "backend": "Elasticsearch" if manifest.elastic else "embedded",
+            "backend": PRODUCTS.get(collection.backend, collection.backend),
             "generation": f"generation {manifest.generation}",
         }
 

@@ -22,7 +22,7 @@ from indexes.interface import (
     Metadata,
     UnknownIdError,
 )
-from indexes.remote.abilities import ELASTICSEARCH, refused
+from indexes.remote.abilities import abilities_of, refused
 from indexes.remote.layout import document_of
 from indexes.remote.reads import BATCH
 from indexes.remote.retrievers import RemoteHybrid, RemoteText, RemoteVectors, guarded
@@ -126,9 +126,14 @@ class RemoteCollection(Collection):
         clauses = self._text.clauses(where)
         return (document_of(source, self.store.name) for _, source in self.store.scan(clauses, source=True))
 
+    @property
+    def backend(self) -> str:
+        """The kind of server."""
+        return self.address.server
+
     def check_can(self, what: str) -> None:
         """Raise IndexesError where the cluster cannot do `what`."""
-        if what in ELASTICSEARCH.refusals:
+        if what in abilities_of(self.address).refusals:
             raise refused(self.address, what)
 
     @property

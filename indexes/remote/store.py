@@ -18,8 +18,8 @@ import xxhash
 
 from indexes.address import Address
 from indexes.elastic.bulk import Bulk, Operation
-from indexes.elastic.client import ElasticSettings
-from indexes.interface import BackendUnavailableError, IndexesError
+from indexes.elastic.client import ElasticSettings, not_the_product
+from indexes.interface import IndexesError
 from indexes.remote import layout
 from indexes.remote.reads import RemoteReads
 from indexes.store import manifest as manifests
@@ -42,7 +42,9 @@ class State(NamedTuple):
 
 def settings_of(address: Address, shards: int = 1, replicas: int = 0) -> ElasticSettings:
     """Return the settings of an index that the user has named. Raises IndexesError where they are invalid."""
-    return ElasticSettings(address.urls, address.name, shards, replicas, stateless=True)
+    return ElasticSettings(
+        address.urls, address.name, shards, replicas, stateless=True, server=address.server
+    )
 
 
 class RemoteStore(RemoteReads):
@@ -51,7 +53,7 @@ class RemoteStore(RemoteReads):
     _extra_settings: Mapping[str, Any] = {"gc_deletes": KEPT_DELETES}
 
     def _mapping(self, dim: int, kind: str) -> dict[str, Any]:
-        return layout.mapping(dim, kind)
+        return layout.mapping(dim, kind, self.dialect.fields)
 
     def state(self, of: str = "", *, near: bool = False) -> State | None:
         """Return what is at the name now, or at the generation `of`; None where there is no index.
@@ -74,9 +76,7 @@ class RemoteStore(RemoteReads):
             if not others and "manifest" in about:
                 return State(str(real), str(about["manifest"]), int(about.get("stamp", 0)), *shape)
         except (KeyError, TypeError, ValueError, AttributeError):
-            raise BackendUnavailableError(
-                f"what answers for {name} at {', '.join(self.settings.urls)} is no Elasticsearch"
-            ) from None
+            raise not_the_product(self.settings) from None
         raise IndexesError(
             f"{name!r} at {', '.join(self.settings.urls)} is not an index of linker that lives on the cluster: "
             "choose another name"

@@ -198,7 +198,7 @@ class RemoteWriter(Writer):
         old = self.manifest
         if bm25 and (bm25.k1, bm25.b) != (old.bm25.k1, old.bm25.b):
             raise IndexesError(
-                "k1 and b of an index on Elasticsearch are set by its build: give --k1 and --b there"
+                f"k1 and b of an index on {self._remote.settings.product} are set by its build: give --k1 and --b there"
             )
         for id_, stamp in zip(sorted(self._outdated), self._stamps(len(self._outdated)), strict=True):
             self._remote.delete_document(id_, stamp)

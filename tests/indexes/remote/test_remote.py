@@ -13,6 +13,7 @@ import pytest
 
 from indexes.address import Address
 from indexes.disk import faults
+from indexes.elastic.client import PRODUCTS
 from indexes.elastic.server_index import new_name
 from indexes.errors import UntrustedHostError
 from indexes.fusion import Fusion
@@ -42,9 +43,16 @@ TURNS = 6  # of each writer
 Make = Callable[..., Engine]
 
 
+@pytest.fixture(params=tuple(PRODUCTS))
+def server(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """A server's key, and where one runs."""
+    return request.param, request.getfixturevalue(request.param)
+
+
 @pytest.fixture
-def address(elastic: str) -> Iterator[Callable[[], str]]:
-    with addresses(elastic, "remote") as new:
+def address(server: tuple[str, str]) -> Iterator[Callable[[], str]]:
+    key, url = server
+    with addresses(url, "remote", key) as new:
         yield new
 
 
@@ -327,9 +335,10 @@ def test_a_build_that_stops_within_its_last_commit_stores_nothing_twice(
         assert manifest_of(where).quarantined == expected
 
 
-def test_an_index_whose_name_begins_another_name_leaves_that_alone(elastic: str) -> None:
-    stem = Address((elastic,), new_name("remote"))
-    beside = Address((elastic,), f"{stem.name}-german")
+def test_an_index_whose_name_begins_another_name_leaves_that_alone(server: tuple[str, str]) -> None:
+    key, url = server
+    stem = Address((url,), new_name("remote"), key)
+    beside = Address((url,), f"{stem.name}-german", key)
     for address in (beside, stem):
         building.create(str(address))
     assert drop(stem) == (0, 1)
@@ -403,7 +412,9 @@ def test_an_index_is_tuned_and_reviewed_as_in_a_directory(make: Make, tmp_path: 
         lambda: mine.tune_recall(0.9),
         lambda: mine.search('"banel deras"', phrases=True),
     ):
-        with pytest.raises(IndexesError, match=r"is an index on Elasticsearch, which does not do .*: "):
+        with pytest.raises(
+            IndexesError, match=r"is an index on (Elastic|Open)[sS]earch, which does not do .*: "
+        ):
             refused_call()
 
 
@@ -418,8 +429,9 @@ def test_credentials_go_to_the_named_address_but_not_in_the_clear(monkeypatch: p
     assert "c2VjcmV0" not in str(raised.value)
 
 
-def test_an_index_of_others_is_left_alone(elastic: str) -> None:
-    named = Address((elastic,), new_name("foreign"))
+def test_an_index_of_others_is_left_alone(server: tuple[str, str]) -> None:
+    key, url = server
+    named = Address((url,), new_name("foreign"), key)
     client = RemoteStore(settings_of(named)).client
     client.indices.create(index=named.name)
     try:
