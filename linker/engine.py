@@ -284,7 +284,6 @@ class Engine:
         """
         from linker.probability.fitting import calibrate
 
-        self.collection.check_can("a stored calibration")
         snapshot = self._followed()
 
         def find(texts: Sequence[str], k: int) -> Answer:
@@ -360,7 +359,6 @@ class Engine:
         from linker.ranking.folder import load
         from linker.ranking.searching import RankedSearch, folder_name
 
-        self.collection.check_can("a stored ranker")
         RankedSearch(self.collection, load(folder), self.embed)
         with self._writer() as writer:
             writer.store_ranker(folder_name(folder), folder)

@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from indexes.remote.choosing import drop, manifest_of, size_of, writer_of
     from indexes.remote.collection import RemoteCollection, load, open_remote
     from indexes.remote.reads import NoMasterError
+    from indexes.remote.rows import MOST
     from indexes.remote.writer import RemoteWriter
 
 __all__ = [
     "ABILITIES",
+    "MOST",
     "Abilities",
     "NoMasterError",
     "RemoteCollection",
@@ -35,6 +37,7 @@ __getattr__ = lazy(
     {
         "ABILITIES": "indexes.remote.abilities",
         "Abilities": "indexes.remote.abilities",
+        "MOST": "indexes.remote.rows",
         "NoMasterError": "indexes.remote.reads",
         "RemoteCollection": "indexes.remote.collection",
         "RemoteWriter": "indexes.remote.writer",

@@ -30,8 +30,6 @@ REFUSALS = {
     "--positions": f"it keeps terms without their order: leave it out, or {DIRECTORY}",
     "--keep": "a change is visible at once, so that there are no older generations: take snapshots of the "
     "cluster instead",
-    "a stored ranker": f"it cannot hold one: name it with --rerank at each search, or {DIRECTORY}",
-    "a stored calibration": f"P(link) is made of the vectors of all documents: use scores, or {DIRECTORY}",
     "a copy of the encoder": "models stay where they are: name the model's folder with --encoder at each use",
 }
 

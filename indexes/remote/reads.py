@@ -87,6 +87,15 @@ class RemoteReads(ElasticStore):
                 raise api_error(self.settings, 404 if "index_not_found" in reason else 503, reason)
         return docs
 
+    def mark(self) -> tuple[int, float]:
+        """Return the number of visible documents and their last stamp, one of which differs after each change."""
+        with self.errors():
+            answer = self.client.search(
+                index=self._target, size=0, aggs={"last": {"max": {"field": "stamp"}}},
+                track_total_hits=True, allow_partial_search_results=False,
+            )  # fmt: skip
+        return int(answer["hits"]["total"]["value"]), float(answer["aggregations"]["last"]["value"] or 0)
+
     def about(self) -> int:
         """Return the number of visible documents, as it was a few seconds ago."""
         at, count = self._counted

@@ -50,7 +50,7 @@ def test_the_plugins_scores_become_cosines_again(cosines: list[float]) -> None:
     """The plugin's rule, written out: 1 + x, and 1 / (1 − x) where x is negative; −inf fills short answers."""
     scores = np.array([1 + x if x >= 0 else 1 / (1 - x) for x in cosines] + [-np.inf], dtype=np.float32)
     np.testing.assert_allclose(OPENSEARCH.cosines(scores), [*cosines, -np.inf], atol=3e-7)
-    assert OPENSEARCH.cosines(np.float32([1.3, 2 / 3])).tolist() == pytest.approx([0.3, -0.5])
+    assert OPENSEARCH.cosines(np.array([1.3, 2 / 3], dtype=np.float32)).tolist() == pytest.approx([0.3, -0.5])
 
 
 def test_an_address_says_which_server_it_is() -> None:
@@ -168,6 +168,7 @@ def test_an_address_of_the_other_server_is_refused(opensearch: str) -> None:
         open_remote(Address((opensearch,), "news"))
 
 
+@pytest.mark.slow
 def test_the_page_runs(opensearch: str, tmp_path: Path) -> None:
     write_corpus(tmp_path / "corpus.jsonl", 50)
     write_corpus(tmp_path / "more.jsonl", 5, prefix="more")

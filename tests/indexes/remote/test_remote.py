@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ import pytest
 
 from indexes.address import Address
 from indexes.disk import faults
-from indexes.elastic.client import PRODUCTS
 from indexes.elastic.server_index import new_name
 from indexes.errors import UntrustedHostError
 from indexes.fusion import Fusion
@@ -33,41 +32,13 @@ from indexes.remote.store import RemoteStore, settings_of
 from linker import Question, building, find
 from linker.corpora import Query, read_corpus
 from linker.engine import Engine
-from tests.contract.cluster import addresses
 from tests.helpers import HashEncoder, linker, write_corpus
 from tests.indexes.elastic.recorder import recording
+from tests.indexes.remote.conftest import Make
 
 MODES: tuple[Mode, ...] = ("bm25", "dense", "hybrid")
 QUERIES = ["banel deras", "kisen", "mudom sugal nepol banel banel", "nothing", "tapol suvik radom"]
 TURNS = 6  # of each writer
-Make = Callable[..., Engine]
-
-
-@pytest.fixture(params=tuple(PRODUCTS))
-def server(request: pytest.FixtureRequest) -> tuple[str, str]:
-    """A server's key, and where one runs."""
-    return request.param, request.getfixturevalue(request.param)
-
-
-@pytest.fixture
-def address(server: tuple[str, str]) -> Iterator[Callable[[], str]]:
-    key, url = server
-    with addresses(url, "remote", key) as new:
-        yield new
-
-
-@pytest.fixture
-def make(address: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> Make:
-    """Make an empty index on the cluster; `vectors` "none" leaves out the encoder."""
-    monkeypatch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
-    monkeypatch.setenv("LINKER_ELASTIC_TIMEOUT", "60")
-
-    def made(vectors: str = "flat", **options: Any) -> Engine:
-        where = address()
-        building.create(where, encoder="none" if vectors == "none" else "hash", vectors=vectors, **options)
-        return Engine(Path(where), encoder=HashEncoder())
-
-    return made
 
 
 def embedded(tmp_path: Path) -> Engine:
@@ -408,7 +379,6 @@ def test_an_index_is_tuned_and_reviewed_as_in_a_directory(make: Make, tmp_path: 
         assert report.read == 12
     assert asked[0] == asked[1]
     for refused_call in (
-        lambda: mine.calibrate(queries, qrels),
         lambda: mine.tune_recall(0.9),
         lambda: mine.search('"banel deras"', phrases=True),
     ):
