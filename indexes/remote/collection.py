@@ -126,7 +126,7 @@ class RemoteCollection(Collection):
         self.hybrid = RemoteHybrid(self.rows, vectors, text, self._settings(on_failure))
 
     def again(self) -> RemoteCollection:
-        """Return the same generation, opened again: what it reads of all documents is read anew."""
+        """Return the same generation, opened again: what it reads of all documents is read once more."""
         return RemoteCollection(self.address, self.state)
 
     def _read_ids(self) -> tuple[list[str], Callable[[], Iterator[Metadata]]]:
