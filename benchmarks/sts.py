@@ -169,8 +169,8 @@ def predictions(
     """Score pairs once, by the folder's model; the scores are kept beside it under a name."""
     path = folder / f"{name}.npy"
     if not path.exists():
-        found = (scorer or load(folder)).probabilities([p.texts for p in pairs])
-        np.save(path, found, allow_pickle=False)
+        scores = (scorer or load(folder)).probabilities([p.texts for p in pairs])
+        np.save(path, scores, allow_pickle=False)
     found: npt.NDArray[np.float32] = np.load(path, allow_pickle=False)
     return found
 
