@@ -3,8 +3,8 @@
 `python -m benchmarks.ten_million --work FOLDER [--shards N] [--size N] [--stages N,…]` → benchmarks/results/
 ten_million.json. The documents are those of many_documents.py, with vectors of 256 dimensions. Each shard is built by a
 process of its own and kept in FOLDER with its figures, and so is each stage, so that a stopped run goes on where it
-stopped. A stage opens the first shards together (`Engine.open`) and asks them hybrid, by BM25 and by vectors, k = 10; queries
-are test statements, one at a time, with their vectors given; none of them is among the documents.
+stopped. A stage opens the first shards together (`Engine.open`) and asks them hybrid, by BM25 and by vectors
+(k = 10). The queries are test statements, one at a time, with their vectors given; none of them is among the documents.
 
 Single queries run on one core; `cpu` is the CPU time of a query, since other work disturbs the clock (`wall`). Clients
 are threads of one process that may use all cores, each of which asks again at once; only the clock can tell what they
@@ -197,11 +197,11 @@ def stage(work: Path, shards: int) -> dict[str, Any]:
 def kept(path: Path, make: Callable[..., dict[str, Any]], *args: Any) -> dict[str, Any]:
     """Return the figures in a file, which are measured first where there are none, in a process of its own."""
     if not path.exists():
-        found = in_child(make, *args)
+        made = in_child(make, *args)
         partial = path.with_suffix(".part")
-        partial.write_text(json.dumps(found))
+        partial.write_text(json.dumps(made))
         partial.rename(path)
-        print(path.stem, found, file=sys.stderr, flush=True)
+        print(path.stem, made, file=sys.stderr, flush=True)
     found: dict[str, Any] = json.loads(path.read_text())
     return found
 

@@ -134,14 +134,12 @@ class Shard:
 def write(shard: Shard, size: int, dim: int, folder: Path, words: bool = True) -> tuple[Path, Path, Path]:
     """Write a shard's documents as JSON lines, its vectors (.npy) and its ids; return the files."""
     corpus, matrix, ids = (folder / f"shard.{kind}" for kind in ("jsonl", "npy", "ids"))
-    out: Any = np.lib.format.open_memmap(matrix, mode="w+", dtype=np.float32, shape=(size, dim))
-    row = 0
-    with corpus.open("wb") as documents, ids.open("w") as names:
+    with corpus.open("wb") as documents, ids.open("w") as names, matrix.open("wb") as rows:
+        head = {"descr": "<f4", "fortran_order": False, "shape": (size, dim)}
+        np.lib.format.write_array_header_1_0(rows, head)  # a map of the whole would be resident
         for found, texts, vectors in shard.blocks(words):
             lines = (orjson.dumps({"_id": i, "text": t}) for i, t in zip(found, texts, strict=True))
             documents.write(b"\n".join(lines) + b"\n")
             names.write("\n".join(found) + "\n")
-            out[row : row + len(found)] = vectors
-            row += len(found)
-    out.flush()
+            rows.write(np.ascontiguousarray(vectors, dtype="<f4").data)
     return corpus, matrix, ids
