@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from indexes.vectors.faiss_files import damaged
+from indexes.vectors.faiss_files import damaged, first_bytes
 from indexes.vectors.hnsw import Hnsw
 from indexes.vectors.pq import IvfPq, PqScan
 
@@ -19,12 +19,8 @@ def kind_by_size(rows: int) -> str:
 
 def kind_of(path: Path) -> str:
     """Return the kind of a saved structure by its first bytes. Raises DamagedError where it is none of ours."""
-    try:
-        with path.open("rb") as file:
-            start = file.read(4)
-    except OSError as e:
-        raise damaged(path, e.strerror or "it cannot be read") from e
+    start = first_bytes(path)
     for name, generator in GENERATORS.items():
-        if start == generator.FOURCC:
+        if start in generator.FOURCCS:
             return name
     raise damaged(path, "it is not a graph or code file of a known kind")
