@@ -42,6 +42,11 @@ class PackedIds(Sequence[str]):
         return cls(array, np.concatenate(([0], ends + 1, [len(data) + 1])))
 
     @classmethod
+    def of(cls, ids: Sequence[str]) -> PackedIds:
+        """Return ids, none of them empty or with a line feed."""
+        return cls.of_lines("\n".join(ids).encode()) if ids else cls.joined([])
+
+    @classmethod
     def joined(cls, parts: Sequence[PackedIds]) -> PackedIds:
         """Return the ids of all parts, one after the other."""
         firsts = np.cumsum([0, *(int(part._starts[-1]) for part in parts)])
@@ -90,12 +95,10 @@ class PackedIds(Sequence[str]):
 
     def hashes(self) -> AnyArray:
         """Return a hash of each id, uint64 [n]."""
-        return np.concatenate(
-            [
-                _hashes(self._data, self._starts[low : low + BLOCK + 1])
-                for low in range(0, max(1, len(self)), BLOCK)
-            ]
-        )
+        blocks = [
+            _hashes(self._data, self._starts[low : low + BLOCK + 1]) for low in range(0, len(self), BLOCK)
+        ]
+        return np.concatenate(blocks) if blocks else np.empty(0, dtype=np.uint64)
 
     @functools.cached_property
     def _order(self) -> tuple[AnyArray, AnyArray]:
@@ -117,15 +120,11 @@ class PackedIds(Sequence[str]):
 
 def repeated(parts: Sequence[Sequence[str]], live: Sequence[AnyArray | None]) -> list[str]:
     """Return the ids that more than one row has, each once, of rows that `live` (bool [rows]; None: all) marks."""
-    packed = [
-        ids if isinstance(ids, PackedIds) else PackedIds.of_lines("\n".join(ids).encode()) for ids in parts
-    ]
+    packed = [ids if isinstance(ids, PackedIds) else PackedIds.of(ids) for ids in parts]
     hashes = [
-        ids.hashes() if mask is None else ids.hashes()[mask]
-        for ids, mask in zip(packed, live, strict=True)
-        if len(ids)
+        ids.hashes() if mask is None else ids.hashes()[mask] for ids, mask in zip(packed, live, strict=True)
     ]
-    ordered = np.sort(np.concatenate(hashes)) if hashes else np.empty(0, dtype=np.uint64)
+    ordered = np.sort(np.concatenate(hashes))
     doubtful = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
     if not len(doubtful):
         return []

@@ -154,9 +154,9 @@ class Rows:
         """
         rows = np.unique(self.locate(ids))
         self._dead.update(rows.tolist())
-        lookup = self._lookup()
-        for id_ in set(ids):
-            del lookup[id_]
+        if self._row_of is not None:
+            for id_ in set(ids):
+                del self._row_of[id_]
         self._masks.clear()
         return rows
 
