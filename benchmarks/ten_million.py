@@ -15,6 +15,7 @@ by vectors with those of numpy over all vectors.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import shutil
@@ -35,7 +36,9 @@ from benchmarks.support.passages import SEED, statements
 from benchmarks.support.store_memory import in_child, memory
 from indexes.arrays import normalised
 from indexes.interface import Matrix
+from indexes.store import files as storage
 from indexes.store import manifest as manifests
+from indexes.writer import Writer
 from linker import building
 from linker.engine import Engine
 from linker.intake import BuildOptions
@@ -79,6 +82,19 @@ def build_shard(work: Path, number: int, shards: int, size: int) -> dict[str, An
     for file in (corpus, matrix, ids):
         file.unlink()
     return figures
+
+
+def recode(work: Path, number: int) -> dict[str, Any]:
+    """Make a shard's structure over the vectors anew, as this version makes it; return the seconds and bytes."""
+    with Writer.open(index_of(work, number)) as writer:
+        old = writer.manifest
+        files = {name: file for name, file in old.files.items() if not name.startswith(f"{storage.GRAPH}/")}
+        before = dataclasses.replace(old, files=files, generation=old.generation + 1)
+        start = time.process_time()
+        made = writer._write_graph(f"{before.generation:06d}", before)
+        seconds = time.process_time() - start
+        writer._replace_manifest(before, files | made)
+    return {"cpu_s": round(seconds, 1), "bytes": sum(file.bytes for file in made.values())}
 
 
 def _bytes(index: Path) -> dict[str, int]:
@@ -234,6 +250,8 @@ def main() -> None:
     work.mkdir(parents=True, exist_ok=True)
     real = many.prepare(work, shards * size // many.REAL, statements())[0]
     stages, built = [], []
+    for number in map(int, (options.recode or "").split(",") if options.recode else ()):
+        kept(work / f"recoded-{number}.json", recode, work, number)
     for number in range(shards):
         built.append(kept(work / f"shard-{number}.json", build_shard, work, number, shards, size))
         if not options.build_only and number + 1 in map(int, options.stages.split(",")):

@@ -34,7 +34,7 @@ def _padded(vectors: Matrix, multiple: int) -> Matrix:
 
 
 class IvfPq:
-    """CandidateGenerator by IVF-PQ with fast scan: about √n cells, the nearest first, of 4-bit codes of two dimensions.
+    """CandidateGenerator by IVF-PQ with fast scan: about 2√n cells, the nearest first, of 4-bit codes of two dimensions.
 
     Of the files of earlier versions, cells of codes that are looked up one by one (a quarter byte per dimension) are
     read as they are.
@@ -43,7 +43,7 @@ class IvfPq:
     FOURCCS: ClassVar[Sequence[bytes]] = (b"IwPf", b"IwPQ")
     GRID: ClassVar[Sequence[Settings]] = tuple(
         {"probed": 1 / p, "refine": r}
-        for p, r in itertools.product((256, 128, 64, 32, 16, 8, 4, 2), (2, 4, 8, 16))
+        for p, r in itertools.product((256, 128, 64, 32, 16, 12, 8, 4, 2), (2, 4, 8, 16))
     )
     PROBED_PER_HIT = 40  # rows that a query compares at least per hit, whatever `probed` is
     DIMENSIONS_PER_CODE = 2
@@ -52,7 +52,7 @@ class IvfPq:
     POINTS_PER_CENTROID = 39  # FAISS's own lower limit for training
 
     def __init__(self) -> None:
-        self.settings: dict[str, float] = {"probed": 1 / 8, "refine": 4}
+        self.settings: dict[str, float] = {"probed": 1 / 12, "refine": 8}
         self._index: Any = None
 
     def extend(self, flat: Any, vectors: Matrix) -> None:
@@ -68,7 +68,7 @@ class IvfPq:
             self._index.add(self._padded(vectors[start : start + block]))
 
     def _cells(self, rows: int) -> int:
-        return max(1, min(int(math.sqrt(rows)), rows // self.POINTS_PER_CENTROID))
+        return max(1, min(int(2 * math.sqrt(rows)), rows // self.POINTS_PER_CENTROID))
 
     def _padded(self, vectors: Matrix) -> Matrix:
         """Return `vectors` [n, d] in the index's dimension."""
@@ -77,7 +77,7 @@ class IvfPq:
     def _trained(self, vectors: Matrix) -> Any:
         faiss = load_faiss()
         rows, cells = len(vectors), self._cells(len(vectors))
-        size = min(rows, 64 * max(cells, CENTROIDS))
+        size = min(rows, self.POINTS_PER_CENTROID * max(cells, 8 * CENTROIDS))
         sample = np.sort(np.random.default_rng(SEED).choice(rows, size, replace=False))
         points = self._padded(vectors[sample])
         dim = points.shape[1]
