@@ -243,6 +243,9 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=1_000_000, help="documents in a shard")
     parser.add_argument("--stages", default="1,3,10", help="how many shards are searched together")
     parser.add_argument(
+        "--recode", help="shards, built by an earlier version, whose structures are made anew first"
+    )
+    parser.add_argument(
         "--build-only", action="store_true", help="build what is missing; nothing is recorded"
     )
     options = parser.parse_args()
@@ -250,7 +253,7 @@ def main() -> None:
     work.mkdir(parents=True, exist_ok=True)
     real = many.prepare(work, shards * size // many.REAL, statements())[0]
     stages, built = [], []
-    for number in map(int, (options.recode or "").split(",") if options.recode else ()):
+    for number in map(int, options.recode.split(",") if options.recode else ()):
         kept(work / f"recoded-{number}.json", recode, work, number)
     for number in range(shards):
         built.append(kept(work / f"shard-{number}.json", build_shard, work, number, shards, size))

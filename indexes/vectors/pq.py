@@ -34,7 +34,7 @@ def _padded(vectors: Matrix, multiple: int) -> Matrix:
 
 
 class IvfPq:
-    """CandidateGenerator by IVF-PQ with fast scan: about 2√n cells, the nearest first, of 4-bit codes of two dimensions.
+    """CandidateGenerator by IVF-PQ with fast scan: about 2√n cells, nearest first, of 4-bit codes of two dimensions.
 
     Of the files of earlier versions, cells of codes that are looked up one by one (a quarter byte per dimension) are
     read as they are.
