@@ -81,19 +81,22 @@ def open_shards(
     on_failure: OnFailure = "degrade",
     scan: MakeScan | None = None,
     known: Known = lambda directory: None,
+    verify: bool = True,
 ) -> ShardedCollection:
     """Return the last generations of all directories as one collection.
 
     A directory that cannot be opened is left out and named in `absent`, unless `on_failure` is "fail" or none is left;
-    `scan` and `known`, for each directory, are those of `Collection.open`. Raises what that raises then, and what
-    `ShardedCollection` raises.
+    `scan`, `verify` and, for each directory, `known` are those of `Collection.open`. Raises what that raises then, and
+    what `ShardedCollection` raises.
     """
     opened, absent = [], dict[Path, str]()
     error: Exception | None = None
     for directory in directories:
         try:
             opened.append(
-                Collection.open(directory, on_failure=on_failure, scan=scan, known=known(directory))
+                Collection.open(
+                    directory, on_failure=on_failure, scan=scan, known=known(directory), verify=verify
+                )
             )
         except (IndexesError, OSError) as e:
             if on_failure == "fail":

@@ -186,6 +186,7 @@ class DocumentStore:
         joined._firsts = np.cumsum([0, *(n for store in stores for n in np.diff(store._firsts).tolist())])
         joined._maps = [mapped for store in stores for mapped in store._maps]
         joined._offsets = [offsets for store in stores for offsets in store._offsets]
+        joined.__dict__["_ids"] = PackedIds.joined([store._ids for store in stores])
         return joined
 
     @property
