@@ -46,6 +46,9 @@ from linker.intake import BuildOptions
 K, QUERIES, WARM, DIM = 10, 100, 10, 256
 CLIENTS, EACH = (1, 8, 32), 64  # clients at once, queries of all of them together
 MODES = ("hybrid", "bm25", "dense")
+CURVE = tuple(
+    {"probed": 1 / cells, "refine": rows} for cells, rows in ((64, 1), (32, 2), (24, 2), (16, 2), (16, 4))
+)
 BLOCK = 1 << 15  # vectors that the oracle compares at a time
 PARTS = {"documents.jsonl": "documents", "vectors.f32": "vectors", "ids.txt": "ids", "offsets.i64": "ids"}
 
@@ -213,6 +216,22 @@ def stage(work: Path, shards: int) -> dict[str, Any]:
     return found
 
 
+def curve(work: Path, shards: int) -> dict[str, Any]:
+    """Return what vectors alone cost and find in so many shards, by the settings of their cells."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
+    _, vectors = questions()
+    engine = Engine.open([index_of(work, n) for n in range(shards)], on_failure="fail", verify=False)
+    cells = [index.generator.settings for index in engine.collection.hybrid.vectors._shards]  # type: ignore[union-attr] # FaissIndex
+    found: dict[str, Any] = {"documents": len(engine), "default": dict(cells[0]), "points": []}
+    for settings in (*CURVE, found["default"]):
+        for own in cells:
+            own.update(settings)
+        figures = alone(lambda n: engine.search(k=K, vectors=vectors[n]))
+        share = recall(engine, work, shards, vectors[:QUERIES])
+        found["points"].append({"settings": settings, "recall": share, **figures})
+    return found
+
+
 def kept(path: Path, make: Callable[..., dict[str, Any]], *args: Any) -> dict[str, Any]:
     """Return the figures in a file, which are measured first where there are none, in a process of its own."""
     if not path.exists():
@@ -257,15 +276,19 @@ def main() -> None:
     work.mkdir(parents=True, exist_ok=True)
     real = many.prepare(work, shards * size // many.REAL, statements())[0]
     stages, built = [], []
-    for number in map(int, options.recode.split(",") if options.recode else ()):
-        kept(work / f"recoded-{number}.json", recode, work, number)
+    again = [int(number) for number in options.recode.split(",")] if options.recode else []
     for number in range(shards):
-        built.append(kept(work / f"shard-{number}.json", build_shard, work, number, shards, size))
+        figures = kept(work / f"shard-{number}.json", build_shard, work, number, shards, size)
+        recoded = work / f"recoded-{number}.json"
+        if number in again or recoded.exists():
+            figures["recoded"] = kept(recoded, recode, work, number)
+        built.append(figures)
         if not options.build_only and number + 1 in map(int, options.stages.split(",")):
             stages.append(kept(work / f"stage-{number + 1}.json", stage, work, number + 1))
     if not options.build_only:
         about = {"size": size, "dimensions": DIM, "real": real.read_bytes().count(b"\n") + 1, "k": K}
-        found = {"shards": built, "stages": stages, "growth": growth(stages)}
+        tuned = kept(work / f"curve-{shards}.json", curve, work, shards)
+        found = {"shards": built, "stages": stages, "growth": growth(stages), "curve": tuned}
         record("ten_million", {**about, "queries": QUERIES, **found}, SEED)
 
 
