@@ -29,7 +29,7 @@ def built(results: Any) -> Iterator[str]:
         f"{len(shards)} shards of {size:,} documents ({results['real']:,} of all have real texts), "
         f"{results['dimensions']} dimensions, built one after the other by processes of one thread: "
         f"{min(rates):,.0f} to {max(rates):,.0f} documents per CPU-second, and {min(wall):,.0f} to {max(wall):,.0f} "
-        f"per second by the clock of a machine with other work; {sum(parts.values()):,.0f} bytes a document ({listed}). "
+        f"per second by the clock of a busy machine; {sum(parts.values()):,.0f} bytes a document ({listed}). "
         f"A builder's memory peaks at {max(s['peak_anonymous_mib'] for s in shards):,.0f} MiB, and at "
         f"{max(s['peak_rss_mib'] for s in shards):,.0f} MiB with the pages of mapped files."
     )

@@ -43,8 +43,9 @@ class IvfPq:
     FOURCCS: ClassVar[Sequence[bytes]] = (b"IwPf", b"IwPQ")
     GRID: ClassVar[Sequence[Settings]] = tuple(
         {"probed": 1 / p, "refine": r}
-        for p, r in itertools.product((256, 128, 64, 32, 16, 12, 8, 4, 2), (2, 4, 8, 16))
+        for p, r in itertools.product((256, 128, 64, 32, 16, 12, 8, 4, 2), (1, 2, 4, 8, 16))
     )
+    RESERVE = 256  # rows rescored besides, since many may have one code
     PROBED_PER_HIT = 40  # rows that a query compares at least per hit, whatever `probed` is
     DIMENSIONS_PER_CODE = 2
     LOOKED_UP = 4  # dimensions per byte of a code in files of earlier versions
@@ -52,7 +53,7 @@ class IvfPq:
     POINTS_PER_CENTROID = 39  # FAISS's own lower limit for training
 
     def __init__(self) -> None:
-        self.settings: dict[str, float] = {"probed": 1 / 12, "refine": 8}
+        self.settings: dict[str, float] = {"probed": 1 / 12, "refine": 2}
         self._index: Any = None
 
     def extend(self, flat: Any, vectors: Matrix) -> None:
@@ -102,7 +103,7 @@ class IvfPq:
         return max(rows * self.settings["probed"], self.PROBED_PER_HIT * fetch)
 
     def _fetched(self, fetch: int) -> int:
-        return int(self.settings["refine"] * fetch) + 64
+        return int(self.settings["refine"] * fetch) + self.RESERVE
 
     def generate(self, queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
         """Return several times `fetch` rows, int64 [n_queries, m], because codes rank them only roughly."""
