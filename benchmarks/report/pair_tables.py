@@ -57,6 +57,17 @@ def reranked(results: Any) -> Iterator[str]:
     yield f"Training on {training['links']} links took {training['cpu_s'] / 60:.0f} CPU-minutes."
 
 
+def mixed(results: Any) -> Iterator[str]:
+    """Spearman's correlation without and with the option `mix`, by resource and preset."""
+    figures = results["figures"]
+    yield f"| | | share per seed | {' | '.join(figures)} |"
+    yield "|---" * (3 + len(figures)) + "|"
+    for row in results["rows"]:
+        shares = ", ".join(f"{share:g}" for share in row["shares"])
+        cells = " | ".join(f"{row[figure]:.3f}" for figure in figures)
+        yield f"| {RESOURCES[row['resource']]} | `{row['preset']}` | {shares} | {cells} |"
+
+
 def _score(row: Any) -> str:
     score, low, high = row["spearman"]
     deviation = f" ± {row['deviation']:.3f}" if row.get("deviation") else ""
@@ -68,4 +79,4 @@ def _interval(values: Any, sign: str = "") -> str:
     return f"{mean:{sign}.3f} [{low:{sign}.3f}, {high:{sign}.3f}]"
 
 
-TABLES: dict[str, Callable[[Any], Iterator[str]]] = {"sts": scores, "sts_rerank": reranked}
+TABLES: dict[str, Callable[[Any], Iterator[str]]] = {"sts": scores, "sts_mix": mixed, "sts_rerank": reranked}

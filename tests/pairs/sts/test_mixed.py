@@ -118,6 +118,30 @@ def test_the_positive_ridge_is_that_of_scikit_learn() -> None:
     assert found @ weights + offset == pytest.approx(oracle.predict(standard), abs=1e-5)
 
 
+def test_a_free_column_has_no_penalty() -> None:
+    """The oracle: a free column is scaled up so much that no penalty is left of its weight's."""
+    rng = np.random.default_rng(3)
+    found = rng.normal(size=(50, 3))
+    gold = found @ [1, 0.5, 0.7] + rng.normal(size=50)
+    weights, offset = positive_ridge(found, gold, 20.0, [1])
+    standard = (found - found.mean(0)) / found.std(0) * [1, 1e4, 1]
+    oracle = Ridge(alpha=20.0, positive=True, tol=1e-14).fit(standard, gold)
+    assert weights * found.std(0) == pytest.approx(oracle.coef_ * [1, 1e4, 1], abs=1e-5)
+    assert found @ weights + offset == pytest.approx(oracle.predict(standard), abs=1e-5)
+    alone, start = np.polyfit(found[:, 1], gold, 1)
+    weights, offset = positive_ridge(found, gold, 1e9, [1])
+    assert weights == pytest.approx([0, alone, 0], abs=1e-5)
+    assert offset == pytest.approx(start, abs=1e-5)
+
+
+def test_a_high_penalty_leaves_the_cosines_of_all_encoders(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("linker.pairs.sts.mixed.CHOICES", (Choice(products=False, penalty=1e9),))
+    pairs, scorer = graded_pairs(100, length=6), mixed()
+    scorer.fit(pairs)
+    weights = dict(zip(scorer.columns, scorer.module.linear.weight[0].tolist(), strict=True))
+    assert {name for name, weight in weights.items() if weight > 1e-4} == {"cosine of 16", "cosine of 32"}
+
+
 def test_evidence_of_likeness_never_lowers_a_grade(monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers in common go with low grades among these pairs, which says nothing about others."""
     monkeypatch.setattr("linker.pairs.sts.mixed.CHOICES", (Choice(products=False, penalty=10.0),))
