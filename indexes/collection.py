@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 
 from indexes.disk.reading import REMEDY, give_back, mapping_of
 from indexes.disk.writing import FileRecord
+from indexes.dtypes import Float32Array
 from indexes.filters import unknown_field
 from indexes.fusion import Fusion
 from indexes.hybrid import HybridIndex, OnFailure, SearchSettings, Unavailable
@@ -23,6 +25,7 @@ from indexes.interface import (
     IndexesError,
     Matrix,
     MissingExtraError,
+    RowArray,
     RowSearch,
 )
 from indexes.rows import Rows
@@ -169,6 +172,26 @@ class Collection:
             return open_vectors(self.directory, self.manifest, self.rows, blocks, encoder.dim, scan)
         except MissingExtraError as error:
             return Unavailable(error)
+
+    def vectors_of(self, ranking: HybridIndex, rows: RowArray) -> Float32Array:
+        """Return the vectors of documents `rows` (int64 [...]) of `ranking`, float32 [..., dim]; any where −1 is."""
+        if blocks := self._blocks:
+            return blocks[0][np.maximum(rows, 0)]
+        return np.zeros((*rows.shape, self.manifest.encoder.dim if self.manifest.encoder else 0), np.float32)
+
+    @functools.cached_property
+    def _blocks(self) -> Sequence[Matrix]:
+        return self.documents.vectors(self.manifest.encoder.dim) if self.manifest.encoder else []
+
+    @contextlib.contextmanager
+    def stored(self, folder: str) -> Iterator[Path]:
+        """Give the path of a folder that is stored in the index, such as its ranker. Raises DamagedError."""
+        yield self.directory / folder
+
+    @property
+    def backend(self) -> str:
+        """Where BM25 runs: "embedded", or the kind of server."""
+        return "elastic" if self.manifest.elastic else "embedded"
 
     def check_can(self, what: str) -> None:
         """Raise IndexesError where the index is on a cluster that cannot do `what`, a name in its `Abilities`."""

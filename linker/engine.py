@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from indexes.collection import Collection
+from indexes.elastic.client import PRODUCTS
 from indexes.hybrid import Answer, HybridIndex, Mode, OnFailure
 from indexes.interface import (
     BackendUnavailableError,
@@ -140,7 +141,7 @@ class Engine:
             "documents": f"{manifest.documents:,} documents",
             "search": collection.hybrid.settings.mode,
             "encoder": _encoder_named(manifest.encoder),
-            "backend": "Elasticsearch" if manifest.elastic else "embedded",
+            "backend": PRODUCTS.get(collection.backend, collection.backend),
             "generation": f"generation {manifest.generation}",
         }
 
@@ -283,7 +284,6 @@ class Engine:
         """
         from linker.probability.fitting import calibrate
 
-        self.collection.check_can("a stored calibration")
         snapshot = self._followed()
 
         def find(texts: Sequence[str], k: int) -> Answer:
@@ -359,7 +359,6 @@ class Engine:
         from linker.ranking.folder import load
         from linker.ranking.searching import RankedSearch, folder_name
 
-        self.collection.check_can("a stored ranker")
         RankedSearch(self.collection, load(folder), self.embed)
         with self._writer() as writer:
             writer.store_ranker(folder_name(folder), folder)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from indexes.address import shown
 from indexes.arrays import check_k
 from indexes.collection import Collection
 from indexes.hybrid import Answer, Mode, OnFailure, by_filter
@@ -126,7 +127,8 @@ class Snapshot:
             if self._ranker is None:
                 from linker.ranking.folder import load
 
-                self._ranker = load(self.collection.directory / name)
+                with self.collection.stored(name) as folder:
+                    self._ranker = load(folder)
             return self._ranker
 
     def ranked_search(self, ranker: Ranker) -> RankedSearch:
@@ -241,13 +243,15 @@ class Snapshot:
         """
         directory, name = self.collection.directory, self.collection.manifest.search.get("calibration")
         if not name:
-            raise InputError(f"{directory} has no calibration: fit one with `linker calibrate`")
+            raise InputError(f"{shown(directory)} has no calibration: fit one with `linker calibrate`")
         with self._lock:
             if self._probabilities is None:
                 from linker.probability.answering import Probabilities
                 from linker.probability.folder import load
 
-                self._probabilities = Probabilities(self.collection, load(directory / name), self.embed)
+                with self.collection.stored(name) as folder:
+                    calibration = load(folder)
+                self._probabilities = Probabilities(self.collection, calibration, self.embed)
             return self._probabilities
 
     def _ranked(self, texts: Sequence[str], k: int, where: Filter | None, ranker: Ranker) -> Answer:

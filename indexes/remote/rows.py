@@ -32,6 +32,10 @@ class Seen(Rows):
         """Return the rows of documents, int64 [n], whether they have been met or not."""
         return self.number(ids, [0] * len(ids))
 
+    def locate(self, ids: Sequence[str]) -> RowArray:
+        """Return the rows of documents, int64 [n], which an answer has named."""
+        return self.find(ids)
+
     def number(self, ids: Sequence[str], stamps: Sequence[int]) -> RowArray:
         """Return the rows of documents, int64 [n]; those that are new get the next ones."""
         lookup = self._lookup()
