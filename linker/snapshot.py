@@ -68,7 +68,7 @@ class Snapshot:
     def __init__(
         self, collection: Collection, seen: Stamp | None, encoder: OwnEncoder, on_failure: OnFailure
     ) -> None:
-        """`seen` is the stamp of the generation's directory, taken before it was opened."""
+        """`seen`: the stamp of the generation's directory, taken before it was opened."""
         self.collection, self._seen = collection, seen
         self._encoder, self._on_failure = encoder, on_failure
         self._lock = threading.RLock()
@@ -78,14 +78,18 @@ class Snapshot:
 
     @classmethod
     def open(
-        cls, directory: Path, encoder: OwnEncoder, on_failure: OnFailure, before: Snapshot | None = None
+        cls,
+        directory: Path,
+        encoder: OwnEncoder,
+        on_failure: OnFailure,
+        before: Snapshot | None = None,
+        verify: bool = True,
     ) -> Self:
-        """Open the last commit; files of `before` are not read again to be checked. Raises as `Collection.open`."""
-        # Taken first, so that a commit that comes meanwhile is noticed later.
-        seen = stamp(directory)
-        known = before.collection.manifest.files if before else None
-        collection = Collection.open(directory, on_failure=on_failure, scan=gpu_scan(), known=known)
-        return cls(collection, seen, encoder, on_failure)
+        """Open the last commit; files of `before` are not read again to be checked. See `Collection.open`."""
+        seen = stamp(directory)  # first, so that a commit that comes meanwhile is noticed later
+        old = before.collection.manifest.files if before else None
+        found = Collection.open(directory, on_failure=on_failure, scan=gpu_scan(), known=old, verify=verify)
+        return cls(found, seen, encoder, on_failure)
 
     def is_old(self) -> bool:
         """Return whether a commit came later, which costs one `stat`.

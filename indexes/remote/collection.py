@@ -62,7 +62,7 @@ class RemoteDocuments(DocumentStore):
         """Number of documents when their ids were read."""
         return len(self._all_rows().ids)
 
-    def ids(self) -> list[str]:
+    def ids(self) -> Sequence[str]:
         """Return all ids, in the order of the rows."""
         return self._all_rows().ids
 

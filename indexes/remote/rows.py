@@ -21,6 +21,7 @@ class Seen(Rows):
     def __init__(self, count: Callable[[], int]) -> None:
         """`count` returns the number of documents of the index."""
         super().__init__()
+        self.ids: list[str] = []
         self._count = count
         self._stamps: list[int] = []
 
