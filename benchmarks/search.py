@@ -52,12 +52,12 @@ def pairs(work: Path, data: Data, queries: list[str], vectors: Matrix) -> dict[s
     flat = open_engine(work / "flat", queries, vectors)
     graph = open_engine(work / "hnsw", queries, vectors)
     articles_text = open_text(data.articles, work / "text-articles")
-    ids = flat.collection.rows.ids
+    ids = list(flat.collection.rows.ids)
     text = open_text(data.sentences, work / "text-sentences")
     exact = direct.DirectVectors(direct.flat(data.vectors), ids)
     side: Any = graph.collection.hybrid.vectors  # what proposes is FAISS's own graph
     generator = side._generator
-    approximate = direct.DirectVectors(generator._index, graph.collection.rows.ids)
+    approximate = direct.DirectVectors(generator._index, list(graph.collection.rows.ids))
     return {
         "bm25, articles": (
             lambda t, v, k: articles.search(t, k, mode="bm25"),
@@ -118,7 +118,7 @@ def agreement(sides: tuple[Search, Search], queries: list[str], vectors: Matrix)
 def recall(work: Path, data: Data, queries: list[str], vectors: Matrix) -> dict[str, float]:
     """Return HNSW's share of the exact best k."""
     engine, found = open_engine(work / "hnsw", queries, vectors), {}
-    ids = engine.collection.rows.ids
+    ids = list(engine.collection.rows.ids)
     exact = direct.DirectVectors(direct.flat(data.vectors, len(ids)), ids)
     for k in KS:
         answers = zip(engine.search(queries, k, mode="dense").hits, exact.search(vectors, k), strict=True)

@@ -29,7 +29,7 @@ def build(tmp_path: Path, *lines: bytes) -> tuple[list[str], list[dict[str, Any]
     info = json.loads(linker("index", "info", out, "--json").stdout)
     assert info["quarantined"] == len(kept)
     linker("index", "verify", out)
-    return Collection.open(out).rows.ids, kept
+    return list(Collection.open(out).rows.ids), kept
 
 
 @pytest.mark.parametrize(

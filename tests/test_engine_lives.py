@@ -99,9 +99,9 @@ def test_files_are_checked_once(engine: Engine, monkeypatch: pytest.MonkeyPatch)
     read: list[str] = []
     check = storage._damage_of
 
-    def counted(directory: Path, name: str, expected: FileRecord) -> str | None:
+    def counted(directory: Path, name: str, expected: FileRecord, content: bool) -> str | None:
         read.append(name)
-        return check(directory, name, expected)
+        return check(directory, name, expected, content)
 
     before = set(engine.collection.manifest.files)
     in_another_process(add, engine.directory, "c")
