@@ -1,4 +1,7 @@
-"""Addresses of indexes that live on a cluster, given wherever a directory is: elastic+https://HOST:PORT/NAME."""
+"""Addresses of indexes that live on a cluster, given wherever a directory is: elastic+https://HOST:PORT/NAME.
+
+`opensearch+https://HOST:PORT/NAME` is one on OpenSearch.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,17 @@ from pathlib import Path
 from indexes.errors import IndexesError
 
 # A `Path` writes the two slashes of an address as one.
-_ADDRESS = re.compile(r"elastic\+(https?):/{1,2}([^/]+)/+([^/]+)/*", re.IGNORECASE)
-_PREFIX = re.compile(r"elastic\+", re.IGNORECASE)
+_ADDRESS = re.compile(r"(?:elastic|opensearch)\+(https?):/{1,2}([^/]+)/+([^/]+)/*", re.IGNORECASE)
+_PREFIX = re.compile(r"(elastic|opensearch)\+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An index on a cluster: the addresses of its nodes, and its name there."""
+    """An index on a cluster: the addresses of its nodes, its name there, and which kind of server they are."""
 
     urls: tuple[str, ...]
     name: str
+    server: str = "elastic"
 
     @classmethod
     def of(cls, given: str | Path) -> Address | None:
@@ -28,23 +32,25 @@ class Address:
         cannot be read; the message never shows a password.
         """
         text = str(given)
-        if not _PREFIX.match(text):
+        prefix = _PREFIX.match(text)
+        if prefix is None:
             return None
+        server = prefix[1].lower()
         if "@" in text:
             raise IndexesError(
                 f"the address of {text.rpartition('@')[2]!r} contains a user or password, which would be shown: "
-                "put them into LINKER_ELASTIC_USER and LINKER_ELASTIC_PASSWORD"
+                f"put them into LINKER_{server.upper()}_USER and LINKER_{server.upper()}_PASSWORD"
             )
         parts = _ADDRESS.fullmatch(text)
         if parts is None:
-            raise IndexesError(f"cannot use the address {text!r}: write elastic+http(s)://HOST:PORT/NAME")
+            raise IndexesError(f"cannot use the address {text!r}: write {server}+http(s)://HOST:PORT/NAME")
         scheme, hosts, name = parts.groups()
-        return cls(tuple(f"{scheme.lower()}://{host}" for host in hosts.split(",")), name)
+        return cls(tuple(f"{scheme.lower()}://{host}" for host in hosts.split(",")), name, server)
 
     def __str__(self) -> str:
         scheme, _, first = self.urls[0].partition("://")
         others = [url.partition("://")[2] for url in self.urls[1:]]
-        return f"elastic+{scheme}://{','.join([first, *others])}/{self.name}"
+        return f"{self.server}+{scheme}://{','.join([first, *others])}/{self.name}"
 
 
 def shown(directory: str | Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 
 from indexes.disk.reading import REMEDY, give_back, mapping_of
 from indexes.disk.writing import FileRecord
+from indexes.dtypes import Float32Array
 from indexes.filters import unknown_field
 from indexes.fusion import Fusion
 from indexes.hybrid import HybridIndex, OnFailure, SearchSettings, Unavailable
@@ -23,6 +25,7 @@ from indexes.interface import (
     IndexesError,
     Matrix,
     MissingExtraError,
+    RowArray,
     RowSearch,
 )
 from indexes.rows import Rows
@@ -75,12 +78,15 @@ def open_vectors(
     blocks: Sequence[Matrix],
     dim: int,
     scan: MakeScan | None = None,
+    verify: bool = True,
 ) -> FaissIndex:
     """Return the vector index over normalised `blocks` (float32 [n, dim] each), with its stored graph, if any.
 
-    Raises DamagedError where a vector or the graph cannot be right, MissingExtraError where FAISS is not installed.
+    Without `verify`, vectors are not checked. Raises DamagedError where a vector or the graph cannot be right,
+    MissingExtraError where FAISS is not installed.
     """
-    check_unit(directory, blocks)
+    if verify:
+        check_unit(directory, blocks)
     index = FaissIndex(dim, manifest.vectors, settings=manifest.search.get("vectors"), scan=scan)
     index.restore(rows, *blocks)
     if graph := manifest.only_file(storage.GRAPH):
@@ -97,12 +103,13 @@ class Collection:
         manifest: Manifest,
         on_failure: OnFailure = "degrade",
         scan: MakeScan | None = None,
+        verify: bool = True,
     ) -> None:
         self.directory, self.manifest = directory, manifest
         self.documents = DocumentStore(directory, manifest.segments)
         self.rows = read_rows(directory, manifest, self.documents)
         self.text, vectors = self._open_on_server() if manifest.elastic else (self._open_text(), None)
-        vectors = vectors or self._open_vectors(scan)
+        vectors = vectors or self._open_vectors(scan, verify)
         self._stored_forward = self._open_forward()
         self._fields: set[str] = set()  # those of which it is known that documents have them
         self.hybrid = HybridIndex(self.rows, vectors, self.text, self._settings(on_failure))
@@ -115,17 +122,19 @@ class Collection:
         on_failure: OnFailure = "degrade",
         scan: MakeScan | None = None,
         known: Mapping[str, FileRecord] | None = None,
+        verify: bool = True,
     ) -> Self:
         """Return the last committed generation, after checking every file of it but those in `known`.
 
         Files never change, so those that this process has checked for an earlier generation are `known`. `scan` makes
-        the exact scan over many vectors (see FaissIndex). Raises IndexesError where there is no index,
-        FormatVersionError where this version cannot read it, and DamagedError where a file is missing or altered.
+        the exact scan over many vectors (see FaissIndex). Without `verify`, sizes are compared, but no checksums, and
+        vectors are not checked. Raises IndexesError where there is no index, FormatVersionError where this version
+        cannot read it, and DamagedError where a file is missing or altered.
         """
         while True:
-            manifest = storage.load_checked(directory, known)
+            manifest = storage.load_checked(directory, known, verify)
             try:
-                return cls(directory, manifest, on_failure, scan)
+                return cls(directory, manifest, on_failure, scan, verify)
             except (FileNotFoundError, DamagedError):
                 # Between the check and the opening, a writer may have committed a newer generation and deleted files.
                 if manifests.load(directory).generation == manifest.generation:
@@ -160,15 +169,35 @@ class Collection:
             unavailable = Unavailable(error)
             return unavailable, unavailable if vector_kind(self.manifest)[0] else None
 
-    def _open_vectors(self, scan: MakeScan | None) -> RowSearch | None:
+    def _open_vectors(self, scan: MakeScan | None, verify: bool) -> RowSearch | None:
         encoder = self.manifest.encoder
         if encoder is None:
             return None
         try:
             blocks = self.documents.vectors(encoder.dim)
-            return open_vectors(self.directory, self.manifest, self.rows, blocks, encoder.dim, scan)
+            return open_vectors(self.directory, self.manifest, self.rows, blocks, encoder.dim, scan, verify)
         except MissingExtraError as error:
             return Unavailable(error)
+
+    def vectors_of(self, ranking: HybridIndex, rows: RowArray) -> Float32Array:
+        """Return the vectors of documents `rows` (int64 [...]) of `ranking`, float32 [..., dim]; any where −1 is."""
+        if blocks := self._blocks:
+            return blocks[0][np.maximum(rows, 0)]
+        return np.zeros((*rows.shape, self.manifest.encoder.dim if self.manifest.encoder else 0), np.float32)
+
+    @functools.cached_property
+    def _blocks(self) -> Sequence[Matrix]:
+        return self.documents.vectors(self.manifest.encoder.dim) if self.manifest.encoder else []
+
+    @contextlib.contextmanager
+    def stored(self, folder: str) -> Iterator[Path]:
+        """Give the path of a folder that is stored in the index, such as its ranker. Raises DamagedError."""
+        yield self.directory / folder
+
+    @property
+    def backend(self) -> str:
+        """Where BM25 runs: "embedded", or the kind of server."""
+        return "elastic" if self.manifest.elastic else "embedded"
 
     def check_can(self, what: str) -> None:
         """Raise IndexesError where the index is on a cluster that cannot do `what`, a name in its `Abilities`."""

@@ -8,7 +8,16 @@ from typing import Literal, TypeAlias
 AUTO = "auto"
 # For the command line's choices, which are read from a type.
 VectorKindName: TypeAlias = Literal[
-    "auto", "flat", "hnsw", "pq", "ivfpq", "elastic-flat", "elastic-hnsw", "elastic-int8_hnsw"
+    "auto",
+    "flat",
+    "hnsw",
+    "pq",
+    "ivfpq",
+    "elastic-flat",
+    "elastic-hnsw",
+    "elastic-int8_hnsw",
+    "opensearch-flat",
+    "opensearch-hnsw",
 ]
 
 
@@ -16,14 +25,15 @@ VectorKindName: TypeAlias = Literal[
 class VectorKind:
     """A kind of vectors.
 
-    `exact`: whether every search compares all vectors. `home`: where the vectors are stored. `settings`: the search
-    parameters that `index tune --recall` chooses. `server_type`: the kind's name on Elasticsearch.
+    `exact`: whether every search compares all vectors. `home`: where the vectors are stored, in the directory or on
+    which server. `settings`: the search parameters that `index tune --recall` chooses. `server_type`: the kind's name
+    on the server.
     """
 
     name: str
     summary: str
     exact: bool
-    home: Literal["directory", "server"] = "directory"
+    home: Literal["directory", "elastic", "opensearch"] = "directory"
     settings: tuple[str, ...] = ()
     server_type: str = ""
 
@@ -36,24 +46,33 @@ KINDS = {
         VectorKind("hnsw", "approximate, a graph", False, settings=("ef",)),
         VectorKind("pq", "approximate, codes of 4 bits", False, settings=("refine",)),
         VectorKind("ivfpq", "approximate, codes in cells", False, settings=("probed", "refine")),
-        VectorKind("elastic-flat", "exact, on Elasticsearch", True, "server", server_type="flat"),
-        VectorKind("elastic-hnsw", "approximate, on Elasticsearch", False, "server", server_type="hnsw"),
+        VectorKind("elastic-flat", "exact, on Elasticsearch", True, "elastic", server_type="flat"),
+        VectorKind("elastic-hnsw", "approximate, on Elasticsearch", False, "elastic", server_type="hnsw"),
         VectorKind(
             "elastic-int8_hnsw",
             "approximate with bytes, on Elasticsearch",
             False,
-            "server",
+            "elastic",
             server_type="int8_hnsw",
         ),
+        VectorKind("opensearch-flat", "exact, on OpenSearch", True, "opensearch", server_type="flat"),
+        VectorKind("opensearch-hnsw", "approximate, on OpenSearch", False, "opensearch", server_type="hnsw"),
     )
 }
-IN_DIRECTORY = tuple(name for name, kind in KINDS.items() if kind.home == "directory")
-SERVER_TYPES = tuple(kind.server_type for kind in KINDS.values() if kind.home == "server")
+SERVER_TYPES = tuple(dict.fromkeys(kind.server_type for kind in KINDS.values() if kind.server_type))
 
 
 def on_server(name: str) -> bool:
-    """Return whether vectors of this kind are stored on Elasticsearch; the name may also be "none"."""
-    return name in KINDS and KINDS[name].home == "server"
+    """Return whether vectors of this kind are stored on a server; the name may also be "none"."""
+    return name in KINDS and KINDS[name].home != "directory"
+
+
+def kinds_on(home: str) -> tuple[str, ...]:
+    """Return the names of the kinds whose vectors are stored in the "directory", or on the named server."""
+    return tuple(name for name, kind in KINDS.items() if kind.home == home)
+
+
+IN_DIRECTORY = kinds_on("directory")
 
 
 def may_have_structure(name: str) -> bool:

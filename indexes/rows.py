@@ -23,6 +23,7 @@ from indexes.interface import (
     check_id,
     filter_values,
 )
+from indexes.packed import PackedIds
 
 MASKS_KEPT = 32  # a mask takes one byte per row
 
@@ -42,7 +43,7 @@ class Rows:
     """Ids in order of arrival. A removed id keeps its row, which is dead, and may be added again under a new row."""
 
     def __init__(self) -> None:
-        self.ids: list[str] = []
+        self.ids: Sequence[str] = []
         self._row_of: dict[str, int] | None = {}
         self._dead: set[int] = set()
         self._columns: dict[str, dict[str, list[int]]] = {}
@@ -56,25 +57,30 @@ class Rows:
         return len(self.ids) - len(self._dead)
 
     def __contains__(self, id_: object) -> bool:
-        return id_ in self._lookup()
+        return isinstance(id_, str) and self._row(id_) >= 0
 
     def at_most(self, k: int) -> int:
         """Return k, or 1 or the number of rows where that is less: no answer is longer."""
         return min(k, max(1, len(self.ids)))
 
     def _lookup(self) -> dict[str, int]:
-        """Return id → live row; built on first use, since a process that only searches does not need it."""
+        """Return id → live row; built on first use, since a process that only reads does not need it."""
         if self._row_of is None:
             self._row_of = {id_: row for row, id_ in enumerate(self.ids) if row not in self._dead}
         return self._row_of
 
+    def _row(self, id_: str) -> int:
+        """Return the live row of an id; −1 where there is none."""
+        if self._row_of is None and isinstance(self.ids, PackedIds):
+            return next((row for row in self.ids.rows(id_) if row not in self._dead), -1)
+        return self._lookup().get(id_, -1)
+
     def check_new(self, ids: Sequence[str]) -> None:
         """Raise BadIdError or DuplicateIdError unless every id can be added."""
-        lookup = self._lookup()
         seen: set[str] = set()
         repeated = []
         for id_ in ids:
-            if check_id(id_) in lookup or id_ in seen:
+            if check_id(id_) in self or id_ in seen:
                 repeated.append(id_)
             seen.add(id_)
         if repeated:
@@ -92,6 +98,8 @@ class Rows:
         columns = [_terms(values) for values in metadata or ()]
         first = len(self.ids)
         self._lookup().update(zip(ids, range(first, first + len(ids)), strict=True))
+        if not isinstance(self.ids, list):
+            self.ids = list(self.ids)
         self.ids.extend(ids)
         self._add_columns(columns, first)
         self._masks.clear()
@@ -106,7 +114,7 @@ class Rows:
                 self._columns.setdefault(name, {}).setdefault(text, []).append(row)
         return row + 1
 
-    def restore(self, ids: list[str], dead: RowArray, metadata: Iterable[Metadata] | None = None) -> None:
+    def restore(self, ids: Sequence[str], dead: RowArray, metadata: Iterable[Metadata] | None = None) -> None:
         """Fill an empty object from storage: trusted ids in row order, the `dead` rows (int64 [n]), metadata by row.
 
         `metadata` is read at the first filter, so a generator that reads a file costs nothing until then.
@@ -130,16 +138,14 @@ class Rows:
 
     def locate(self, ids: Sequence[str]) -> RowArray:
         """Return the live rows (int64 [n]) of n ids. Raises UnknownIdError naming the ids that have none."""
-        lookup = self._lookup()
-        missing = [id_ for id_ in ids if id_ not in lookup]
-        if missing:
+        rows = np.fromiter(map(self._row, ids), dtype=np.int64, count=len(ids))
+        if missing := [id_ for id_, row in zip(ids, rows.tolist(), strict=True) if row < 0]:
             raise UnknownIdError(f"not in the index: {name_some(missing)}")
-        return np.fromiter((lookup[id_] for id_ in ids), dtype=np.int64, count=len(ids))
+        return rows
 
     def find(self, ids: Sequence[str]) -> RowArray:
         """Return the live rows (int64 [n]) of n ids; −1 where there is none."""
-        lookup = self._lookup()
-        return np.fromiter((lookup.get(id_, -1) for id_ in ids), dtype=np.int64, count=len(ids))
+        return np.fromiter(map(self._row, ids), dtype=np.int64, count=len(ids))
 
     def remove(self, ids: Sequence[str]) -> RowArray:
         """Mark the rows of ids as dead, all or nothing, and return them (int64 [n], ascending), each once.
@@ -148,9 +154,9 @@ class Rows:
         """
         rows = np.unique(self.locate(ids))
         self._dead.update(rows.tolist())
-        lookup = self._lookup()
-        for id_ in set(ids):
-            del lookup[id_]
+        if self._row_of is not None:
+            for id_ in set(ids):
+                del self._row_of[id_]
         self._masks.clear()
         return rows
 

@@ -16,7 +16,7 @@ from indexes.collection import open_vectors
 from indexes.disk import faults, writing
 from indexes.disk.writing import FileRecord
 from indexes.interface import BadVectorError, Document, IndexesError, Matrix, check_vectors
-from indexes.kinds import AUTO, IN_DIRECTORY, KINDS, may_have_structure
+from indexes.kinds import AUTO, IN_DIRECTORY, kinds_on, may_have_structure
 from indexes.rows import Rows
 from indexes.store import files as storage
 from indexes.store import generations, ownership, records
@@ -62,7 +62,7 @@ class Writer:
         """
         if keep:
             generations.refuse_server(manifest, "older generations cannot be kept")
-        kinds = KINDS if manifest.elastic else IN_DIRECTORY
+        kinds = IN_DIRECTORY + (kinds_on("elastic") if manifest.elastic else ())
         if manifest.vectors not in ("none", *kinds):
             raise IndexesError(f"unknown kind of vectors {manifest.vectors!r}: choose {', '.join(kinds)}")
         with storage.disk_errors(f"creating {directory}"):

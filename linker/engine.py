@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from indexes.collection import Collection
+from indexes.elastic.client import PRODUCTS
 from indexes.hybrid import Answer, HybridIndex, Mode, OnFailure
 from indexes.interface import (
     BackendUnavailableError,
@@ -67,14 +68,15 @@ class Engine:
         encoder: Encoder | None = None,
         on_failure: OnFailure = "degrade",
         follow: bool = True,
+        verify: bool = True,
     ) -> None:
         """Open `directory`; `encoder` is taken instead of the one the index names, and must have its fingerprint.
 
         Several directories are searched as one index, and cannot be changed. Without `follow`, the commits of others
-        are seen after `refresh` only.
+        are seen after `refresh` only. Without `verify`, files are not read to be compared with their checksums.
         """
         self.directory, self.directories = sharding.directories_of(directory)
-        self._on_failure, self._follow = on_failure, follow
+        self._on_failure, self._follow, self._verify = on_failure, follow, verify
         self._encoder = OwnEncoder(encoder)
         self._opening = threading.Lock()
         self._snapshot: Snapshot | None = self._open()
@@ -87,11 +89,14 @@ class Engine:
         encoder: str | None = None,
         on_failure: OnFailure = "degrade",
         follow: bool = True,
+        verify: bool = True,
     ) -> Self:
         """Open an index, or several as one; `encoder` (name or path) says where its encoder is now, if it has moved.
 
         Without `follow`, the commits of others are seen after `refresh` only. Of several, one that cannot be opened is
-        left out and named in `Answer.degraded`, unless `on_failure` is "fail". Raises IndexesError where there is no
+        left out and named in `Answer.degraded`, unless `on_failure` is "fail". Without `verify`, the sizes of files are
+        compared, but not their checksums: large indexes that are opened often can be verified now and then (`linker
+        index verify`), and opened in a fraction of the time. Raises IndexesError where there is no
         index or several do not fit together, DamagedError naming a damaged file.
         """
         given = load_encoder(encoder, light=True) if encoder else None
@@ -99,10 +104,10 @@ class Engine:
         where = (
             Path(directory) if isinstance(directory, (str, Path)) else [Path(shard) for shard in directory]
         )
-        return cls(where, encoder=given, on_failure=on_failure, follow=follow)
+        return cls(where, encoder=given, on_failure=on_failure, follow=follow, verify=verify)
 
     def _open(self, before: Snapshot | None = None) -> Snapshot:
-        return sharding.opened(self.directories, self._encoder, self._on_failure, before)
+        return sharding.opened(self.directories, self._encoder, self._on_failure, before, self._verify)
 
     def _check_single(self) -> None:
         """Raise InputError where several directories are open, which cannot be changed together."""
@@ -140,7 +145,7 @@ class Engine:
             "documents": f"{manifest.documents:,} documents",
             "search": collection.hybrid.settings.mode,
             "encoder": _encoder_named(manifest.encoder),
-            "backend": "Elasticsearch" if manifest.elastic else "embedded",
+            "backend": PRODUCTS.get(collection.backend, collection.backend),
             "generation": f"generation {manifest.generation}",
         }
 
@@ -283,7 +288,6 @@ class Engine:
         """
         from linker.probability.fitting import calibrate
 
-        self.collection.check_can("a stored calibration")
         snapshot = self._followed()
 
         def find(texts: Sequence[str], k: int) -> Answer:
@@ -359,7 +363,6 @@ class Engine:
         from linker.ranking.folder import load
         from linker.ranking.searching import RankedSearch, folder_name
 
-        self.collection.check_can("a stored ranker")
         RankedSearch(self.collection, load(folder), self.embed)
         with self._writer() as writer:
             writer.store_ranker(folder_name(folder), folder)

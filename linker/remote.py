@@ -7,14 +7,18 @@ import functools
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from indexes.address import Address
 from indexes.hybrid import Answer, OnFailure
-from indexes.interface import Document, Hits, IndexesError
-from indexes.remote import NoMasterError, RemoteCollection, open_remote
+from indexes.interface import BackendUnavailableError, Document, Hits, IndexesError
+from indexes.remote import MOST, NoMasterError, RemoteCollection, open_remote
 from linker.encoders.opened import OwnEncoder
+from linker.ranking.ranker import Ranker
 from linker.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from linker.ranking.searching import RankedSearch
 
 FOLLOW = 5.0  # seconds after which the name is looked up again
 
@@ -27,11 +31,37 @@ class RemoteSnapshot(Snapshot):
     def __init__(self, collection: RemoteCollection, encoder: OwnEncoder, on_failure: OnFailure) -> None:
         super().__init__(collection, None, encoder, on_failure)
         self._looked, self._answered = time.monotonic(), True
+        self._read, self._mark = (
+            0.0,
+            (0, 0.0),
+        )  # when documents were compared for the ranker, and what they were
 
     @classmethod
     def of(cls, address: Address, encoder: OwnEncoder, on_failure: OnFailure) -> Self:
         """Open what is at an address now. Raises as `open_remote`."""
         return cls(open_remote(address, on_failure), encoder, on_failure)
+
+    def ranked_search(self, ranker: Ranker) -> RankedSearch:
+        """Return the search with a ranker, over the documents as they are now or were FOLLOW seconds ago.
+
+        It reads all of them into memory, and again when they have changed. Raises BackendUnavailableError where they
+        are too many, InputError where it was trained with another encoder.
+        """
+        from linker.ranking.searching import RankedSearch
+
+        with self._lock:
+            search, now = self._search, time.monotonic()
+            if search is not None and search.ranker is ranker and now - self._read < FOLLOW:
+                return search
+            mark = self.collection.store.mark()
+            if mark[0] > MOST:
+                raise BackendUnavailableError(
+                    f"it reads {MOST:,} documents at most, and there are {mark[0]:,}"
+                )
+            if search is None or search.ranker is not ranker or mark != self._mark:
+                search = RankedSearch(self.collection.again(), ranker, self.embed)
+            self._search, self._read, self._mark = search, now, mark
+            return search
 
     def is_old(self) -> bool:
         """Return whether the name leads elsewhere or the settings have changed, at most every FOLLOW seconds.

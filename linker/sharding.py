@@ -34,14 +34,18 @@ def directories_of(given: Path | Sequence[Path]) -> tuple[Path, tuple[Path, ...]
 
 
 def opened(
-    directories: Sequence[Path], encoder: OwnEncoder, on_failure: OnFailure, before: Snapshot | None = None
+    directories: Sequence[Path],
+    encoder: OwnEncoder,
+    on_failure: OnFailure,
+    before: Snapshot | None = None,
+    verify: bool = True,
 ) -> Snapshot:
     """Return the last generation of one directory, or of several together; see `Snapshot.open`."""
     if address := Address.of(directories[0]):
         return RemoteSnapshot.of(address, encoder, on_failure)
     if len(directories) == 1:
-        return Snapshot.open(directories[0], encoder, on_failure, before)
-    return ShardedSnapshot.of(directories, encoder, on_failure, before)
+        return Snapshot.open(directories[0], encoder, on_failure, before, verify)
+    return ShardedSnapshot.of(directories, encoder, on_failure, before, verify)
 
 
 class ShardedSnapshot(Snapshot):
@@ -64,11 +68,14 @@ class ShardedSnapshot(Snapshot):
         encoder: OwnEncoder,
         on_failure: OnFailure,
         before: Snapshot | None = None,
+        verify: bool = True,
     ) -> Self:
         """Open the last commit of each directory. Raises as `open_shards`."""
         seen = {directory: stamp(directory) for directory in directories}
         known = before.checked if isinstance(before, ShardedSnapshot) else {}
-        collection = open_shards(directories, on_failure=on_failure, scan=gpu_scan(), known=known.get)
+        collection = open_shards(
+            directories, on_failure=on_failure, scan=gpu_scan(), known=known.get, verify=verify
+        )
         return cls(collection, seen, encoder, on_failure)
 
     @property

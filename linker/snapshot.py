@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from indexes.address import shown
 from indexes.arrays import check_k
 from indexes.collection import Collection
 from indexes.hybrid import Answer, Mode, OnFailure, by_filter
@@ -67,7 +68,7 @@ class Snapshot:
     def __init__(
         self, collection: Collection, seen: Stamp | None, encoder: OwnEncoder, on_failure: OnFailure
     ) -> None:
-        """`seen` is the stamp of the generation's directory, taken before it was opened."""
+        """`seen`: the stamp of the generation's directory, taken before it was opened."""
         self.collection, self._seen = collection, seen
         self._encoder, self._on_failure = encoder, on_failure
         self._lock = threading.RLock()
@@ -77,14 +78,18 @@ class Snapshot:
 
     @classmethod
     def open(
-        cls, directory: Path, encoder: OwnEncoder, on_failure: OnFailure, before: Snapshot | None = None
+        cls,
+        directory: Path,
+        encoder: OwnEncoder,
+        on_failure: OnFailure,
+        before: Snapshot | None = None,
+        verify: bool = True,
     ) -> Self:
-        """Open the last commit; files of `before` are not read again to be checked. Raises as `Collection.open`."""
-        # Taken first, so that a commit that comes meanwhile is noticed later.
-        seen = stamp(directory)
-        known = before.collection.manifest.files if before else None
-        collection = Collection.open(directory, on_failure=on_failure, scan=gpu_scan(), known=known)
-        return cls(collection, seen, encoder, on_failure)
+        """Open the last commit; files of `before` are not read again to be checked. See `Collection.open`."""
+        seen = stamp(directory)  # first, so that a commit that comes meanwhile is noticed later
+        old = before.collection.manifest.files if before else None
+        found = Collection.open(directory, on_failure=on_failure, scan=gpu_scan(), known=old, verify=verify)
+        return cls(found, seen, encoder, on_failure)
 
     def is_old(self) -> bool:
         """Return whether a commit came later, which costs one `stat`.
@@ -126,7 +131,8 @@ class Snapshot:
             if self._ranker is None:
                 from linker.ranking.folder import load
 
-                self._ranker = load(self.collection.directory / name)
+                with self.collection.stored(name) as folder:
+                    self._ranker = load(folder)
             return self._ranker
 
     def ranked_search(self, ranker: Ranker) -> RankedSearch:
@@ -241,13 +247,15 @@ class Snapshot:
         """
         directory, name = self.collection.directory, self.collection.manifest.search.get("calibration")
         if not name:
-            raise InputError(f"{directory} has no calibration: fit one with `linker calibrate`")
+            raise InputError(f"{shown(directory)} has no calibration: fit one with `linker calibrate`")
         with self._lock:
             if self._probabilities is None:
                 from linker.probability.answering import Probabilities
                 from linker.probability.folder import load
 
-                self._probabilities = Probabilities(self.collection, load(directory / name), self.embed)
+                with self.collection.stored(name) as folder:
+                    calibration = load(folder)
+                self._probabilities = Probabilities(self.collection, calibration, self.embed)
             return self._probabilities
 
     def _ranked(self, texts: Sequence[str], k: int, where: Filter | None, ranker: Ranker) -> Answer:

@@ -1,12 +1,18 @@
+from __future__ import annotations
+
 import os
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # before any model library is loaded: tests use no network
 os.environ["LINKER_TRUSTED_HOSTS"] = os.devnull  # the user's own file of trusted hosts stays out of it
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from tests.elastic_server import Product
 
 settings.register_profile("linker", deadline=None)  # no test fails for being slow on a loaded machine
 settings.load_profile("linker")
@@ -18,12 +24,26 @@ def elastic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
     LINKER_ELASTIC_TEST_URL names one that runs already.
     """
+    from tests.elastic_server import ELASTICSEARCH
+
+    yield from _server(ELASTICSEARCH, os.environ.get("LINKER_ELASTIC_TEST_URL"), tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def opensearch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Give the address of a real OpenSearch, as `elastic` does; LINKER_OPENSEARCH_TEST_URL names a running one."""
+    from tests.opensearch_server import OPENSEARCH
+
+    yield from _server(OPENSEARCH, os.environ.get("LINKER_OPENSEARCH_TEST_URL"), tmp_path_factory)
+
+
+def _server(product: Product, running: str | None, folders: pytest.TempPathFactory) -> Iterator[str]:
     from tests import elastic_server
 
-    if running := os.environ.get("LINKER_ELASTIC_TEST_URL"):
+    if running:
         yield running
         return
-    elastic_server.require()
-    base = tmp_path_factory.getbasetemp()
-    with elastic_server.shared(base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) as url:
+    elastic_server.require(product)
+    base = folders.getbasetemp()
+    with elastic_server.shared(base.parent if "PYTEST_XDIST_WORKER" in os.environ else base, product) as url:
         yield url

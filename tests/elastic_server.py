@@ -22,7 +22,7 @@ import time
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,12 +38,24 @@ CLI_LIBS=lib/tools/server-cli
 source "$(dirname "$0")"/elasticsearch-cli
 """
 HEAP = ("-Xms512m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:-AlwaysPreTouch")
-SERVER_CLASS = b"org.elasticsearch.bootstrap.Elasticsearch"
 START_SECONDS = 900.0  # 20 on an idle machine
 
 
 class NoServerError(Exception):
-    """Elasticsearch cannot be had here; the text says why."""
+    """The server cannot be had here; the text says why."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """A server by its name, that of its files, how its variables begin, where it is, and the class of its process."""
+
+    name: str
+    file: str
+    prefix: str
+    home: Callable[[], Path]
+    fetch: Callable[[], Path]
+    server_class: bytes
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 def home() -> Path:
@@ -110,6 +122,12 @@ def _unpack(archive: Path, folder: Path) -> Path:
     return server
 
 
+ELASTICSEARCH = Product(
+    "Elasticsearch", "elasticsearch", "ES", home, fetch, b"org.elasticsearch.bootstrap.Elasticsearch",
+    {"xpack.security.enabled": False},
+)  # fmt: skip
+
+
 def free_ports(count: int) -> list[int]:
     """Return ports of loopback that nobody listens on now."""
     with contextlib.ExitStack() as stack:
@@ -121,7 +139,7 @@ def free_ports(count: int) -> list[int]:
 
 @dataclass
 class Node:
-    """One Elasticsearch process, which ends with the process that started it."""
+    """One process of a server, which ends with the process that started it."""
 
     folder: Path
     port: int = field(default_factory=lambda: free_ports(1)[0])
@@ -133,6 +151,7 @@ class Node:
     host: str = "127.0.0.1"
     inside: Sequence[str] = ()  # what to put before the command, for a namespace of its own
     launcher: subprocess.Popen[bytes] | None = None
+    product: Product = ELASTICSEARCH
 
     @property
     def url(self) -> str:
@@ -142,14 +161,18 @@ class Node:
         """Start on the data that is in `folder`, and wait until it answers with yellow or green."""
         config = self._write_config()
         environment = os.environ | {
-            "ES_PATH_CONF": str(config),
-            "ES_JAVA_OPTS": " ".join(HEAP),
+            f"{self.product.prefix}_PATH_CONF": str(config),
+            f"{self.product.prefix}_JAVA_OPTS": " ".join(HEAP),
             "CLI_JAVA_OPTS": "-Xmx64m -XX:TieredStopAtLevel=1",
-            "ES_TMPDIR": str(self.folder / "tmp"),
-            **_java(),
+            f"{self.product.prefix}_TMPDIR": str(self.folder / "tmp"),
+            **_java(self.product),
             **self.environment,
         }
-        command = [*self.inside, *_as_system_user(self.folder), str(fetch() / "bin" / "elasticsearch")]
+        command = [
+            *self.inside,
+            *_as_system_user(self.folder),
+            str(self.product.fetch() / "bin" / self.product.file),
+        ]
         with (self.folder / "out.log").open("ab") as log:
             self.launcher = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=self.folder
@@ -161,8 +184,9 @@ class Node:
         config = self.folder / "config"
         for name in ("config", "data", "logs", "tmp"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
-        for path in (fetch() / "config").iterdir():
-            shutil.copyfile(path, config / path.name)
+        for path in (self.product.fetch() / "config").iterdir():
+            if path.is_file():
+                shutil.copyfile(path, config / path.name)
         for name, content in self.files.items():
             (config / name).write_text(content, encoding="utf-8")
         settings = {
@@ -172,12 +196,12 @@ class Node:
             "transport.port": free_ports(1)[0],
             "path.data": str(self.folder / "data"),
             "path.logs": str(self.folder / "logs"),
-            "xpack.security.enabled": False,
             "cluster.routing.allocation.disk.threshold_enabled": False,
+            **self.product.settings,
             **self.settings,
         }
         lines = (f"{name}: {orjson.dumps(value).decode()}\n" for name, value in settings.items())
-        (config / "elasticsearch.yml").write_text("".join(lines), encoding="utf-8")
+        (config / f"{self.product.file}.yml").write_text("".join(lines), encoding="utf-8")
         return config
 
     def wait(self, status: str = "yellow", seconds: float = START_SECONDS) -> None:
@@ -191,7 +215,7 @@ class Node:
                     return
             time.sleep(0.2)
         log = (self.folder / "out.log").read_text(encoding="utf-8", errors="replace")[-3000:]
-        raise NoServerError(f"Elasticsearch did not start: {log}")
+        raise NoServerError(f"{self.product.name} did not start: {log}")
 
     def get(self, path: str) -> Any:
         """Return the answer to a GET, read as JSON."""
@@ -201,12 +225,13 @@ class Node:
 
     @property
     def pid(self) -> int:
-        """The server's own process (the launcher's child)."""
+        """The server's own process: the launcher's child, or what the launcher has become."""
         assert self.launcher is not None
-        for tasks in Path(f"/proc/{self.launcher.pid}/task").glob("*/children"):
-            for child in tasks.read_text().split():
-                if SERVER_CLASS in Path(f"/proc/{child}/cmdline").read_bytes():
-                    return int(child)
+        own = self.launcher.pid
+        tasks = Path(f"/proc/{own}/task").glob("*/children")
+        for process in (own, *(int(child) for task in tasks for child in task.read_text().split())):
+            if self.product.server_class in Path(f"/proc/{process}/cmdline").read_bytes():
+                return process
         raise NoServerError("the server's process has ended")
 
     def signal(self, number: signal.Signals) -> None:
@@ -232,12 +257,12 @@ class Node:
             self.kill()
 
 
-def _java() -> dict[str, str]:
+def _java(product: Product) -> dict[str, str]:
     """Return which Java the server takes: its own where it has one, or the one on the path."""
-    found = shutil.which("java")
-    if (fetch() / "jdk").exists() or found is None:
+    found, variable = shutil.which("java"), f"{product.prefix}_JAVA_HOME"
+    if (product.fetch() / "jdk").exists() or found is None:
         return {}
-    return {"ES_JAVA_HOME": os.environ.get("ES_JAVA_HOME", str(Path(found).resolve().parents[1]))}
+    return {variable: os.environ.get(variable, str(Path(found).resolve().parents[1]))}
 
 
 def _as_system_user(folder: Path) -> Sequence[str]:
@@ -264,10 +289,12 @@ def folder() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def shared(meeting: Path) -> Iterator[str]:
+def shared(meeting: Path, product: Product = ELASTICSEARCH) -> Iterator[str]:
     """Give the address of one server that all processes meeting in the folder share; the last one out stops it."""
+    meeting = meeting / product.file
+    meeting.mkdir(exist_ok=True)
     with contextlib.ExitStack() as stack:
-        url, mine = _join(meeting, stack)
+        url, mine = _join(meeting, stack, product)
         try:
             yield url
         finally:
@@ -276,12 +303,12 @@ def shared(meeting: Path) -> Iterator[str]:
                 time.sleep(0.1)  # the server ends with the process that started it
 
 
-def _join(meeting: Path, stack: contextlib.ExitStack) -> tuple[str, bool]:
-    with (meeting / "elastic.lock").open("ab") as lock:
+def _join(meeting: Path, stack: contextlib.ExitStack, product: Product) -> tuple[str, bool]:
+    with (meeting / "server.lock").open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         users = int((meeting / "users").read_text()) if (meeting / "users").exists() else 0
         if users == 0:
-            node = Node(stack.enter_context(folder()) / "shared")
+            node = Node(stack.enter_context(folder()) / "shared", product=product)
             stack.callback(node.stop)
             node.start()
             (meeting / "url").write_text(node.url)
@@ -290,48 +317,51 @@ def _join(meeting: Path, stack: contextlib.ExitStack) -> tuple[str, bool]:
 
 
 def _leave(meeting: Path) -> None:
-    with (meeting / "elastic.lock").open("ab") as lock:
+    with (meeting / "server.lock").open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         (meeting / "users").write_text(str(int((meeting / "users").read_text()) - 1))
 
 
-def wanted() -> Path:
+def wanted(product: Product = ELASTICSEARCH) -> Path:
     """Return the server's home, where it was fetched as CI does before the tests. Raises NoServerError."""
-    if (home() / "bin" / "elasticsearch").exists():
-        return fetch()
-    raise NoServerError("Elasticsearch is not here: python -m tests.elastic_server fetch")
+    if (product.home() / "bin" / product.file).exists():
+        return product.fetch()
+    module = "elastic_server" if product is ELASTICSEARCH else "opensearch_server"
+    raise NoServerError(f"{product.name} is not here: python -m tests.{module} fetch")
 
 
-def require() -> None:
+def require(product: Product = ELASTICSEARCH) -> None:
     """Skip the test that calls this where a server cannot be run; under CI=true, where nothing may hide, fail it."""
     import pytest
 
     give_up = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
     try:
-        wanted()
+        wanted(product)
     except NoServerError as e:
         give_up(str(e))
     if shutil.which("openssl") is None:
         give_up("there is no openssl to make a server's certificate with")
 
 
-def main() -> None:
+def main(product: Product = ELASTICSEARCH) -> None:
     """`fetch` gets the server; `run` starts it and prints its address until it is interrupted."""
     try:
         if sys.argv[1:] == ["fetch"]:
-            print(f"Elasticsearch is in {fetch()}")
+            print(f"{product.name} is in {product.fetch()}")
         elif sys.argv[1:] == ["run"]:
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, signal.default_int_handler)  # a shell's background job ignores SIGINT
             with folder() as place:
-                node = Node(place / "node")
+                node = Node(place / "node", product=product)
                 node.start()
                 print(node.url, flush=True)
                 with contextlib.suppress(KeyboardInterrupt):
                     signal.pause()
                 node.stop()
         else:
-            sys.exit("usage: python -m tests.elastic_server fetch|run")
+            sys.exit(
+                f"usage: python -m tests.{'elastic' if product is ELASTICSEARCH else 'opensearch'}_server fetch|run"
+            )
     except NoServerError as e:
         sys.exit(f"error: {e}")
 

@@ -16,7 +16,7 @@ HEAVY = ("torch", "faiss", "transformers", "sentence_transformers", "gensim", "p
 ROOMS = (
     "indexes/lazy", "indexes/cores", "indexes/errors", "indexes/address", "indexes/dtypes", "indexes/showing",
     "indexes/comparing", "indexes/filters",
-    "indexes/interface", "indexes/arrays", "indexes/native", "indexes/kinds", "indexes/rows",
+    "indexes/interface", "indexes/arrays", "indexes/native", "indexes/kinds", "indexes/packed", "indexes/rows",
     "indexes/fusion", "indexes/disk", "indexes/text", "indexes/hybrid", "indexes/vectors", "indexes/store",
     "indexes/elastic", "indexes/collection",
     "indexes/text_backend", "indexes/writer", "indexes/remote", "indexes/sharded", "indexes/dropping",

@@ -25,6 +25,7 @@ from benchmarks.report import (
     serve_tables,
     stopping_tables,
     tables,
+    ten_million_table,
     vector_tables,
 )
 from benchmarks.report.case_table import case_study
@@ -153,6 +154,7 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     **serve_tables.TABLES,
     **stopping_tables.TABLES,
     **tables.TABLES,
+    **ten_million_table.TABLES,
     **vector_tables.TABLES,
 }
 

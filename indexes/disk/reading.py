@@ -74,6 +74,12 @@ def give_back(mapped: mmap.mmap) -> None:
         mapped.madvise(mmap.MADV_DONTNEED)
 
 
+def expect(mapped: mmap.mmap, *, scattered: bool) -> None:
+    """Tell the kernel whether to read only the pages of a mapped file that are touched, or also those after them."""
+    if hasattr(mapped, "madvise"):
+        mapped.madvise(mmap.MADV_RANDOM if scattered else mmap.MADV_NORMAL)
+
+
 def check_length(mapped: mmap.mmap | None, what: object) -> None:
     """Raise DamagedError if a mapped file has become shorter: reading past its end would kill the process."""
     if mapped is not None and mapped.size() < len(mapped):

@@ -15,9 +15,9 @@ from indexes.elastic.client import (
     ElasticSettings,
     PassingError,
     api_error,
-    elastic_errors,
     reason_of,
 )
+from indexes.elastic.dialects import DIALECTS
 from indexes.interface import BackendUnavailableError
 
 if TYPE_CHECKING:
@@ -84,16 +84,15 @@ class Asking:
 
     def _search(self, index: str, bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return the answers; when the preferred copies hang, which a node that is cut off does, any may answer."""
-        from elasticsearch import ConnectionTimeout
-
-        with elastic_errors(self._settings):
+        dialect = DIALECTS[self._settings.server]
+        with dialect.errors(self._settings):
             if not self._settings.replicas:
                 return self._post(self._client, index, bodies, self._preference)
             if time.monotonic() < self._any_until:
                 return self._post(self._client, index, bodies)
             try:
                 return self._post(self._once, index, bodies, self._preference)
-            except ConnectionTimeout:
+            except dialect.timed_out():
                 self._any_until = time.monotonic() + ANY_COPY
                 if len(self._settings.urls) == 1:
                     raise  # the time that a search may take is over

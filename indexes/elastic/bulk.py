@@ -117,7 +117,7 @@ class Bulk:
                 return
             if time.monotonic() + delay > end:
                 raise BackendUnavailableError(
-                    f"Elasticsearch did not accept {len(operations)} documents "
+                    f"the servers did not accept {len(operations)} documents "
                     f"within {self._settings.patience:g} s: {reason}"
                 )
             if self._closed.wait(delay * random.uniform(0.5, 1.5)):
@@ -137,7 +137,7 @@ class Bulk:
                 retries.append(operation)
                 reason = f"{outcome.reason}: {remedy_of(outcome.reason)}"
             elif outcome.status >= 400 and not _is_done(operation, outcome):
-                raise IndexesError(f"Elasticsearch rejected a document ({outcome.status}): {outcome.reason}")
+                raise IndexesError(f"the servers rejected a document ({outcome.status}): {outcome.reason}")
         return retries, reason
 
 

@@ -1,4 +1,7 @@
-"""The connection to Elasticsearch: addresses, credentials from the environment, and the translation of errors."""
+"""The connection to a server: addresses, credentials from the environment, and the translation of errors.
+
+What is said of Elasticsearch here holds for OpenSearch, whose client is in `opensearch`.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +22,20 @@ from indexes.interface import BackendUnavailableError, IndexesError
 if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
-PREFIX = "LINKER_ELASTIC_"
+PRODUCTS = {"elastic": "Elasticsearch", "opensearch": "OpenSearch"}
 SEARCH_SECONDS = 10.0
 WRITE_SECONDS = 60.0
 PING_SECONDS = 1.5
 BUSY = (429, 502, 503, 504)  # the server may answer later
 FULL = "a disk of the cluster is full: free space on it, and writing goes on by itself"
+ALONE = "the node that answered is cut off from the others: repair the network between them, or name the others, too"
 # What the operator of a cluster can do, by what its nodes say.
 REMEDIES = {
     "disk usage exceeded": FULL,
     "No space left": FULL,
-    "master": "the node that answered is cut off from the others: repair the network between them, or name the others, "
-    "too",
+    "master": ALONE,
+    "cluster_manager": ALONE,
+    "cluster-manager": ALONE,
 }
 REMEDY = "try again, and see its /_cluster/health"
 
@@ -44,8 +49,8 @@ class ElasticSettings:
     """Location and layout of an index, without secrets; `index` is the alias that is searched.
 
     `named` means that the caller gave the addresses, so that credentials may go there without confirmation;
-    `stateless`, that there is no directory beside the index. Raises IndexesError where an address or a number is
-    invalid.
+    `stateless`, that there is no directory beside the index; `server` is a key of PRODUCTS. Raises IndexesError where
+    an address or a number is invalid.
     """
 
     urls: tuple[str, ...]
@@ -54,16 +59,32 @@ class ElasticSettings:
     replicas: int = 0
     named: bool = field(default=True, compare=False)
     stateless: bool = field(default=False, compare=False)
+    server: str = "elastic"
 
     def __post_init__(self) -> None:
         if not self.urls:
-            raise IndexesError("no address of Elasticsearch: give --url http://HOST:9200")
+            raise IndexesError(f"no address of {self.product}: give --url http://HOST:9200")
         for url in self.urls:
             elastic_trust.origin(url)
         if self.shards < 1 or self.replicas < 0:
             raise IndexesError(
                 f"{self.shards} shards and {self.replicas} replicas: use at least 1 shard and 0 replicas"
             )
+
+    @property
+    def product(self) -> str:
+        """The name of the server for messages."""
+        return PRODUCTS[self.server]
+
+    @property
+    def prefix(self) -> str:
+        """How the names of the environment's variables begin."""
+        return f"LINKER_{self.server.upper()}_"
+
+    @property
+    def where(self) -> str:
+        """The server and its addresses for messages."""
+        return f"{self.product} at {', '.join(self.urls)}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as JSON values."""
@@ -93,13 +114,14 @@ def connect(settings: ElasticSettings, timeout: float | None = None) -> Elastics
         from indexes.elastic.nodes import AnsweringFirst, RememberedNode
     for name in ("elasticsearch", "elastic_transport"):
         logging.getLogger(name).addHandler(logging.NullHandler())  # we report failures ourselves
-    seconds = _timeout() if timeout is None else timeout
-    urls, authorization = settings.urls, _authorization()
-    if authorization:
+    seconds = seconds_of(settings) if timeout is None else timeout
+    urls, header, certificates = settings.urls, authorization(settings), authority(settings)
+    options: dict[str, Any] = {"ca_certs": certificates} if certificates else {}
+    if header:
         elastic_trust.check(urls, named=settings.named)
     return Elasticsearch(
         list(dict.fromkeys(urls)),
-        headers={"authorization": authorization} if authorization else {},
+        headers={"authorization": header} if header else {},
         sniff_on_start=False,
         sniff_before_requests=False,
         sniff_on_node_failure=False,
@@ -109,18 +131,20 @@ def connect(settings: ElasticSettings, timeout: float | None = None) -> Elastics
         node_class=RememberedNode,
         node_selector_class=AnsweringFirst,
         retry_on_timeout=len(urls) > 1,
-        **_authority(),
+        **options,
     )
 
 
-def _timeout() -> float:
-    text = os.environ.get(f"{PREFIX}TIMEOUT", "")
+def seconds_of(settings: ElasticSettings) -> float:
+    """Return the seconds that a search may take. Raises IndexesError where the environment has no positive number."""
+    name = f"{settings.prefix}TIMEOUT"
+    text = os.environ.get(name, "")
     try:
         seconds = float(text) if text else SEARCH_SECONDS
     except ValueError:
         seconds = -1
     if seconds <= 0:
-        raise IndexesError(f"{PREFIX}TIMEOUT is {text!r}: give a positive number of seconds")
+        raise IndexesError(f"{name} is {text!r}: give a positive number of seconds")
     return seconds
 
 
@@ -129,39 +153,47 @@ def remember(settings: ElasticSettings) -> None:
 
     Raises IndexesError where the file of trusted hosts cannot be read or written.
     """
-    if settings.named and _authorization():
+    if settings.named and authorization(settings):
         elastic_trust.remember(settings.urls)
 
 
-def _authorization() -> str:
+def authorization(settings: ElasticSettings) -> str:
     """Return the Authorization header; empty without credentials. Raises IndexesError where they are invalid."""
-    key, user, password = (_secret(name) for name in ("API_KEY", "USER", "PASSWORD"))
+    prefix = settings.prefix
+    key, user, password = (_secret(f"{prefix}{name}") for name in ("API_KEY", "USER", "PASSWORD"))
+    if key and settings.server != "elastic":
+        raise IndexesError(
+            f"{prefix}API_KEY is set, and {settings.product} takes no keys: use {_ways(settings)}"
+        )
     if key and user:
-        raise IndexesError(f"both {PREFIX}API_KEY and {PREFIX}USER are set: use one of them")
+        raise IndexesError(f"both {prefix}API_KEY and {prefix}USER are set: use one of them")
     if not re.fullmatch(r"[!-~]*", key):
-        raise IndexesError(f"{PREFIX}API_KEY contains characters that no API key has: give its encoded form")
+        raise IndexesError(f"{prefix}API_KEY contains characters that no API key has: give its encoded form")
     if ":" in user:
         raise IndexesError(
-            f"{PREFIX}USER holds a colon, which user names must not contain: give the name alone"
+            f"{prefix}USER holds a colon, which user names must not contain: give the name alone"
         )
     if key:
         return f"ApiKey {key}"
     return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}" if user else ""
 
 
-def _authority() -> dict[str, Any]:
-    """Return the client's option for a certificate authority. Raises IndexesError where its file does not exist."""
-    authority = os.environ.get(f"{PREFIX}CA")
-    if not authority:
-        return {}
-    if not Path(authority).is_file():
-        raise IndexesError(f"{PREFIX}CA names no file: {authority}")
-    return {"ca_certs": authority}
+def _ways(settings: ElasticSettings) -> str:
+    """Return the variables of the environment that hold credentials, for messages."""
+    key = f"{settings.prefix}API_KEY, or " if settings.server == "elastic" else ""
+    return f"{key}{settings.prefix}USER and {settings.prefix}PASSWORD"
 
 
-def _secret(name: str) -> str:
+def authority(settings: ElasticSettings) -> str | None:
+    """Return the file of a certificate authority. Raises IndexesError where it does not exist."""
+    file = os.environ.get(f"{settings.prefix}CA") or None
+    if file and not Path(file).is_file():
+        raise IndexesError(f"{settings.prefix}CA names no file: {file}")
+    return file
+
+
+def _secret(variable: str) -> str:
     """Return the secret in the variable, or in the file that NAME_FILE names. Raises IndexesError if unreadable."""
-    variable = f"{PREFIX}{name}"
     file = os.environ.get(f"{variable}_FILE")
     try:
         if file:
@@ -181,27 +213,48 @@ def elastic_errors(settings: ElasticSettings) -> Iterator[None]:
     """
     from elasticsearch import ApiError, TransportError, UnsupportedProductError
 
-    where = f"Elasticsearch at {', '.join(settings.urls)}"
     try:
         yield
     except UnsupportedProductError:
-        raise BackendUnavailableError(
-            f"the server at {', '.join(settings.urls)} is no Elasticsearch"
-        ) from None
+        raise not_the_product(settings) from None
     except ApiError as e:
         raise api_error(settings, e.status_code, reason_of(e.body)) from None
     except TransportError as e:
-        raise BackendUnavailableError(
-            f"{where} does not answer ({type(e).__name__}: {_short(str(e.message))}): check that it is running"
-        ) from None
+        raise no_answer(settings, type(e).__name__, str(e.message)) from None
+
+
+def timed_out() -> type[Exception]:
+    """Return the error of a request that a node did not answer in time."""
+    from elasticsearch import ConnectionTimeout
+
+    return ConnectionTimeout
+
+
+def no_answer(settings: ElasticSettings, kind: str, said: str) -> BackendUnavailableError:
+    """Return the error for a server that does not answer."""
+    return BackendUnavailableError(
+        f"{settings.where} does not answer ({kind}: {_short(said)}): check that it is running"
+    )
+
+
+def not_the_product(settings: ElasticSettings) -> BackendUnavailableError:
+    """Return the error for a server that is another one than its address says."""
+    others = " or ".join(f"{key}+ for {name}" for key, name in PRODUCTS.items() if key != settings.server)
+    return BackendUnavailableError(
+        f"the server at {', '.join(settings.urls)} is no {settings.product}: an address begins with {others}"
+        if settings.stateless
+        else f"the server at {', '.join(settings.urls)} is no {settings.product}"
+    )
 
 
 def api_error(settings: ElasticSettings, status: int, reason: str) -> IndexesError:
     """Return the error for an HTTP status: BackendUnavailableError where the server is at fault, else IndexesError."""
-    where, index = f"Elasticsearch at {', '.join(settings.urls)}", settings.index
+    where, index = settings.where, settings.index
     if status in (401, 403) and "cluster_block" not in reason:
-        return BackendUnavailableError(
-            f"{where} refuses us ({status}): set {PREFIX}API_KEY, or {PREFIX}USER and {PREFIX}PASSWORD"
+        return BackendUnavailableError(f"{where} refuses us ({status}): set {_ways(settings)}")
+    if status == 400 and ("[index.knn" in reason or "[knn_vector]" in reason):
+        return IndexesError(
+            f"{where} has no k-NN plugin, which holds the vectors: install it, or build with --encoder none"
         )
     if status == 404:
         remedy = "restore it with `linker index rebuild`, or build the index again"
@@ -214,12 +267,12 @@ def api_error(settings: ElasticSettings, status: int, reason: str) -> IndexesErr
 
 
 def remedy_of(reason: str) -> str:
-    """Return what can be done about a reason that Elasticsearch gave."""
+    """Return what can be done about a reason that the server gave."""
     return next((remedy for said, remedy in REMEDIES.items() if said in reason), REMEDY)
 
 
 def reason_of(body: object) -> str:
-    """Return the innermost cause in the body of an error that Elasticsearch sent."""
+    """Return the innermost cause in the body of an error that the server sent."""
     error: Any = body.get("error", body) if isinstance(body, Mapping) else body
     if isinstance(error, Mapping) and (shards := error.get("_shards")):
         failures = shards.get("failures") or [{}]

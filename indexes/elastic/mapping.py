@@ -1,10 +1,10 @@
-"""The layout of documents in Elasticsearch: the fields of an index, and metadata as terms."""
+"""The layout of documents on a server: the fields of an index, and metadata as terms."""
 
 from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,25 +24,32 @@ LINKS = {"m": 32, "ef_construction": 200}
 APART = 1e-4  # the length of the noise added to a vector before it enters a graph
 
 
-def mapping(dim: int, kind: str) -> dict[str, Any]:
-    """Return the index mapping for vectors of dimension `dim`; 0 leaves vectors out.
+def dense_vectors(dim: int, kind: str) -> dict[str, Any]:
+    """Return Elasticsearch's fields for vectors of dimension `dim`; 0 leaves them out.
 
     The vectors are normalised, so their inner product is the cosine; the similarity "cosine" would reject the zero
     vector of an empty text.
     """
+    if not dim:
+        return {}
+    vector = {"type": "dense_vector", "dims": dim, "element_type": "float"}
+    if kind == "flat":
+        return {"vector": {**vector, "index": False}}
+    graph = {"index": True, "similarity": "max_inner_product", "index_options": {"type": kind, **LINKS}}
+    return {"vector": {**vector, "index": False}, "near": {**vector, **graph}}
+
+
+def mapping(
+    dim: int, kind: str, vectors: Callable[[int, str], Mapping[str, Any]] = dense_vectors
+) -> dict[str, Any]:
+    """Return the index mapping, whose `vectors` make the fields for vectors of dimension `dim`; 0 leaves them out."""
     properties: dict[str, Any] = {
         "row": {"type": "long"},
         "id": {"type": "keyword", "index": False, "doc_values": False},
         "terms": {"type": "text", "analyzer": "whitespace"},
         "meta": {"type": "keyword"},
+        **vectors(dim, kind),
     }
-    if dim:
-        vector = {"type": "dense_vector", "dims": dim, "element_type": "float"}
-        properties["vector"] = {**vector, "index": False}
-        if kind != "flat":
-            links = {"type": kind, **LINKS}
-            graph = {"index": True, "similarity": "max_inner_product", "index_options": links}
-            properties["near"] = {**vector, **graph}
     return {
         "dynamic": "strict",
         "_meta": {"linker": {"format": FORMAT, "dim": dim, "vectors": kind if dim else "none"}},

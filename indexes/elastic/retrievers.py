@@ -37,7 +37,6 @@ WINDOW = 10_000  # hits a search may return at once (the server's own limit)
 # A server limits the clauses of a query by its memory, but always accepts this many.
 LONGEST_QUERY = 1000
 EXACT_BELOW = 10_000  # up to this many documents every vector is compared
-DOT = "Math.max(0.0, dotProduct(params.q, 'vector') + 1.0)"  # a score must not be negative
 
 Query = Mapping[str, Any]
 
@@ -265,11 +264,13 @@ class ElasticText(_Retriever):
         """Return the parameters if the server can answer by them. Raises IndexesError."""
         own = self._parameters
         if parameters.fields:
-            raise IndexesError("an index on Elasticsearch has no fields: build one without --backend elastic")
+            raise IndexesError(
+                f"an index on {self.store.settings.product} has no fields: build one in a directory alone"
+            )
         if (parameters.k1, parameters.b) != (own.k1, own.b):
             raise IndexesError(
-                f"the index on Elasticsearch has k1 = {own.k1:g} and b = {own.b:g}, which a query cannot change: "
-                "build it again with --k1 and --b, or give --k3 alone"
+                f"the index on {self.store.settings.product} has k1 = {own.k1:g} and b = {own.b:g}, which a query "
+                "cannot change: build it again with --k1 and --b, or give --k3 alone"
             )
         return parameters
 
@@ -368,10 +369,8 @@ class ElasticVectors(_Retriever):
         self, queries: Matrix, k: int, clauses: list[dict[str, Any]]
     ) -> tuple[RowArray, ScoreArray]:
         breadth = min(max(self._breadth, 2 * k), WINDOW)
-        graph = {"field": "near", "k": breadth, "num_candidates": breadth, "filter": clauses}
-        rows, scores = self._scored(
-            queries, k, [{"knn": {**graph, "query_vector": q.tolist()}} for q in queries]
-        )
+        near = self.store.dialect.near
+        rows, scores = self._scored(queries, k, [near(q.tolist(), breadth, clauses) for q in queries])
         short = np.flatnonzero(rows[:, -1] < 0)
         if len(short):
             rows[short], scores[short] = self._exact(queries[short], k, clauses)
@@ -379,11 +378,12 @@ class ElasticVectors(_Retriever):
 
     def _scored(self, queries: Matrix, k: int, candidates: Sequence[Query]) -> tuple[RowArray, ScoreArray]:
         """Return the top k rows and cosines, both [n, k], among the matches of each query's `candidates` clause."""
+        dialect = self.store.dialect
         rows, scores = self._top(
             [
-                {"script_score": {"query": clause, "script": {"source": DOT, "params": {"q": q.tolist()}}}}
+                {"script_score": {"query": clause, "script": dialect.score(q.tolist())}}
                 for q, clause in zip(queries, candidates, strict=True)
             ],
             k,
         )
-        return rows, scores - 1
+        return rows, dialect.cosines(scores)

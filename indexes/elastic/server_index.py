@@ -23,10 +23,9 @@ from indexes.elastic.client import (
     WRITE_SECONDS,
     ElasticSettings,
     PassingError,
-    connect,
-    elastic_errors,
     reason_of,
 )
+from indexes.elastic.dialects import DIALECTS
 from indexes.elastic.mapping import WITH_ORDER, mapping, meta_terms
 from indexes.interface import BackendUnavailableError, IndexesError, Matrix, Metadata, RowArray
 from indexes.kinds import SERVER_TYPES
@@ -65,7 +64,8 @@ class ElasticStore:
         """Create the client; nothing is sent. `timeout` is per search, in seconds. Raises what `connect` raises."""
         check_name(settings.index)
         self.settings = settings
-        self.client: Elasticsearch = connect(settings, timeout)
+        self.dialect = DIALECTS[settings.server]
+        self.client: Elasticsearch = self.dialect.connect(settings, timeout)
         self._patient = self.client.options(request_timeout=WRITE_SECONDS)
         # The same shard copies answer this process, as long as they do.
         self._asking = Asking(self.client, settings, secrets.token_hex(8))
@@ -76,7 +76,7 @@ class ElasticStore:
 
     def errors(self) -> Any:
         """Return a context manager that turns the client's errors into ours."""
-        return elastic_errors(self.settings)
+        return self.dialect.errors(self.settings)
 
     def create(self, dim: int = 0, kind: str = "hnsw", bm25: Bm25Parameters = DEFAULT) -> None:
         """Create the first generation, with the alias; `bm25` sets its k1 and b for good.
@@ -103,6 +103,7 @@ class ElasticStore:
             "refresh_interval": "-1",
             "translog": {"durability": "request"},
             "similarity": {"default": {"type": "BM25", "k1": bm25.k1, "b": bm25.b}},
+            **self.dialect.settings(dim, kind),
         }
         # A replica that is not active yet saves no write when its primary dies. With too few nodes, do without.
         wait: dict[str, Any] = (
@@ -118,7 +119,7 @@ class ElasticStore:
             )
 
     def _mapping(self, dim: int, kind: str) -> dict[str, Any]:
-        return mapping(dim, kind)
+        return mapping(dim, kind, self.dialect.fields)
 
     def generation(self) -> str:
         """Return the name of the index that has the alias. Raises BackendUnavailableError where there is none."""
@@ -309,7 +310,7 @@ class ElasticStore:
             indices = list(self.client.indices.get_mapping(index=self._target).body.values())
         if len(indices) != 1 or not isinstance(indices[0], dict):
             raise BackendUnavailableError(
-                f"what answers for {self._target} is no Elasticsearch, or has no such index"
+                f"what answers for {self._target} is no {self.settings.product}, or has no such index"
             )
         return int(indices[0].get("mappings", {}).get("_meta", {}).get("linker", {}).get("format", 1))
 

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 from indexes.lazy import lazy
 
 if TYPE_CHECKING:
-    from indexes.remote.abilities import ELASTICSEARCH, Abilities, refused, vectors_of
+    from indexes.remote.abilities import ABILITIES, Abilities, refused, vectors_of
     from indexes.remote.checking import check
     from indexes.remote.choosing import drop, manifest_of, size_of, writer_of
     from indexes.remote.collection import RemoteCollection, load, open_remote
     from indexes.remote.reads import NoMasterError
+    from indexes.remote.rows import MOST
     from indexes.remote.writer import RemoteWriter
 
 __all__ = [
-    "ELASTICSEARCH",
+    "ABILITIES",
+    "MOST",
     "Abilities",
     "NoMasterError",
     "RemoteCollection",
@@ -33,8 +35,9 @@ __all__ = [
 __getattr__ = lazy(
     __name__,
     {
-        "ELASTICSEARCH": "indexes.remote.abilities",
+        "ABILITIES": "indexes.remote.abilities",
         "Abilities": "indexes.remote.abilities",
+        "MOST": "indexes.remote.rows",
         "NoMasterError": "indexes.remote.reads",
         "RemoteCollection": "indexes.remote.collection",
         "RemoteWriter": "indexes.remote.writer",

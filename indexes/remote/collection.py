@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from indexes.address import Address
 from indexes.collection import Collection
+from indexes.dtypes import Float32Array
 from indexes.elastic.client import WRITE_SECONDS
 from indexes.elastic.stored import vector_kind
 from indexes.filters import unknown_field
@@ -20,9 +25,11 @@ from indexes.interface import (
     IndexesError,
     Matrix,
     Metadata,
+    RowArray,
     UnknownIdError,
 )
-from indexes.remote.abilities import ELASTICSEARCH, refused
+from indexes.remote import files
+from indexes.remote.abilities import abilities_of, refused
 from indexes.remote.layout import document_of
 from indexes.remote.reads import BATCH
 from indexes.remote.retrievers import RemoteHybrid, RemoteText, RemoteVectors, guarded
@@ -55,7 +62,7 @@ class RemoteDocuments(DocumentStore):
         """Number of documents when their ids were read."""
         return len(self._all_rows().ids)
 
-    def ids(self) -> list[str]:
+    def ids(self) -> Sequence[str]:
         """Return all ids, in the order of the rows."""
         return self._all_rows().ids
 
@@ -118,6 +125,10 @@ class RemoteCollection(Collection):
         self.text = text
         self.hybrid = RemoteHybrid(self.rows, vectors, text, self._settings(on_failure))
 
+    def again(self) -> RemoteCollection:
+        """Return the same generation, opened again: what it reads of all documents is read once more."""
+        return RemoteCollection(self.address, self.state)
+
     def _read_ids(self) -> tuple[list[str], Callable[[], Iterator[Metadata]]]:
         return [id_ for id_, _ in self.store.scan()], self.documents.metadata
 
@@ -126,9 +137,33 @@ class RemoteCollection(Collection):
         clauses = self._text.clauses(where)
         return (document_of(source, self.store.name) for _, source in self.store.scan(clauses, source=True))
 
+    def vectors_of(self, ranking: HybridIndex, rows: RowArray) -> Float32Array:
+        """Return the vectors of documents `rows` (int64 [...]) of `ranking`, float32 [..., dim]; zeros where −1 is.
+
+        They are read from the cluster, each once.
+        """
+        dim, _ = vector_kind(self.manifest)
+        there = np.unique(rows[rows >= 0])
+        read = self.store.vectors([ranking.rows.ids[row] for row in there.tolist()], dim)
+        out = np.zeros((*rows.shape, dim), dtype=np.float32)
+        out[rows >= 0] = read[np.searchsorted(there, rows[rows >= 0])]
+        return out
+
+    @contextlib.contextmanager
+    def stored(self, folder: str) -> Iterator[Path]:
+        """Give a local copy of a folder that is stored in the index, as long as it is open. Raises DamagedError."""
+        with tempfile.TemporaryDirectory(prefix="linker-") as name:
+            files.get(self.store, self.manifest.files, folder, Path(name))
+            yield Path(name)
+
+    @property
+    def backend(self) -> str:
+        """The kind of server."""
+        return self.address.server
+
     def check_can(self, what: str) -> None:
         """Raise IndexesError where the cluster cannot do `what`."""
-        if what in ELASTICSEARCH.refusals:
+        if what in abilities_of(self.address).refusals:
             raise refused(self.address, what)
 
     @property

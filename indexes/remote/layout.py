@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import orjson
@@ -23,13 +23,15 @@ UNSTORED = (
 )  # what `_source` leaves out: it follows from the rest
 
 
-def mapping(dim: int, kind: str) -> dict[str, Any]:
-    """Return the index mapping for vectors of dimension `dim`; 0 leaves vectors out.
+def mapping(
+    dim: int, kind: str, vectors: Callable[[int, str], Mapping[str, Any]] = elastic.dense_vectors
+) -> dict[str, Any]:
+    """Return the index mapping, whose `vectors` make the fields for vectors of dimension `dim`; 0 leaves them out.
 
     `document` is the whole document as a line of JSON, so that it is read back exactly as it was; `stamp` is its
     version, by whose order equal scores are sorted.
     """
-    values = elastic.mapping(dim, kind)
+    values = elastic.mapping(dim, kind, vectors)
     properties = values["properties"]
     del properties["row"]
     properties["stamp"] = {"type": "long"}

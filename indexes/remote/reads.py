@@ -21,8 +21,6 @@ BATCH = 512  # documents read in one request
 PAGE = 5000  # ids read in one request
 SCANNED = "5m"  # how long the server keeps a point in time between two pages
 COUNTED = 5.0  # seconds for which a count is good enough to choose between exact and approximate search
-# The server hands out the same array for each document.
-VECTOR = "def out = []; for (float x : doc['vector'].vectorValue) out.add(x); return out"
 
 
 class NoMasterError(PassingError):
@@ -53,7 +51,7 @@ class RemoteReads(ElasticStore):
             state = self._near.cluster.state(metric="master_node", local=True, filter_path="master_node").body
         if isinstance(state, dict) and state.get("master_node", "") is None:
             raise NoMasterError(
-                f"Elasticsearch at {', '.join(self.settings.urls)} has no master now, so that its documents may be "
+                f"{self.settings.where} has no master now, so that its documents may be "
                 f"outdated: {REMEDIES['master']}"
             )
 
@@ -88,6 +86,15 @@ class RemoteReads(ElasticStore):
                 reason = reason_of(doc)
                 raise api_error(self.settings, 404 if "index_not_found" in reason else 503, reason)
         return docs
+
+    def mark(self) -> tuple[int, float]:
+        """Return the number of visible documents and their last stamp, one of which differs after each change."""
+        with self.errors():
+            answer = self.client.search(
+                index=self._target, size=0, aggs={"last": {"max": {"field": "stamp"}}},
+                track_total_hits=True, allow_partial_search_results=False,
+            )  # fmt: skip
+        return int(answer["hits"]["total"]["value"]), float(answer["aggregations"]["last"]["value"] or 0)
 
     def about(self) -> int:
         """Return the number of visible documents, as it was a few seconds ago."""
@@ -147,7 +154,7 @@ class RemoteReads(ElasticStore):
             with self.errors():
                 answer = self._patient.search(
                     index=self._target, query={"ids": {"values": list(keys)}}, size=len(keys), source=False,
-                    script_fields={"v": {"script": VECTOR}}, track_total_hits=False,
+                    script_fields={"v": {"script": self.dialect.read}}, track_total_hits=False,
                     allow_partial_search_results=False,
                 )  # fmt: skip
             for hit in answer["hits"]["hits"]:

@@ -21,6 +21,7 @@ class Seen(Rows):
     def __init__(self, count: Callable[[], int]) -> None:
         """`count` returns the number of documents of the index."""
         super().__init__()
+        self.ids: list[str] = []
         self._count = count
         self._stamps: list[int] = []
 
@@ -31,6 +32,10 @@ class Seen(Rows):
     def find(self, ids: Sequence[str]) -> RowArray:
         """Return the rows of documents, int64 [n], whether they have been met or not."""
         return self.number(ids, [0] * len(ids))
+
+    def locate(self, ids: Sequence[str]) -> RowArray:
+        """Return the rows of documents, int64 [n], which an answer has named."""
+        return self.find(ids)
 
     def number(self, ids: Sequence[str], stamps: Sequence[int]) -> RowArray:
         """Return the rows of documents, int64 [n]; those that are new get the next ones."""

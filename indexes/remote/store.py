@@ -18,8 +18,8 @@ import xxhash
 
 from indexes.address import Address
 from indexes.elastic.bulk import Bulk, Operation
-from indexes.elastic.client import ElasticSettings
-from indexes.interface import BackendUnavailableError, IndexesError
+from indexes.elastic.client import ElasticSettings, not_the_product
+from indexes.interface import IndexesError
 from indexes.remote import layout
 from indexes.remote.reads import RemoteReads
 from indexes.store import manifest as manifests
@@ -27,7 +27,7 @@ from indexes.store.records import Manifest
 
 KEPT_DELETES = "1h"  # how long a deletion's version is known, so that no older write undoes it
 MASTER_WAIT = "3s"  # for the election of a master, which takes less
-QUARANTINE = "-quarantine"
+QUARANTINE, FILES = "-quarantine", "-files"  # how the names of the indexes beside it end
 
 
 class State(NamedTuple):
@@ -42,7 +42,9 @@ class State(NamedTuple):
 
 def settings_of(address: Address, shards: int = 1, replicas: int = 0) -> ElasticSettings:
     """Return the settings of an index that the user has named. Raises IndexesError where they are invalid."""
-    return ElasticSettings(address.urls, address.name, shards, replicas, stateless=True)
+    return ElasticSettings(
+        address.urls, address.name, shards, replicas, stateless=True, server=address.server
+    )
 
 
 class RemoteStore(RemoteReads):
@@ -51,7 +53,7 @@ class RemoteStore(RemoteReads):
     _extra_settings: Mapping[str, Any] = {"gc_deletes": KEPT_DELETES}
 
     def _mapping(self, dim: int, kind: str) -> dict[str, Any]:
-        return layout.mapping(dim, kind)
+        return layout.mapping(dim, kind, self.dialect.fields)
 
     def state(self, of: str = "", *, near: bool = False) -> State | None:
         """Return what is at the name now, or at the generation `of`; None where there is no index.
@@ -74,9 +76,7 @@ class RemoteStore(RemoteReads):
             if not others and "manifest" in about:
                 return State(str(real), str(about["manifest"]), int(about.get("stamp", 0)), *shape)
         except (KeyError, TypeError, ValueError, AttributeError):
-            raise BackendUnavailableError(
-                f"what answers for {name} at {', '.join(self.settings.urls)} is no Elasticsearch"
-            ) from None
+            raise not_the_product(self.settings) from None
         raise IndexesError(
             f"{name!r} at {', '.join(self.settings.urls)} is not an index of linker that lives on the cluster: "
             "choose another name"
@@ -132,7 +132,16 @@ class RemoteStore(RemoteReads):
 
     def quarantine(self, lines: Sequence[bytes], *, once: bool = False) -> None:
         """Store unusable records, each a line of JSON, beside the index; with `once`, no line is stored again."""
-        index = f"{self.settings.index}{QUARANTINE}"
+        operations = []
+        for line in lines:
+            key = xxhash.xxh3_128_hexdigest(line) if once else secrets.token_hex(16)
+            source = orjson.dumps({"record": line.decode(errors="replace")})
+            operations.append(Operation(orjson.dumps({"index": {"_id": key}}), source))
+        self.write_beside(QUARANTINE, operations)
+
+    def write_beside(self, suffix: str, operations: Sequence[Operation]) -> None:
+        """Write to an index beside this one, whose name ends so; it is made where it is missing."""
+        index = f"{self.settings.index}{suffix}"
         with self.errors():
             if not self.client.indices.exists(index=index):
                 mappings = {"dynamic": False, "properties": {}}
@@ -140,14 +149,18 @@ class RemoteStore(RemoteReads):
                     index=index, mappings=mappings, settings={"number_of_replicas": self.settings.replicas}
                 )
         bulk = Bulk(functools.partial(self._send, index=index), self._bulk_settings)
-        for line in lines:
-            key = xxhash.xxh3_128_hexdigest(line) if once else secrets.token_hex(16)
-            source = orjson.dumps({"record": line.decode(errors="replace")})
-            bulk.put(Operation(orjson.dumps({"index": {"_id": key}}), source))
+        for operation in operations:
+            bulk.put(operation)
         bulk.flush()
         bulk.close()
         with self.errors():
             self._patient.indices.refresh(index=index)
+
+    def read_beside(self, suffix: str, keys: Sequence[str]) -> list[dict[str, Any]]:
+        """Return what an index beside this one holds under the keys; nothing for what is missing."""
+        with self.errors():
+            docs = self._patient.mget(index=f"{self.settings.index}{suffix}", ids=keys)["docs"]
+        return [doc.get("_source", {}) for doc in docs]
 
     def quarantined(self) -> int:
         """Return the number of unusable records."""
@@ -169,11 +182,12 @@ class RemoteStore(RemoteReads):
             )
 
     def remove_all(self) -> None:
-        """Delete every generation and the quarantine."""
+        """Delete every generation, the quarantine and the files."""
         self.drop()
         with self.errors():
-            index = f"{self.settings.index}{QUARANTINE}"
-            self._patient.indices.delete(index=index, ignore_unavailable=True)
+            for suffix in (QUARANTINE, FILES):
+                index = f"{self.settings.index}{suffix}"
+                self._patient.indices.delete(index=index, ignore_unavailable=True)
 
 
 def _action(name: str, id_: str, stamp: int) -> bytes:

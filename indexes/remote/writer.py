@@ -23,6 +23,7 @@ from indexes.interface import (
     UnknownIdError,
     check_id,
 )
+from indexes.remote import files
 from indexes.remote.abilities import refused
 from indexes.remote.collection import state_at, stored_manifest
 from indexes.remote.rows import RemoteRows
@@ -198,7 +199,7 @@ class RemoteWriter(Writer):
         old = self.manifest
         if bm25 and (bm25.k1, bm25.b) != (old.bm25.k1, old.bm25.b):
             raise IndexesError(
-                "k1 and b of an index on Elasticsearch are set by its build: give --k1 and --b there"
+                f"k1 and b of an index on {self._remote.settings.product} are set by its build: give --k1 and --b there"
             )
         for id_, stamp in zip(sorted(self._outdated), self._stamps(len(self._outdated)), strict=True):
             self._remote.delete_document(id_, stamp)
@@ -235,14 +236,24 @@ class RemoteWriter(Writer):
         self._remote.expunge()
         return dataclasses.replace(self.manifest, documents=self._remote.count())
 
-    def store_ranker(self, name: str, folder: Path) -> Manifest:
-        """Refused: the cluster holds documents and settings alone."""
-        raise refused(self.address, "a stored ranker")
+    def _store(self, kind: str, name: str, folder: Path) -> Manifest:
+        """Store a folder on the cluster, whose readers follow; an earlier one stays there until the index is dropped.
 
-    def store_calibration(self, name: str, folder: Path) -> Manifest:
-        """Refused: the cluster holds documents and settings alone."""
-        raise refused(self.address, "a stored calibration")
+        Of two writers that change settings at once, the later one's stay.
+        """
+        old, place = self.manifest, f"{kind}/{name}"
+        kept = {name: record for name, record in old.files.items() if not name.startswith(f"{kind}/")}
+        manifest = dataclasses.replace(
+            old,
+            files=kept | files.put(self._remote, folder, place),
+            search={**old.search, kind: place},
+            generation=old.generation + 1,
+        )
+        faults.point("stored.copied")
+        self._remote.describe(manifest)
+        self.manifest = manifest
+        return manifest
 
     def store_encoder(self, name: str, folder: Path) -> Manifest:
-        """Refused: the cluster holds documents and settings alone."""
+        """Refused: models are where they were when the index was built."""
         raise refused(self.address, "a copy of the encoder")

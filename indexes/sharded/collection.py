@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from indexes.collection import Collection, MakeScan
 from indexes.disk.writing import FileRecord
 from indexes.hybrid import HybridIndex, OnFailure, Unavailable
 from indexes.interface import DuplicateIdError, IndexesError, RowSearch
+from indexes.packed import repeated
 from indexes.rows import Rows, name_some
 from indexes.sharded import agreement
 from indexes.sharded.retrievers import Lanes, ShardedBm25, ShardedVectors
@@ -82,19 +81,22 @@ def open_shards(
     on_failure: OnFailure = "degrade",
     scan: MakeScan | None = None,
     known: Known = lambda directory: None,
+    verify: bool = True,
 ) -> ShardedCollection:
     """Return the last generations of all directories as one collection.
 
     A directory that cannot be opened is left out and named in `absent`, unless `on_failure` is "fail" or none is left;
-    `scan` and `known`, for each directory, are those of `Collection.open`. Raises what that raises then, and what
-    `ShardedCollection` raises.
+    `scan`, `verify` and, for each directory, `known` are those of `Collection.open`. Raises what that raises then, and
+    what `ShardedCollection` raises.
     """
     opened, absent = [], dict[Path, str]()
     error: Exception | None = None
     for directory in directories:
         try:
             opened.append(
-                Collection.open(directory, on_failure=on_failure, scan=scan, known=known(directory))
+                Collection.open(
+                    directory, on_failure=on_failure, scan=scan, known=known(directory), verify=verify
+                )
             )
         except (IndexesError, OSError) as e:
             if on_failure == "fail":
@@ -108,25 +110,16 @@ def open_shards(
 def _rows(shards: Sequence[Collection], firsts: Sequence[int], documents: DocumentStore) -> Rows:
     """Return the rows of all shards. Raises DuplicateIdError, naming directories, where an id is in two of them."""
     dead = np.concatenate([shard.rows.dead + first for shard, first in zip(shards, firsts, strict=False)])
-    ids = list(itertools.chain.from_iterable(shard.rows.ids for shard in shards))
-    hashes = np.sort(np.delete(np.fromiter(map(hash, ids), dtype=np.int64, count=len(ids)), dead))
-    if (hashes[1:] == hashes[:-1]).any():
-        counts = Counter(itertools.chain.from_iterable(_live(shard) for shard in shards))
-        if repeated := [id_ for id_, count in counts.items() if count > 1]:
-            where = [str(shard.directory) for shard in shards if repeated[0] in shard.rows]
-            raise DuplicateIdError(
-                f"{' and '.join(where)} both hold {name_some(repeated)}: delete one of the two with "
-                "`linker index delete`"
-            )
+    parts = [shard.documents.ids() for shard in shards]
+    if found := repeated(parts, [shard.rows.mask() for shard in shards]):
+        where = [str(shard.directory) for shard in shards if found[0] in shard.rows]
+        raise DuplicateIdError(
+            f"{' and '.join(where)} both hold {name_some(found)}: delete one of the two with "
+            "`linker index delete`"
+        )
     rows = Rows()
-    rows.restore(ids, dead, documents.metadata())
+    rows.restore(documents.ids(), dead, documents.metadata())
     return rows
-
-
-def _live(shard: Collection) -> list[str]:
-    mask = shard.rows.mask()
-    ids = shard.rows.ids
-    return ids if mask is None else list(itertools.compress(ids, mask.tolist()))
 
 
 def _forward(shards: Sequence[Collection], firsts: Sequence[int]) -> ForwardIndex | None:

@@ -11,8 +11,10 @@ import orjson
 
 from indexes.disk.reading import REMEDY
 from indexes.interface import DamagedError, Document
+from indexes.packed import PackedIds
 
 TYPES = {"id": str, "text": str, "title": str, "metadata": dict}
+DELETE = 0x7F  # the last ASCII character, not printable
 NESTED = 200  # a line with fewer opening brackets cannot be nested too deeply
 
 
@@ -27,19 +29,24 @@ def read_offsets(path: Path, rows: int, size: int) -> npt.NDArray[np.int64]:
     return offsets
 
 
-def read_ids(path: Path, rows: int) -> list[str]:
+def read_ids(path: Path, rows: int) -> PackedIds:
     """Return the ids in a file. Raises DamagedError unless there are exactly `rows` valid ones."""
-    try:
-        ids = path.read_bytes().decode("utf-8").split("\n")
-    except UnicodeDecodeError as e:
-        raise DamagedError(f"{path} is not UTF-8 ({e}): {REMEDY}") from None
-    if len(ids) != rows or not all(ids) or not _may_be_ids("".join(ids)):
+    data = path.read_bytes()
+    ids = PackedIds.of_lines(data)
+    if len(ids) != rows or not ids.all_filled() or not _may_be_ids(data, path):
         raise DamagedError(f"{path} does not hold {rows} ids: {REMEDY}")
     return ids
 
 
-def _may_be_ids(text: str) -> bool:
-    """Apply the rules of `check_id` to many ids joined; characters newer than this Python's Unicode tables pass."""
+def _may_be_ids(data: bytes, path: Path) -> bool:
+    """Apply the rules of `check_id` to lines of ids; characters newer than this Python's Unicode tables pass."""
+    if data.isascii():
+        values = np.frombuffer(data, dtype=np.uint8)
+        return bool((((values > ord(" ")) & (values < DELETE)) | (values == ord("\n"))).all())
+    try:
+        text = data.decode("utf-8").replace("\n", "")
+    except UnicodeDecodeError as e:
+        raise DamagedError(f"{path} is not UTF-8 ({e}): {REMEDY}") from None
     return " " not in text and (
         text.isprintable() or all(c.isprintable() or unicodedata.category(c) == "Cn" for c in set(text))
     )

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import functools
 import itertools
@@ -29,6 +28,7 @@ from indexes.interface import (
     Metadata,
     RowArray,
 )
+from indexes.packed import PackedIds, repeated
 from indexes.rows import Rows, name_some
 from indexes.store import files as storage
 from indexes.store.document_checks import read_document, read_ids, read_offsets
@@ -186,6 +186,7 @@ class DocumentStore:
         joined._firsts = np.cumsum([0, *(n for store in stores for n in np.diff(store._firsts).tolist())])
         joined._maps = [mapped for store in stores for mapped in store._maps]
         joined._offsets = [offsets for store in stores for offsets in store._offsets]
+        joined.__dict__["_ids"] = PackedIds.joined([store._ids for store in stores])
         return joined
 
     @property
@@ -194,12 +195,12 @@ class DocumentStore:
         return int(self._firsts[-1])
 
     @functools.cached_property
-    def _ids(self) -> list[str]:
+    def _ids(self) -> PackedIds:
         counts = np.diff(self._firsts).tolist()
         parts = [read_ids(f / "ids.txt", count) for f, count in zip(self._folders, counts, strict=True)]
-        return parts[0] if len(parts) == 1 else list(itertools.chain.from_iterable(parts))
+        return parts[0] if len(parts) == 1 else PackedIds.joined(parts)
 
-    def ids(self) -> list[str]:
+    def ids(self) -> Sequence[str]:
         """Return all ids in row order, removed ones included. Raises DamagedError."""
         return self._ids
 
@@ -260,12 +261,8 @@ def read_rows(directory: Path, manifest: Manifest, documents: DocumentStore) -> 
 
 
 def _check_unique(directory: Path, ids: Sequence[str], dead: RowArray) -> None:
-    """Raise DamagedError if two live rows have the same id; comparing hashes takes less memory than a set of ids."""
-    hashes = np.fromiter(map(hash, ids), dtype=np.int64, count=len(ids))
-    hashes = np.sort(np.delete(hashes, dead))
-    if (hashes[1:] != hashes[:-1]).all():
-        return
-    dead_rows = set(dead.tolist())
-    counts = collections.Counter(id_ for row, id_ in enumerate(ids) if row not in dead_rows)
-    if repeated := [id_ for id_, count in counts.items() if count > 1]:
-        raise DamagedError(f"{directory} holds {name_some(repeated)} more than once: {REMEDY}")
+    """Raise DamagedError if two live rows have the same id."""
+    live = np.ones(len(ids), dtype=bool)
+    live[dead] = False
+    if found := repeated([ids], [live]):
+        raise DamagedError(f"{directory} holds {name_some(found)} more than once: {REMEDY}")

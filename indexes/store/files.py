@@ -129,16 +129,22 @@ def _try_lock(directory: Path, file: IO[bytes]) -> int | None:
     return _held.get((status.st_dev, status.st_ino), 0)
 
 
-def damage(directory: Path, manifest: Manifest, known: Mapping[str, FileRecord] | None = None) -> list[str]:
-    """Compare every listed file, but those in `known`, with its record; return one line per file that differs."""
+def damage(
+    directory: Path, manifest: Manifest, known: Mapping[str, FileRecord] | None = None, content: bool = True
+) -> list[str]:
+    """Compare every listed file, but those in `known`, with its record; return one line per file that differs.
+
+    Without `content`, only sizes are compared.
+    """
     return [
         line
         for name, record in sorted(manifest.files.items())
-        if (known is None or known.get(name) != record) and (line := _damage_of(directory, name, record))
+        if (known is None or known.get(name) != record)
+        and (line := _damage_of(directory, name, record, content))
     ]
 
 
-def _damage_of(directory: Path, name: str, expected: FileRecord) -> str | None:
+def _damage_of(directory: Path, name: str, expected: FileRecord, content: bool) -> str | None:
     path = directory / name
     try:
         with open_inside(directory, name) as file:
@@ -146,7 +152,7 @@ def _damage_of(directory: Path, name: str, expected: FileRecord) -> str | None:
             # A file of the wrong size is not read at all.
             if size != expected.bytes:
                 return f"{path}: {size} bytes instead of {expected.bytes}"
-            actual = _record_of(file)
+            actual = _record_of(file) if content else expected
     except FileNotFoundError:
         return f"{path}: missing"
     except OSError as e:
@@ -156,14 +162,17 @@ def _damage_of(directory: Path, name: str, expected: FileRecord) -> str | None:
     return None if actual == expected else f"{path}: content differs from its checksum"
 
 
-def load_checked(directory: Path, known: Mapping[str, FileRecord] | None = None) -> Manifest:
+def load_checked(
+    directory: Path, known: Mapping[str, FileRecord] | None = None, content: bool = True
+) -> Manifest:
     """Return the manifest after checking every file that it lists, so that a damaged index never answers silently.
 
-    Files in `known` were checked before. If a writer replaces the generation meanwhile, the newer one is read. Raises
-    IndexesError where there is no index, FormatVersionError, DamagedError.
+    Files in `known` were checked before; without `content`, only sizes are compared. If a writer replaces the
+    generation meanwhile, the newer one is read. Raises IndexesError where there is no index,
+    FormatVersionError, DamagedError.
     """
     manifest = manifests.load(directory)
-    while lines := damage(directory, manifest, known):
+    while lines := damage(directory, manifest, known, content):
         newer = manifests.load(directory)
         if newer.generation == manifest.generation:
             raise DamagedError("; ".join(lines) + ": restore the file from a backup, or rebuild the index")

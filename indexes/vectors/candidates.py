@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class CandidateGenerator(Protocol):
     """Proposes rows that are likely to be among the best, so that a search need not scan all of them."""
 
-    FOURCC: ClassVar[bytes]  # the first bytes of its file
+    FOURCCS: ClassVar[Sequence[bytes]]  # how its files begin: what it writes, then what it reads, too
     GRID: ClassVar[Sequence[Settings]]  # the settings that `index tune --recall` tries
     settings: dict[str, float]  # trade the cost of a search against its recall
 

@@ -1,4 +1,4 @@
-"""Checks of the three kinds of FAISS files that we write, byte by byte, before FAISS reads them.
+"""Checks of the four kinds of FAISS files that we read, byte by byte, before FAISS reads them.
 
 FAISS trusts its files: a link to a node that does not exist, or that is not on the link's level, makes it read and
 write out of bounds. Here every size, link and row number is checked, and no bytes may follow the end. All that an
@@ -14,6 +14,7 @@ import numpy as np
 from indexes.dtypes import AnyArray
 
 BLOCK = 1 << 22  # neighbours checked at a time
+BLOCK_ROWS = 32  # rows whose codes lie together where they are compared in registers
 MOST_LEVELS = 64
 MOST_LINKS = 1 << 16  # of a node, over all levels
 MOST_EF = 1 << 16
@@ -128,6 +129,41 @@ def _check_upper(levels: AnyArray, offsets: AnyArray, neighbours: AnyArray, ends
 def ivfpq(file: File, dim: int, rows: int, subspaces: int) -> None:
     """Check cells of product-quantised vectors, `subspaces` codes per vector. Raises WrongError."""
     file.expect(b"IwPQ")
+    total, cells = _check_cells(file, dim, rows)
+    code_size = file.one("<u8")
+    bits = _check_quantiser(file, dim, subspaces, range(1, 9))
+    require(code_size == (subspaces * bits + 7) // 8, "its codes have the wrong size")
+    file.expect(b"ilar")
+    require(file.one("<u8") == cells and file.one("<u8") == code_size, "its cells do not match its header")
+    _check_lists(file, _sizes(file, cells), code_size, total)
+    file.end()
+
+
+def ivf_fast_scan(file: File, dim: int, rows: int, subspaces: int) -> None:
+    """Check cells of four-bit codes, `subspaces` per row, in blocks of 32 rows. Raises WrongError."""
+    file.expect(b"IwPf")
+    total, cells = _check_cells(file, dim, rows)
+    code_size, block, codes = file.one("<u8"), file.one("<i4"), file.one("<u8")
+    implementation, batches = file.one("<i4"), file.one("<u8")
+    even = subspaces + subspaces % 2
+    layout = (code_size, block, codes, implementation, batches) == (even // 2, BLOCK_ROWS, even, 0, 0)
+    require(layout, "it has another layout")
+    _check_quantiser(file, dim, subspaces, range(4, 5))
+    file.expect(b"ilbl")
+    size = BLOCK_ROWS * even // 2
+    shape = cells, (1 << 64) - 1, BLOCK_ROWS, size  # rows of a block have no size of their own
+    require(tuple(file.take(4, "<u8").tolist()) == shape, "its cells do not match its header")
+    held, seen = 0, np.zeros(total, dtype=bool)
+    for _ in range(cells):
+        numbers = file.vector("<i8")
+        require(len(file.vector("|u1")) == -(-len(numbers) // BLOCK_ROWS) * size, "codes are missing")
+        held += _see(numbers, seen)
+    require(held == total and seen.all(), "it does not hold each row once")
+    file.end()
+
+
+def _check_cells(file: File, dim: int, rows: int) -> tuple[int, int]:
+    """Check what every index of cells begins with, after its name; return the numbers of rows and of cells."""
     total = file.header(dim, rows)
     cells, probed = file.one("<u8"), file.one("<u8")
     require(1 <= probed <= cells <= total, "it has no cells, or more cells than rows")
@@ -136,13 +172,17 @@ def ivfpq(file: File, dim: int, rows: int, subspaces: int) -> None:
     _check_centroids(file.vector("<f4"), cells * dim)
     require(file.one("|u1") == 0 and not len(file.vector("<i8")), "it has a direct map")
     require(file.one("|u1") in (0, 1), "its codes are of an unknown kind")
-    code_size = file.one("<u8")
-    bits = _check_quantiser(file, dim, subspaces, range(1, 9))
-    require(code_size == (subspaces * bits + 7) // 8, "its codes have the wrong size")
-    file.expect(b"ilar")
-    require(file.one("<u8") == cells and file.one("<u8") == code_size, "its cells do not match its header")
-    _check_lists(file, _sizes(file, cells), code_size, total)
-    file.end()
+    return total, cells
+
+
+def _see(numbers: AnyArray, seen: AnyArray) -> int:
+    """Mark the rows of a cell as seen, and return how many they are."""
+    if len(numbers):
+        require(
+            numbers.min() >= 0 and numbers.max() < len(seen), "its codes belong to rows outside the index"
+        )
+        seen[numbers] = True
+    return len(numbers)
 
 
 def _sizes(file: File, cells: int) -> list[int]:
@@ -167,9 +207,7 @@ def _check_lists(file: File, sizes: list[int], code_size: int, total: int) -> No
     seen = np.zeros(total, dtype=bool)
     for size in sizes:
         file.take(size * code_size, "|u1")
-        ids = file.take(size, "<i8")
-        require(ids.min() >= 0 and ids.max() < total, "its codes belong to rows outside the index")
-        seen[ids] = True
+        _see(file.take(size, "<i8"), seen)
     require(seen.all(), "it holds a row twice")
 
 
@@ -179,9 +217,11 @@ def fast_scan(file: File, dim: int, rows: int, subspaces: int) -> None:
     total = file.header(dim, rows)
     _check_quantiser(file, dim, subspaces, range(4, 5))
     implementation, block, batches = file.take(3, "<i4").tolist()
-    require((implementation, block, batches) == (0, 32, 0), "it has another layout")
+    require((implementation, block, batches) == (0, BLOCK_ROWS, 0), "it has another layout")
     held, codes = file.one("<u8"), file.one("<u8")
-    require(held == total + -total % 32 and codes == subspaces + subspaces % 2, "its blocks are truncated")
+    require(
+        held == total + -total % BLOCK_ROWS and codes == subspaces + subspaces % 2, "its blocks are truncated"
+    )
     require(len(file.vector("|u1")) * 2 == held * codes, "codes are missing")
     file.end()
 

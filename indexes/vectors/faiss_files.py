@@ -69,6 +69,15 @@ def read(path: Path, check: Check, flat: Any, dim: int | None = None) -> Any:
         raise damaged(path, _reason(e)) from e
 
 
+def first_bytes(path: Path) -> bytes:
+    """Return the first four bytes of a file, which name its kind. Raises DamagedError where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4)
+    except OSError as e:
+        raise damaged(path, e.strerror or "it cannot be read") from e
+
+
 @contextlib.contextmanager
 def no_vector_above(size: int) -> Iterator[None]:
     """Keep FAISS from exhausting the memory where a damaged file declares a vector longer than the file."""

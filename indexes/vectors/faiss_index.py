@@ -130,6 +130,7 @@ class FaissIndex:
             if self.kind == "flat" or total < self._exact_below or total == self._covered:
                 return
             generator = self._generator or self._new(kind_by_size(total) if self.kind == AUTO else self.kind)
+            self._stored.expect(scattered=False)
             if isinstance(generator, Hnsw):  # linking writes the rows onto themselves
                 self._stored.own()
             generator.extend(self._stored.flat, self.vectors)
@@ -207,6 +208,7 @@ class FaissIndex:
     def _approximate(self, queries: Matrix, k: int, mask: Mask | None) -> tuple[RowArray, ScoreArray]:
         assert self._generator is not None
         rows = self._generator.generate(queries, with_reserve(k), mask)
+        self._stored.expect(scattered=True)
         rows, scores = best(rows, exact_scores(self.vectors, queries, rows), k)
         short = np.flatnonzero(rows[:, -1] < 0)
         if len(short):
@@ -215,6 +217,7 @@ class FaissIndex:
 
     def _exact(self, queries: Matrix, k: int, mask: Mask | None) -> tuple[RowArray, ScoreArray]:
         """Return the top k rows that `mask` allows and their scores, both [n, k]; at least k rows are allowed."""
+        self._stored.expect(scattered=False)
         return self._exact_scan(len(queries), k, mask).search(self.vectors, queries, k, mask)
 
     def live_rows(self) -> RowArray:

@@ -28,7 +28,7 @@ BLOCK = 1 << 14  # rows processed at a time
 class Hnsw:
     """CandidateGenerator by a hierarchical navigable small-world graph; a larger `ef` is slower and finds more."""
 
-    FOURCC: ClassVar[bytes] = b"IHNf"
+    FOURCCS: ClassVar[Sequence[bytes]] = (b"IHNf",)
     LINKS, EF_CONSTRUCTION = 32, 100
     GRID: ClassVar[Sequence[Settings]] = tuple(
         {"ef": ef} for ef in (32, 48, 64, 96, 128, 192, 256, 384, 512, 768)

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from indexes.vectors.faiss_files import damaged
+from indexes.vectors.faiss_files import damaged, first_bytes
 from indexes.vectors.hnsw import Hnsw
 from indexes.vectors.pq import IvfPq, PqScan
 
-AUTO_EXACT, AUTO_CELLS = 200_000, 2_000_000  # rows from which `auto` approximates, and uses cells
+AUTO_EXACT, AUTO_CELLS = 200_000, 1_000_000  # rows from which `auto` approximates, and uses cells
 GENERATORS: dict[str, type[Hnsw] | type[IvfPq] | type[PqScan]] = {"hnsw": Hnsw, "ivfpq": IvfPq, "pq": PqScan}
 
 
 def kind_by_size(rows: int) -> str:
-    """Return the kind that `auto` builds: codes, made in seconds with good recall; from two million rows on, cells."""
+    """Return the kind that `auto` builds: codes, made in seconds with good recall; from a million rows on, cells."""
     return "pq" if rows < AUTO_CELLS else "ivfpq"
 
 
 def kind_of(path: Path) -> str:
     """Return the kind of a saved structure by its first bytes. Raises DamagedError where it is none of ours."""
-    try:
-        with path.open("rb") as file:
-            start = file.read(4)
-    except OSError as e:
-        raise damaged(path, e.strerror or "it cannot be read") from e
+    start = first_bytes(path)
     for name, generator in GENERATORS.items():
-        if start == generator.FOURCC:
+        if start in generator.FOURCCS:
             return name
     raise damaged(path, "it is not a graph or code file of a known kind")

@@ -1,4 +1,4 @@
-"""Candidate generation by compressed codes: product-quantised vectors in cells, or 4-bit codes that are all scanned.
+"""Candidate generation by compressed codes of 4 bits: in cells, the nearest of which are scanned, or all scanned.
 
 IVF-PQ: Jégou et al., "Product quantization for nearest neighbor search", TPAMI 2011. Fast scan: André et al.,
 "Accelerated nearest neighbor search with Quick ADC", ICMR 2017.
@@ -17,12 +17,13 @@ import numpy as np
 
 from indexes.interface import Mask, Matrix, RowArray
 from indexes.vectors import faiss_checks
-from indexes.vectors.faiss_files import bitmap, load_faiss, read, write
+from indexes.vectors.faiss_files import bitmap, first_bytes, load_faiss, read, write
 
 if TYPE_CHECKING:
     from indexes.disk.writing import FileRecord
 
 SEED = 1234
+BITS, CENTROIDS = 4, 16  # of a code, and what it chooses from
 Settings = Mapping[str, float]
 
 
@@ -33,20 +34,26 @@ def _padded(vectors: Matrix, multiple: int) -> Matrix:
 
 
 class IvfPq:
-    """CandidateGenerator by IVF-PQ: cells of about √n/4 rows, nearest first, with a quarter byte per dimension."""
+    """CandidateGenerator by IVF-PQ with fast scan: about 2√n cells, nearest first, of 4-bit codes of two dimensions.
 
-    FOURCC: ClassVar[bytes] = b"IwPQ"
+    Of the files of earlier versions, cells of codes that are looked up one by one (a quarter byte per dimension) are
+    read as they are.
+    """
+
+    FOURCCS: ClassVar[Sequence[bytes]] = (b"IwPf", b"IwPQ")
     GRID: ClassVar[Sequence[Settings]] = tuple(
         {"probed": 1 / p, "refine": r}
-        for p, r in itertools.product((256, 128, 64, 32, 16, 8, 4), (2, 4, 8, 16))
+        for p, r in itertools.product((256, 128, 64, 32, 16, 12, 8, 4, 2), (1, 2, 4, 8, 16))
     )
+    RESERVE = 256  # rows rescored besides, since many may have one code
     PROBED_PER_HIT = 40  # rows that a query compares at least per hit, whatever `probed` is
-    DIMENSIONS_PER_BYTE = 4
-    CODE_SPEED = 8.0  # codes compared in the time of one full vector
+    DIMENSIONS_PER_CODE = 2
+    LOOKED_UP = 4  # dimensions per byte of a code in files of earlier versions
+    CODE_SPEED = 32.0  # codes compared in the time of one full vector
     POINTS_PER_CENTROID = 39  # FAISS's own lower limit for training
 
     def __init__(self) -> None:
-        self.settings: dict[str, float] = {"probed": 1 / 16, "refine": 4}
+        self.settings: dict[str, float] = {"probed": 1 / 12, "refine": 2}
         self._index: Any = None
 
     def extend(self, flat: Any, vectors: Matrix) -> None:
@@ -62,25 +69,25 @@ class IvfPq:
             self._index.add(self._padded(vectors[start : start + block]))
 
     def _cells(self, rows: int) -> int:
-        return max(1, min(int(4 * math.sqrt(rows)), rows // self.POINTS_PER_CENTROID))
+        return max(1, min(int(2 * math.sqrt(rows)), rows // self.POINTS_PER_CENTROID))
 
     def _padded(self, vectors: Matrix) -> Matrix:
-        return _padded(vectors, self.DIMENSIONS_PER_BYTE)
+        """Return `vectors` [n, d] in the index's dimension."""
+        return _padded(vectors, self._index.d if self._index else self.DIMENSIONS_PER_CODE)
 
     def _trained(self, vectors: Matrix) -> Any:
         faiss = load_faiss()
         rows, cells = len(vectors), self._cells(len(vectors))
-        bits = max(1, min(8, int(math.log2(max(2, rows // self.POINTS_PER_CENTROID)))))
-        size = min(rows, 64 * max(cells, 1 << bits))
+        size = min(rows, self.POINTS_PER_CENTROID * max(cells, 8 * CENTROIDS))
         sample = np.sort(np.random.default_rng(SEED).choice(rows, size, replace=False))
         points = self._padded(vectors[sample])
         dim = points.shape[1]
-        index = faiss.IndexIVFPQ(
+        index = faiss.IndexIVFPQFastScan(
             faiss.IndexFlatIP(dim),
             dim,
             cells,
-            dim // self.DIMENSIONS_PER_BYTE,
-            bits,
+            dim // self.DIMENSIONS_PER_CODE,
+            BITS,
             faiss.METRIC_INNER_PRODUCT,
         )
         for clustering in (index.cp, index.pq.cp):
@@ -96,7 +103,7 @@ class IvfPq:
         return max(rows * self.settings["probed"], self.PROBED_PER_HIT * fetch)
 
     def _fetched(self, fetch: int) -> int:
-        return int(self.settings["refine"] * fetch) + 64
+        return int(self.settings["refine"] * fetch) + self.RESERVE
 
     def generate(self, queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
         """Return several times `fetch` rows, int64 [n_queries, m], because codes rank them only roughly."""
@@ -116,9 +123,11 @@ class IvfPq:
 
     def load(self, path: Path, flat: Any) -> int:
         """Read centroids and codes; return the number of rows. Raises DamagedError where the file is invalid."""
-        dim = flat.d + -flat.d % self.DIMENSIONS_PER_BYTE
-        check = functools.partial(faiss_checks.ivfpq, subspaces=dim // self.DIMENSIONS_PER_BYTE)
-        index = read(path, check, flat, dim)
+        old = first_bytes(path) == self.FOURCCS[1]
+        size = self.LOOKED_UP if old else self.DIMENSIONS_PER_CODE
+        dim = flat.d + -flat.d % size
+        check = faiss_checks.ivfpq if old else faiss_checks.ivf_fast_scan
+        index = read(path, functools.partial(check, subspaces=dim // size), flat, dim)
         self._index = index
         return int(index.ntotal)
 
@@ -126,7 +135,7 @@ class IvfPq:
 class PqScan:
     """CandidateGenerator by fast scan: 4-bit codes of two dimensions each, all compared in registers."""
 
-    FOURCC: ClassVar[bytes] = b"IPfs"
+    FOURCCS: ClassVar[Sequence[bytes]] = (b"IPfs",)
     GRID: ClassVar[Sequence[Settings]] = tuple({"refine": r} for r in (1, 2, 4, 8, 16, 32, 64))
     DIMENSIONS_PER_CODE = 2
     CODE_SPEED = 32.0  # codes compared in the time of one full vector
@@ -159,7 +168,7 @@ class PqScan:
             vectors[np.sort(np.random.default_rng(SEED).choice(len(vectors), size, replace=False))]
         )
         dim = points.shape[1]
-        index = faiss.IndexPQFastScan(dim, dim // self.DIMENSIONS_PER_CODE, 4, faiss.METRIC_INNER_PRODUCT)
+        index = faiss.IndexPQFastScan(dim, dim // self.DIMENSIONS_PER_CODE, BITS, faiss.METRIC_INNER_PRODUCT)
         index.pq.cp.seed, index.pq.cp.min_points_per_centroid = SEED, 1
         index.train(points)
         return index

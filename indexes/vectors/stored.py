@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from indexes.disk.reading import give_back, mapping_of
+from indexes.disk.reading import expect, give_back, mapping_of
 from indexes.interface import Matrix
 from indexes.vectors.faiss_files import load_faiss
 from indexes.vectors.mapped import lend, lent_file, own
@@ -30,6 +30,7 @@ class StoredVectors:
         self._block: Matrix | None = None  # what is in no flat index yet
         self._flat: Any = None
         self._lock = threading.Lock()
+        self._scattered = False
 
     def __len__(self) -> int:
         block = self._block
@@ -75,6 +76,15 @@ class StoredVectors:
     def own(self) -> None:
         """Copy what was lent to FAISS, because FAISS writes to it."""
         own(self.flat)
+
+    def expect(self, *, scattered: bool) -> None:
+        """Tell the kernel whether single rows of a mapped file are read next, or all of them one after the other.
+
+        For a single row that is not in memory, it would read thirty times as much ahead, and drop other rows for it.
+        """
+        if scattered != self._scattered and (mapped := self.file) is not None:
+            self._scattered = scattered
+            expect(mapped, scattered=scattered)
 
     def release(self) -> None:
         """Give the pages of the mapped file back to the kernel; pages that are read again are mapped again."""

@@ -15,7 +15,9 @@ from linker.printable import json_text, print_for_programs
 Index = Annotated[
     Path,
     typer.Argument(
-        metavar="DIR", help="Directory of the index, or elastic+https://HOST:PORT/NAME.", show_default=False
+        metavar="DIR",
+        help="Directory of the index, or elastic+https://HOST:PORT/NAME (or opensearch+…).",
+        show_default=False,
     ),
 ]
 ModeOption = Annotated[

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from indexes.address import Address
+from indexes.kinds import on_server
 from linker.cli.common import AsJson, Index, note, print_json
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def settings(
 
         return settings_of(address, shards or 1, replicas or 0)
     if backend == "embedded":
-        if urls or shards is not None or replicas is not None or vectors.startswith("elastic-"):
+        if urls or shards is not None or replicas is not None or on_server(vectors):
             raise typer.BadParameter("--url, --shards, --replicas and elastic vectors need --backend elastic")
         return None
     if not urls:

@@ -81,7 +81,7 @@ def build(
         Path,
         typer.Option(
             metavar="DIR",
-            help="Directory of the new index, or elastic+https://HOST:PORT/NAME on a cluster.",
+            help="Directory of the new index, or elastic+https://HOST:PORT/NAME (opensearch+…) on a cluster.",
             show_default=False,
         ),
     ],

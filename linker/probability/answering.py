@@ -23,7 +23,7 @@ class Probabilities:
     def __init__(self, collection: Collection, calibration: Calibration, embed: Embed | None) -> None:
         """`embed` turns texts into vectors. Raises InputError where the calibration is that of another index."""
         calibration.check(collection.manifest)
-        self.calibration, self._rows = calibration, collection.rows
+        self.calibration, self._collection = calibration, collection
         self._describer = Describer(collection, embed if calibration.source.encoder else None)
         self._changed = calibration.changed(collection.manifest)
 
@@ -46,10 +46,11 @@ class Probabilities:
     def _features(
         self, texts: Sequence[str], answered: Sequence[Hits], where: Filter | None
     ) -> tuple[Int64Array, Float64Array]:
+        ranking = self._collection.ranking()
         rows = np.full((len(texts), max([1, *map(len, answered)])), -1, dtype=np.int64)
         for number, hits in enumerate(answered):
-            rows[number, : len(hits)] = self._rows.locate(hits.ids)
-        return rows, self._describer.describe(texts, rows, where)
+            rows[number, : len(hits)] = ranking.rows.locate(hits.ids)
+        return rows, self._describer.describe(texts, rows, where, ranking)
 
 
 def of_ranker(answer: Answer) -> Answer:

@@ -32,7 +32,7 @@ class Source:
         return cls(
             manifest.encoder.fingerprint if encoder and manifest.encoder else "",
             _digest(_settings(manifest)),
-            _digest(sorted(r.xxh3 for name, r in manifest.files.items() if _is_data(name))),
+            _digest(_data(manifest)),
             manifest.documents,
             manifest.generation,
         )
@@ -42,6 +42,12 @@ def _settings(manifest: Manifest) -> list[Any]:
     """Return the settings that decide the scores of an index and which hit is first."""
     search = {key: manifest.search.get(key) for key in ("mode", "fusion")}
     return [manifest.analysis.to_json(), manifest.bm25.to_json(), search, bool(manifest.elastic)]
+
+
+def _data(manifest: Manifest) -> Any:
+    """Return what changes with the documents: the checksums of their files, or their number where a server has them."""
+    checksums = sorted(r.xxh3 for name, r in manifest.files.items() if _is_data(name))
+    return checksums or manifest.documents
 
 
 def _is_data(name: str) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from indexes.collection import Collection
 from indexes.dtypes import Float64Array, Int64Array
 from indexes.fusion import Ranking
-from indexes.hybrid import Embed
+from indexes.hybrid import Embed, HybridIndex
 from indexes.interface import BackendUnavailableError, Filter
 
 DEPTH = 100  # documents of each retriever, over which scores are compared
@@ -31,35 +31,44 @@ class Describer:
     def __init__(self, collection: Collection, embed: Embed | None) -> None:
         """`embed` turns texts into vectors, float32 [n, dim]; None: without an encoder."""
         record = collection.manifest.encoder if embed and collection.manifest.embeds else None
-        self._hybrid, self._embed = collection.hybrid, embed if record else None
-        self._vectors = collection.documents.vectors(record.dim) if record else []
+        self._collection, self._embed = collection, embed if record else None
         self.names = names(record is not None)
 
-    def describe(self, texts: Sequence[str], rows: Int64Array, where: Filter | None = None) -> Float64Array:
+    def describe(
+        self,
+        texts: Sequence[str],
+        rows: Int64Array,
+        where: Filter | None = None,
+        ranking: HybridIndex | None = None,
+    ) -> Float64Array:
         """Return the features of documents `rows` (int64 [n, c], padded with −1) beside each text, [n, c, names].
 
-        The scores are compared with those of the best DEPTH documents that `where` allows. Raises
-        BackendUnavailableError where a retriever cannot answer.
+        The rows are those of `ranking`, which is the collection's; by default, the collection's own. The scores are
+        compared with those of the best DEPTH documents that `where` allows. Raises BackendUnavailableError where a
+        retriever cannot answer.
         """
         step = max(1, min(BATCH, MOST_PAIRS // max(1, rows.shape[1])))
+        hybrid = ranking or self._collection.hybrid
         parts = [
-            self._described(texts[i : i + step], rows[i : i + step], where)
+            self._described(hybrid, texts[i : i + step], rows[i : i + step], where)
             for i in range(0, len(texts), step)
         ]
         return np.concatenate(parts) if parts else np.zeros((*rows.shape, len(self.names)))
 
-    def _described(self, texts: Sequence[str], rows: Int64Array, where: Filter | None) -> Float64Array:
-        if self._hybrid.text is None:
+    def _described(
+        self, hybrid: HybridIndex, texts: Sequence[str], rows: Int64Array, where: Filter | None
+    ) -> Float64Array:
+        if hybrid.text is None:
             raise BackendUnavailableError("probabilities need BM25, which this index has not")
         depth = max(DEPTH, rows.shape[1])
-        words = self._hybrid.text.search_rows(texts, depth, where)
+        words = hybrid.text.search_rows(texts, depth, where)
         length = np.log1p([len(text) for text in texts])
         columns = [*_text_features(words, rows), np.broadcast_to(length[:, None], rows.shape)]
-        if self._embed is not None and self._hybrid.vectors is not None:
+        if self._embed is not None and hybrid.vectors is not None:
             queries = np.asarray(self._embed(texts), dtype=np.float32)
-            near = self._hybrid.vectors.search_rows(queries, depth, where)
-            known = self._vectors[0][np.maximum(rows, 0)] if self._vectors else np.zeros((*rows.shape, 1))
-            cosine = np.einsum("ncd,nd->nc", known, queries) if self._vectors else known[:, :, 0]
+            near = hybrid.vectors.search_rows(queries, depth, where)
+            known = self._collection.vectors_of(hybrid, rows)
+            cosine = np.einsum("ncd,nd->nc", known, queries)
             columns += _vector_features(words, near, rows, cosine.astype(np.float64))
         return np.where(rows[:, :, None] >= 0, np.stack(columns, axis=2), 0.0)
 

@@ -57,18 +57,21 @@ def hitlist(
     are no hits are added behind the hits. Raises BackendUnavailableError where a retriever cannot answer.
     """
     answer = search([q.text for q in queries], HITS)
+    ranking = collection.ranking()
     lines: list[list[str]] = []
     for query, hits in zip(queries, answer.hits, strict=True):
-        judged = [] if complete else [id_ for id_ in qrels[query.id] if id_ in collection.rows]
+        known = () if complete else collection.present(list(qrels[query.id]))
+        judged = [id_ for id_ in qrels[query.id] if id_ in known]
         lines.append(list(dict.fromkeys([*hits.ids, *judged])))
     rows = np.full((len(queries), max([1, *map(len, lines)])), -1, dtype=np.int64)
     relevant, judged_rows = np.zeros(rows.shape, dtype=bool), np.zeros(rows.shape, dtype=bool)
     for number, (query, ids) in enumerate(zip(queries, lines, strict=True)):
-        known = qrels[query.id]
-        rows[number, : len(ids)] = collection.rows.locate(ids)
-        relevant[number, : len(ids)] = [known.get(id_, 0) > 0 for id_ in ids]
-        judged_rows[number, : len(ids)] = [complete or id_ in known for id_ in ids]
-    return Hitlist(rows, describer.describe([q.text for q in queries], rows), relevant, judged_rows)
+        graded = qrels[query.id]
+        rows[number, : len(ids)] = ranking.rows.locate(ids)
+        relevant[number, : len(ids)] = [graded.get(id_, 0) > 0 for id_ in ids]
+        judged_rows[number, : len(ids)] = [complete or id_ in graded for id_ in ids]
+    features = describer.describe([q.text for q in queries], rows, None, ranking)
+    return Hitlist(rows, features, relevant, judged_rows)
 
 
 def calibrate(

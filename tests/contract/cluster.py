@@ -28,12 +28,12 @@ from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 
 
 @contextlib.contextmanager
-def addresses(url: str, stem: str) -> Iterator[Callable[[], str]]:
+def addresses(url: str, stem: str, server: str = "elastic") -> Iterator[Callable[[], str]]:
     """Give addresses of new indexes, whose names begin with `stem`; all that is there is dropped at the end."""
     given: list[str] = []
 
     def new() -> str:
-        given.append(f"elastic+{url}/{new_name(stem)}")
+        given.append(f"{server}+{url}/{new_name(stem)}")
         return given[-1]
 
     yield new
@@ -46,8 +46,8 @@ def addresses(url: str, stem: str) -> Iterator[Callable[[], str]]:
 class OnCluster:
     """TextIndex or VectorIndex over the writer and the collection that the commands use."""
 
-    def __init__(self, url: str, name: str, manifest: Manifest, shards: int = 1) -> None:
-        self.address, self.manifest = Address.of(f"elastic+{url}/{name}"), manifest
+    def __init__(self, address: str, manifest: Manifest, shards: int = 1) -> None:
+        self.address, self.manifest = Address.of(address), manifest
         assert self.address
         with RemoteWriter.begin(self.address, manifest, shards) as writer:
             writer.commit(BuildRecord())
@@ -133,14 +133,14 @@ def _whole(value: Any) -> Any:
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
-def texts(url: str, name: str, parameters: Bm25Parameters, shards: int) -> OnCluster:
+def texts(address: str, parameters: Bm25Parameters, shards: int) -> OnCluster:
     """Return an empty index of texts, without stemming."""
     manifest = Manifest(analysis=AnalysisSettings("none"), bm25=parameters, build=BuildRecord(complete=False))
-    return OnCluster(url, name, manifest, shards)
+    return OnCluster(address, manifest, shards)
 
 
-def vectors(url: str, name: str, kind: str, dim: int) -> OnCluster:
+def vectors(address: str, kind: str, dim: int) -> OnCluster:
     """Return an empty index of vectors from elsewhere."""
     encoder = EncoderRecord("elsewhere", "", dim)
     build = BuildRecord(complete=False)
-    return OnCluster(url, name, Manifest(vectors=kind, encoder=encoder, build=build))
+    return OnCluster(address, Manifest(vectors=kind, encoder=encoder, build=build))

@@ -162,9 +162,9 @@ def on_a_server(url: str, shards: int) -> Backend:
     return Backend(make, reopen, on_server=True)
 
 
-def on_a_cluster(url: str, shards: int) -> Backend:
+def on_a_cluster(url: str, shards: int, server: str = "elastic") -> Backend:
     return Backend(
-        lambda p: cluster.texts(url, new_name("contract"), p, shards),
+        lambda p: cluster.texts(f"{server}+{url}/{new_name('contract')}", p, shards),
         lambda index: cast(cluster.OnCluster, index).reopen(),
         on_server=True,
     )
@@ -176,6 +176,7 @@ MAKE_ON_SERVER = {
     "elastic in shards": functools.partial(on_a_server, shards=3),
     "cluster": functools.partial(on_a_cluster, shards=1),
     "cluster in shards": functools.partial(on_a_cluster, shards=3),
+    "opensearch": functools.partial(on_a_cluster, shards=1, server="opensearch"),
 }
 SERVERS = tuple(MAKE_ON_SERVER)
 
@@ -185,7 +186,8 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]
     made: list[TextIndex] = []
     name: str = request.param
     on_server = MAKE_ON_SERVER.get(name)
-    built = on_server(request.getfixturevalue("elastic")) if on_server else BACKENDS[name](tmp_path)
+    server = "opensearch" if name.startswith("opensearch") else "elastic"
+    built = on_server(request.getfixturevalue(server)) if on_server else BACKENDS[name](tmp_path)
 
     def kept(index: TextIndex) -> TextIndex:
         made.append(index)

@@ -24,6 +24,7 @@ from indexes.interface import (
     UnknownIdError,
     VectorIndex,
 )
+from indexes.kinds import KINDS, on_server
 from indexes.vectors.certified import ByteScan
 from indexes.vectors.exact import ExactIndex
 from indexes.vectors.faiss_index import FaissIndex
@@ -53,6 +54,8 @@ SERVERS = {  # name and recall
     "elastic-int8_hnsw": 0.97,
     "cluster elastic-flat": 1.0,
     "cluster elastic-hnsw": 0.97,
+    "opensearch-flat": 1.0,
+    "opensearch-hnsw": 0.97,
 }
 
 
@@ -74,16 +77,21 @@ def servers(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Backend]
     on_cluster: list[cluster.OnCluster] = []
 
     def make(kind: str, dim: int) -> VectorIndex:
-        url: str = request.getfixturevalue("elastic")
-        if kind.startswith("cluster "):
-            on_cluster.append(cluster.vectors(url, new_name("contract"), kind.partition(" ")[2], dim))
+        if on_server(kind):  # the others are those of a directory, named as the server names them
+            server = KINDS[kind].home
+            address = f"{server}+{request.getfixturevalue(server)}/{new_name('contract')}"
+            on_cluster.append(cluster.vectors(address, kind, dim))
             return on_cluster[-1]
+        url: str = request.getfixturevalue("elastic")
         store = ElasticStore(ElasticSettings((url,), new_name("contract")), timeout=60)
         store.create(dim, kind)
         made.append(ElasticVectors(store, dim, kind, exact_below=1000))
         return made[-1]
 
-    yield lambda name: Backend(partial(make, name.removeprefix("elastic-")), SERVERS[name])
+    def named(name: str) -> str:
+        return name.removeprefix("cluster ") if " " in name else name.removeprefix("elastic-")
+
+    yield lambda name: Backend(partial(make, named(name)), SERVERS[name])
     for index in made:
         index.store.drop()
         index.close()

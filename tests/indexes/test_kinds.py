@@ -9,6 +9,7 @@ from indexes.kinds import (
     KINDS,
     SERVER_TYPES,
     VectorKindName,
+    kinds_on,
     may_have_structure,
     on_server,
 )
@@ -24,7 +25,9 @@ def test_every_approximate_kind_has_its_generator_with_the_settings_that_the_rec
 
 
 def test_kinds_on_the_server_are_named_as_elasticsearch_names_them() -> None:
-    assert {name for name in KINDS if on_server(name)} == {f"elastic-{kind}" for kind in SERVER_TYPES}
+    assert set(kinds_on("elastic")) == {f"elastic-{kind}" for kind in SERVER_TYPES}
+    assert set(kinds_on("opensearch")) == {f"opensearch-{kind}" for kind in ("flat", "hnsw")}
+    assert {name for name in KINDS if on_server(name)} == {*kinds_on("elastic"), *kinds_on("opensearch")}
     assert not on_server("none")
     for kind in SERVER_TYPES:
         options = mapping(4, kind)["properties"].get("near", {}).get("index_options", {"type": "flat"})

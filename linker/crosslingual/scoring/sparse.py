@@ -153,9 +153,8 @@ def on_disk(matrix: sp.csr_array) -> sp.csr_array:
     """
     try:
         with TemporaryFile() as file:
-            for array in (matrix.data, matrix.indices.astype(np.int32, copy=False)):
-                file.write(memoryview(array).cast("B"))
-            file.flush()
+            np.asarray(matrix.data, np.float32).tofile(file)
+            np.asarray(matrix.indices, np.int32).tofile(file)
             mapped = mmap(file.fileno(), 0, access=ACCESS_READ)
     except (OSError, ValueError):  # a full disk, or nothing to map
         return matrix
@@ -166,7 +165,7 @@ def on_disk(matrix: sp.csr_array) -> sp.csr_array:
 
 def release(matrix: Any) -> None:
     """Let the system reclaim the memory of a matrix that is `on_disk`; it is read again when it is needed."""
-    mapped = mapping_of(matrix.data) if sp.issparse(matrix) else None
+    mapped = mapping_of(matrix.data) if hasattr(matrix, "indptr") else None
     if mapped is not None:
         give_back(mapped)
 

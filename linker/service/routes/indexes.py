@@ -24,7 +24,7 @@ class IndexDescription(Model):
     encoder: str | None = Field(description="Name of the encoder; null where there is none.")
     dimension: int | None = Field(description="Dimension of its vectors.")
     language: str
-    backend: str = Field(description="Where BM25 runs: embedded or elastic.")
+    backend: str = Field(description="Where BM25 runs: embedded, elastic or opensearch.")
     ranker: bool = Field(description="Whether a learned ranker is stored in the index.")
     calibration: bool = Field(description="Whether hits have probabilities.")
     fields: list[str] = Field(description="Fields of the metadata: what `where` can name.")
@@ -63,7 +63,7 @@ def describe(served: Served) -> dict[str, Any]:
         "encoder": encoder.name if encoder else None,
         "dimension": encoder.dim if encoder else None,
         "language": manifest.analysis.language,
-        "backend": "elastic" if manifest.elastic else "embedded",
+        "backend": collection.backend,
         "ranker": bool(search.get("ranker")),
         "calibration": bool(search.get("calibration")),
         "fields": list(collection.rows.fields),

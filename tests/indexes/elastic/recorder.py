@@ -13,7 +13,7 @@ class Recorder(http.server.BaseHTTPRequestHandler):
     """Answers everything with `status` and `body`, and keeps paths and the credentials it was shown."""
 
     status, body, product = 200, b'{"count": 3, "docs": []}', "Elasticsearch"
-    location = ""
+    kind, location = "application/vnd.elasticsearch+json;compatible-with=8", ""
     shown: ClassVar[list[str | None]]
     paths: ClassVar[list[str]]
 
@@ -22,7 +22,7 @@ class Recorder(http.server.BaseHTTPRequestHandler):
         self.shown.append(self.headers.get("Authorization"))
         self.paths.append(self.path)
         self.send_response(self.status)
-        self.send_header("Content-Type", "application/vnd.elasticsearch+json;compatible-with=8")
+        self.send_header("Content-Type", self.kind)
         self.send_header("X-Elastic-Product", self.product)
         self.send_header("Content-Length", str(len(self.body)))
         if self.location:

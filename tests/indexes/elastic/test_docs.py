@@ -54,7 +54,7 @@ def test_every_variable_and_option_exists() -> None:
     modules = (elastic_client, elastic_trust)
     source = "".join(Path(str(m.__file__)).read_text(encoding="utf-8") for m in modules)
     for variable in set(re.findall(r"LINKER_ELASTIC_(\w+)", PAGE)):
-        forms = (f'"{variable.removesuffix("_FILE")}"', f"{{PREFIX}}{variable}", f"LINKER_ELASTIC_{variable}")
+        forms = (f'"{variable.removesuffix("_FILE")}"', f"prefix}}{variable}", f"LINKER_ELASTIC_{variable}")
         assert any(form in source for form in forms), variable
     shown = subprocess.run(
         [sys.executable, "-m", "linker", "index", "build", "--help"],

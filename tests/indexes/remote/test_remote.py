@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,34 +32,13 @@ from indexes.remote.store import RemoteStore, settings_of
 from linker import Question, building, find
 from linker.corpora import Query, read_corpus
 from linker.engine import Engine
-from tests.contract.cluster import addresses
 from tests.helpers import HashEncoder, linker, write_corpus
 from tests.indexes.elastic.recorder import recording
+from tests.indexes.remote.conftest import Make
 
 MODES: tuple[Mode, ...] = ("bm25", "dense", "hybrid")
 QUERIES = ["banel deras", "kisen", "mudom sugal nepol banel banel", "nothing", "tapol suvik radom"]
 TURNS = 6  # of each writer
-Make = Callable[..., Engine]
-
-
-@pytest.fixture
-def address(elastic: str) -> Iterator[Callable[[], str]]:
-    with addresses(elastic, "remote") as new:
-        yield new
-
-
-@pytest.fixture
-def make(address: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> Make:
-    """Make an empty index on the cluster; `vectors` "none" leaves out the encoder."""
-    monkeypatch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
-    monkeypatch.setenv("LINKER_ELASTIC_TIMEOUT", "60")
-
-    def made(vectors: str = "flat", **options: Any) -> Engine:
-        where = address()
-        building.create(where, encoder="none" if vectors == "none" else "hash", vectors=vectors, **options)
-        return Engine(Path(where), encoder=HashEncoder())
-
-    return made
 
 
 def embedded(tmp_path: Path) -> Engine:
@@ -327,9 +306,10 @@ def test_a_build_that_stops_within_its_last_commit_stores_nothing_twice(
         assert manifest_of(where).quarantined == expected
 
 
-def test_an_index_whose_name_begins_another_name_leaves_that_alone(elastic: str) -> None:
-    stem = Address((elastic,), new_name("remote"))
-    beside = Address((elastic,), f"{stem.name}-german")
+def test_an_index_whose_name_begins_another_name_leaves_that_alone(server: tuple[str, str]) -> None:
+    key, url = server
+    stem = Address((url,), new_name("remote"), key)
+    beside = Address((url,), f"{stem.name}-german", key)
     for address in (beside, stem):
         building.create(str(address))
     assert drop(stem) == (0, 1)
@@ -399,11 +379,12 @@ def test_an_index_is_tuned_and_reviewed_as_in_a_directory(make: Make, tmp_path: 
         assert report.read == 12
     assert asked[0] == asked[1]
     for refused_call in (
-        lambda: mine.calibrate(queries, qrels),
         lambda: mine.tune_recall(0.9),
         lambda: mine.search('"banel deras"', phrases=True),
     ):
-        with pytest.raises(IndexesError, match=r"is an index on Elasticsearch, which does not do .*: "):
+        with pytest.raises(
+            IndexesError, match=r"is an index on (Elastic|Open)[sS]earch, which does not do .*: "
+        ):
             refused_call()
 
 
@@ -418,8 +399,9 @@ def test_credentials_go_to_the_named_address_but_not_in_the_clear(monkeypatch: p
     assert "c2VjcmV0" not in str(raised.value)
 
 
-def test_an_index_of_others_is_left_alone(elastic: str) -> None:
-    named = Address((elastic,), new_name("foreign"))
+def test_an_index_of_others_is_left_alone(server: tuple[str, str]) -> None:
+    key, url = server
+    named = Address((url,), new_name("foreign"), key)
     client = RemoteStore(settings_of(named)).client
     client.indices.create(index=named.name)
     try:

@@ -49,6 +49,28 @@ def test_a_mapped_block_answers_and_grows_like_a_copied_one(kind: str, tmp_path:
     assert lent.vectors[:400].tolist() == block.tolist()
 
 
+def flags_of(path: Path) -> list[str]:
+    """Return what the kernel notes of this process's mapping of a file."""
+    entries = re.split(r"\n(?=[0-9a-f]+-[0-9a-f]+ )", Path("/proc/self/smaps").read_text())
+    (entry,) = (entry for entry in entries if str(path) in entry)
+    return entry.partition("VmFlags:")[2].split()
+
+
+@pytest.mark.parametrize("kind", ["hnsw", "pq", "ivfpq"])
+def test_the_kernel_reads_ahead_for_scans_only(kind: str, tmp_path: Path) -> None:
+    index = restored(kind, mapped(tmp_path / "v", 6000))
+    queries = HashEncoder().encode(["word3 word3", "word9"])
+    if kind == "hnsw":  # which owns a copy while it is built
+        index.save_graph(tmp_path / "graph")
+        index = restored(kind, mapped(tmp_path / "v", 6000))
+        index.load_graph(tmp_path / "graph")
+    for _ in range(2):
+        index.search(queries, 5)
+        assert "rr" in flags_of(tmp_path / "v")
+        index.search_exactly(queries, 5)
+        assert "rr" not in flags_of(tmp_path / "v")
+
+
 def test_owning_is_done_once(tmp_path: Path) -> None:
     index = restored("flat", mapped(tmp_path / "v", 50))
     index._stored.own()

@@ -106,7 +106,7 @@ def test_settings_are_given_to_the_proposer() -> None:
 
 
 def test_auto_is_flat_then_chooses_by_size(tmp_path: Path) -> None:
-    assert [kinds.kind_by_size(n) for n in (200_000, 1_999_999, 2_000_000)] == ["pq", "pq", "ivfpq"]
+    assert [kinds.kind_by_size(n) for n in (200_000, 999_999, 1_000_000)] == ["pq", "pq", "ivfpq"]
     assert FaissIndex(DIM, AUTO)._exact_below == kinds.AUTO_EXACT
     index = filled(AUTO, settings={"refine": 5.0})
     assert index.save_graph(tmp_path / "graph")

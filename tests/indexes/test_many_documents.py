@@ -1,0 +1,103 @@
+"""The millions of documents of a benchmark: a real tenth, changed copies, the same again from the same seed."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pytest
+
+from benchmarks.support import many_documents as many
+from benchmarks.support.common import shared_data
+from indexes.arrays import normalised
+from indexes.interface import Matrix
+
+TEXTS = [f"alpha{n} beta{n} gamma{n} delta{n} epsilon{n} zeta{n} eta{n}" for n in range(60)]
+
+
+def vectors(dim: int = 8) -> Matrix:
+    return normalised(np.random.default_rng(0).standard_normal((len(TEXTS), dim), dtype=np.float32))
+
+
+def all_of(shard: many.Shard, *, words: bool = True) -> tuple[list[str], list[str], Matrix]:
+    ids, texts, found = zip(*shard.blocks(words), strict=True)
+    flat = itertools.chain.from_iterable
+    return list(flat(ids)), list(flat(texts)), np.vstack(found)
+
+
+def most_alike(text: str) -> int:
+    """Return how many words of the likeliest original a text has kept in their places."""
+    return max(sum(a == b for a, b in zip(text.split(), other.split(), strict=True)) for other in TEXTS)
+
+
+def test_a_tenth_is_real_and_each_real_text_is_in_one_shard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(many, "BLOCK", 17)
+    real: list[str] = []
+    for number in range(3):
+        ids, texts, found = all_of(many.Shard(number, 3, 100, TEXTS, vectors()))
+        assert len(set(ids)) == len(ids) == len(texts) == len(found) == 100
+        assert texts[:10] == TEXTS[number::3][:10]
+        np.testing.assert_array_equal(found[:10], vectors()[number::3][:10])
+        real += texts[:10]
+        kept = [most_alike(text) for text in texts[10:]]
+        assert 4.5 < np.mean(kept) < 6  # of seven words, two are replaced; a place may be drawn twice
+        assert min(kept) == 5
+        np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+    assert len(set(real)) == 30
+
+
+def test_a_shard_is_the_same_again_and_unlike_the_next() -> None:
+    one, again, other = (all_of(many.Shard(n, 3, 50, TEXTS, vectors())) for n in (1, 1, 2))
+    assert one[:2] == again[:2]
+    np.testing.assert_array_equal(one[2], again[2])
+    assert one[1] != other[1]
+    assert all_of(many.Shard(1, 3, 50, TEXTS, vectors()), words=False)[1] == one[0]
+
+
+def test_copies_are_near_their_texts() -> None:
+    wide, rng = np.repeat(vectors(128), 20, axis=0), np.random.default_rng(1)
+    near = np.einsum("ij,ij->i", many.perturbed(wide, rng.permutation(wide), rng), wide)
+    assert near.mean() == pytest.approx(1 / np.sqrt(1 + many.MIXED**2 + many.NOISE**2), abs=0.02)
+
+
+def test_surroundings_are_the_mean_of_neighbours() -> None:
+    plain = vectors()
+    wide = many.with_surroundings(plain)
+    around = normalised(plain[8:13].sum(axis=0, keepdims=True))[0]
+    np.testing.assert_allclose(wide[10], np.concatenate([plain[10], around]) / np.sqrt(2), atol=1e-6)
+    np.testing.assert_allclose(
+        wide[0, 8:], normalised(plain[:3].sum(axis=0, keepdims=True))[0] / np.sqrt(2), atol=1e-6
+    )
+
+
+def test_files_hold_what_the_blocks_are(tmp_path: Path) -> None:
+    shard = many.Shard(0, 3, 40, TEXTS, vectors())
+    corpus, matrix, names = many.write(shard, 40, 8, tmp_path)
+    ids, texts, found = all_of(shard)
+    lines = [orjson.loads(line) for line in corpus.read_bytes().splitlines()]
+    assert [(line["_id"], line["text"]) for line in lines] == list(zip(ids, texts, strict=True))
+    assert names.read_text().split() == ids
+    np.testing.assert_array_equal(np.load(matrix), found)
+
+
+@pytest.mark.skipif(not shared_data().is_dir(), reason="needs the shared data")
+def test_vectors_of_real_texts_are_made_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(many, "real_texts", lambda held_out: iter(["one text", "two texts", *TEXTS]))
+    whole = np.load(many.prepare(tmp_path, 50)[1])
+    monkeypatch.setattr(many, "BLOCK", 7)
+    (tmp_path / "again").mkdir()
+    texts, in_blocks = many.prepare(tmp_path / "again", 50)
+    np.testing.assert_allclose(np.load(in_blocks), whole, atol=1e-6)
+    assert texts.read_text().split("\n")[:2] == ["one text", "two texts"]
+    assert whole.shape == (50, 256)
+
+
+@pytest.mark.skipif(not shared_data().is_dir(), reason="needs the shared data")
+def test_queries_are_not_among_the_texts() -> None:
+    first = [text for text, _ in zip(many.real_texts(), range(300), strict=False)]
+    assert len(set(first)) == 300
+    assert max(len(text.split()) for text in first) <= many.LONGEST
+    later = [text for text, _ in zip(many.real_texts(first[:100]), range(300), strict=False)]
+    assert not set(first[:100]) & set(later)

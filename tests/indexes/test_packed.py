@@ -1,0 +1,63 @@
+"""Packed ids against lists and dictionaries of strings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from indexes import packed
+from indexes.packed import PackedIds, repeated
+
+IDS = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=40)
+
+
+pack = PackedIds.of
+
+
+@given(st.lists(IDS, max_size=60), st.lists(IDS, max_size=5))
+def test_packed_ids_are_those_that_were_packed(ids: list[str], others: list[str]) -> None:
+    for found in (pack(ids), PackedIds.joined([pack(ids[:1]), pack(ids[1:])])):
+        assert (list(found), len(found), found[:]) == (ids, len(ids), ids)
+        assert [found[row] for row in range(len(ids))] == ids
+        assert found[1:7] == ids[1:7]
+        assert found[::2] == ids[::2]
+        assert found == ids
+        assert [found == other for other in ([*ids, "x"], [*ids[:-1], "\n"], "x", None)] == [False] * 4
+        for id_ in [*ids, *others, "", *(id_[:-1] for id_ in ids), *(f"{id_}x" for id_ in ids), "\ud800"]:
+            assert found.rows(id_) == [row for row, other in enumerate(ids) if other == id_]
+
+
+@given(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=12), st.data())
+def test_repeated_ids_are_found_among_live_rows(ids: list[str], data: st.DataObject) -> None:
+    live = data.draw(st.lists(st.booleans(), min_size=len(ids), max_size=len(ids)))
+    cut = data.draw(st.integers(0, len(ids)))
+    counts = Counter(id_ for id_, alive in zip(ids, live, strict=True) if alive)
+    expected = {id_ for id_, count in counts.items() if count > 1}
+    mask = np.array(live)
+    parts = [ids[:cut], pack(ids[cut:])]
+    assert set(repeated(parts, [mask[:cut], mask[cut:]])) == expected
+
+
+def test_equal_hashes_are_not_taken_for_equal_ids() -> None:
+    with mock.patch.object(
+        packed, "_hashes", lambda data, starts: np.zeros(len(starts) - 1, dtype=np.uint64)
+    ):
+        ids = pack(["a", "b", "a"])
+        assert (ids.rows("a"), ids.rows("b"), ids.rows("c")) == ([0, 2], [1], [])
+        assert repeated([ids], [None]) == ["a"]
+        assert repeated([ids], [np.array([True, True, False])]) == []
+
+
+def test_hashes_differ_and_depend_on_every_byte() -> None:
+    ids = [f"{n}" for n in range(100_000)] + ["x" * n for n in range(1, 100)] + ["x" * 98 + "y"]
+    assert len(np.unique(pack(ids).hashes())) == len(ids)
+
+
+def test_a_row_beyond_the_last_does_not_exist() -> None:
+    with pytest.raises(IndexError):
+        pack(["a"])[1]
