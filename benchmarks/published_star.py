@@ -3,29 +3,37 @@
 `python -m benchmarks.published_star --work FOLDER --trials DATA/MODEL/SEED ...` trains with the settings of the ready
 configuration `ast-paper`, in which only [encoder] differs from model to model, and keeps a trial's figures in FOLDER.
 `--set KEY=VALUE` changes a setting for all models, where the whole budget costs too much; `--report` records what is
-in FOLDER in benchmarks/results/published_star.json. GloVe's place is taken by word-vectors-en, exported as its text.
+in FOLDER in benchmarks/results/published_star.json; `--estimate DATA/MODEL ...` times a few batches where a training
+would take too long. GloVe's place is taken by word-vectors-en, exported as its text.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import json
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from benchmarks.support.common import record, shared_data
 from benchmarks.support.glove import export
 from benchmarks.support.published import row, table
+from indexes.dtypes import Float32Array
 from linker.config import load
 from linker.encoders import folder as folders
 from linker.evaluation.all_pairs.evaluate import evaluate_vectors
 from linker.evaluation.all_pairs.result import RANKS
+from linker.tokens import Tokenizer
 from linker.training import ready
+from linker.training.batches import Pairs
 from linker.training.config import TrainConfig
-from linker.training.run import joined, read_pairs, run
+from linker.training.run import build_encoder, joined, read_pairs, run
+from linker.training.vectors import start_vectors
 
 DATA = {
     "statements2articles": "statements → fact-checking articles",
@@ -35,6 +43,11 @@ MODELS = {"gru": "GRU", "bigru": "Bi-GRU", "cnn": "CNN", "ast-paper": "AST"}
 ACCEPTED, UNTIL = 0.7, (1, 3, 5)  # the study's cosine; links of an article until which posts are read
 STUDY = ["links", "others", "precision", "recall", *(f"until {n}" for n in UNTIL)]
 STUDIED = [36, 10, 0.7826]  # figures of STUDY in the paper
+SAMPLE = 16  # links of a batch that is timed
+COUNTED = (
+    "a few batches were timed, and stand for all links in all epochs and the dev documents after each epoch"
+)
+PER_BATCH, WHOLE = f"CPU-seconds per {SAMPLE} links", "CPU-hours per seed"
 MEASURES = ["mAP", "AUC", "mRP", *(f"P@{r}" for r in RANKS)]
 # The paper's tables 1 and 2, as shares; it prints precisions at r of its own model up to 3,000.
 PUBLISHED: dict[str, list[float]] = {
@@ -59,6 +72,7 @@ def main() -> None:
     parser.add_argument(
         "--budget", default="own", help="folder, under FOLDER, of trials with the same changes"
     )
+    parser.add_argument("--estimate", nargs="*", default=[], metavar="DATA/MODEL")
     parser.add_argument("--report", action="store_true", help="record what is in the folder of work")
     arguments = parser.parse_args()
     for trial in arguments.trials:
@@ -68,8 +82,13 @@ def main() -> None:
             figures = measure(data, model, int(seed), arguments.changes, work)
             out.write_text(json.dumps(figures))
             print(trial, json.dumps(figures), flush=True)
+    for trial in arguments.estimate:
+        data, model = trial.split("/")
+        cost = estimate(data, model, arguments.work / arguments.budget)
+        (arguments.work / arguments.budget / data / f"{model}.cost.json").write_text(json.dumps(cost))
+        print(trial, json.dumps(cost), flush=True)
     if arguments.report:
-        record("published_star", {"tables": report(arguments.work)})
+        record("published_star", {"tables": [*report(arguments.work), *costs(arguments.work)]})
 
 
 def settings(data: str, model: str, seed: int, changes: list[str], work: Path) -> TrainConfig:
@@ -91,14 +110,47 @@ def settings(data: str, model: str, seed: int, changes: list[str], work: Path) -
     return dataclasses.replace(changed, encoder=own.encoder if model == "ast-paper" else other.encoder)
 
 
-def measure(data: str, model: str, seed: int, changes: list[str], work: Path) -> dict[str, Any]:
-    """Train one model, unless it is there, and return its figures on test with the settings that were changed."""
-    config = settings(data, model, seed, changes, work)
+@functools.cache
+def prepared(data: str, work: Path) -> tuple[Pairs, Tokenizer, Float32Array]:
+    """Return the pairs of a set, and the tokenizer and word vectors with which all models start."""
+    config = settings(data, "ast-paper", 0, [], work)
     pairs, _ = read_pairs(config)
     vectors = Path(config.data.word_vectors)
     if not vectors.exists():
         vectors.parent.mkdir(parents=True, exist_ok=True)
         export(shared_data() / "word-vectors-en", joined(pairs), vectors)
+    return pairs, *start_vectors(config.data, joined(pairs), 0)
+
+
+def estimate(data: str, model: str, work: Path) -> dict[str, float]:
+    """Return what one seed would cost, in CPU-seconds, from the least of a few batches of SAMPLE links.
+
+    Counted are forward and backward of all links in all epochs, and the encoding of the dev documents after each.
+    """
+    config = settings(data, model, 0, [], work)
+    pairs, tokenizer, vectors = prepared(data, work)
+    encoder = build_encoder(config.encoder, tokenizer, vectors, 0)
+    steps, readings = [], []
+    for start in range(0, 3 * SAMPLE, SAMPLE):
+        links = pairs.links[start : start + SAMPLE]
+        limit = config.training.max_length
+        posts = tokenizer.encode_batch([pairs.texts[text] for text, _ in links], limit)
+        articles = tokenizer.encode_batch([pairs.documents[document] for _, document in links], limit)
+        before = time.process_time()
+        torch.autograd.backward((encoder.vectors(posts) @ encoder.vectors(articles).T).sum())
+        steps.append(time.process_time() - before)
+        before = time.process_time()
+        encoder.encode([pairs.documents[document] for _, document in links])
+        readings.append(time.process_time() - before)
+    epochs, dev = config.training.epochs, min(config.training.dev_documents, len(pairs.documents))
+    seconds = epochs * (len(pairs.links) * min(steps) + dev * min(readings)) / SAMPLE
+    return {"training links": len(pairs.links), "a batch": round(min(steps), 3), "all": round(seconds)}
+
+
+def measure(data: str, model: str, seed: int, changes: list[str], work: Path) -> dict[str, Any]:
+    """Train one model, unless it is there, and return its figures on test with the settings that were changed."""
+    config = settings(data, model, seed, changes, work)
+    pairs, *_ = prepared(data, work)  # writes the word vectors
     start = time.process_time()
     folder = run(config, resume=True, log=lambda line: print(line, file=sys.stderr, flush=True))
     seconds = time.process_time() - start
@@ -164,6 +216,24 @@ def report(work: Path) -> list[dict[str, Any]]:
                 "the paper's study is of a hundred labelled posts about one article, ours of all test pairs",
             ),
         ]
+    return tables
+
+
+def costs(work: Path) -> list[dict[str, Any]]:
+    """Return a table for each set that was not trained on, of what one seed of each model would cost."""
+    tables = []
+    for folder in sorted(work.glob("*/*/")):
+        paths = {model: folder / f"{model}.cost.json" for model in MODELS}
+        found = {model: json.loads(path.read_text()) for model, path in paths.items() if path.exists()}
+        if not found:
+            continue
+        rows = [
+            row(MODELS[model], {}, {PER_BATCH: cost["a batch"], WHOLE: cost["all"] / 3600}, runs="estimated")
+            for model, cost in found.items()
+        ]
+        links = next(iter(found.values()))["training links"]
+        title = f"{DATA[folder.name]}, {links:,} training links: not run with this budget"
+        tables.append(table(title, [PER_BATCH, WHOLE], rows, COUNTED))
     return tables
 
 

