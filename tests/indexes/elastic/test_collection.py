@@ -205,7 +205,7 @@ def in_the_graph(directory: Path) -> int:
 def test_a_graph_of_an_earlier_version_is_named_and_filled_anew(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def earlier(dim: int, kind: str) -> dict[str, Any]:
+    def earlier(dim: int, kind: str, vectors: object) -> dict[str, Any]:
         found = mapping(dim, "flat")
         options = {"index": True, "similarity": "max_inner_product", "index_options": {"type": kind}}
         found["properties"]["vector"] |= options
