@@ -31,10 +31,8 @@ class RemoteSnapshot(Snapshot):
     def __init__(self, collection: RemoteCollection, encoder: OwnEncoder, on_failure: OnFailure) -> None:
         super().__init__(collection, None, encoder, on_failure)
         self._looked, self._answered = time.monotonic(), True
-        self._read, self._mark = (
-            0.0,
-            (0, 0.0),
-        )  # when documents were compared for the ranker, and what they were
+        self._read = 0.0  # when the documents were last compared for the ranker
+        self._mark = (0, 0.0)  # what they were then
 
     @classmethod
     def of(cls, address: Address, encoder: OwnEncoder, on_failure: OnFailure) -> Self:

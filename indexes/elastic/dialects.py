@@ -49,15 +49,15 @@ def _elastic_near(vector: list[float], breadth: int, clauses: Sequence[Values]) 
 
 
 ELASTIC = Dialect(
-    client.connect,
-    client.elastic_errors,
-    client.timed_out,
-    dense_vectors,
-    lambda dim, kind: {},
-    lambda q: {"source": DOT, "params": {"q": q}},
-    lambda scores: scores - 1,
-    _elastic_near,
-    READ.format("vectorValue"),
+    connect=client.connect,
+    errors=client.elastic_errors,
+    timed_out=client.timed_out,
+    fields=dense_vectors,
+    settings=lambda dim, kind: {},
+    score=lambda q: {"source": DOT, "params": {"q": q}},
+    cosines=lambda scores: scores - 1,
+    near=_elastic_near,
+    read=READ.format("vectorValue"),
 )
 
 
@@ -102,14 +102,14 @@ def _knn_near(vector: list[float], breadth: int, clauses: Sequence[Values]) -> V
 
 
 OPENSEARCH = Dialect(
-    _connect,
-    opensearch.errors,
-    opensearch.timed_out,
-    _knn_vectors,
-    _knn_settings,
-    _knn_score,
-    _knn_cosines,
-    _knn_near,
-    READ.format("value"),
+    connect=_connect,
+    errors=opensearch.errors,
+    timed_out=opensearch.timed_out,
+    fields=_knn_vectors,
+    settings=_knn_settings,
+    score=_knn_score,
+    cosines=_knn_cosines,
+    near=_knn_near,
+    read=READ.format("value"),
 )
 DIALECTS = {"elastic": ELASTIC, "opensearch": OPENSEARCH}

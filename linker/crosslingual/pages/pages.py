@@ -86,12 +86,11 @@ def count_terms(texts: Sequence[str], split: Callable[[str], Iterable[str]]) -> 
     renumber[[position[term] for term in order]] = np.arange(len(order), dtype=np.int32)
     pointers = np.cumsum(np.concatenate(lengths))
     indices, data = np.empty(pointers[-1], np.int32), np.empty(pointers[-1], np.int32)
-    place = 0
+    stop = pointers[-1]
     while columns:  # from the end, and without what is copied already: n-grams of many pages take gigabytes
-        place += len(columns[-1])
-        stop = pointers[-1] - place + len(columns[-1])
-        places = slice(pointers[-1] - place, stop)
+        places = slice(stop - len(columns[-1]), stop)
         indices[places], data[places] = renumber[columns.pop()], counts.pop()
+        stop = places.start
     matrix = csr_array((data, indices, narrow(pointers)), shape=(len(pointers) - 1, len(order)))
     matrix.sort_indices()
     return Terms(tuple(order), matrix)

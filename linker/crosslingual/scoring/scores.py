@@ -126,12 +126,11 @@ def weighted_by(counts: sp.csr_array, weights: Float32Array) -> sp.csr_array:
     """Return (1 + ln tf) · weight, `weights` [v], in rows of unit length: float32 CSR [pages, v]."""
 
     def weighted(data: Float32Array, rows: slice, places: slice) -> Float32Array:
-        values = (1 + np.log(data)) * weights[counts.indices[places]]
-        begins = counts.indptr[rows.start : rows.stop + 1] - places.start
-        part = sp.csr_array(
-            (values, counts.indices[places], begins), shape=(len(begins) - 1, counts.shape[1])
-        )
-        return unit_rows(part).data
+        columns, begins = counts.indices[places], counts.indptr[rows.start : rows.stop + 1] - places.start
+        values = (1 + np.log(data)) * weights[columns]
+        return unit_rows(
+            sp.csr_array((values, columns, begins), shape=(len(begins) - 1, counts.shape[1]))
+        ).data
 
     return _in_parts(counts, weighted)
 
