@@ -10,7 +10,6 @@ import contextlib
 import copy
 import dataclasses
 import logging
-import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -32,6 +31,8 @@ from indexes.errors import importing
 from indexes.interface import IndexesError
 
 if TYPE_CHECKING:
+    import ssl
+
     from opensearchpy import Transport
 
 CONNECTIONS = 10  # that are kept open to each node
@@ -271,6 +272,8 @@ def _node(url: str) -> dict[str, Any]:
 
 def _trusting(authority: str | None) -> ssl.SSLContext:
     """Return what checks certificates, by this authority or the system's. Raises IndexesError where it is none."""
+    import ssl  # which a search without a server need not wait for
+
     try:
         return ssl.create_default_context(cafile=authority)
     except ssl.SSLError:
