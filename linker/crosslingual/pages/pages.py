@@ -24,6 +24,7 @@ from linker.errors import InputError
 
 LOOKED_AT = 100  # documents whose metadata is searched for the language
 LANGUAGE_FIELDS = ("language", "lang")
+PLACES = 1 << 24  # values of a matrix that are counted at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +47,7 @@ class Terms:
     @cached_property
     def document_frequency(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """Number of pages that contain each term: int64 [v]."""
-        return np.bincount(self.counts.indices, minlength=len(self.vocabulary))
+        return column_sizes(self.counts)
 
     @cached_property
     def position(self) -> dict[str, int]:
@@ -56,6 +57,19 @@ class Terms:
     def rows(self, rows: Sequence[int] | np.ndarray[tuple[int], np.dtype[np.int64]]) -> Terms:
         """Return the counts of the pages `rows` (int64 [n]) over the same vocabulary."""
         return Terms(self.vocabulary, self.counts[np.asarray(rows, np.int64)], self.background)
+
+
+def column_sizes(matrix: csr_array) -> Int64Array:
+    """Return the number of values in each column [v]; numpy alone would copy all places as int64."""
+    sizes = np.zeros(matrix.shape[1], np.int64)
+    for begin in range(0, matrix.nnz, PLACES):
+        sizes += np.bincount(matrix.indices[begin : begin + PLACES], minlength=matrix.shape[1])
+    return sizes
+
+
+def narrow(begins: Int64Array) -> Int32Array | Int64Array:
+    """Return the begins of a CSR matrix's rows as int32 where they fit; of int64, scipy makes int64 columns, too."""
+    return begins.astype(np.int32) if begins[-1] < 1 << 31 else begins
 
 
 def count_terms(texts: Sequence[str], split: Callable[[str], Iterable[str]]) -> Terms:
@@ -71,10 +85,14 @@ def count_terms(texts: Sequence[str], split: Callable[[str], Iterable[str]]) -> 
     renumber = np.empty(len(order), np.int32)
     renumber[[position[term] for term in order]] = np.arange(len(order), dtype=np.int32)
     pointers = np.cumsum(np.concatenate(lengths))
-    for i, part_columns in enumerate(columns):
-        columns[i] = renumber[part_columns]
-    indices, data = (np.concatenate([np.empty(0, np.int32), *parts]) for parts in (columns, counts))
-    matrix = csr_array((data, indices, pointers), shape=(len(pointers) - 1, len(order)))
+    indices, data = np.empty(pointers[-1], np.int32), np.empty(pointers[-1], np.int32)
+    place = 0
+    while columns:  # from the end, and without what is copied already: n-grams of many pages take gigabytes
+        place += len(columns[-1])
+        stop = pointers[-1] - place + len(columns[-1])
+        places = slice(pointers[-1] - place, stop)
+        indices[places], data[places] = renumber[columns.pop()], counts.pop()
+    matrix = csr_array((data, indices, narrow(pointers)), shape=(len(pointers) - 1, len(order)))
     matrix.sort_indices()
     return Terms(tuple(order), matrix)
 

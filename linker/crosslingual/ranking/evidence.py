@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -126,12 +126,16 @@ class AllEvidence:
     @cached_property
     def letters(self) -> WeightedProduct:
         """Cosines of the pages' romanised letters: [n, m]."""
-        return _surface(self.source.texts, self.target.texts, letter_grams)
+        return self._surface(letter_grams)
 
     @cached_property
     def marks(self) -> WeightedProduct:
         """Cosines of the pages' punctuation and numbers: [n, m]."""
-        return _surface(self.source.texts, self.target.texts, mark_grams)
+        return self._surface(mark_grams)
+
+    def _surface(self, split: Callable[[str], list[str]]) -> WeightedProduct:
+        product = common(count_terms(self.source.texts, split), count_terms(self.target.texts, split))
+        return product if self.few else product.on_disk()
 
     @cached_property
     def fixed(self) -> Scores:
@@ -253,9 +257,3 @@ def overlapping(text: str, language: Language, known: frozenset[str]) -> list[st
 def _plain(language: Language) -> Language:
     """Return a language with the same stems that does not segment."""
     return Language("und", language.stem)
-
-
-def _surface(
-    source: Sequence[str], target: Sequence[str], split: Callable[[str], list[str]]
-) -> WeightedProduct:
-    return common(count_terms(source, split), count_terms(target, split))

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from indexes.cores import cores
 from indexes.dtypes import Float32Array, Int32Array, Int64Array
 from linker.crosslingual.pages.chunks import in_chunks
-from linker.crosslingual.pages.pages import Terms
+from linker.crosslingual.pages.pages import Terms, narrow
 from linker.crosslingual.scoring.comparability import idf
 from linker.crosslingual.scoring.scores import scale_columns, stochastic, unit_rows
 from linker.crosslingual.scoring.sparse import Factor
@@ -78,7 +78,9 @@ def passages_of(texts: Sequence[str], split: Callable[[str], list[str]], terms: 
     ends, begin = (np.concatenate(([0], np.cumsum(x, dtype=np.int64))) for x in (lengths, passages))
     shape = (len(lengths), len(terms.vocabulary))
     return Passages(
-        sp.csr_array((np.ones(len(columns), np.float32), columns, ends), shape=shape), begin, idf(terms)
+        sp.csr_array((np.ones(len(columns), np.float32), columns, narrow(ends)), shape=shape),
+        begin,
+        idf(terms),
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Protocol
 
@@ -18,7 +18,7 @@ from indexes.cores import cores
 from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.scoring.candidates import PagePairScorer
 from linker.crosslingual.scoring.graph import Graph
-from linker.crosslingual.scoring.sparse import csr, dots
+from linker.crosslingual.scoring.sparse import csr, dots, on_disk, release
 from linker.crosslingual.scoring.split_product import SplitProduct
 
 LEAST_MASS = 1e-6
@@ -63,7 +63,7 @@ class WeightedProduct:
 
     def blocks(self) -> Blocks:
         """Return the same scores in the form that is fast for all pairs, which does not keep this one alive."""
-        return Blocks((_fast(self.left, self.right),), self.source_mass, self.target_mass)
+        return Blocks((self._fast(self.left),), self.source_mass, self.target_mass)
 
     def block(self, begin: int, end: int) -> Float32Array:
         """Return the scores of the source pages begin … end−1: float32 [end − begin, targets]."""
@@ -74,9 +74,15 @@ class WeightedProduct:
         rows, columns = graph.rows, graph.columns
         if sp.issparse(self.left) and sp.issparse(self.right):
             values = _sparse_dots(csr(self.left), csr(self.right.T), graph)
+            self._release()
         else:
             values = _dense_dots(np.asarray(self.left), np.asarray(self.right).T, rows, columns)
         return _divided(values, graph, self.source_mass, self.target_mass)
+
+    def on_disk(self) -> WeightedProduct:
+        """Return the same product of sparse matrices that take little memory except while they are used."""
+        left, right = on_disk(csr(self.left)), on_disk(csr(self.right.T))
+        return replace(self, left=left, right=right.T)
 
     def swapped(self) -> WeightedProduct:
         """Return the same scores transposed: [m, n]."""
@@ -90,16 +96,19 @@ class WeightedProduct:
         source = None if self.source_mass is None else self.source_mass[rows]
         target = None if self.target_mass is None else self.target_mass[columns]
         left = csr(self.left) if sp.issparse(self.left) else self.left
-        return Blocks((_fast(left[rows], self.right, columns),), source, target)
+        return Blocks((self._fast(left[rows], columns),), source, target)
 
+    def _fast(self, left: SparseOrDense, columns: Int64Array | None = None) -> SplitProduct | DenseProduct:
+        """Return `left` [n', d] · the `columns` (int64 [m']), by default all, of the right factor."""
+        if not (sp.issparse(left) and sp.issparse(self.right)):
+            return DenseProduct(left, self.right if columns is None else self.right[:, columns])
+        product = SplitProduct.of(csr(left), csr(self.right.T), chosen=columns)
+        self._release()
+        return product
 
-def _fast(
-    left: SparseOrDense, right: SparseOrDense, columns: Int64Array | None = None
-) -> SplitProduct | DenseProduct:
-    """Return `left` [n, d] · the `columns` (int64 [m']), by default all, of `right` [d, m]."""
-    if sp.issparse(left) and sp.issparse(right):
-        return SplitProduct.of(csr(left), csr(right.T), chosen=columns)
-    return DenseProduct(left, right if columns is None else right[:, columns])
+    def _release(self) -> None:
+        release(self.left)
+        release(self.right)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,10 +17,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from indexes.dtypes import Float32Array
-from linker.crosslingual.pages.pages import Terms
+from linker.crosslingual.pages.pages import Terms, column_sizes
 from linker.crosslingual.scoring.comparability import idf
 from linker.crosslingual.scoring.products import SparseOrDense, Sum, WeightedProduct
-from linker.crosslingual.scoring.sparse import column_sizes, csr, times
+from linker.crosslingual.scoring.sparse import csr, times
 
 K1, B, K3 = 1.2, 0.6, 1.2
 PART = 1 << 22  # values at a time
@@ -101,11 +101,14 @@ def translation_model(source: Terms, target: Terms, translations: sp.csr_array) 
 def common(source: Terms, target: Terms) -> WeightedProduct:
     """Return the tf-idf cosine [n, m] over the terms of both vocabularies, with the target's idf."""
     shared = sorted(source.position.keys() & target.position.keys())
-    left = source.counts[:, [source.position[t] for t in shared]]
+    columns = [source.position[t] for t in shared]
     right = target.counts[:, [target.position[t] for t in shared]]
-    del source, target  # their counts of n-grams are the largest part of a task
-    weights = idf(Terms(tuple(shared), csr(right)))
-    return WeightedProduct(weighted_by(csr(left), weights), weighted_by(csr(right), weights).T)
+    del target  # counts of n-grams are the largest part of a task
+    weights = idf(Terms(tuple(shared), right))
+    right = weighted_by(right, weights)
+    left = source.counts[:, columns]
+    del source
+    return WeightedProduct(weighted_by(left, weights), right.T)
 
 
 def tfidf(terms: Terms) -> sp.csr_array:
@@ -121,7 +124,16 @@ def unit_rows(matrix: sp.csr_array) -> sp.csr_array:
 
 def weighted_by(counts: sp.csr_array, weights: Float32Array) -> sp.csr_array:
     """Return (1 + ln tf) · weight, `weights` [v], in rows of unit length: float32 CSR [pages, v]."""
-    return unit_rows(scale_columns(_map(counts, lambda data: 1 + np.log(data)), weights))
+
+    def weighted(data: Float32Array, rows: slice, places: slice) -> Float32Array:
+        values = (1 + np.log(data)) * weights[counts.indices[places]]
+        begins = counts.indptr[rows.start : rows.stop + 1] - places.start
+        part = sp.csr_array(
+            (values, counts.indices[places], begins), shape=(len(begins) - 1, counts.shape[1])
+        )
+        return unit_rows(part).data
+
+    return _in_parts(counts, weighted)
 
 
 def _query_weights(source: Terms, translated: sp.csr_array) -> sp.csr_array:

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
+from mmap import ACCESS_READ, mmap
+from tempfile import TemporaryFile
 from typing import Any, Self
 
 import numpy as np
@@ -16,12 +18,13 @@ import scipy.sparse as sp
 
 from indexes import native
 from indexes.cores import cores
+from indexes.disk.reading import give_back, mapping_of
 from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.pages.chunks import in_order
+from linker.crosslingual.pages.pages import narrow
 
 PAIRS = 1 << 18  # products at a time without the compiled loop
 TILE = 1 << 16  # columns; half as many or twice as many are no faster
-PLACES = 1 << 24  # values of a matrix at a time
 MANY = 1 << 20  # pairs that are worth a thread
 MANY_ROWS = 10_000  # likewise
 
@@ -137,19 +140,35 @@ def times(left: sp.csr_array, right: sp.csr_array | sp.csc_array) -> sp.csr_arra
             places = slice(begin[i], begin[i] + part.nnz)
             data[places], columns[places] = part.data, part.indices
             begin[i + 1 : i + 1 + part.shape[0]] = begin[i] + part.indptr[1:]
-    # Where rows begin at int64, scipy makes int64 of the columns, too.
-    begin = begin.astype(np.int32 if begin[-1] < 1 << 31 else np.int64)
     return sp.csr_array(
-        (data[: begin[-1]], columns[: begin[-1]], begin), shape=(left.shape[0], factor.shape[1])
+        (data[: begin[-1]], columns[: begin[-1]], narrow(begin)), shape=(left.shape[0], factor.shape[1])
     )
 
 
-def column_sizes(matrix: sp.csr_array) -> Int64Array:
-    """Return the number of values in each column [v]; numpy alone would copy all places as int64."""
-    sizes = np.zeros(matrix.shape[1], np.int64)
-    for begin in range(0, matrix.nnz, PLACES):
-        sizes += np.bincount(matrix.indices[begin : begin + PLACES], minlength=matrix.shape[1])
-    return sizes
+def on_disk(matrix: sp.csr_array) -> sp.csr_array:
+    """Return a float32 matrix whose values and columns lie in a mapped file without a name.
+
+    The system drops the pages of such a file where it needs their memory, and so does `release`. Where the temporary
+    directory has no room for it, the matrix stays in memory.
+    """
+    try:
+        with TemporaryFile() as file:
+            for array in (matrix.data, matrix.indices.astype(np.int32, copy=False)):
+                file.write(memoryview(array).cast("B"))
+            file.flush()
+            mapped = mmap(file.fileno(), 0, access=ACCESS_READ)
+    except (OSError, ValueError):  # a full disk, or nothing to map
+        return matrix
+    data = np.frombuffer(mapped, np.float32, matrix.nnz)
+    columns = np.frombuffer(mapped, np.int32, matrix.nnz, data.nbytes)
+    return sp.csr_array((data, columns, matrix.indptr), shape=matrix.shape)
+
+
+def release(matrix: Any) -> None:
+    """Let the system reclaim the memory of a matrix that is `on_disk`; it is read again when it is needed."""
+    mapped = mapping_of(matrix.data) if sp.issparse(matrix) else None
+    if mapped is not None:
+        give_back(mapped)
 
 
 def csr(matrix: Any) -> sp.csr_array:
