@@ -11,11 +11,12 @@ from linker.crosslingual.learned import by_auto
 from linker.crosslingual.lexicon.dictionaries import Dictionary
 from linker.crosslingual.methods import link
 from linker.crosslingual.pages.pages import Pages
-from linker.crosslingual.ranking.auto import Solution, solve
+from linker.crosslingual.ranking.auto import Solution, describe_unlinked, solve
 from linker.crosslingual.ranking.calibration import calibration_error
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.features import Lists
-from linker.crosslingual.ranking.fitting import Fitted, Held, spread
+from linker.crosslingual.ranking.fitting import Fitted, Held, learn_ranker, spread
+from linker.crosslingual.ranking.learning import out_of_fold
 from linker.crosslingual.ranking.ranker import Ranker
 from linker.crosslingual.ranking.verification import (
     Verifier,
@@ -270,3 +271,20 @@ def test_a_part_of_the_lists_keeps_what_they_say_about_targets() -> None:
 
 def test_correct_links_are_not_contradicted(solution: Solution) -> None:
     assert not len(solution.fitted.contradicted)
+
+
+def test_the_same_division_twice_teaches_what_it_teaches_once(corpus: Twin) -> None:
+    """No page is judged by a model that was fitted on another description of it, and none counts twice."""
+    evidence = AllEvidence(corpus.source, corpus.target)
+    links, unlinked = corpus.links[:40], np.arange(40, 60)
+    learned = evidence.learn(links)
+    lists, _ = describe_unlinked(evidence, links, links[:0], unlinked, links[:, 1])
+    parts = out_of_fold(evidence, links, unlinked, learned=learned, folds=3)
+    start = evidence.start("links")
+    once = learn_ranker(lists, parts, start)
+    twice = learn_ranker(lists, parts * 2, start, divisions=2)
+    np.testing.assert_allclose(twice.model.ranker.weights, once.model.ranker.weights, atol=0.01)
+    np.testing.assert_allclose(twice.probabilities, once.probabilities, atol=0.005)
+    assert once.held is not None and twice.held is not None
+    np.testing.assert_allclose(twice.held.linked, once.held.linked, atol=0.005)
+    np.testing.assert_allclose(twice.held.alone, once.held.alone, atol=0.005)
