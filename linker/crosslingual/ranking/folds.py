@@ -24,9 +24,8 @@ def folds_of(
     is another one.
     """
     pages = np.unique(links[:, 0])
-    keys = hashes(
-        [f"{seed}{f'.{division}' if division else ''} {source.keys[page]}" for page in pages.tolist()]
-    )
+    draw = f"{seed}.{division}" if division else str(seed)
+    keys = hashes([f"{draw} {source.keys[page]}" for page in pages.tolist()])
     groups = np.array_split(pages[np.argsort(keys, kind="stable")], min(folds, len(pages)))
     return [np.flatnonzero(np.isin(links[:, 0], group)) for group in groups]
 
