@@ -210,7 +210,8 @@ def calibrated(samples: Sequence[Sample]) -> tuple[Pooled, list[Pooled]]:
         linked.append(x)
         right.append(top == s.right)
         alone.append(verified(own, s.without)[0])
-    verifier, others = fit_calibrated(names_of(final), linked, right, alone)
+    pairs = [np.full(len(x), i) for i, x in enumerate(linked)]
+    verifier, others = fit_calibrated(names_of(final), pairs, linked, right, alone)
     without = [Pooled(*parts, elsewhere=True) for parts in zip(rankers, others, strict=True)]
     return Pooled(final, verifier, elsewhere=True), without
 

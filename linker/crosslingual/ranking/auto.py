@@ -15,7 +15,7 @@ from indexes.dtypes import Float64Array, Int64Array
 from linker.crosslingual.ranking.describing import describe
 from linker.crosslingual.ranking.features import Lists
 from linker.crosslingual.ranking.fitting import FEWEST, Fitted, learn_ranker
-from linker.crosslingual.ranking.folds import FOLDS, folds_of
+from linker.crosslingual.ranking.folds import FOLDS, divisions_of, folds_of
 from linker.crosslingual.ranking.interface import Evidence, Learned
 from linker.crosslingual.ranking.learning import Fold, list_size, out_of_fold
 
@@ -87,14 +87,24 @@ def relearn(
     taken = links[:, 1] if evidence.exclusive else links[:0, 1]
     lists, learned = describe_unlinked(evidence, links, extra, unlinked, taken, seed, advance)
     parts: list[Fold] = []
+    divisions = divisions_of(links)
     if len(links) >= FEWEST:
         parts = out_of_fold(
-            evidence, links, unlinked, extra=extra, learned=learned, folds=folds, seed=seed, advance=advance
+            evidence,
+            links,
+            unlinked,
+            extra=extra,
+            learned=learned,
+            folds=folds,
+            seed=seed,
+            divisions=divisions,
+            advance=advance,
         )
     start = evidence.start("links" if len(links) else "pseudo-links" if len(extra) else "nothing")
     found = np.concatenate([part.right >= 0 for part in parts]) if parts else None
     recall = None if found is None else float(found.mean())
-    return Solution(lists, learned, learn_ranker(lists, parts, start, expected), extra, recall)
+    fitted = learn_ranker(lists, parts, start, expected, divisions)
+    return Solution(lists, learned, fitted, extra, recall)
 
 
 def describe_unlinked(

@@ -14,7 +14,7 @@ from linker.crosslingual.ranking.calibration import compete, temperature
 from linker.crosslingual.ranking.features import Lists
 from linker.crosslingual.ranking.learning import Fold
 from linker.crosslingual.ranking.pooled import Pooled
-from linker.crosslingual.ranking.ranker import Ranker, fit_ranker
+from linker.crosslingual.ranking.ranker import PENALTY, Ranker, fit_ranker
 from linker.crosslingual.ranking.verification import first_candidates, fit_calibrated, names_of
 from linker.errors import InputError
 
@@ -68,10 +68,16 @@ class Fitted:
 
 
 def learn_ranker(
-    lists: Lists, parts: Sequence[Fold], start: Pooled | None, expected: float | None = None
+    lists: Lists,
+    parts: Sequence[Fold],
+    start: Pooled | None,
+    expected: float | None = None,
+    divisions: int = 1,
 ) -> Fitted:
     """Return a ranker and a verifier learned from the folds `parts`, and the probabilities of `lists`.
 
+    The folds of all `divisions`, one after the other: a page counts as much as with one division, and what is judged
+    on it was fitted on no description of it.
     Without folds, `start` is applied, standardised on `lists` where it was learned elsewhere. `expected`: the share of
     pages with a counterpart, if it is known. Raises InputError where folds and `start` are both missing.
     """
@@ -85,12 +91,12 @@ def learn_ranker(
             lists, features=aligned(lists, start.ranker.names, start.ranker.centre), names=start.ranker.names
         )
         return _applied(start, _Scored.of(lists, start.ranker.logits(lists.features)), expected)
-    ranker, linked, alone = _cross_fitted(parts, start)
+    ranker, linked, alone = _cross_fitted(parts, start, divisions)
     contradicted = [_contradicted(s, p) for s, p in zip(linked, parts, strict=True)]
     wrong = np.concatenate([p.lists.rows[c] for p, c in zip(parts, contradicted, strict=True)])
     if len(wrong) > DOUBTFUL * sum(len(p.right) for p in parts):
         parts = [p.only(~c) for p, c in zip(parts, contradicted, strict=True)]
-        ranker, linked, alone = _cross_fitted(parts, start)
+        ranker, linked, alone = _cross_fitted(parts, start, divisions)
     else:
         wrong = wrong[:0]
     pages = _Scored.of(lists, ranker.logits(lists.features))
@@ -99,13 +105,16 @@ def learn_ranker(
     x, y = ([s.features(ranker) for s in group] for group in (linked, alone))
     prior, names = start.verifier if start else None, names_of(ranker)
 
-    verifier, checks = fit_calibrated(names, x, right, y, prior)
+    rows = [part.lists.rows for part in parts]
+    verifier, checks = fit_calibrated(names, rows, x, right, y, prior, divisions)
     fitted = _applied(Pooled(ranker, verifier), pages, expected)
+    first = slice(len(parts) // divisions)  # a test counts each page once
     held = Held(
-        np.concatenate([check(v, fitted.share) for check, v in zip(checks, x, strict=True)]),
-        np.concatenate(right),
-        np.concatenate([check(v, fitted.share) for check, v in zip(checks, y, strict=True)]),
+        np.concatenate([check(v, fitted.share) for check, v in zip(checks[first], x[first], strict=True)]),
+        np.concatenate(right[first]),
+        np.concatenate([check(v, fitted.share) for check, v in zip(checks[first], y[first], strict=True)]),
     )
+    wrong = np.unique(wrong)
     return replace(fitted, quality=_quality(linked, parts), held=held, contradicted=wrong)
 
 
@@ -131,15 +140,18 @@ class _Scored:
         return first_candidates(ranker, self.lists, self.logits, self.won)
 
 
-def _cross_fitted(parts: Sequence[Fold], start: Pooled | None) -> tuple[Ranker, list[_Scored], list[_Scored]]:
-    """Return the ranker, and each fold scored by the ranker of the others: with its pages' targets and without."""
+def _cross_fitted(
+    parts: Sequence[Fold], start: Pooled | None, divisions: int
+) -> tuple[Ranker, list[_Scored], list[_Scored]]:
+    """Return the ranker, and each fold scored by the ranker of the other pages: with its own's targets and without."""
     names, prior = parts[0].lists.names, start.ranker if start else None
 
     def fit(some: Sequence[Fold]) -> Ranker:
         features = np.concatenate([p.lists.features for p in some])
-        return fit_ranker(names, features, np.concatenate([p.right for p in some]), prior=prior)
+        right = np.concatenate([p.right for p in some])
+        return fit_ranker(names, features, right, penalty=divisions * PENALTY, prior=prior)
 
-    rankers = [fit([p for p in parts if p is not part]) for part in parts]
+    rankers = [fit([p.without_pages(part.lists.rows) for p in parts]) for part in parts]
     logits = [r.logits(p.lists.features) for r, p in zip(rankers, parts, strict=True)]
     t = temperature(np.concatenate(logits), np.concatenate([p.right for p in parts]))
     linked = [_Scored.of(p.lists, x / t) for p, x in zip(parts, logits, strict=True)]

@@ -1,4 +1,7 @@
-"""Dividing linked pages into folds by a hash of their content, so that names and the order of input change nothing."""
+"""Dividing linked pages into folds by a hash of their content, so that names and the order of input change nothing.
+
+Where links are few, one division of them decides too much, so they are divided several times.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,31 @@ from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.scoring.candidates import hashes
 
 FOLDS = 5
+ENOUGH, MOST = 1000, 4  # held-out pages that steady a ranker, and divisions at most
 
 
-def folds_of(links: Int64Array, source: Pages, folds: int, seed: int = 0) -> list[Int64Array]:
+def folds_of(
+    links: Int64Array, source: Pages, folds: int, seed: int = 0, division: int = 0
+) -> list[Int64Array]:
     """Return the rows of `links` (int64 [l, 2]) in each of at most `folds` folds, each int64 and in ascending order.
 
-    All links of a source page are in the same fold. The folds' numbers of pages differ by at most one.
+    All links of a source page are in the same fold. The folds' numbers of pages differ by at most one. Each `division`
+    is another one.
     """
     pages = np.unique(links[:, 0])
-    keys = hashes([f"{seed} {source.keys[page]}" for page in pages.tolist()])
+    draw = f"{seed}.{division}" if division else str(seed)
+    keys = hashes([f"{draw} {source.keys[page]}" for page in pages.tolist()])
     groups = np.array_split(pages[np.argsort(keys, kind="stable")], min(folds, len(pages)))
     return [np.flatnonzero(np.isin(links[:, 0], group)) for group in groups]
+
+
+def divisions_of(links: Int64Array) -> int:
+    """Return how many times to divide `links` (int64 [l, 2]) into folds: the fewer they are, the more often."""
+    return min(MOST, max(1, round(ENOUGH / max(1, len(np.unique(links[:, 0]))))))
+
+
+def held_out(
+    links: Int64Array, source: Pages, folds: int, seed: int = 0, divisions: int = 1
+) -> list[Int64Array]:
+    """Return the rows of `links` (int64 [l, 2]) in each fold of each of the `divisions`, as `folds_of` does."""
+    return [fold for d in range(divisions) for fold in folds_of(links, source, folds, seed, d)]

@@ -10,7 +10,7 @@ import numpy as np
 from indexes.dtypes import BoolArray, Int64Array
 from linker.crosslingual.ranking.describing import describe, free_targets, retrieve_taught
 from linker.crosslingual.ranking.features import Lists
-from linker.crosslingual.ranking.folds import FOLDS, folds_of
+from linker.crosslingual.ranking.folds import FOLDS, divisions_of, held_out
 from linker.crosslingual.ranking.interface import Evidence, Learned
 from linker.errors import InputError
 
@@ -36,6 +36,11 @@ class Fold:
         """Return the fold with those of its pages that `kept` [n] marks."""
         return Fold(self.lists.only(kept), self.right[kept], self.without.only(kept))
 
+    def without_pages(self, rows: Int64Array) -> Fold:
+        """Return the fold without the source pages `rows`; itself, not a copy, where none of them is in it."""
+        kept = ~np.isin(self.lists.rows, rows)
+        return self if kept.all() else self.only(kept)
+
 
 def out_of_fold(
     evidence: Evidence,
@@ -47,12 +52,14 @@ def out_of_fold(
     learned: Learned | None = None,
     folds: int = FOLDS,
     seed: int = 0,
+    divisions: int = 1,
     advance: Callable[[int], object] = lambda done: None,
 ) -> list[Fold]:
     """Describe every linked page by what the links of the other folds, and `extra`, teach, with and without its target.
 
     `links` and `extra`: int64 [l, 2] and [e, 2]; `unlinked`: int64 rows. The targets of the other folds are excluded,
-    unless pages may share targets, and the unlinked pages compete, as they do when the unlinked pages are linked.
+    unless pages may share targets, and the unlinked pages compete, as they do when the unlinked pages are linked. The
+    folds of one of the `divisions` follow those of the other, and each describes every page once.
     `absent`: targets that nobody can be linked to; `learned`: what all links and `extra` teach, if it is known. Raises
     InputError where every target is linked.
     """
@@ -67,17 +74,17 @@ def out_of_fold(
     retrieved = retrieve_taught(
         evidence, learned, unlinked if once else unlinked[:0], free_targets(evidence, known)
     )
-    for held_out in folds_of(links, evidence.source, folds, seed):
-        rest = np.delete(links, held_out, axis=0)
-        rows = np.unique(links[held_out, 0])
+    for held in held_out(links, evidence.source, folds, seed, divisions):
+        rest = np.delete(links, held, axis=0)
+        rows = np.unique(links[held, 0])
         teachers = rest if extra is None else np.concatenate([rest, extra])
-        taught, theirs = evidence.learn(teachers), links[held_out, 1]
+        taught, theirs = evidence.learn(teachers), links[held, 1]
         others = np.concatenate([np.setdiff1d(rest[:, 1], theirs), gone]) if evidence.exclusive else gone
         todo = rows if once else np.concatenate([rows, unlinked])
         found = retrieved | retrieve_taught(evidence, taught, todo, free_targets(evidence, others))
         away = np.concatenate([known, theirs])
         lists, without = describe(evidence, taught, rows, unlinked, (others, away), size, advance, found)
-        parts.append(once_per_target(lists, without, links[held_out]))
+        parts.append(once_per_target(lists, without, links[held]))
     return parts
 
 
@@ -123,7 +130,8 @@ def list_size(evidence: Evidence, links: Int64Array, folds: int = FOLDS, seed: i
     """
     linked = [links[:, 1]]
     if not evidence.exclusive and len(links):
-        linked = [links[part, 1] for part in folds_of(links, evidence.source, folds, seed)]
+        parts = held_out(links, evidence.source, folds, seed, divisions_of(links))
+        linked = [links[part, 1] for part in parts]
     free = len(evidence.target) - max(len(np.unique(targets)) for targets in linked)
     if not free:
         raise InputError("the training links cover every target page: no page is left to link to")

@@ -18,6 +18,7 @@ from indexes.dtypes import Float64Array, Int64Array
 
 Features = npt.NDArray[np.float32]
 CLIP = 8.0  # standard deviations
+PENALTY = 10.0  # of the ridge
 LISTS = 2000  # scored at a time: standardised features take as much memory as the features
 OWN = 20  # lists that a ranker's own standardisation counts as
 # Each training list is used a second time without its target, with this weight: it teaches when there is no link.
@@ -82,7 +83,7 @@ def fit_ranker(
     features: Features,
     right: Int64Array,
     *,
-    penalty: float = 10.0,
+    penalty: float = PENALTY,
     prior: Ranker | None = None,
 ) -> Ranker:
     """Return a ranker fitted on `features` [n, c, f]; `right` [n] is the correct candidate's position, −1 for none.

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit, logit, logsumexp
 
-from indexes.dtypes import BoolArray, Float64Array
+from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from linker.crosslingual.ranking.features import Lists
 from linker.crosslingual.ranking.ranker import Ranker
 from linker.probability import logistic
@@ -102,34 +102,39 @@ def _inside(p: Float64Array | float) -> Float64Array:
 
 def fit_calibrated(
     names: Sequence[str],
+    pages: Sequence[Int64Array],
     linked: Sequence[Float64Array],
     right: Sequence[BoolArray],
     alone: Sequence[Float64Array],
     prior: Verifier | None = None,
+    divisions: int = 1,
 ) -> tuple[Verifier, list[Verifier]]:
-    """Return a verifier, and for each fold one that was fitted on the other folds.
+    """Return a verifier, and for each fold one that was fitted without the pages of that fold.
 
-    Each argument holds one array per fold, as `fit_verifier` takes them; there are at least two. A ridge makes log odds
-    too small and many features make them too large, so Platt's (1999) slope and offset, fitted out of fold, rescale
-    those of all the verifiers.
+    Each sequence holds one array per fold of each of the `divisions`, `pages` naming its pages, and the others what
+    `fit_verifier` takes, as many of each; there are at least two folds. A ridge makes log odds too small and many
+    features make them too large, so Platt's (1999) slope and offset, fitted out of fold, rescale those of all the
+    verifiers.
     """
-    folds = range(len(linked))
 
-    def fit(kept: Sequence[int]) -> Verifier:
-        parts = (np.concatenate([part[i] for i in kept]) for part in (linked, right, alone))
-        return fit_verifier(names, *parts, prior=prior)
+    def fit(absent: Int64Array) -> Verifier:
+        kept = [~np.isin(rows, absent) for rows in pages]
+        parts = (
+            np.concatenate([x[k] for x, k in zip(part, kept, strict=True)]) for part in (linked, right, alone)
+        )
+        return fit_verifier(names, *parts, prior=prior, times=divisions)
 
-    checks = [fit([j for j in folds if j != i]) for i in folds]
+    checks = [fit(rows) for rows in pages]
     has = [np.full(len(x), known) for known, part in ((True, linked), (False, alone)) for x in part]
     odds = [c.odds(x) for part in (linked, alone) for c, x in zip(checks, part, strict=True)]
     chosen = [c.right_odds(x) for c, x in zip(checks, linked, strict=True)]
     first, second = (
-        _fit(np.concatenate(x)[:, None], np.concatenate(y), 1.0, np.array([1.0, 0.0]))
+        _fit(np.concatenate(x)[:, None], np.concatenate(y), 1.0, np.array([1.0, 0.0]), divisions)
         for x, y in ((odds, has), (chosen, right))
     )
     final, *checks = [
         replace(v, linked=_rescaled(v.linked, *first), right=_rescaled(v.right, *second))
-        for v in (fit(folds), *checks)
+        for v in (fit(np.empty(0, np.int64)), *checks)
     ]
     return final, checks
 
@@ -138,10 +143,16 @@ def _rescaled(weights: Float64Array, slope: float, offset: float) -> Float64Arra
     return np.append(weights[:-1] * slope, weights[-1] * slope + offset)
 
 
-def _fit(z: Float64Array, positive: BoolArray, penalty: float, prior: Float64Array) -> Float64Array:
-    """Fit as `logistic.fit` does, with a positive and a negative example at zero: nothing becomes certain."""
-    neutral = np.zeros((2, z.shape[1]))
-    return logistic.fit(np.concatenate([z, neutral]), np.append(positive, [True, False]), penalty, prior)
+def _fit(
+    z: Float64Array, positive: BoolArray, penalty: float, prior: Float64Array, times: int = 1
+) -> Float64Array:
+    """Fit as `logistic.fit` does, with a positive and a negative example at zero: nothing becomes certain.
+
+    `times`: how many times each page is among the examples, so that they weigh what they would weigh once.
+    """
+    neutral = np.zeros((2 * times, z.shape[1]))
+    labels = np.append(positive, [True, False] * times)
+    return logistic.fit(np.concatenate([z, neutral]), labels, times * penalty, prior)
 
 
 def fit_verifier(
@@ -152,12 +163,13 @@ def fit_verifier(
     *,
     prior: Verifier | None = None,
     penalty: float | None = None,
+    times: int = 1,
 ) -> Verifier:
     """Return a verifier fitted on linked pages, with their targets among the candidates and without.
 
     `linked` and `alone` [n, f] are features of `names` from `first_candidates`; `right` [n] says whether the first
     candidates of `linked` are right. `penalty` is the ridge penalty, towards zero or the weights of a `prior`,
-    whose standardisation is used as well.
+    whose standardisation is used as well. `times`: how many times each page is among the examples.
     """
     if penalty is None:
         penalty = PENALTY if prior is not None else PENALTY_ALONE
@@ -170,8 +182,8 @@ def fit_verifier(
     z, has = start.standard(both), np.arange(len(both)) < len(linked)
     return replace(
         start,
-        linked=_fit(z, has, penalty, start.linked),
-        right=_fit(z[has], right, penalty, start.right),
+        linked=_fit(z, has, penalty, start.linked, times),
+        right=_fit(z[has], right, penalty, start.right, times),
     )
 
 

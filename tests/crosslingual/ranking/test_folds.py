@@ -4,8 +4,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from indexes.dtypes import Int64Array
 from linker.crosslingual.pages.pages import Pages
-from linker.crosslingual.ranking.folds import folds_of
+from linker.crosslingual.ranking.folds import divisions_of, folds_of, held_out
 from tests.crosslingual.tiny import numbered
 
 ROWS = st.lists(st.integers(0, 19), min_size=1, max_size=40)
@@ -39,3 +40,27 @@ def test_the_content_and_the_seed_decide() -> None:
 
     assert contents(pages(), 0) == contents(moved, 0)
     assert contents(pages(), 0) != contents(pages(), 1)
+
+
+def test_few_links_are_divided_several_times_and_each_time_otherwise() -> None:
+    def pairs(n: int) -> Int64Array:
+        return np.stack([np.arange(n), np.arange(n)], axis=1)
+
+    assert [divisions_of(pairs(n)) for n in (0, 20, 242, 330, 538, 700, 920, 5000)] == [
+        4,
+        4,
+        4,
+        3,
+        2,
+        1,
+        1,
+        1,
+    ]
+    assert divisions_of(np.zeros((5000, 2), np.int64)) == 4  # many targets, but one page
+    folds = held_out(pairs(20), pages(), 4, seed=1, divisions=3)
+    assert len(folds) == 12
+    for division in range(3):
+        part = folds[4 * division : 4 * division + 4]
+        assert sorted(np.concatenate(part).tolist()) == list(range(20))
+    assert len({tuple(fold.tolist()) for fold in folds}) == 12
+    np.testing.assert_array_equal(folds[0], folds_of(pairs(20), pages(), 4, seed=1)[0])

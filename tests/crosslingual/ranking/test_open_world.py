@@ -11,11 +11,12 @@ from linker.crosslingual.learned import by_auto
 from linker.crosslingual.lexicon.dictionaries import Dictionary
 from linker.crosslingual.methods import link
 from linker.crosslingual.pages.pages import Pages
-from linker.crosslingual.ranking.auto import Solution, solve
+from linker.crosslingual.ranking.auto import Solution, describe_unlinked, solve
 from linker.crosslingual.ranking.calibration import calibration_error
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.features import Lists
-from linker.crosslingual.ranking.fitting import Fitted, Held, spread
+from linker.crosslingual.ranking.fitting import Fitted, Held, learn_ranker, spread
+from linker.crosslingual.ranking.learning import out_of_fold
 from linker.crosslingual.ranking.ranker import Ranker
 from linker.crosslingual.ranking.verification import (
     Verifier,
@@ -69,15 +70,16 @@ def test_the_share_is_the_most_likely_one() -> None:
 
 def test_log_odds_that_a_ridge_made_too_small_are_rescaled() -> None:
     x, linked, right = pages(1500, 0.5, seed=4)
-    folds = [np.arange(len(x)) % 3 == i for i in range(3)]
+    folds = [np.arange(i, 700, 3) for i in range(3)]
     parts = (
-        [x[f & linked] for f in folds],
-        [right[f & linked] for f in folds],
-        [x[f & ~linked] for f in folds],
+        folds,
+        [x[linked][f] for f in folds],
+        [right[linked][f] for f in folds],
+        [x[~linked][f] for f in folds],
     )
     start = Verifier(NAMES, np.zeros(2), np.full(2, 8.0), np.zeros(3), np.zeros(3))  # the ridge bites
     final, checks = fit_calibrated(NAMES, *parts, prior=start)
-    plain = fit_verifier(NAMES, *map(np.concatenate, parts), prior=start)
+    plain = fit_verifier(NAMES, *map(np.concatenate, parts[1:]), prior=start)
     more, has, _ = pages(4000, 0.5, seed=5)
     assert (
         calibration_error(expit(final.odds(more)), has)
@@ -269,3 +271,20 @@ def test_a_part_of_the_lists_keeps_what_they_say_about_targets() -> None:
 
 def test_correct_links_are_not_contradicted(solution: Solution) -> None:
     assert not len(solution.fitted.contradicted)
+
+
+def test_the_same_division_twice_teaches_what_it_teaches_once(corpus: Twin) -> None:
+    """No page is judged by a model that was fitted on another description of it, and none counts twice."""
+    evidence = AllEvidence(corpus.source, corpus.target)
+    links, unlinked = corpus.links[:40], np.arange(40, 60)
+    learned = evidence.learn(links)
+    lists, _ = describe_unlinked(evidence, links, links[:0], unlinked, links[:, 1])
+    parts = out_of_fold(evidence, links, unlinked, learned=learned, folds=3)
+    start = evidence.start("links")
+    once = learn_ranker(lists, parts, start)
+    twice = learn_ranker(lists, parts * 2, start, divisions=2)
+    np.testing.assert_allclose(twice.model.ranker.weights, once.model.ranker.weights, atol=0.01)
+    np.testing.assert_allclose(twice.probabilities, once.probabilities, atol=0.005)
+    assert once.held is not None and twice.held is not None
+    np.testing.assert_allclose(twice.held.linked, once.held.linked, atol=0.005)
+    np.testing.assert_allclose(twice.held.alone, once.held.alone, atol=0.005)
