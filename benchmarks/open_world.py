@@ -36,6 +36,7 @@ from linker.crosslingual.ranking.calibration import calibration_error
 from linker.crosslingual.ranking.cascade import CascadeEvidence
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.fitting import learn_ranker
+from linker.crosslingual.ranking.folds import divisions_of
 from linker.crosslingual.ranking.interface import Evidence, Learned
 from linker.crosslingual.ranking.learning import out_of_fold
 from linker.crosslingual.task import Options
@@ -92,10 +93,11 @@ def solutions(
     for share in ORPHANS:
         alone = order[: round(share * len(test))]
         absent = test[alone, 1]
-        parts = out_of_fold(evidence, known, unlinked, absent=absent)
+        divisions = divisions_of(known)
+        parts = out_of_fold(evidence, known, unlinked, absent=absent, divisions=divisions)
         taken = np.concatenate([known[:, 1], absent])
         lists, learned = describe_unlinked(evidence, known, NOTHING, unlinked, taken)
-        fitted = learn_ranker(lists, parts, evidence.start("links"))
+        fitted = learn_ranker(lists, parts, evidence.start("links"), divisions=divisions)
         yield share, Solution(lists, learned, fitted, NOTHING), np.delete(test, alone, axis=0)
 
 
