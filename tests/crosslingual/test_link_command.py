@@ -221,6 +221,21 @@ def test_pages_without_words_get_no_line(tmp_path: Path) -> None:
     assert (tmp_path / "none").read_text() == ""
 
 
+def test_links_of_unknown_pages_are_counted_and_the_first_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source, target = numbered(["eins", "zwei"], "s"), numbered(["one", "two"], "t")
+    qrels = tmp_path / "q"
+    qrels.write_text("s0 0 t1 1\ns1 0 t7 1\nnobody 0 t0 1\ns1 0 t0 0\n")
+    with caplog.at_level("INFO", "linker"):
+        assert read_links(qrels, source, target).tolist() == [[0, 1]]
+    assert "2 of 3 links name a page that is not here" in caplog.text and "nobody t0" in caplog.text
+    caplog.clear()
+    qrels.write_text("s0 0 t1 1\n")
+    read_links(qrels, source, target)
+    assert not caplog.text
+
+
 def test_known_links_teach_words(tmp_path: Path) -> None:
     rng = random.Random(0)
     words = [(f"mot{c}q", f"{c}word") for c in "abcdefghijklmnopqrst"]
