@@ -14,6 +14,7 @@ from linker.crosslingual.aligned.writing import Writer
 from linker.crosslingual.pages.pages import Pages, split_languages
 from linker.errors import InputError
 from linker.evaluation.reading.trec import read_run
+from linker.files import check_outputs
 from linker.logs import logger
 from linker.progress import Progress, listening
 
@@ -57,6 +58,7 @@ def align(
     """
     if encoder and dictionary:
         raise InputError("an encoder needs no dictionary: give either --encoder or --dictionary")
+    check_outputs({"--out": out}, (run, source, target, *dictionary))
     with listening(progress):
         codes = split_languages(languages) if languages else (None, None)
         pages = pages_of(source, codes[0]), pages_of(target, codes[1])

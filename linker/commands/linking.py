@@ -16,6 +16,7 @@ from linker.crosslingual.runs import linked, run_of
 from linker.crosslingual.scoring.hapax import HapaxRules
 from linker.crosslingual.task import NO_LINKS, Cardinality, Options, Passages, Task, TopicLearning, read_links
 from linker.errors import InputError
+from linker.files import check_outputs
 from linker.logs import logger
 from linker.progress import Progress, listening
 
@@ -96,6 +97,9 @@ def link(
     a file for the links whose probability is `between` two bounds, with both texts, for people to judge. Raises
     InputError where a file cannot be read, or the method lacks an input that it needs.
     """
+    check_outputs(
+        {"--out": out, "--uncertain": uncertain}, (source, target, *dictionary, train, pivot, pivot_links)
+    )
     _check_saving(method, save_model)
     if uncertain:
         _check_learns(method, "--uncertain")

@@ -221,6 +221,38 @@ def test_pages_without_words_get_no_line(tmp_path: Path) -> None:
     assert (tmp_path / "none").read_text() == ""
 
 
+def test_no_output_takes_the_place_of_an_input_or_of_another_output(raw: Path) -> None:
+    en, words = raw / "en", raw / "fr-en.tsv"
+    base = ("link", en, en, "--method", "dictionary", "--dictionary", words)
+    before = words.read_bytes()
+    assert "is also an input" in fails(*base, "--out", en / ".." / "fr-en.tsv")
+    assert words.read_bytes() == before
+    assert "is a folder" in fails(*base, "--out", raw)
+    assert "there is no folder" in fails(*base, "--out", raw / "none" / "r.run")
+    auto = ("link", en, en, "--method", "auto", "--out", raw / "a.jsonl")
+    assert "is also the file of --out" in fails(*auto, "--uncertain", raw / "a.jsonl")
+    assert "is also an input" in fails("bucc", "dictionary", en, words, "--out", words)
+    assert "is also an input" in fails("align", words, en, en, "--out", words)
+
+
+@pytest.mark.parametrize("out", ["-", "/dev/stdout"])
+def test_a_run_on_stdout_follows_what_is_there_and_leaves_nothing_beside(raw: Path, out: str) -> None:
+    with (raw / "log").open("ab") as log:
+        log.write(b"before\n")
+        log.flush()
+        command = [sys.executable, "-m", "linker", "link", "en", "en", "--method", "auto", "--out", out]
+        subprocess.run(command, cwd=raw, stdout=log, stderr=subprocess.PIPE, check=True)
+    lines = (raw / "log").read_text().splitlines()
+    assert lines[0] == "before" and len(lines) > 8 and len(lines[1].split()) == 6
+    assert not [
+        path
+        for path in (*raw.iterdir(), *Path("/dev").glob("stdout?*"))
+        if path.name.startswith(("-", "stdout"))
+    ]
+    for option in ("--explain", "--resume"):
+        assert f"{option} " in fails("link", raw / "en", raw / "en", "--method", "auto", "--out", out, option)
+
+
 def test_links_of_unknown_pages_are_counted_and_the_first_is_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
