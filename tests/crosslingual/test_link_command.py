@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 from indexes.dtypes import Float32Array
+from linker import commands
+from linker.cli.link import Method
 from linker.crosslingual.bucc.prepare import prepare
 from linker.crosslingual.methods import METHODS, link
 from linker.crosslingual.runs import link_to_file
@@ -203,8 +205,6 @@ def test_errors_name_the_remedy(raw: Path) -> None:
 
 
 def test_the_command_offers_every_method() -> None:
-    from linker.cli.link import Method
-
     assert set(get_args(Method)) == set(METHODS)
 
 
@@ -219,6 +219,30 @@ def test_pages_without_words_get_no_line(tmp_path: Path) -> None:
         assert [line.split()[:3] for line in run.read_text().splitlines()] == [["s0", "Q0", "t0"]]
     assert not link_to_file(Task(numbered(["?"], "s"), target), "hapax", tmp_path / "none", k=5, name="x")
     assert (tmp_path / "none").read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("method", "unused"),
+    [
+        ("hapax", "--dictionary, --train, --weighting"),
+        ("dictionary", "--ngrams"),
+        ("auto", "--weighting, --ngrams"),
+    ],
+)
+def test_options_that_the_method_does_not_use_are_named(
+    raw: Path, method: Method, unused: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    (raw / "q").write_text("E1 0 E2 1\n")
+    commands.link(
+        raw / "en",
+        raw / "en",
+        method,
+        dictionary=[raw / "fr-en.tsv"],
+        train=raw / "q",
+        weighting="binary",
+        ngrams=3,
+    )
+    assert f"the method {method!r} does not use {unused}" in caplog.messages
 
 
 def test_no_output_takes_the_place_of_an_input_or_of_another_output(raw: Path) -> None:
