@@ -49,6 +49,7 @@ def test_a_dictionarys_words_are_found_in_text_without_spaces() -> None:
         "コンピ",
         "abc",
     ]
+    assert japanese.translations("コンピュータ") == ["コンピュータ"]
     assert thai == language("th")
     assert language("fr").knowing(words).words("ภาษาไทย") == ["ภาษาไทย"]
 
