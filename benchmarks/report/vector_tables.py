@@ -53,10 +53,9 @@ def _ann(results: Any) -> Iterator[str]:
     for name, row in results.items():
         if name == "sizes":
             continue
-        name = name.replace(*OLD_CELLS)
         cells = [_at(row["at_recall"].get(target)) for target in ("0.9", "0.95", "0.99")]
         exact = f"{row['exact_ms']:.2f}" if "exact_ms" in row else ""
-        yield f"| {name} | {row['build_cpu_s']:,.1f} | {' | '.join(cells)} | {exact} |"
+        yield f"| {name.replace(*OLD_CELLS)} | {row['build_cpu_s']:,.1f} | {' | '.join(cells)} | {exact} |"
     if "sizes" in results:
         yield ""
         sizes = ", ".join(
