@@ -35,6 +35,7 @@ from indexes.remote import RemoteWriter, open_remote
 from indexes.store.records import BuildRecord, EncoderRecord, Manifest
 from indexes.text.parameters import AnalysisSettings
 from tests import elastic_server
+from tests.fetching import NoServerError
 from tests.namespaces import Network, NoNamespacesError
 
 INSIDE = "LINKER_FAULTS_NETWORK"  # set in the process that runs in the hub
@@ -272,7 +273,7 @@ def main() -> None:
                 *sys.argv[1:],
             ]
             done = subprocess.run(command, env={**os.environ, INSIDE: network.name}, check=False)
-    except (NoNamespacesError, elastic_server.NoServerError) as e:
+    except (NoNamespacesError, NoServerError) as e:
         sys.exit(f"error: {e}")
     sys.exit(done.returncode)
 

@@ -8,7 +8,7 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
@@ -17,6 +17,10 @@ from linker.errors import InputError
 from linker.printable import print_for_programs
 
 STDIO = Path("-")  # stands for stdin where a file is read, for stdout where one is written
+STDOUT = (
+    STDIO,
+    Path("/dev/stdout"),
+)  # not replaced where it is redirected to a file, which others write, too
 MAX_JSON, MAX_TOKENIZER = 16 << 20, 256 << 20  # bytes of a file of settings, and of a tokenizer
 
 
@@ -38,15 +42,15 @@ def write_atomically(path: Path, data: bytes) -> None:
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Open a temporary file that replaces `path` once the block has ended without an error and it is on the disk.
 
-    Pipes and devices are written directly, and so is stdout (`-`), at the end of the block. Raises InputError where the
-    file cannot be written.
+    Pipes and devices are written directly, and so is stdout (`-` or /dev/stdout), at the end of the block. Raises
+    InputError where the file cannot be written.
     """
-    if path == STDIO:
+    if path in STDOUT:
         held = io.BytesIO()
         yield held
         print_for_programs(held.getvalue())
         return
-    target = path.resolve()  # keeps a symbolic link as it is; /dev/stdout becomes its target
+    target = path.resolve()  # keeps a symbolic link as it is
     try:
         direct = target.exists() and not target.is_file()
         temporary = target if direct else target.with_name(f".{target.name}.{os.getpid()}.tmp")
@@ -64,6 +68,24 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
                 temporary.unlink(missing_ok=True)
     except OSError as e:
         raise InputError(f"cannot write {target}: {e.strerror}") from e
+
+
+def check_outputs(outputs: Mapping[str, str | Path | None], inputs: Iterable[str | Path | None]) -> None:
+    """Raise InputError where the file of an option cannot be written, or is an input or another option's file, too.
+
+    `outputs`: option → file, None where it is not given.
+    """
+    used = {real(Path(path)): "an input, which would be lost" for path in inputs if path is not None}
+    for option, name in outputs.items():
+        if name is None or (path := Path(name)) in STDOUT:
+            continue
+        if path.is_dir():
+            raise InputError(f"{option} {path} is a folder: name a file in it")
+        if not path.parent.is_dir():
+            raise InputError(f"{option} {path}: there is no folder {path.parent}: create it")
+        if (place := real(path)) in used:
+            raise InputError(f"{option} {path} is also {used[place]}: name another file")
+        used[place] = f"the file of {option}"
 
 
 def open_input(path: Path) -> BufferedReader:

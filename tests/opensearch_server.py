@@ -8,18 +8,15 @@ plugin. For tests only.
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import os
 import re
 import shutil
-import subprocess
-import tempfile
 import zipfile
 from pathlib import Path
 
 from tests import elastic_server
-from tests.elastic_server import NoServerError, Product
+from tests.elastic_server import Product
+from tests.fetching import NoServerError, check, fetched, maven
 
 VERSION = "2.19.1"
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
@@ -76,41 +73,18 @@ def home() -> Path:
 
 def fetch() -> Path:
     """Return the home of an OpenSearch, after a download of 60 MB if there is none yet. Raises NoServerError."""
-    target = home()
     if shutil.which("java") is None:
         raise NoServerError("no java: install a Java runtime, 11 to 21")
-    if (target / "bin" / "opensearch").exists():
-        return target
-    if shutil.which("mvn") is None:
-        raise NoServerError(
-            "no mvn to fetch OpenSearch with: install Maven, or let LINKER_OPENSEARCH_HOME name an unpacked one"
-        )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with (target.parent / "opensearch.lock").open("ab") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (target / "bin" / "opensearch").exists():
-            with tempfile.TemporaryDirectory(dir=target.parent, prefix="fetching-") as scratch:
-                folder = Path(scratch)
-                _download(folder)
-                _assembled(folder).rename(target)
-    return target
+    return fetched("OpenSearch", home(), "LINKER_OPENSEARCH_HOME", _get)
 
 
-def _download(folder: Path) -> None:
+def _get(folder: Path) -> Path:
     dependencies = "".join(ONE.format(*archive) for archive in ARCHIVES)
     (folder / "pom.xml").write_text(PROJECT.format(dependencies), encoding="utf-8")
-    command = ["mvn", "-B", "-q", COPY, f"-DoutputDirectory={folder}", f"-Dmaven.repo.local={folder / 'm2'}"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False, cwd=folder)
-    except subprocess.TimeoutExpired:
-        raise NoServerError("the download of OpenSearch took more than 15 minutes") from None
-    if done.returncode:
-        raise NoServerError(f"the download of OpenSearch failed: {done.stdout[-500:]}{done.stderr[-500:]}")
-    for (_, name, version, kind), expected in ARCHIVES.items():
-        with (folder / f"{name}-{version}.{kind}").open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != expected:
-            raise NoServerError(f"{file.name} has SHA-256 {found}, not {expected}")
+    maven("OpenSearch", [COPY], folder, minutes=15)
+    for (_, name, version, kind), sha256 in ARCHIVES.items():
+        check(folder / f"{name}-{version}.{kind}", sha256)
+    return _assembled(folder)
 
 
 def _assembled(folder: Path) -> Path:

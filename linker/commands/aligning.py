@@ -11,9 +11,11 @@ from linker.crosslingual.aligned.aligning import PageLink, align_pages
 from linker.crosslingual.aligned.units import Unit, unit_or_default
 from linker.crosslingual.aligned.vectors import ByEncoder, ByWords, Vectoriser
 from linker.crosslingual.aligned.writing import Writer
+from linker.crosslingual.lexicon.orientation import oriented
 from linker.crosslingual.pages.pages import Pages, split_languages
 from linker.errors import InputError
 from linker.evaluation.reading.trec import read_run
+from linker.files import check_outputs
 from linker.logs import logger
 from linker.progress import Progress, listening
 
@@ -57,6 +59,7 @@ def align(
     """
     if encoder and dictionary:
         raise InputError("an encoder needs no dictionary: give either --encoder or --dictionary")
+    check_outputs({"--out": out}, (run, source, target, *dictionary))
     with listening(progress):
         codes = split_languages(languages) if languages else (None, None)
         pages = pages_of(source, codes[0]), pages_of(target, codes[1])
@@ -80,8 +83,8 @@ def _vectoriser(
     source: Pages, target: Pages, dictionary: Sequence[str | Path], encoder: str | None
 ) -> Vectoriser:
     if encoder is None:
-        pairs = tuple(pair for path in dictionary for pair in dictionary_of(path).pairs)
-        return ByWords(source, target, pairs)
+        read = (oriented(dictionary_of(path), source, target) for path in dictionary)
+        return ByWords(source, target, tuple(pair for one in read for pair in one.pairs))
     from linker.encoders.loading import load_encoder
 
     return ByEncoder(load_encoder(encoder))

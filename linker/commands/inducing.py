@@ -11,7 +11,7 @@ from linker.crosslingual.pages.pages import split_languages
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.unsupervised import AGREEMENT, aligned_words
 from linker.errors import InputError
-from linker.files import write_atomically
+from linker.files import check_outputs, write_atomically
 from linker.progress import Progress, bar, listening
 
 
@@ -43,6 +43,7 @@ def learn_dictionary(
     be read or written, and where the mapping finds fewer than a fifth of the held-out words again, as it does in small
     collections.
     """
+    check_outputs({"--out": out}, (source, target))
     with listening(progress):
         codes = split_languages(languages) if languages else (None, None)
         evidence = AllEvidence(pages_of(source, codes[0]), pages_of(target, codes[1]))

@@ -16,10 +16,28 @@ from linker.crosslingual.runs import linked, run_of
 from linker.crosslingual.scoring.hapax import HapaxRules
 from linker.crosslingual.task import NO_LINKS, Cardinality, Options, Passages, Task, TopicLearning, read_links
 from linker.errors import InputError
+from linker.files import check_outputs
 from linker.logs import logger
 from linker.progress import Progress, listening
 
 Method = Literal["hapax", "dictionary", "pivot", "cascade", "encoder", "auto"]
+LEARN = ("auto", "cascade")
+# The methods that use an option; the options that are missing here are for all, or refused by the others.
+USED_BY = {
+    "--dictionary": ("dictionary", *LEARN),
+    "--train": ("dictionary", *LEARN),
+    "--encoder": ("encoder", "auto"),
+    "--passages": ("encoder",),
+    "--pivot": ("pivot",),
+    "--pivot-mode": ("pivot",),
+    "--weighting": ("dictionary",),
+    "--no-identity": ("dictionary",),
+    "--whole-dictionary": ("dictionary",),
+    "--margin": ("dictionary", "encoder", "hapax", "pivot"),
+    "--transliterate": ("hapax", "pivot"),
+    "--ngrams": ("hapax", "pivot"),
+    "--keep-edges": ("hapax", "pivot"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +114,9 @@ def link(
     a file for the links whose probability is `between` two bounds, with both texts, for people to judge. Raises
     InputError where a file cannot be read, or the method lacks an input that it needs.
     """
+    check_outputs(
+        {"--out": out, "--uncertain": uncertain}, (source, target, *dictionary, train, pivot, pivot_links)
+    )
     _check_saving(method, save_model)
     if uncertain:
         _check_learns(method, "--uncertain")
@@ -130,6 +151,7 @@ def link(
             source_pages, target_pages, tuple(map(dictionary_of, dictionary)), known, pivot_pages, through,
             encoder, one_to_one, options, model=_model(model),
         )  # fmt: skip
+        _warn_of_unused(task, method)
         path = None if out is None else Path(out)
         result = linked(task, method, path, k=k, name=run_name, resume=resume)
         if save_model and result.model:
@@ -148,8 +170,30 @@ def _check_saving(method: Method, folder: str | Path | None) -> None:
     check_writable(Path(folder))
 
 
+def _warn_of_unused(task: Task, method: Method) -> None:
+    """Warn of what was given that the method does not use."""
+    options, default = task.options, Options()
+    given = {
+        "--dictionary": bool(task.dictionaries),
+        "--train": bool(len(task.train)),
+        "--encoder": task.encoder is not None,
+        "--passages": options.passages != default.passages,
+        "--pivot": task.pivot is not None,
+        "--pivot-mode": options.pivot_mode != default.pivot_mode,
+        "--weighting": options.weighting != default.weighting,
+        "--no-identity": not options.identity,
+        "--whole-dictionary": options.whole_dictionary,
+        "--margin": options.margin is not None,
+        "--transliterate": options.hapax.transliterate,
+        "--ngrams": options.hapax.ngrams > 0,
+        "--keep-edges": not options.hapax.strip,
+    }
+    if unused := [option for option, is_given in given.items() if is_given and method not in USED_BY[option]]:
+        logger.warning("the method %r does not use %s", method, ", ".join(unused))
+
+
 def _check_learns(method: Method, flag: str) -> None:
-    if method not in ("auto", "cascade"):
+    if method not in LEARN:
         raise InputError(
             f"{flag} is for the methods that learn, auto and cascade, not {method!r}: leave it out"
         )

@@ -16,6 +16,7 @@ from linker.crosslingual.ranking.copies import groups_of
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.explain import Explainer
 from linker.crosslingual.ranking.fitting import FEWEST
+from linker.crosslingual.ranking.folds import divisions_of
 from linker.crosslingual.ranking.interface import Evidence
 from linker.crosslingual.ranking.knowledge import Knowledge
 from linker.crosslingual.ranking.self_training import self_train
@@ -124,7 +125,9 @@ def _solved(task: Task, evidence: Evidence) -> Solution:
             f"--precision tests its threshold on known links: pass at least {FEWEST} (--train QRELS), or use "
             "--min-probability"
         )
-    with bar(len(task.source), "learning and linking", "pages") as meter:
+    linked = len(np.unique(task.train[:, 0]))
+    times = divisions_of(task.train) if len(task.train) >= FEWEST else 0
+    with bar(len(task.source) + linked * (times - 1), "learning and linking", "candidate lists") as meter:
         return solve(
             evidence,
             task.train,

@@ -19,7 +19,7 @@ from linker.crosslingual.scoring.stages import remove
 from linker.crosslingual.task import LinkingResult, Task
 from linker.errors import InputError
 from linker.evaluation.reading.trec import write_run
-from linker.files import write_atomically
+from linker.files import STDOUT, write_atomically
 
 
 def linked(
@@ -35,18 +35,22 @@ def linked(
     if path is None:
         result = link(task, method)
         return replace(result, candidates=result.candidates.cut(k))
-    if task.options.explain and path.exists() and not path.is_file():
+    checkpoint = None
+    if _holds_files_beside(path):
+        checkpoint = Checkpoint(path.with_name(path.name + ".part"), task.fingerprint(method), resume)
+    elif resume or task.options.explain:
+        option, use = ("--resume", "reads") if resume else ("--explain", "writes")
         raise InputError(
-            f"--explain writes a file beside the run, and {path} is not a regular file: name another one with --out"
+            f"{option} {use} a file beside the run, and {path} is not a regular file: name another one with --out"
         )
-    checkpoint = Checkpoint(path.with_name(path.name + ".part"), task.fingerprint(method), resume)
     links = link(replace(task, checkpoint=checkpoint), method)
     candidates = links.candidates.cut(k)
     write_links(path, task.source, task.target, candidates, name, _about(task) | dict(links.metadata))
     if links.explanations is not None:
         lines = (orjson.dumps(dict(record)) + b"\n" for record in links.explanations)
         write_atomically(explanations_path(path), b"".join(lines))
-    remove(checkpoint.path)
+    if checkpoint:
+        remove(checkpoint.path)
     return replace(links, candidates=candidates)
 
 
@@ -89,10 +93,14 @@ def write_links(
     The scores of each row must be strictly decreasing (`descending`). Each file is written atomically.
     """
     write_run(path, _topics(source, target, candidates), name)
-    # A run written to a pipe or device has no place for a file beside it.
-    if path.is_file():
+    if _holds_files_beside(path):
         text = orjson.dumps(dict(metadata), option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY)
         write_atomically(metadata_path(path), text + b"\n")
+
+
+def _holds_files_beside(path: Path) -> bool:
+    """Return whether other files can lie beside a run: not where it is written to stdout, a pipe or a device."""
+    return path not in STDOUT and (path.is_file() or not path.exists())
 
 
 def metadata_path(run: Path) -> Path:

@@ -22,6 +22,7 @@ from linker.crosslingual.scoring.dense import encode_pages
 from linker.crosslingual.scoring.hapax import HapaxRules
 from linker.crosslingual.scoring.pivot import PivotMode
 from linker.errors import InputError
+from linker.logs import logger
 from linker.progress import bar
 
 Passages = Literal["pooled", "max", "mean", "align"]
@@ -140,17 +141,22 @@ def encoded(task: Task, name: str) -> tuple[Float32Array, Float32Array]:
 def read_links(path: Path, source: Pages, target: Pages) -> Int64Array:
     """Read links from qrels: rows of source and target pages, int64 [l, 2].
 
-    Links with a page that is missing here are left out. Raises InputError where none remains.
+    Links with a page that is missing here are left out, which the log says. Raises InputError where none remains.
     """
     from linker.evaluation.reading.trec import read_qrels
 
-    pairs = [
-        (source.position[s], target.position[t])
-        for s, judged in read_qrels(path).items()
-        if s in source.position
-        for t, relevance in judged.items()
-        if relevance > 0 and t in target.position
-    ]
+    pairs, missing = [], []
+    for one, judged in read_qrels(path).items():
+        for other in (target_id for target_id, grade in judged.items() if grade > 0):
+            if one in source.position and other in target.position:
+                pairs.append((source.position[one], target.position[other]))
+            else:
+                missing.append(f"{one} {other}")
     if not pairs:
         raise InputError(f"{path}: none of its links is between these pages; do the ids agree?")
+    if missing:
+        logger.info(
+            f"{path}: {len(missing):,} of {len(pairs) + len(missing):,} links name a page that is not here, so they "
+            f"are left out; the first: {missing[0]}"
+        )
     return np.array(pairs, np.int64)

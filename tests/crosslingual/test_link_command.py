@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 from indexes.dtypes import Float32Array
+from linker import commands
+from linker.cli.link import Method
 from linker.crosslingual.bucc.prepare import prepare
 from linker.crosslingual.methods import METHODS, link
 from linker.crosslingual.runs import link_to_file
@@ -203,8 +205,6 @@ def test_errors_name_the_remedy(raw: Path) -> None:
 
 
 def test_the_command_offers_every_method() -> None:
-    from linker.cli.link import Method
-
     assert set(get_args(Method)) == set(METHODS)
 
 
@@ -219,6 +219,77 @@ def test_pages_without_words_get_no_line(tmp_path: Path) -> None:
         assert [line.split()[:3] for line in run.read_text().splitlines()] == [["s0", "Q0", "t0"]]
     assert not link_to_file(Task(numbered(["?"], "s"), target), "hapax", tmp_path / "none", k=5, name="x")
     assert (tmp_path / "none").read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("method", "unused"),
+    [
+        ("hapax", "--dictionary, --train, --weighting"),
+        ("dictionary", "--ngrams"),
+        ("auto", "--weighting, --ngrams"),
+    ],
+)
+def test_options_that_the_method_does_not_use_are_named(
+    raw: Path, method: Method, unused: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    (raw / "q").write_text("E1 0 E2 1\n")
+    commands.link(
+        raw / "en",
+        raw / "en",
+        method,
+        dictionary=[raw / "fr-en.tsv"],
+        train=raw / "q",
+        weighting="binary",
+        ngrams=3,
+    )
+    assert f"the method {method!r} does not use {unused}" in caplog.messages
+
+
+def test_no_output_takes_the_place_of_an_input_or_of_another_output(raw: Path) -> None:
+    en, words = raw / "en", raw / "fr-en.tsv"
+    base = ("link", en, en, "--method", "dictionary", "--dictionary", words)
+    before = words.read_bytes()
+    assert "is also an input" in fails(*base, "--out", en / ".." / "fr-en.tsv")
+    assert words.read_bytes() == before
+    assert "is a folder" in fails(*base, "--out", raw)
+    assert "there is no folder" in fails(*base, "--out", raw / "none" / "r.run")
+    auto = ("link", en, en, "--method", "auto", "--out", raw / "a.jsonl")
+    assert "is also the file of --out" in fails(*auto, "--uncertain", raw / "a.jsonl")
+    assert "is also an input" in fails("bucc", "dictionary", en, words, "--out", words)
+    assert "is also an input" in fails("align", words, en, en, "--out", words)
+
+
+@pytest.mark.parametrize("out", ["-", "/dev/stdout"])
+def test_a_run_on_stdout_follows_what_is_there_and_leaves_nothing_beside(raw: Path, out: str) -> None:
+    with (raw / "log").open("ab") as log:
+        log.write(b"before\n")
+        log.flush()
+        command = [sys.executable, "-m", "linker", "link", "en", "en", "--method", "auto", "--out", out]
+        subprocess.run(command, cwd=raw, stdout=log, stderr=subprocess.PIPE, check=True)
+    lines = (raw / "log").read_text().splitlines()
+    assert lines[0] == "before" and len(lines) > 8 and len(lines[1].split()) == 6
+    assert not [
+        path
+        for path in (*raw.iterdir(), *Path("/dev").glob("stdout?*"))
+        if path.name.startswith(("-", "stdout"))
+    ]
+    for option in ("--explain", "--resume"):
+        assert f"{option} " in fails("link", raw / "en", raw / "en", "--method", "auto", "--out", out, option)
+
+
+def test_links_of_unknown_pages_are_counted_and_the_first_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source, target = numbered(["eins", "zwei"], "s"), numbered(["one", "two"], "t")
+    qrels = tmp_path / "q"
+    qrels.write_text("s0 0 t1 1\ns1 0 t7 1\nnobody 0 t0 1\ns1 0 t0 0\n")
+    with caplog.at_level("INFO", "linker"):
+        assert read_links(qrels, source, target).tolist() == [[0, 1]]
+    assert "2 of 3 links name a page that is not here" in caplog.text and "nobody t0" in caplog.text
+    caplog.clear()
+    qrels.write_text("s0 0 t1 1\n")
+    read_links(qrels, source, target)
+    assert not caplog.text
 
 
 def test_known_links_teach_words(tmp_path: Path) -> None:

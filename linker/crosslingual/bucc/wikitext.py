@@ -123,7 +123,10 @@ class _Walk:
             name = type(token).__name__
             if name == "Text":
                 part = self._open[-1]
-                part.text.append(_literal(token.text) if part.literal else _REMAINS.sub("", token.text))
+                shown, comment, _ = (token.text, "", "") if part.literal else token.text.partition("<!--")
+                part.text.append(_literal(shown) if part.literal else _REMAINS.sub("", shown))
+                if comment:  # which nothing closes: MediaWiki hides the rest of the page
+                    break
             elif step := _STEPS.get(name):
                 step(self, token)
         return "".join(part.content() for part in self._open)

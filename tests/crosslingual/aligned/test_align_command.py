@@ -99,6 +99,17 @@ def test_links_of_other_pages_are_named(folder: Path, caplog: pytest.LogCaptureF
         aligned(folder, "out.tsv")
 
 
+def test_a_dictionary_that_is_the_wrong_way_round_is_turned(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    aligned(folder, "right.tsv", unit="line")
+    swapped = ["\t".join(reversed(line.split("\t"))) for line in WORDS.splitlines()]
+    (folder / "words.tsv").write_text("\n".join(swapped) + "\n", encoding="utf-8")
+    aligned(folder, "turned.tsv", unit="line")
+    assert "it is turned round" in caplog.text
+    assert (folder / "turned.tsv").read_bytes() == (folder / "right.tsv").read_bytes()
+
+
 def test_what_cannot_be_done_is_said_and_writes_nothing(folder: Path) -> None:
     with pytest.raises(InputError, match=r"must end in .tmx .* or .tsv"):
         aligned(folder, "out.xml")

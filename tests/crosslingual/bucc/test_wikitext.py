@@ -43,6 +43,8 @@ def test_there_are_golden_pages() -> None:
         ("&amp; &#65;&#x42; &nbsp;&eacute;&nosuch;", "& AB é&nosuch;"),
         ("a<br>b<br/>c", "a\nb\nc"),
         ("<!-- {{ -->x<!-- }} -->", "x"),
+        ("x [[y]] <!-- z [[u]] {{v}}", "x y"),
+        ("x <nowiki><!-- y</nowiki> &lt;!-- z", "x <!-- y <!-- z"),
         ("{{a|{{b|c}}|[[d|e}}]]}} x", "x"),
         ("x {{unclosed | [[y]] '''z'''", "x unclosed | y z"),
         ("{|\n| a\n{|\n| b\n|}\n|}\nend", "end"),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from linker import commands
 from linker.crosslingual.pages.pages import Pages
 from tests.crosslingual.synthetic import Twin, twin
 from tests.helpers import linker
@@ -121,6 +122,19 @@ def test_the_tables_read_the_run(folder: Path, corpus: Twin) -> None:
     assert row["complete"]["success_1"] == pytest.approx(right, abs=1e-4)
     text = linker("evaluate", "-c", "-m", "success.1", *files).stdout
     assert float(text.split()[-1]) == pytest.approx(right, abs=1e-4)
+
+
+@pytest.mark.parametrize("known", [10, 30])
+def test_progress_ends_at_its_total(folder: Path, known: int) -> None:
+    """Held-out pages are described once per division of the links, and not at all if the links are too few."""
+    lines = (folder / "train.txt").read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "few.txt").write_text("".join(lines[:known]), encoding="utf-8")
+    told: list[tuple[str, int, int | None]] = []
+    pages = (folder / "ours.jsonl", folder / "theirs.jsonl")
+    commands.link(*pages, "auto", train=folder / "few.txt", progress=lambda *step: told.append(step))
+    assert [step[1:] for step in told if step[0] == "learning and linking"][-1] == (
+        {10: 80, 30: 60 + 4 * 30}[known],
+    ) * 2
 
 
 def test_auto_without_anything_says_what_it_goes_by(folder: Path) -> None:
