@@ -27,7 +27,9 @@ HEAP = "-Xms512m -Xmx512m"
 def measure(server: str, data: Given) -> dict[str, Any]:
     """Return the figures of a new index on a new node of the server."""
     product = SERVERS[server]
-    os.environ[f"LINKER_{server.upper()}_TIMEOUT"] = "300"  # a busy machine takes long for many queries at once
+    os.environ[f"LINKER_{server.upper()}_TIMEOUT"] = (
+        "300"  # a busy machine takes long for many queries at once
+    )
     with tempfile.TemporaryDirectory(prefix="cluster-") as disk:
         Path(disk).chmod(0o755)
         options = {f"{product.prefix}_JAVA_OPTS": HEAP}

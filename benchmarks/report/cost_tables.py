@@ -69,6 +69,22 @@ def shards(results: Any) -> Iterator[str]:
         yield f"| {count} | {' | '.join(cells)} | {one['cpu_ms']:.1f} | {gain:.2f} |"
 
 
+def opening(results: Any) -> Iterator[str]:
+    """How long several directories take to open as one index, and took an earlier version."""
+    rows = results["rows"]
+    yield (
+        f"{results['shards']} directories of {results['size']:,} sentences with {results['dim']}-dimensional vectors; "
+        f"the least of {results['turns']} turns, in which the versions alternate, beside other work:"
+    )
+    yield ""
+    yield "| | CPU-seconds to open, one core | seconds by the clock, all cores |"
+    yield "|---|---|---|"
+    for verify, what in ((True, "with checksums"), (False, "without")):
+        *before, now = [row for row in rows if row["verify"] is verify]
+        cells = [" → ".join(f"{row[key]:.2f}" for row in (*before, now)) for key in ("cpu_s", "s")]
+        yield f"| {what} | {' | '.join(cells)} |"
+
+
 def watch(results: Any) -> Iterator[str]:
     """Posts matched per CPU-second, and behind a pipe: how many a second by the clock, and how late."""
     yield "| search | seeds | posts per CPU-second | linked | posts a second behind a pipe | late by p50 / p99, ms |"
@@ -146,6 +162,7 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "cluster_build": cluster_build,
     "encode.cost": encoding,
     "faults.memory": memory,
+    "opening": opening,
     "opensearch": opensearch,
     "shards": shards,
     "watch": watch,
