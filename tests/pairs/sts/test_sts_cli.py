@@ -110,7 +110,8 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_work(tiny: Path,
     pairs = write_pairs(tmp_path / "pairs.jsonl", graded_pairs(8))
     before = pairs.read_bytes()
     train = ("sts", "train", pairs, "--backbone", tiny, "--preset", "frozen", "--out")
-    for out in (pairs, tmp_path):
+    (tmp_path / "notes").write_text("mine", encoding="utf-8")
+    for out in (tmp_path / "notes", tmp_path):
         done = linker(*train, out, check=1)
         assert "holds no scorer of pairs" in done.stderr
         assert "epoch" not in done.stderr
