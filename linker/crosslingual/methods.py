@@ -11,6 +11,7 @@ from linker.crosslingual.lexicon.induction import induce
 from linker.crosslingual.lexicon.lexicon import from_pairs, identical
 from linker.crosslingual.lexicon.orientation import oriented
 from linker.crosslingual.ordering import in_content_order
+from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.scoring.assignment import descending, greedy, margin, pigeonhole, promote
 from linker.crosslingual.scoring.candidates import PagePairScorer
 from linker.crosslingual.scoring.comparability import comparability, translated_cosine
@@ -31,13 +32,20 @@ def link(task: Task, method: str) -> LinkingResult:
         raise InputError(f"no method {method!r}: choose one of {', '.join(METHODS)}")
     _check(task, method)
     ordered = in_content_order(replace(task, one_to_one=cardinality_of(task, method) == "one-to-one"))
-    pages = ordered.task.source, ordered.task.target
-    dictionaries = tuple(oriented(dictionary, *pages) for dictionary in task.dictionaries)
-    links = ordered.as_given(METHODS[method](replace(ordered.task, dictionaries=dictionaries)))
+    source, target = (_knowing(pages, task) for pages in (ordered.task.source, ordered.task.target))
+    dictionaries = tuple(oriented(dictionary, source, target) for dictionary in task.dictionaries)
+    known = replace(ordered.task, source=source, target=target, dictionaries=dictionaries)
+    links = ordered.as_given(METHODS[method](known))
     metadata: dict[str, Any] = {"method": method, **links.metadata}
     if turned := [d.path.name for d in dictionaries if d.turned]:
         metadata["turned_dictionaries"] = turned
     return replace(links, candidates=descending(links.candidates), metadata=metadata)
+
+
+def _knowing(pages: Pages, task: Task) -> Pages:
+    """Return pages in a language that knows the words of the task's dictionaries, whichever way round these are."""
+    pairs = [*(task.model.pairs if task.model else ()), *(p for d in task.dictionaries for p in d.pairs)]
+    return replace(pages, language=pages.language.knowing(word for pair in pairs for word in pair))
 
 
 def by_hapaxes(task: Task) -> LinkingResult:

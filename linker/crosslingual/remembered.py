@@ -64,8 +64,10 @@ def with_model(task: Task, method: str, solve: Callable[[Task], LinkingResult]) 
             f"{len(task.source):,} pages are few: scores are compared with those of the run's other pages, so link "
             f"{FEW} or more at a time, or distrust the probabilities"
         )
-    first, second = model.languages
-    source, target = replace(task.source, language=first), replace(task.target, language=second)
+    source, target = (
+        replace(pages, language=replace(language, known=pages.language.known))
+        for pages, language in zip((task.source, task.target), model.languages, strict=True)
+    )
     task = replace(task, source=source, target=target)
     known, taken = model.knowledge.has(task.train, source, target), model.knowledge.taken(source, target)
     if not known.any() and not len(taken):

@@ -56,7 +56,7 @@ def from_pairs(pairs: Iterable[Pair], source: Language, target: Language) -> Lex
     links: dict[tuple[str, str], float] = {}
     for foreign, english in pairs:
         for word in source.headwords(foreign):
-            links.update({(source.term(word), term): 1.0 for term in target.terms(english)})
+            links.update({(source.term(word), term): 1.0 for term in target.translations(english)})
     return Lexicon(links)
 
 

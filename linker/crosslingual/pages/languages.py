@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import pairwise
 
@@ -14,17 +14,36 @@ from indexes.errors import importing
 
 STEMS = {"fr": 7, "de": 8, "ru": 6, "tr": 6}  # characters per stem, chosen on training pages
 DEFAULT_STEM = 7
-UNSPACED = ("ja", "th", "lo", "km", "my", "bo")  # written without spaces; character bigrams serve as words
+# Written without spaces: character bigrams serve as words, and so do a dictionary's words that are longer.
+UNSPACED = ("ja", "th", "lo", "km", "my", "bo")
+SHORTEST = 3  # characters of these
 TURKISH = str.maketrans({"I": "ı", "İ": "i"})
 HAN = re.compile(r"[㐀-䶿一-鿿豈-﫿]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A language: its `code` (ISO 639-1, or "und") and the length of a `stem`, a prefix of a word, in characters."""
+    """A language: its `code` (ISO 639-1, or "und") and the length of a `stem`, a prefix of a word, in characters.
+
+    `known`: words that are found in text without spaces, by their first `SHORTEST` characters.
+    """
 
     code: str
     stem: int = DEFAULT_STEM
+    known: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
+
+    def knowing(self, texts: Iterable[str]) -> Language:
+        """Return the language with the words of a dictionary, `texts`, if it is written without spaces.
+
+        Raises as `fold` does.
+        """
+        if self.code not in UNSPACED:
+            return self
+        words = dict.fromkeys(word for text in texts for word in self.headwords(text))
+        known: dict[str, tuple[str, ...]] = {}
+        for word in (word for word in words if len(word) >= SHORTEST and not word.isascii()):
+            known[word[:SHORTEST]] = (*known.get(word[:SHORTEST], ()), word)
+        return replace(self, known=known)
 
     def fold(self, text: str) -> str:
         """Return the text in NFKC and lower case, by Turkish rules for "tr" and "az"; Chinese becomes simplified.
@@ -47,8 +66,15 @@ class Language:
         if self.code == "zh":
             words = [part for word in words for part in _chinese(word)]
         elif self.code in UNSPACED:
-            words = [part for word in words for part in _bigrams(word)]
+            words = [part for word in words for part in (*_bigrams(word), *self._inside(word))]
         return [word for word in words if len(word) > 1]
+
+    def _inside(self, word: str) -> Iterable[str]:
+        """Return the known words in a run of characters, overlapping ones, too."""
+        if not self.known:
+            return ()
+        starts = ((i, self.known.get(word[i : i + SHORTEST], ())) for i in range(len(word)))
+        return (known for i, words in starts for known in words if word.startswith(known, i))
 
     def headwords(self, text: str) -> list[str]:
         """Return the forms that a dictionary's headword takes on pages; none if it is more than one word.
@@ -62,6 +88,12 @@ class Language:
         return [
             word for form in dict.fromkeys(forms) if len(word := form.strip()) > 1 and len(word.split()) == 1
         ]
+
+    def translations(self, text: str) -> list[str]:
+        """Return the stems of a dictionary's translation; without spaces, it is one word rather than its bigrams."""
+        if self.code in UNSPACED:
+            return [self.term(word) for word in self.headwords(text)]
+        return self.terms(text)
 
     def term(self, word: str) -> str:
         """Return the stem of a lower-case word: its first `stem` characters."""

@@ -2,15 +2,19 @@
 
 import json
 import unicodedata
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from linker.crosslingual.lexicon.dictionaries import Dictionary
 from linker.crosslingual.lexicon.lexicon import from_pairs
+from linker.crosslingual.methods import link
 from linker.crosslingual.pages.languages import language
 from linker.crosslingual.pages.pages import count_terms, read_pages, split_languages
+from linker.crosslingual.task import Task
 from linker.errors import InputError
 from tests.crosslingual.tiny import numbered, pages
 
@@ -32,6 +36,37 @@ from tests.crosslingual.tiny import numbered, pages
 def test_words(code: str, text: str, found: list[str]) -> None:
     words = language(code).words(text)
     assert [word for word in words if code != "zh" or word in found] == found
+
+
+def test_a_dictionarys_words_are_found_in_text_without_spaces() -> None:
+    """Overlapping ones, too, in whatever script; words of two characters are bigrams, and Latin ones are split off."""
+    words = ("ภาษา", "ภาษาไทย", "ไทย", "abc", "日本", "コンピュータ", "コンピ")
+    thai, japanese = (language(code).knowing(words) for code in ("th", "ja"))
+    assert [w for w in thai.words("ภาษาไทยabc") if len(w) > 2] == ["ภาษา", "ภาษาไทย", "ไทย"]
+    assert set(thai.words("ภาษาไทย")) >= set(language("th").words("ภาษาไทย"))
+    assert [w for w in japanese.words("日本のコンピュータ abc") if len(w) > 2] == [
+        "コンピュータ",
+        "コンピ",
+        "abc",
+    ]
+    assert japanese.translations("コンピュータ") == ["コンピュータ"]
+    assert thai == language("th")
+    assert language("fr").knowing(words).words("ภาษาไทย") == ["ภาษาไทย"]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_dictionary_links_text_without_spaces(turned: bool) -> None:
+    """Three words per page, written together: no bigram is in the dictionary."""
+    words = ["コンピュータ", "オレンジ", "カメラ", "テレビ", "ミシン", "ピアノ"]
+    english = ["computer", "orange", "camera", "television", "machine", "piano"]
+    chosen = list(combinations(range(6), 3))
+    ours = numbered(["は".join(words[i] for i in page) for page in chosen], "s", "ja")
+    theirs = numbered([" ".join(english[i] for i in page) for page in chosen], "t", "en")
+    pairs = tuple(zip(words, english, strict=True))
+    given = Dictionary(Path("words"), "tsv", tuple((b, a) for a, b in pairs) if turned else pairs)
+    for source, target in ((ours, theirs), (theirs, ours)):
+        found = link(Task(source, target, (given,)), "dictionary").candidates
+        assert found.targets[:, 0].tolist() == list(range(20))
 
 
 def test_stems_are_beginnings_and_untuned_languages_have_one() -> None:
