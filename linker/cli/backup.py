@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from linker.cli import cluster
 from linker.cli.common import AsJson, Index, print_json
 
 Keep = Annotated[
@@ -40,6 +41,7 @@ def backup(
     """
     from indexes.store import backup as backups
 
+    cluster.refuse(directory, "backups")
     if out != "-":
         manifest = backups.backup(directory, Path(out))
     elif as_json:
@@ -102,6 +104,7 @@ def checkout(
     """
     from indexes.store import generations
 
+    cluster.refuse(directory, "older generations")
     manifest = generations.checkout(directory, generation)
     _report(
         {"documents": manifest.documents, "generation": manifest.generation, "from": generation},

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import typer
 
+from indexes.address import Address
 from linker.cli.common import note, print_json
 
-if TYPE_CHECKING:
-    from indexes.address import Address
+
+def refuse(directory: Path, what: str) -> None:
+    """Raise IndexesError, with the remedy, where an address is given for a directory to do `what` with."""
+    if address := Address.of(directory):
+        from indexes.remote import refused
+
+        raise refused(address, what)
 
 
 def drop(address: Address, yes: bool, as_json: bool) -> None:

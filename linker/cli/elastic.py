@@ -11,6 +11,7 @@ import typer
 
 from indexes.address import Address
 from indexes.kinds import on_server
+from linker.cli import cluster
 from linker.cli.common import AsJson, Index, note, print_json
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ def rebuild(
     """
     from indexes.elastic.stored import rebuild as run
 
+    cluster.refuse(directory, "the rebuilding")
     changes = {"urls": tuple(url) if url else None, "shards": shards, "replicas": replicas}
     manifest = run(directory, {name: value for name, value in changes.items() if value is not None})
     if as_json:
