@@ -16,6 +16,7 @@ import shutil
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -114,30 +115,46 @@ def recall(engine: Engine, vectors: Matrix, ids: list[str], queries: Matrix) -> 
     return found / (K * len(queries))
 
 
-def measure(work: Path, sentences: int, node: elastic_server.Node) -> dict[str, Any]:
-    """Return all figures."""
-    prepared = prepare(work, sentences)
-    ids_file, directory = work / f"{sentences}.ids", work / f"{sentences}-cluster-rival.index"
+@dataclass(frozen=True)
+class Given:
+    """What is built and asked: the files of texts, vectors and ids; the ids; the queries and their vectors."""
+
+    files: tuple[Path, Path, Path]
+    ids: list[str]
+    queries: tuple[list[str], Matrix]
+
+
+def given(work: Path, sentences: int) -> Given:
+    """Return the data, which is written to `work` where it is missing."""
+    prepared, ids_file = prepare(work, sentences), work / f"{sentences}.ids"
     ids = [orjson.loads(line)["_id"] for line in prepared.sentences.read_bytes().splitlines()]
     ids_file.write_text("".join(f"{id_}\n" for id_ in ids))
-    data = prepared.sentences, prepared.vectors, ids_file
     texts = statements()[:QUERIES]
-    queries = texts, mean_vectors(texts)
+    return Given((prepared.sentences, prepared.vectors, ids_file), ids, (texts, mean_vectors(texts)))
+
+
+def figures(data: Given, out: Path, kind: str, server: int | None) -> dict[str, Any]:
+    """Return what an index costs to build, to keep and to search, and what its vectors find."""
+    found: dict[str, Any] = {"build": build(out, data.files, kind, server)}
+    with Engine.open(out) as engine:
+        found["search"] = {str(n): ask(engine, n, data.queries, server) for n in CLIENTS}
+        share = recall(engine, np.load(data.files[1]), data.ids, data.queries[1][:200])
+        found["recall"] = round(float(share), 4)
+    return found
+
+
+def measure(work: Path, sentences: int, node: elastic_server.Node) -> dict[str, Any]:
+    """Return all figures."""
+    data, directory = given(work, sentences), work / f"{sentences}-cluster-rival.index"
     shutil.rmtree(directory, ignore_errors=True)
     cases: dict[str, tuple[Path, str, int | None]] = {
         "directory, exact": (directory, "flat", None),
         "cluster, HNSW": (Path(f"elastic+{node.url}/bench-hnsw"), "hnsw", node.pid),
     }
     found: dict[str, Any] = {}
-    for name, (out, kind, server) in cases.items():
-        figures: dict[str, Any] = {"build": build(out, data, kind, server)}
-        with Engine.open(out) as engine:
-            figures["search"] = {str(n): ask(engine, n, queries, server) for n in CLIENTS}
-            figures["recall"] = round(
-                float(recall(engine, np.load(prepared.vectors), ids, queries[1][:200])), 4
-            )
-        found[name] = figures
-        print(name, figures, flush=True)
+    for name, case in cases.items():
+        found[name] = figures(data, *case)
+        print(name, found[name], flush=True)
     return found
 
 

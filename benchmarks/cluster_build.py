@@ -108,7 +108,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, help="folder for the data, kept (otherwise temporary)")
     parser.add_argument("--sentences", type=int, default=20_000)
-    parser.add_argument("--workers", type=int, nargs="*", default=[0, 1, 2], help="0: without Ray")
+    parser.add_argument("--workers", type=int, nargs="*", default=[0, 1, 2, 4], help="0: without Ray")
     options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as temporary,

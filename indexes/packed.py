@@ -93,18 +93,24 @@ class PackedIds(Sequence[str]):
 
     __hash__ = None  # type: ignore[assignment] # as a list
 
+    @functools.cached_property
     def hashes(self) -> AnyArray:
-        """Return a hash of each id, uint64 [n]."""
+        """A hash of each id, uint64 [n], kept until `_order` or `forget` needs it no more."""
         blocks = [
             _hashes(self._data, self._starts[low : low + BLOCK + 1]) for low in range(0, len(self), BLOCK)
         ]
         return np.concatenate(blocks) if blocks else np.empty(0, dtype=np.uint64)
 
+    def forget(self) -> None:
+        """Give the memory of the hashes back; they are computed again where they are needed."""
+        self.__dict__.pop("hashes", None)
+
     @functools.cached_property
     def _order(self) -> tuple[AnyArray, AnyArray]:
         """The hashes in ascending order, and whose they are."""
-        hashes = self.hashes()
+        hashes = self.hashes
         order = np.argsort(hashes)
+        self.forget()
         return hashes[order], order.astype(np.uint32)
 
     def rows(self, id_: str) -> list[int]:
@@ -122,7 +128,7 @@ def repeated(parts: Sequence[Sequence[str]], live: Sequence[AnyArray | None]) ->
     """Return the ids that more than one row has, each once, of rows that `live` (bool [rows]; None: all) marks."""
     packed = [ids if isinstance(ids, PackedIds) else PackedIds.of(ids) for ids in parts]
     hashes = [
-        ids.hashes() if mask is None else ids.hashes()[mask] for ids, mask in zip(packed, live, strict=True)
+        ids.hashes if mask is None else ids.hashes[mask] for ids, mask in zip(packed, live, strict=True)
     ]
     ordered = np.sort(np.concatenate(hashes))
     doubtful = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
@@ -130,7 +136,7 @@ def repeated(parts: Sequence[Sequence[str]], live: Sequence[AnyArray | None]) ->
         return []
     counts: dict[str, int] = {}
     for ids, mask in zip(packed, live, strict=True):
-        near = np.isin(ids.hashes(), doubtful)
+        near = np.isin(ids.hashes, doubtful)
         for row in np.flatnonzero(near if mask is None else near & mask).tolist():
             counts[ids[row]] = counts.get(ids[row], 0) + 1
     return [id_ for id_, count in counts.items() if count > 1]
@@ -144,9 +150,10 @@ def _hashes(data: AnyArray, starts: Int64Array) -> AnyArray:
     words = np.ndarray(len(padded) - WORD + 1, "<u8", padded, strides=(1,))  # one from each byte on
     at, lengths = starts[:-1] - first, np.diff(starts) - 1
     found = SALT ^ lengths.astype(np.uint64) * FACTOR
-    rows: AnyArray = np.arange(len(at))
+    rows: AnyArray | slice = slice(None)  # all, as long as none has ended: taking a view is cheap
     for begin in range(0, int(lengths.max(initial=0)), WORD):
-        rows = rows[lengths[rows] > begin]
+        if (lengths[rows] <= begin).any():
+            rows = np.flatnonzero(lengths > begin)
         word = words[at[rows] + begin] & KEPT[np.minimum(lengths[rows] - begin, WORD)]
         mixed = (found[rows] ^ word) * FACTOR
         found[rows] = mixed ^ mixed >> HALF

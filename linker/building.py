@@ -110,7 +110,7 @@ def _build_by_many(
     from linker.scaleout import by_many
 
     load = _loader(options)
-    with by_many(writer, load if encoder else None) as sender:
+    with by_many(writer, load if encoder else None, options.worker_gpus) as sender:
         every = options.commit_every or COMMIT_DOCUMENTS * sender.workers  # which wait for each other then
         options = dataclasses.replace(options, commit_every=every)
         return Intake(writer, None, options, load).run(corpora, interrupted)
@@ -282,13 +282,14 @@ def add(
 def _encoder(options: BuildOptions) -> Encoder | None:
     if options.encoder == "none":
         return None
-    return _loader(options)()
+    return _loader(
+        dataclasses.replace(options, worker_gpus=0)
+    )()  # which are the workers', not this process's
 
 
 def _loader(options: BuildOptions) -> Callable[[], Encoder]:
-    return functools.partial(
-        load_encoder, options.encoder, precision=options.precision, compiled=options.compiled
-    )
+    precision, compiled, gpu = options.precision, options.compiled, options.worker_gpus > 0
+    return functools.partial(load_encoder, options.encoder, precision=precision, compiled=compiled, gpu=gpu)
 
 
 def _own_model(folder: Path) -> Path | None:

@@ -43,14 +43,18 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Open a temporary file that replaces `path` once the block has ended without an error and it is on the disk.
 
     Pipes and devices are written directly, and so is stdout (`-` or /dev/stdout), at the end of the block. Raises
-    InputError where the file cannot be written.
+    InputError where the file cannot be written, or is part of an index.
     """
+    from indexes.store.ownership import index_of  # with numpy, for which the start of a command need not wait
+
     if path in STDOUT:
         held = io.BytesIO()
         yield held
         print_for_programs(held.getvalue())
         return
     target = path.resolve()  # keeps a symbolic link as it is
+    if index := index_of(target):
+        raise InputError(f"{path} is a file of the index {index}: write elsewhere")
     try:
         direct = target.exists() and not target.is_file()
         temporary = target if direct else target.with_name(f".{target.name}.{os.getpid()}.tmp")
@@ -75,7 +79,6 @@ def check_outputs(outputs: Mapping[str, str | Path | None], inputs: Iterable[str
 
     `outputs`: option → file, None where it is not given.
     """
-    used = {real(Path(path)): "an input, which would be lost" for path in inputs if path is not None}
     for option, name in outputs.items():
         if name is None or (path := Path(name)) in STDOUT:
             continue
@@ -83,8 +86,17 @@ def check_outputs(outputs: Mapping[str, str | Path | None], inputs: Iterable[str
             raise InputError(f"{option} {path} is a folder: name a file in it")
         if not path.parent.is_dir():
             raise InputError(f"{option} {path}: there is no folder {path.parent}: create it")
-        if (place := real(path)) in used:
-            raise InputError(f"{option} {path} is also {used[place]}: name another file")
+    check_distinct(outputs, inputs)
+
+
+def check_distinct(outputs: Mapping[str, str | Path | None], inputs: Iterable[str | Path | None]) -> None:
+    """Raise InputError where the file of an option is an input or the file of another option, too."""
+    used = {real(Path(path)): "an input, which would be lost" for path in inputs if path is not None}
+    for option, name in outputs.items():
+        if name is None or Path(name) in STDOUT:
+            continue
+        if (place := real(Path(name))) in used:
+            raise InputError(f"{option} {name} is also {used[place]}: name another file")
         used[place] = f"the file of {option}"
 
 

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import itertools
+import math
 import signal
 import threading
 import time
@@ -56,9 +57,20 @@ class BuildOptions:
     compiled: bool = False
     elastic: ElasticSettings | None = None  # where BM25 runs, if not in the directory
     engine: Literal["local", "ray"] = "local"  # where texts are encoded
+    worker_gpus: float = 0.0  # of Ray's, for each worker that encodes
     keep: int | None = None  # older generations to keep from now on; None: as before
     vectors_file: Path | None = None  # vectors computed elsewhere, .npy or FAISS …
     ids_file: Path | None = None  # … and their ids, one per line
+
+    def __post_init__(self) -> None:
+        """Raise InputError where workers shall have GPUs that they cannot have, or have no use for."""
+        gpus = self.worker_gpus
+        if gpus and (self.engine != "ray" or self.encoder == "none"):
+            raise InputError(
+                "--worker-gpus is for workers that encode: give --engine ray and an --encoder, too"
+            )
+        if not 0 <= gpus < math.inf or (gpus > 1 and gpus != int(gpus)):
+            raise InputError(f"--worker-gpus {gpus:g}: a part of one GPU, as 0.5, or a whole number of them")
 
     @property
     def analysis(self) -> AnalysisSettings:
@@ -143,7 +155,7 @@ class Intake:
         from linker.scaleout import encoded
 
         texts = functools.partial(_texts, corpora, self._options, self._build.position)
-        yield from encoded(texts, self._load, self._encoder)
+        yield from encoded(texts, self._load, self._encoder, self._options.worker_gpus)
 
     def _commit_when_due(self) -> None:
         pending = self._writer.pending + self._writer.quarantined

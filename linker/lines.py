@@ -42,7 +42,9 @@ def read_lines(path: Path, limit: int = MAX_LINE, encoding: str | None = None) -
     lines = _split(path, limit, encoding)
     for number, raw, size in itertools.islice(lines, 1):
         if encoding is None and raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            raise InputError(f"{path} is UTF-16, not UTF-8: name it with --encoding utf-16, or convert it")
+            raise InputError(
+                f"{path} is UTF-16, not UTF-8: convert it, or if the command has --encoding, name it with that"
+            )
         marked = len(codecs.BOM_UTF8) if raw.startswith(codecs.BOM_UTF8) else 0
         yield number, raw[marked:], size - marked
     yield from lines

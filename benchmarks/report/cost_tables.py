@@ -69,6 +69,22 @@ def shards(results: Any) -> Iterator[str]:
         yield f"| {count} | {' | '.join(cells)} | {one['cpu_ms']:.1f} | {gain:.2f} |"
 
 
+def opening(results: Any) -> Iterator[str]:
+    """How long several directories take to open as one index, and took an earlier version."""
+    rows = results["rows"]
+    yield (
+        f"{results['shards']} directories of {results['size']:,} sentences with {results['dim']}-dimensional vectors; "
+        f"the least of {results['turns']} turns, in which the versions alternate, beside other work:"
+    )
+    yield ""
+    yield "| | CPU-seconds to open, one core | seconds by the clock, all cores |"
+    yield "|---|---|---|"
+    for verify, what in ((True, "with checksums"), (False, "without")):
+        *before, now = [row for row in rows if row["verify"] is verify]
+        cells = [" → ".join(f"{row[key]:.2f}" for row in (*before, now)) for key in ("cpu_s", "s")]
+        yield f"| {what} | {' | '.join(cells)} |"
+
+
 def watch(results: Any) -> Iterator[str]:
     """Posts matched per CPU-second, and behind a pipe: how many a second by the clock, and how late."""
     yield "| search | seeds | posts per CPU-second | linked | posts a second behind a pipe | late by p50 / p99, ms |"
@@ -82,27 +98,43 @@ def watch(results: Any) -> Iterator[str]:
         yield f"| {row['search']} | {cells} | {behind} |"
 
 
+INDEX_COLUMNS = (
+    "documents per second | per CPU-second | bytes per document | p50 / p99 in ms, 1 client | 8 clients "
+    "| queries per second, 8 clients | CPU in ms per query, 8 clients | recall@10 of the vectors |"
+)
+
+
 def cluster(results: Any) -> Iterator[str]:
     """Builds and searches of an index on one Elasticsearch node, beside one in a directory."""
     yield (
         f"{results['sentences']:,} sentences with 128-dimensional vectors, one node with 2 GiB of heap, hybrid search, "
         f"k = {results['k']}. Other work disturbed the clock; CPU is that of the client and the server together:"
     )
-    yield ""
-    yield (
-        "| index | documents per second | per CPU-second | bytes per document | p50 / p99 in ms, 1 client | 8 clients "
-        "| queries per second, 8 clients | CPU in ms per query, 8 clients | recall@10 of the vectors |"
-    )
-    yield "|---|---|---|---|---|---|---|---|---|"
+    yield from ("", f"| index | {INDEX_COLUMNS}", "|---|---|---|---|---|---|---|---|---|")
     for name in ("directory, exact", "cluster, HNSW"):
-        found = results[name]
-        built, one, eight = found["build"], found["search"]["1"], found["search"]["8"]
-        yield (
-            f"| {name} | {built['documents_per_s']:,} | {built['documents_per_cpu_s']:,} "
-            f"| {built['bytes_per_document']:,} | {one['p50_ms']:.1f} / {one['p99_ms']:.1f} "
-            f"| {eight['p50_ms']:.1f} / {eight['p99_ms']:.1f} | {eight['queries_per_s']:.0f} | {eight['cpu_ms']:.1f} "
-            f"| {found['recall']:.3f} |"
-        )
+        yield f"| {name} | {_index(results[name])} |"
+
+
+def opensearch(results: Any) -> Iterator[str]:
+    """Builds and searches of an index on one node of OpenSearch, and on one of Elasticsearch."""
+    yield (
+        f"{results['sentences']:,} sentences with 128-dimensional vectors and HNSW, one node with 512 MiB of heap, "
+        f"one server after the other, hybrid search, k = {results['k']}. Other work disturbed the clock; CPU is that "
+        "of the client and the server together:"
+    )
+    yield from ("", f"| server | {INDEX_COLUMNS}", "|---|---|---|---|---|---|---|---|---|")
+    for row in results["rows"]:
+        yield f"| {row['server']} | {_index(row)} |"
+
+
+def _index(found: Any) -> str:
+    """Return the cells of INDEX_COLUMNS."""
+    built, one, eight = found["build"], found["search"]["1"], found["search"]["8"]
+    return (
+        f"{built['documents_per_s']:,} | {built['documents_per_cpu_s']:,} | {built['bytes_per_document']:,} "
+        f"| {one['p50_ms']:.1f} / {one['p99_ms']:.1f} | {eight['p50_ms']:.1f} / {eight['p99_ms']:.1f} "
+        f"| {eight['queries_per_s']:.0f} | {eight['cpu_ms']:.1f} | {found['recall']:.3f}"
+    )
 
 
 def cluster_build(results: Any) -> Iterator[str]:
@@ -130,6 +162,8 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "cluster_build": cluster_build,
     "encode.cost": encoding,
     "faults.memory": memory,
+    "opening": opening,
+    "opensearch": opensearch,
     "shards": shards,
     "watch": watch,
 }

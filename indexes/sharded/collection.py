@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 
 from indexes.collection import Collection, MakeScan
+from indexes.cores import cores
 from indexes.disk.writing import FileRecord
 from indexes.hybrid import HybridIndex, OnFailure, Unavailable
 from indexes.interface import DuplicateIdError, IndexesError, RowSearch
-from indexes.packed import repeated
+from indexes.packed import PackedIds, repeated
 from indexes.rows import Rows, name_some
 from indexes.sharded import agreement
 from indexes.sharded.retrievers import Lanes, ShardedBm25, ShardedVectors
@@ -89,22 +91,21 @@ def open_shards(
     `scan`, `verify` and, for each directory, `known` are those of `Collection.open`. Raises what that raises then, and
     what `ShardedCollection` raises.
     """
-    opened, absent = [], dict[Path, str]()
-    error: Exception | None = None
-    for directory in directories:
+
+    def load(directory: Path) -> Collection | IndexesError | OSError:
+        checked = known(directory)
         try:
-            opened.append(
-                Collection.open(
-                    directory, on_failure=on_failure, scan=scan, known=known(directory), verify=verify
-                )
-            )
+            return Collection.open(directory, on_failure=on_failure, scan=scan, known=checked, verify=verify)
         except (IndexesError, OSError) as e:
-            if on_failure == "fail":
-                raise
-            absent[directory], error = str(e), e
-    if error is not None and not opened:
-        raise error
-    return ShardedCollection(opened, on_failure, absent)
+            return e
+
+    with ThreadPoolExecutor(min(len(directories), cores()), thread_name_prefix="opening") as pool:
+        found = list(pool.map(load, directories))
+    opened = [shard for shard in found if isinstance(shard, Collection)]
+    absent = {d: e for d, e in zip(directories, found, strict=True) if isinstance(e, Exception)}
+    if absent and (on_failure == "fail" or not opened):
+        raise next(iter(absent.values()))
+    return ShardedCollection(opened, on_failure, {d: str(e) for d, e in absent.items()})
 
 
 def _rows(shards: Sequence[Collection], firsts: Sequence[int], documents: DocumentStore) -> Rows:
@@ -117,6 +118,9 @@ def _rows(shards: Sequence[Collection], firsts: Sequence[int], documents: Docume
             f"{' and '.join(where)} both hold {name_some(found)}: delete one of the two with "
             "`linker index delete`"
         )
+    for part in parts:
+        if isinstance(part, PackedIds):
+            part.forget()
     rows = Rows()
     rows.restore(documents.ids(), dead, documents.metadata())
     return rows

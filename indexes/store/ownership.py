@@ -52,6 +52,22 @@ def is_encoder_file(name: str) -> bool:
     return bool(_ENCODER.fullmatch(name)) and not name.endswith(("/.", "/.."))
 
 
+def index_of(file: Path) -> Path | None:
+    """Return the directory of the index that a file belongs to by its name; None where it belongs to none."""
+    for directory in file.parents:
+        name = file.relative_to(directory).as_posix()
+        if (name in (manifests.NAME, storage.LOCK) or is_ours(name)) and _is_marked(directory):
+            return directory
+    return None
+
+
+def _is_marked(directory: Path) -> bool:
+    try:
+        return _lock_content(directory).startswith(MARK)
+    except OSError:  # what cannot be opened is no lock of ours
+        return False
+
+
 @contextlib.contextmanager
 def claim(directory: Path, copied: Iterable[str] = ()) -> Iterator[None]:
     """Make a vacant directory ours and hold its lock; `copied` are the encoder's files that will be copied into it.

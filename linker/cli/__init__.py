@@ -38,6 +38,7 @@ from linker.cli import (
     watch,
 )
 from linker.cli.common import Notes
+from linker.cli.outputs import Command
 from linker.errors import EXTRA_OF, LinkerError
 from linker.logs import logging_to
 from linker.printable import guard_output, on_one_line
@@ -138,20 +139,18 @@ REVIEW_COMMANDS: dict[str, Callable[..., None]] = {
     "agreement": review.agreement,
 }
 STS_COMMANDS: tuple[Callable[..., None], ...] = (sts.train, sts.predict, sts.evaluate)
-for command in COMMANDS:
-    app.command()(command)
-for command in INDEX_COMMANDS:
-    index_app.command()(command)
-for command in BUCC_COMMANDS:
-    bucc_app.command()(command)
-for command in SIMILARITY_COMMANDS:
-    similarity_app.command()(command)
-for command in RANK_COMMANDS:
-    rank_app.command()(command)
+for commands, group in (
+    (COMMANDS, app),
+    (INDEX_COMMANDS, index_app),
+    (BUCC_COMMANDS, bucc_app),
+    (SIMILARITY_COMMANDS, similarity_app),
+    (RANK_COMMANDS, rank_app),
+    (STS_COMMANDS, sts_app),
+):
+    for command in commands:
+        group.command(cls=Command)(command)
 for command_name, command in REVIEW_COMMANDS.items():
-    review_app.command(command_name)(command)
-for command in STS_COMMANDS:
-    sts_app.command()(command)
+    review_app.command(command_name, cls=Command)(command)
 
 
 @app.callback(invoke_without_command=True)

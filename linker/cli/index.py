@@ -143,6 +143,14 @@ def build(
             help="Encode on this machine, or with Ray on all machines of the cluster at RAY_ADDRESS."
         ),
     ] = "local",
+    worker_gpus: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="GPUs of Ray for each worker of --engine ray, which then encodes on them; 0.5: two workers share one.",
+        ),
+    ] = 0.0,
     commit_every: Annotated[
         int, typer.Option(min=0, help="Documents per commit; 0: commit by volume, at least once a minute.")
     ] = 0,
@@ -182,6 +190,7 @@ def build(
         compiled=compiled,
         elastic=elastic.settings(backend, url, index, shards, replicas, vectors, out),
         engine=engine,
+        worker_gpus=worker_gpus,
         keep=keep,
         vectors_file=vectors_file,
         ids_file=ids,

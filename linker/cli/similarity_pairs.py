@@ -92,11 +92,12 @@ def _articles_in(corpus: Path) -> list[Article]:
     from linker.corpora.reading import read_corpus
     from linker.errors import InputError
     from linker.pairs.news.articles import LEAST, Article
+    from linker.pairs.words import count_words
 
     found = [
         Article(document.text, document.title)
         for document in read_corpus(corpus)
-        if isinstance(document, Document) and len(document.text.split()) >= LEAST
+        if isinstance(document, Document) and count_words(document.text) >= LEAST
     ]
     if not found:
         raise InputError(

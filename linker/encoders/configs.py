@@ -51,7 +51,9 @@ class StarConfig:
                 "the second 'own' or 'package'"
             )
         if self.contrast is not None and self.score == "cosine":
-            raise ValueError("contrast needs score = 'dot': it is a factor that a cosine would divide out")
+            raise ValueError(
+                "contrast is a factor that a cosine divides out: leave out contrast or score = 'cosine'"
+            )
 
 
 # Options that config.json names only where they differ from these values, which older models have.

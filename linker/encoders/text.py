@@ -88,6 +88,11 @@ class TextEncoder:
         """Return the model's part of config.json."""
         return describe(self.config, self.max_length)
 
+    def to_gpu(self) -> None:
+        """Move the module to the GPU that PyTorch finds, if there is one, where `encode` runs from then on."""
+        if torch.cuda.is_available():
+            self.module.to("cuda")
+
     def compile(self) -> None:
         """Compile the module with torch.compile at its first call, for texts of any length.
 

@@ -54,19 +54,20 @@ def read_pairs(path: Path, *, graded: bool = True, top: float = TOP) -> list[Pai
     """Read pairs: JSON lines with text1, text2, score (and _id), or a TSV with such a header; both may be gzipped.
 
     `top` is the highest grade of the file; grades are scaled to 0–5. With `graded`, every pair must have a grade.
-    Raises InputError, naming file and line, where a pair lacks a sentence or its grade is missing or out of range.
+    Raises InputError, naming file and line, where a pair lacks a sentence, its grade is missing or out of range, or a
+    line is not UTF-8 or has more fields than the header.
     """
-    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
-    pairs, header = [], None
-    for number, where, raw in filled_lines(path):
-        line = raw.decode(errors="replace").rstrip("\r\n")
-        if suffix in (".tsv", ".txt"):
-            if header is None:
-                header = line.split("\t")
-                continue
-            fields: Any = dict(zip(header, line.split("\t"), strict=False))
-        else:
+    table = Path(path.name.lower().removesuffix(".gz")).suffix in (".tsv", ".txt")
+    pairs: list[Pair] = []
+    header: list[str] = []
+    for number, where, line in filled_lines(path):
+        if not table:
             fields = json_object(line, where)
+        elif header:
+            fields = _row(line, header, where)
+        else:
+            header = _header(line, where, graded)
+            continue
         pairs.append(_pair(fields, where, number, graded, top))
     if not pairs:
         raise InputError(f"{path} is empty: it holds no pairs")
@@ -116,28 +117,60 @@ def golds(pairs: Sequence[Pair]) -> list[float]:
     return [pair.gold for pair in pairs if pair.gold is not None]
 
 
-def filled_lines(path: Path) -> Iterator[tuple[int, str, bytes]]:
+def filled_lines(path: Path) -> Iterator[tuple[int, str, str]]:
     """Yield the number, "FILE:LINE" and content of each line that is not blank, decompressing gzip.
 
-    Raises InputError where the file cannot be read or decompressed.
+    Raises InputError where the file cannot be read or decompressed, or a line is not UTF-8.
     """
     try:
         for number, raw, _ in read_lines(path):
             if raw.strip():
-                yield number, f"{path}:{number}", raw
+                where = f"{path}:{number}"
+                yield number, where, _decoded(raw, where)
     except DamagedInputError as e:
         raise InputError(str(e)) from None
 
 
-def json_object(line: str | bytes, where: str) -> dict[str, Any]:
+def _decoded(raw: bytes, where: str) -> str:
+    try:
+        return raw.decode().rstrip("\r\n")
+    except UnicodeDecodeError as e:
+        raise InputError(
+            f"{where}: byte {e.start + 1} is not UTF-8: save the file as UTF-8, or convert it "
+            "(iconv -f ENCODING -t UTF-8)"
+        ) from None
+
+
+def json_object(line: str, where: str) -> dict[str, Any]:
     """Return the JSON object on a line. Raises InputError, naming `where`, if there is none."""
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError as e:
-        raise InputError(f"{where}: not JSON: {e}") from None
+        raise InputError(f"{where}: not JSON: {e}; each line must be one JSON object") from None
     if not isinstance(value, dict):
         raise InputError(f"{where}: a JSON {type(value).__name__}, not an object")
     return value
+
+
+def _header(line: str, where: str, graded: bool) -> list[str]:
+    """Return the names of a table's columns. Raises InputError where the sentences, or needed grades, have none."""
+    header = [name.strip() for name in line.split("\t")]
+    for what in ("first", "second", *(["gold"] if graded else [])):
+        if not {*header} & {*NAMES[what]}:
+            raise InputError(
+                f"{where}: no column is called {' or '.join(NAMES[what])}: a table begins with a line of names, "
+                "separated by tabs, such as id, text1, text2, score"
+            )
+    return header
+
+
+def _row(line: str, header: Sequence[str], where: str) -> dict[str, Any]:
+    fields = line.split("\t")
+    if len(fields) > len(header):
+        raise InputError(
+            f"{where}: {len(fields)} fields, but {len(header)} columns: is there a tab inside a sentence?"
+        )
+    return dict(zip(header, fields, strict=False))
 
 
 def _pair(fields: dict[str, Any], where: str, number: int, graded: bool, top: float) -> Pair:
@@ -149,7 +182,8 @@ def _pair(fields: dict[str, Any], where: str, number: int, graded: bool, top: fl
         grade = None
     else:
         grade = _grade(gold, where, top)
-    return Pair(str(_field(fields, "id", number)), first, second, grade)
+    id_ = _field(fields, "id")
+    return Pair(str(number if id_ in (None, "") else id_), first, second, grade)
 
 
 def _side(fields: dict[str, Any], side: str, where: str) -> str:
@@ -174,5 +208,5 @@ def _grade(value: Any, where: str, top: float) -> float:
     return grade * TOP / top
 
 
-def _field(fields: dict[str, Any], what: str, otherwise: Any = None) -> Any:
-    return next((fields[name] for name in NAMES[what] if name in fields), otherwise)
+def _field(fields: dict[str, Any], what: str) -> Any:
+    return next((fields[name] for name in NAMES[what] if name in fields), None)

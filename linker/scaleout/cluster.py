@@ -13,6 +13,7 @@ from typing import Any
 from indexes.errors import importing
 from linker.encoders.interface import Encoder
 from linker.errors import LinkerError
+from linker.logs import logger
 
 OBJECT_STORE = 200 << 20  # bytes of shared memory for data between two steps, on one machine
 
@@ -32,11 +33,11 @@ def imported() -> Any:
 
 
 @contextlib.contextmanager
-def joined(ray: Any, cpus: int | None = None) -> Iterator[None]:
+def joined(ray: Any, cpus: int | None = None, gpus: int | None = None) -> Iterator[None]:
     """Use the running Ray, or join the cluster that RAY_ADDRESS names, or start Ray for this machine alone.
 
-    There it runs one worker for each of `cpus`, by default those of the machine. Raises LinkerError where it does not
-    start.
+    There it has `cpus`, with one worker each, and `gpus`, by default those of the machine. Raises LinkerError where
+    it does not start.
     """
     if ray.is_initialized():
         yield
@@ -44,7 +45,7 @@ def joined(ray: Any, cpus: int | None = None) -> Iterator[None]:
     with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
         alone = {
             "address": "local", "include_dashboard": False, "_node_ip_address": "127.0.0.1",
-            "object_store_memory": OBJECT_STORE, "num_cpus": cpus, "_temp_dir": folder,
+            "object_store_memory": OBJECT_STORE, "num_cpus": cpus, "num_gpus": gpus, "_temp_dir": folder,
         }  # fmt: skip
         options = {} if os.environ.get("RAY_ADDRESS") else alone
         try:
@@ -55,6 +56,43 @@ def joined(ray: Any, cpus: int | None = None) -> Iterator[None]:
             yield
         finally:
             ray.shutdown()
+
+
+def workers(ray: Any, gpus: float = 0) -> int:
+    """Return how many workers with one CPU and `gpus` GPUs each Ray's machines hold; without GPUs, at least 1.
+
+    Raises LinkerError where no machine holds one, which Ray itself would wait for.
+    """
+    machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    if not gpus:
+        return max(1, int(sum(machine.get("CPU", 0) for machine in machines)))
+    # 0.3 / 0.1 is a little less than 3.
+    held = (min(machine.get("CPU", 0), machine.get("GPU", 0) / gpus + 1e-9) for machine in machines)
+    count = sum(map(int, held))
+    if not count:
+        most = max((machine.get("GPU", 0) for machine in machines), default=0)
+        raise LinkerError(
+            f"--worker-gpus {gpus:g}: Ray has no machine with a CPU and that many GPUs (the most on one: {most:g}); "
+            "start it on one (`ray start … --num-gpus N` where Ray does not find them), or leave the option out"
+        )
+    return count
+
+
+def check_gpus(ray: Any, gpus: float) -> None:
+    """Warn where PyTorch sees no GPU in a worker that Ray gives `gpus` GPUs. Raises as `workers`."""
+    if gpus and workers(ray, gpus):
+        seen = ray.remote(_sees_gpu).options(num_cpus=1, num_gpus=gpus).remote()
+        if not ray.get(seen):
+            logger.warning(
+                "PyTorch sees no GPU in Ray's workers, so they encode on the processor: install a PyTorch that is "
+                "built for the GPUs on their machines"
+            )
+
+
+def _sees_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
 
 
 def loaded(load: Callable[[], Encoder], fingerprint: str) -> Encoder:

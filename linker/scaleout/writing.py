@@ -22,8 +22,9 @@ from indexes.remote.store import RemoteStore
 from indexes.store.records import Manifest
 from linker.encoders.interface import Encoder
 from linker.errors import LinkerError
-from linker.scaleout.cluster import failure, imported, joined, loaded
+from linker.scaleout.cluster import check_gpus, failure, imported, joined, loaded, workers
 
+PATIENCE = 60.0  # seconds without the end of a batch, after which the machines are counted again
 AHEAD = 2  # batches per worker that are on their way
 RETRIES = 20  # of a batch whose worker or machine has died
 
@@ -36,6 +37,7 @@ class Job:
     generation: str
     manifest: Manifest
     load: Callable[[], Encoder] | None
+    gpus: float = 0  # of Ray's, for each worker
     key: str = field(default_factory=lambda: secrets.token_hex(8))
 
 
@@ -43,13 +45,14 @@ class RaySender:
     """Hands batches to Ray's workers, so many ahead that none of them waits; `workers` is their number."""
 
     def __init__(self, ray: Any, job: Job) -> None:
-        self._ray, self._job = ray, ray.put(job)
-        self._task = ray.remote(_write).options(num_cpus=1, max_retries=RETRIES)
+        self._ray, self._job, self._gpus = ray, ray.put(job), job.gpus
+        # Named as an option, and not where the task is defined: else Ray ends a worker with a GPU after each batch.
+        self._task = ray.remote(_write).options(num_cpus=1, num_gpus=job.gpus or None, max_retries=RETRIES)
         self._pending: list[Any] = []
         self._count()
 
     def _count(self) -> None:
-        self.workers = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+        self.workers = workers(self._ray, self._gpus)
 
     def put(self, documents: Sequence[Document], vectors: Matrix | None, first: int) -> None:
         """Hand out a batch; wait while enough are on their way. Raises LinkerError where a worker has failed."""
@@ -64,7 +67,9 @@ class RaySender:
         self._count()  # machines come and go
 
     def _wait(self) -> None:
-        done, self._pending = self._ray.wait(self._pending)
+        done, self._pending = self._ray.wait(self._pending, timeout=PATIENCE)
+        if not done:
+            self._count()  # raises where the last machine with a GPU is gone
         try:
             self._ray.get(done)
         except self._ray.exceptions.RayError as error:
@@ -77,16 +82,18 @@ class RaySender:
 
 
 @contextlib.contextmanager
-def by_many(writer: RemoteWriter, load: Callable[[], Encoder] | None) -> Iterator[RaySender]:
+def by_many(writer: RemoteWriter, load: Callable[[], Encoder] | None, gpus: float = 0) -> Iterator[RaySender]:
     """Let Ray's workers encode and send what is added to the writer of a build, without vectors, until the end.
 
-    Without the environment variable RAY_ADDRESS, which names a cluster, Ray is started on this machine and can only be
-    reached from it. Raises MissingExtraError without Ray, LinkerError where it does not start.
+    Each worker takes `gpus` GPUs of Ray's. Without the environment variable RAY_ADDRESS, which names a cluster, Ray is
+    started on this machine and can only be reached from it. Raises MissingExtraError without Ray, LinkerError where it
+    does not start or has too few GPUs.
     """
     ray = imported()
     with joined(ray):
+        check_gpus(ray, gpus)
         settings, generation = writer.target
-        sender = RaySender(ray, Job(settings, generation, writer.manifest, load))
+        sender = RaySender(ray, Job(settings, generation, writer.manifest, load, gpus))
         writer.sender = sender
         try:
             yield sender

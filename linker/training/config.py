@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from linker.config import changed
-from linker.encoders.configs import KINDS, PRESETS, ModelConfig, kind_of
+from linker.encoders.configs import KINDS, PRESETS, ModelConfig, StarConfig, kind_of
 from linker.errors import ConfigError
 from linker.training.miners import Miner
 
@@ -65,6 +65,10 @@ class EncoderConfig:
         choice = changed(_Choice(), {k: v for k, v in values.items() if k in choices}, where, prefix)
         model = PRESETS[choice.preset] if choice.kind == "star" else KINDS[choice.kind]()
         rest = {key: value for key, value in values.items() if key not in choices}
+        if isinstance(model, StarConfig) and rest.get("score") == "cosine":
+            model = dataclasses.replace(
+                model, contrast=None
+            )  # of the preset, which a cosine would divide out
         hyperparameters = {f.name for f in dataclasses.fields(model)}
         for key in rest:
             if key == "dim":

@@ -109,6 +109,21 @@ def test_other_models_have_neither(options: dict[str, Any]) -> None:
         load_encoder("minilm", **options)
 
 
+def test_a_model_goes_to_the_gpu_that_pytorch_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = build(CONFIGS[0])
+    folders.save(encoder, tmp_path / "model")
+    loaded = load_encoder(tmp_path / "model", gpu=True)
+    assert isinstance(loaded, TextEncoder)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    assert {weight.device.type for weight in loaded.module.parameters()} == {device}
+    assert np.abs(loaded.encode(TEXTS) - encoder.encode(TEXTS)).max() < 1e-3
+    assert loaded.fingerprint == encoder.fingerprint
+    if device == "cpu":  # which does go there if told that there is one
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+        with pytest.raises((AssertionError, RuntimeError), match=r"CUDA|NVIDIA"):
+            load_encoder(tmp_path / "model", gpu=True)
+
+
 @pytest.mark.parametrize("config", CONFIGS)
 def test_saved_and_loaded_is_the_same(config: ModelConfig, tmp_path: Path) -> None:
     encoder = build(config)

@@ -55,7 +55,26 @@ def test_equal_hashes_are_not_taken_for_equal_ids() -> None:
 
 def test_hashes_differ_and_depend_on_every_byte() -> None:
     ids = [f"{n}" for n in range(100_000)] + ["x" * n for n in range(1, 100)] + ["x" * 98 + "y"]
-    assert len(np.unique(pack(ids).hashes())) == len(ids)
+    assert len(np.unique(pack(ids).hashes)) == len(ids)
+
+
+def hashed(id_: str) -> int:
+    """Return the hash of an id, one word of eight bytes after the other."""
+    data, factor, whole = id_.encode(), int(packed.FACTOR), 1 << 64
+    found = int(packed.SALT) ^ len(data) * factor % whole
+    for begin in range(0, len(data), 8):
+        mixed = (found ^ int.from_bytes(data[begin : begin + 8], "little")) * factor % whole
+        found = mixed ^ mixed >> 32
+    return found
+
+
+@given(st.lists(IDS, min_size=1, max_size=40))
+def test_hashes_are_those_of_each_id_alone(ids: list[str]) -> None:
+    found = pack(ids)
+    expected = [hashed(id_) for id_ in ids]
+    assert found.hashes.tolist() == expected
+    found.forget()
+    assert found.hashes.tolist() == expected
 
 
 def test_a_row_beyond_the_last_does_not_exist() -> None:

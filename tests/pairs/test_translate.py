@@ -171,6 +171,17 @@ def test_a_dictionary_translates_word_by_word_in_both_directions(tmp_path: Path)
         translator.translate(["maison"], "fr", "en")
 
 
+def test_a_dictionary_cuts_chinese_and_knows_the_turkish_letters(tmp_path: Path) -> None:
+    (tmp_path / "zh-en.tsv").write_text(
+        "国家\tstate\n统计\tstatistics\n统计局\tbureau\n局\toffice\n", encoding="utf-8"
+    )
+    (tmp_path / "tr-en.tsv").write_text("ışık\tlight\niz\ttrack\n", encoding="utf-8")
+    translator = load_translator(f"dictionary:{tmp_path}/{{source}}-{{target}}.tsv")
+    chinese = translator.translate(["GDP国家统计局，新统计 5", "好"], "zh", "en")
+    assert chinese == ["GDP state bureau ， 新 statistics  5", "好"]
+    assert translator.translate(["IŞIK, İz, ışık"], "tr", "en") == ["Light, Track, light"]
+
+
 def test_translators_by_language_leave_other_languages_as_they_are(tmp_path: Path) -> None:
     (tmp_path / "t.tsv").write_text(TABLE + "fr\ten\tun chien\ta dog\n", encoding="utf-8")
     names = read_translators([f"fr={tmp_path / 't.tsv'}"])

@@ -4,6 +4,7 @@ import gc
 import os
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,25 @@ def ray() -> Iterator[Any]:
 
     LINKER_RAY_TEST_ADDRESS names one that runs already.
     """
+    with _running(gpus=0) as module:
+        yield module
+
+
+@pytest.fixture(scope="module")
+def ray_with_gpu() -> Iterator[Any]:
+    """Ray on this machine with two workers, told that there is one GPU: it only counts them."""
+    with _running(gpus=1) as module:
+        yield module
+
+
+@contextmanager
+def _running(gpus: int) -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("RAY_ADDRESS", raising=False)
         if running := os.environ.get("LINKER_RAY_TEST_ADDRESS"):
             patch.setenv("RAY_ADDRESS", running)
         module = imported()
-        with joined(module, cpus=2):
+        with joined(module, cpus=2, gpus=gpus):
             yield module
         with warnings.catch_warnings():  # Ray never waits for the processes that it ended
             warnings.simplefilter("ignore", ResourceWarning)

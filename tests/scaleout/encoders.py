@@ -55,6 +55,17 @@ class CountingEncoder(HashEncoder):
             time.sleep(0.05)
 
 
+class GpuEncoder(CountingEncoder):
+    """Leaves a file in a folder for each batch, with the numbers of the GPUs that Ray has given its process."""
+
+    def encode(
+        self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False
+    ) -> npt.NDArray[Any]:
+        gpus = "+".join(os.environ.get("CUDA_VISIBLE_DEVICES", "").split(","))
+        (self.folder / f"{time.time_ns()}-{gpus}-{os.getpid()}").touch()
+        return HashEncoder.encode(self, texts)
+
+
 class FailingEncoder(HashEncoder):
     """Raises an error at every text."""
 

@@ -14,6 +14,7 @@ import torch
 
 from linker.config import load
 from linker.demo_training import lee_stories, split_opening
+from linker.encoders.configs import StarConfig
 from linker.encoders.loading import load_encoder
 from linker.errors import ConfigError, InputError
 from linker.training import loop
@@ -94,6 +95,15 @@ def test_a_baselines_settings_are_checked(config: Path, overrides: list[str], me
     config.write_text(config.read_text().replace("heads = 2\nhead_dim = 4\n", ""))
     with pytest.raises(ConfigError, match=message):
         run(load(config, TrainConfig, overrides))
+
+
+def test_a_cosine_in_attention_does_without_the_presets_contrast(config: Path) -> None:
+    config.write_text(config.read_text().replace("heads = 2\nhead_dim = 4\n", ""))
+    model = load(config, TrainConfig, ["encoder.score=cosine"]).encoder.model
+    assert isinstance(model, StarConfig)
+    assert (model.contrast, model.score, model.residual) == (None, "cosine", True)
+    with pytest.raises(ConfigError, match="leave out contrast or score = 'cosine'"):
+        load(config, TrainConfig, ["encoder.score=cosine", "encoder.contrast=2.0"])
 
 
 def test_what_cannot_be_used_is_named(config: Path, tmp_path: Path) -> None:

@@ -32,7 +32,9 @@ def read_vectors(path: Path) -> npt.NDArray[np.float32]:
             )
     # A .npy header is a Python literal, so that parsing it may raise these.
     except (OSError, ValueError, EOFError, OverflowError, SyntaxError, tokenize.TokenError) as error:
-        raise InputError(f"cannot read {path} as a .npy matrix: {error}") from error
+        # numpy takes any other file for a pickle, and says how to load it, unsafely.
+        reason = "it is no .npy file of numbers" if "pickle" in str(error) else error
+        raise InputError(f"cannot read {path} as a .npy matrix: {reason}") from error
     if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or matrix.dtype.kind not in "fiu":
         raise InputError(f"{path}: expected a .npy matrix of numbers [n, d]")
     return np.asarray(matrix, np.float32)

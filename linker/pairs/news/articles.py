@@ -13,6 +13,7 @@ import numpy as np
 from indexes.dtypes import Float64Array
 from linker.errors import InputError
 from linker.pairs.data import filled_lines, json_object
+from linker.pairs.words import count_words, first_words
 
 SAME, UNRELATED = 1.0, 4.0
 LEAST = 10  # words that each article needs (Singh et al., 2022)
@@ -37,7 +38,7 @@ class Article:
     @property
     def headline(self) -> str:
         """The title, or if there is none, the beginning of the first line."""
-        return self.title.strip() or " ".join(self.text.strip().partition("\n")[0].split()[:HEADLINE])
+        return self.title.strip() or first_words(self.text.strip().partition("\n")[0], HEADLINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def targets(pairs: Sequence[NewsPair]) -> Float64Array:
 def keep_long(pairs: Sequence[NewsPair], least: int = LEAST) -> Kept:
     """Return the pairs whose articles have at least `least` words each, and the ids of the others."""
     lengths = {
-        pair.id: min(len(article.full.split()) for article in (pair.first, pair.second)) for pair in pairs
+        pair.id: min(count_words(article.full) for article in (pair.first, pair.second)) for pair in pairs
     }
     return Kept(
         tuple(pair for pair in pairs if lengths[pair.id] >= least),
@@ -110,12 +111,14 @@ def keep_scorable(pairs: Sequence[NewsPair]) -> tuple[tuple[NewsPair, ...], str]
     kept, short = keep_long(pairs, 1), keep_long(pairs).short
     remarks = []
     if kept.empty:
-        remarks.append(f"{len(kept.empty)} pairs have an empty article and get no score")
+        remarks.append(f"{_have(len(kept.empty))} an empty article: no score")
     if short:
-        remarks.append(
-            f"{len(short)} have an article of fewer than {LEAST} words: their scores are less sure"
-        )
+        remarks.append(f"{_have(len(short))} an article of fewer than {LEAST} words: a less sure score")
     return kept.pairs, "; ".join(remarks)
+
+
+def _have(count: int) -> str:
+    return "1 pair has" if count == 1 else f"{count} pairs have"
 
 
 def read_news(path: Path, *, graded: bool = True) -> list[NewsPair]:
@@ -125,8 +128,8 @@ def read_news(path: Path, *, graded: bool = True) -> list[NewsPair]:
     its score is missing or outside 1–4, or its id is repeated.
     """
     pairs: dict[str, NewsPair] = {}
-    for number, where, raw in filled_lines(path):
-        pair = _pair(raw, where, number, graded)
+    for number, where, line in filled_lines(path):
+        pair = _pair(line, where, number, graded)
         if pair.id in pairs:
             raise InputError(f"{where}: the id {pair.id!r} appears twice: ids must differ")
         pairs[pair.id] = pair
@@ -135,10 +138,10 @@ def read_news(path: Path, *, graded: bool = True) -> list[NewsPair]:
     return list(pairs.values())
 
 
-def _pair(raw: bytes, where: str, number: int, graded: bool) -> NewsPair:
-    fields = json_object(raw, where)
-    id_ = str(fields.get("_id", fields.get("id", number)))
-    return NewsPair(id_, _side(fields, 1, where), _side(fields, 2, where), _score(fields, where, graded))
+def _pair(line: str, where: str, number: int, graded: bool) -> NewsPair:
+    fields = json_object(line, where)
+    id_ = next((fields[name] for name in ("_id", "id") if fields.get(name) not in (None, "")), number)
+    return NewsPair(str(id_), _side(fields, 1, where), _side(fields, 2, where), _score(fields, where, graded))
 
 
 def _side(fields: dict[str, Any], side: int, where: str) -> Article:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import xxhash
 
 from indexes.dtypes import Float64Array
+from linker.pairs.words import spaced
 
 KINDS = ("words", "names", "numbers")
 BUCKETS = 1 << 16  # of hashed document frequencies; the words themselves are compared exactly
@@ -78,9 +79,19 @@ class Overlap:
 
 def tokens(text: str) -> tuple[Counts, Counts, Counts]:
     """Return the counts of words and of capitalised words inside sentences, both truncated, and of numbers."""
-    words = Counter(word.lower()[:STEM] for word in WORD.findall(text))
+    words = Counter(stem(word) for word in words_of(text))
     names = Counter(word.lower()[:NAME] for word in INSIDE.findall(text) if word[0].isupper())
     return words, names, Counter(NUMBER.findall(text))
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text as it writes them; of a run of Chinese or Japanese, the pairs of its characters."""
+    return WORD.findall(spaced(text))
+
+
+def stem(word: str) -> str:
+    """Return what is compared of a word."""
+    return word.lower()[:STEM]
 
 
 def _bucket(token: str) -> int:

@@ -12,6 +12,7 @@ from linker.errors import InputError
 from linker.pairs.news.articles import Article, NewsPair, scores_of, targets
 from linker.pairs.news.translated import in_language
 from linker.pairs.translate import Translator
+from linker.pairs.words import spaced
 
 if TYPE_CHECKING:
     from linker.pairs.news.similarity import NewsSimilarity
@@ -54,11 +55,11 @@ def sample_pairs(
         if a is not None and b is not None:
             partners[a].add(b)
             partners[b].add(a)
-    index.add([str(row) for row in range(len(articles))], [article.full for article in articles])
+    index.add([str(row) for row in range(len(articles))], [spaced(article.full) for article in articles])
     # Hits that may be left out: the article itself and its known partners.
     excluded = 1 + max((len(rows_) for rows_ in partners.values()), default=0)
     sampled: dict[tuple[int, int], None] = {}
-    for row, hits in enumerate(index.search(titles, top + excluded)):
+    for row, hits in enumerate(index.search([spaced(title) for title in titles], top + excluded)):
         others = [other for id_ in hits.ids if (other := int(id_)) != row and other not in partners[row]]
         sampled.update(dict.fromkeys((min(row, other), max(row, other)) for other in others[:top]))
     return [NewsPair(f"sampled-{a}-{b}", articles[a], articles[b]) for a, b in sampled]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from linker.pairs.news.articles import NewsPair
 from linker.pairs.news.entities import GROUPS, group_counts
-from linker.pairs.news.overlap import NUMBER, STEM, WORD, Overlap
+from linker.pairs.news.overlap import NUMBER, Overlap, stem, words_of
 from linker.pairs.news.recognise import Recogniser
 
 TOP = 10  # shared words that are shown
@@ -51,7 +51,7 @@ def shared(
 
 def shared_words(overlap: Overlap, first: str, second: str, top: int = TOP) -> list[str]:
     """Return the `top` words and numbers that both texts use, heaviest first, as the first text writes them."""
-    written = {word.lower()[:STEM]: word for word in reversed(WORD.findall(first))}
+    written = {stem(word): word for word in reversed(words_of(first))}
     written |= {number: number for number in NUMBER.findall(first)}
     products = overlap.products("words", first, second) | overlap.products("numbers", first, second)
     heaviest = sorted(products, key=lambda token: (-products[token], token))

@@ -128,12 +128,13 @@ def read_predictions(path: Path, pairs: Sequence[NewsPair]) -> dict[str, Float64
     first, *names = header.split("\t")
     if first != "id" or SCORE not in names:
         raise InputError(f"{path}:1: expected a header: id, {SCORE} and features, separated by tabs")
-    if tuple(names[-len(SHARED) :]) == SHARED:
-        names = names[: -len(SHARED)]
-        lines = [line.rsplit("\t", len(SHARED))[0] for line in lines]
+    explained = tuple(names[-len(SHARED) :]) == SHARED
+    names = names[: -len(SHARED)] if explained else names
     rows = {}
     for number, line in enumerate(lines, start=2):
         id_, *fields = line.split("\t")
+        if explained:  # of the columns of text, the line may have lost the last, empty ones
+            fields = fields[: len(names)]
         if any(field.strip() for field in fields):
             rows[id_] = _numbers(fields, len(names), f"{path}:{number}")
     cells = [pair.id if pair.id in rows else spreadsheet_cell(pair.id) for pair in pairs]

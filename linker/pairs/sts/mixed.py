@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from indexes.dtypes import Float64Array
 from linker.encoders.interface import Encoder
+from linker.errors import InputError
 from linker.evaluation.correlation import mse
 from linker.pairs.data import TOP, Pair, folds_of, golds
 from linker.pairs.sts.evidence import Remembered, evidence, names, products
@@ -108,10 +109,15 @@ class MixedScorer(PairScorer):
         """Fit every regression of `CHOICES`, keep the one with the least squared error on held-out pairs, return it.
 
         Held out are `dev` or, without them, the pairs of one fold at a time; an item is in one fold. Raises InputError
-        where a pair has no grade.
+        where a pair has no grade, or where there is only one item to divide into folds.
         """
         gold, held = np.array(golds(pairs)), np.array(golds(dev))
         fold = folds_of(pairs, FOLDS, seed)
+        if not pairs or (not dev and len(np.unique(fold)) == 1):
+            raise InputError(
+                f"{len(pairs)} pairs that share sentences or ids cannot be divided into folds: give pairs of more "
+                "sentences, or dev pairs with --dev and --set choose=dev"
+            )
         texts, others = ([p.texts for p in some] for some in (pairs, dev))
         errors: dict[Choice, float] = {}
         for with_products in (False, True):

@@ -55,6 +55,13 @@ def test_pairs_that_cannot_be_scored_are_counted() -> None:
     assert not keep_long(pairs[:1]).remark
 
 
+def test_words_are_counted_in_chinese_too() -> None:
+    long, short = (Article("国家统计局今天公布了第三季度的数据" * n, "", "zh") for n in (2, 1))
+    assert long.headline == short.headline + long.text[len(short.text) : 30]
+    kept = keep_long([NewsPair("a", long, long, 1.0), NewsPair("b", long, short, 1.0)])
+    assert ([p.id for p in kept.pairs], kept.short) == (["a"], ("b",))
+
+
 GOOD = {"text1": "one", "text2": "two", "overall": 2}
 
 

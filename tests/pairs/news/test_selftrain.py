@@ -48,6 +48,16 @@ def test_known_pairs_are_excluded_and_do_not_use_up_the_top() -> None:
     assert (0, 2) in found  # 0's second best takes the place
 
 
+def test_chinese_titles_find_articles_that_share_words() -> None:
+    articles = [
+        Article("昨天公布了数据。", "国家统计局", "zh"),
+        Article("记者从统计局了解到", "", "zh"),
+        Article("比赛开始", "", "zh"),
+    ]
+    found = sample_pairs(articles, Bm25Index("none"), [], 5)
+    assert [(p.first, p.second) for p in found] == [(articles[0], articles[1])]
+
+
 def test_an_index_with_documents_is_refused() -> None:
     index = Bm25Index("none")
     index.add(["x"], ["y"])

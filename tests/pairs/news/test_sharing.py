@@ -42,6 +42,14 @@ def test_rare_words_come_first_and_top_limits_them() -> None:
     assert shared_words(overlap, "a wind", "the wind", 0) == []
 
 
+def test_chinese_words_are_pairs_of_characters() -> None:
+    overlap = Overlap.fit(["国家统计局公布", "今天的比赛", "国家队"])
+    first, second = "国家统计局公布GDP数据", "统计局今天公布，数据好"
+    assert set(shared_words(overlap, first, second)) == {"统计", "计局", "公布", "数据"}
+    assert overlap.cosines([first], [second])[0, 0] > 0.4
+    assert overlap.cosines([first], ["比赛"])[0, 0] == 0
+
+
 def test_articles_that_share_nothing(recogniser: Recogniser) -> None:
     (found,) = shared([NewsPair("p", FIRST, Article("unlike", "", "en"))], None, recogniser)
     assert (found.entities, found.words, found.entity_text) == ({}, [], "")

@@ -13,6 +13,7 @@ from linker.evaluation.correlation import pearson, williams_from_scores
 from linker.pairs.backbone import tiny_bert
 from linker.pairs.news.articles import NewsPair, targets
 from linker.pairs.news.recognise import Recogniser
+from linker.pairs.news.sharing import Shared
 from linker.pairs.news.siamese import FrozenSiamese, RememberingEncoder, Siamese
 from linker.pairs.news.similarity import (
     NewsSimilarity,
@@ -254,6 +255,22 @@ def test_an_id_is_no_formula_to_a_spreadsheet_and_is_found_again(tmp_path: Path)
     assert read_predictions(path, pairs)["score"] == pytest.approx([1, 2 / 3, 0])
     path.write_text(text.replace("'", ""), encoding="utf-8")  # as an earlier version wrote them
     assert read_predictions(path, pairs)["score"] == pytest.approx([1, 2 / 3, 0])
+
+
+def test_explained_predictions_come_back_where_a_pair_shares_nothing(tmp_path: Path) -> None:
+    pairs = TEST[:4]
+    scores = np.array([1.0, 4.0, 2.5])  # the last pair has none
+    made = Predictions(tuple(p.id for p in pairs[:3]), scores, {"words": np.array([0.5, 0.25, 0.0])})
+    explained = [Shared({"GEO": ["london"]}, ["boats"]), Shared({}, []), Shared({}, ["5"])]
+    path = tmp_path / "p.tsv"
+    path.write_text(predictions_text(pairs, made, explained), encoding="utf-8")
+    found = read_predictions(path, pairs[:3])
+    assert {name: values.tolist() for name, values in found.items()} == {
+        "score": [1.0, 0.0, 0.5],
+        "words": [0.5, 0.25, 0.0],
+    }
+    with pytest.raises(InputError, match="no prediction for the pair"):
+        read_predictions(path, pairs)
 
 
 def test_a_frozen_model_keeps_its_backbones_vectors_out_of_its_folder(

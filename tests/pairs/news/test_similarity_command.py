@@ -66,7 +66,7 @@ def test_pairs_that_are_left_out_are_counted_and_have_no_score(setting: Path, tm
     lines = (setting / "test.jsonl").read_text(encoding="utf-8").splitlines()[:2]
     path.write_text("\n".join([*lines, '{"_id": "e", "text1": "", "text2": "b"}']), encoding="utf-8")
     done = linker("similarity", "predict", model, path)
-    assert "1 pairs have an empty article and get no score" in done.stderr
+    assert "1 pair has an empty article: no score" in done.stderr
     assert done.stdout.splitlines()[3].strip() == "e"
     done = linker("similarity", "train", setting / "train.jsonl", "--out", model, check=1)
     assert "exists: remove it" in done.stderr
@@ -74,7 +74,7 @@ def test_pairs_that_are_left_out_are_counted_and_have_no_score(setting: Path, tm
         '{"_id": "s", "text1": "Acme in London", "text2": "Acme grows in London"}', encoding="utf-8"
     )
     done = linker("similarity", "predict", model, path, "--json")
-    assert "1 have an article of fewer than 10 words: their scores are less sure" in done.stderr
+    assert "1 pair has an article of fewer than 10 words: a less sure score" in done.stderr
     assert 1 <= json.loads(done.stdout)["score"][0] <= 4
 
 

@@ -229,3 +229,10 @@ def test_a_useless_head_is_scaled_to_nothing_and_a_good_one_is_kept() -> None:
     better = dataclasses.replace(config, measure="mse")
     assert mix(scorer, found, better)["mse"] < 0.1
     assert scorer.head.linear.bias[5] > 0
+
+
+def test_pairs_of_one_sentence_cannot_be_divided_into_folds() -> None:
+    pairs = [Pair(str(n), "a sentence", f"another {n}", float(n)) for n in range(4)]
+    with pytest.raises(InputError, match="4 pairs that share sentences or ids cannot be divided"):
+        MixedScorer({"16": HashEncoder(16)}).fit(pairs)
+    MixedScorer({"16": HashEncoder(16)}).fit(pairs, graded_pairs(4))  # dev pairs choose

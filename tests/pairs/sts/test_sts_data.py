@@ -57,6 +57,42 @@ def test_a_bad_pair_is_named_by_file_and_line(tmp_path: Path, line: str, says: s
         read_pairs(path)
 
 
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ("one text\tanother\t3\n", "p.tsv:1: no column is called text1 or sentence1 or first"),
+        ("text1\ttext2\na\tb\n", "p.tsv:1: no column is called score or gold or label"),
+        ("text1\ttext2\tscore\na\tb\tc\t3\n", "p.tsv:2: 4 fields, but 3 columns"),
+        ("text1\ttext2\tscore\na\tb\n", "p.tsv:2: no grade"),
+        ("text1\ttext2\tscore\na\tb\t3,5\n", "p.tsv:2: the score '3,5' is not a number"),
+    ],
+)
+def test_a_table_needs_names_and_no_more_fields_than_these(tmp_path: Path, table: str, says: str) -> None:
+    path = tmp_path / "p.tsv"
+    path.write_text(table, encoding="utf-8")
+    with pytest.raises(InputError, match=says):
+        read_pairs(path)
+
+
+@pytest.mark.parametrize("name", ["p.tsv", "p.jsonl"])
+def test_another_encoding_is_an_error_and_not_a_changed_text(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    text = (
+        "text1\ttext2\nMüller\tStraße\n" if name == "p.tsv" else '\n{"text1": "Müller", "text2": "Straße"}\n'
+    )
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(InputError, match=rf"{name}:2: byte \d+ is not UTF-8"):
+        read_pairs(path, graded=False)
+    path.write_bytes(text.encode("utf-8-sig"))
+    assert read_pairs(path, graded=False) == [Pair("2", "Müller", "Straße", None)]
+
+
+def test_an_empty_id_is_the_number_of_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "p.jsonl"
+    path.write_text('{"_id": null, "text1": "a", "text2": "b"}\n{"_id": 0, "text1": "a", "text2": "b"}\n')
+    assert [pair.id for pair in read_pairs(path, graded=False)] == ["1", "0"]
+
+
 def test_an_empty_file_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "p.jsonl").write_text("\n", encoding="utf-8")
     with pytest.raises(InputError, match="holds no pairs"):
