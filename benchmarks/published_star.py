@@ -13,6 +13,7 @@ import argparse
 import dataclasses
 import functools
 import json
+import math
 import sys
 import time
 from pathlib import Path
@@ -179,9 +180,14 @@ def measure(data: str, model: str, seed: int, changes: list[str], work: Path) ->
             "others": accepted.false_positives,
             "precision": round(accepted.precision, 4) if accepted.true_positives else None,
             "recall": round(accepted.recall, 4),
-            **{f"until {r.links}": round(r.mean_tweets, 1) for r in found.until},
+            **{f"until {r.links}": _known(r.mean_tweets) for r in found.until},
         },
     }
+
+
+def _known(mean: float) -> float | None:
+    """Return a mean, or None where no article has as many links."""
+    return None if math.isnan(mean) else round(mean, 1)
 
 
 def report(work: Path) -> list[dict[str, Any]]:

@@ -72,6 +72,11 @@ def test_an_output_never_replaces_an_input(
     assert {path: path.read_bytes() for path in inputs.iterdir() if path.is_file()} == before
 
 
+def test_a_name_that_is_no_file_is_not_lost(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(inputs)
+    assert "name another file" not in linker("train", "bag", "--out", "bag", check=1).stderr
+
+
 def test_stdout_may_be_written_and_stdin_read(inputs: Path) -> None:
     done = linker("search", inputs / "i", "--queries", inputs / "q.tsv", "--out", "-")
     assert done.stdout.startswith("q1 ") or not done.stdout

@@ -58,7 +58,7 @@ def predict(
 
     A pair with an empty article gets no score.
     """
-    from linker.files import write_atomically
+    from linker.files import check_outputs, write_atomically
     from linker.pairs.news.articles import read_news
     from linker.pairs.news.recognise import read_pipelines
     from linker.pairs.news.sharing import shared
@@ -66,6 +66,7 @@ def predict(
     from linker.pairs.news.similarity_report import predictions_text
     from linker.pairs.translations import read_translators
 
+    check_outputs({"--out": out}, (pairs, cache, translations))
     loaded = load(model)
     pipelines = read_pipelines(ner) if ner else dict(loaded.config.pipelines)
     wanted = "entities" in loaded.config.features and not no_entities

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from linker.cli.common import AsJson, note, print_json
-from linker.files import path_text
+from linker.files import check_outputs, path_text
 from linker.printable import print_for_programs
 
 MEASURES = ("spearman", "pearson", "mse", "spearman_argmax", "pearson_argmax", "mse_argmax", "accuracy")
@@ -119,6 +119,7 @@ def predict(
     """
     from linker.pairs.sts import recipe as sts
 
+    check_outputs({"--out": out}, files)
     scorer = sts.load(model)
     lines = [
         line

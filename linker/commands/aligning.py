@@ -13,9 +13,10 @@ from linker.crosslingual.aligned.vectors import ByEncoder, ByWords, Vectoriser
 from linker.crosslingual.aligned.writing import Writer
 from linker.crosslingual.lexicon.orientation import oriented
 from linker.crosslingual.pages.pages import Pages, split_languages
+from linker.crosslingual.runs import metadata_path
 from linker.errors import InputError
 from linker.evaluation.reading.trec import read_run
-from linker.files import check_outputs
+from linker.files import check_outputs, read_json
 from linker.logs import logger
 from linker.progress import Progress, listening
 
@@ -54,14 +55,15 @@ def align(
     """Align the passages of linked pages and write them to `out`: .tmx (a translation memory) or .tsv (a table).
 
     `run` holds the links, as `link` writes them; the best one of each page counts, if its score is at least
-    `min_probability`. The other options are those of `linker align`. Raises InputError where a file cannot be read or
-    written, no link is between these pages, or both an encoder and a dictionary are given.
+    `min_probability`. Without `languages`, those of RUN.json beside the run count, then those of the pages. The other
+    options are those of `linker align`. Raises InputError where a file cannot be read or written, no link is between
+    these pages, or both an encoder and a dictionary are given.
     """
     if encoder and dictionary:
         raise InputError("an encoder needs no dictionary: give either --encoder or --dictionary")
     check_outputs({"--out": out}, (run, source, target, *dictionary))
     with listening(progress):
-        codes = split_languages(languages) if languages else (None, None)
+        codes = split_languages(languages) if languages else _languages(Path(run))
         pages = pages_of(source, codes[0]), pages_of(target, codes[1])
         chosen = unit_or_default(unit)
         writer = Writer(Path(out), *pages, chosen)
@@ -77,6 +79,17 @@ def align(
         counts.source_skipped,
         counts.target_skipped,
     )
+
+
+def _languages(run: Path) -> tuple[str | None, str | None]:
+    """Return the codes of the languages that RUN.json names; None for each that it does not name."""
+    beside = metadata_path(run)
+    about = read_json(beside) if beside.is_file() else {}
+    codes = about.get("languages") if isinstance(about, dict) else None
+    if not isinstance(codes, list) or len(codes) != 2:
+        return None, None
+    source, target = (code if isinstance(code, str) and code != "und" else None for code in codes)
+    return source, target
 
 
 def _vectoriser(

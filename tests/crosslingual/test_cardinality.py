@@ -63,6 +63,7 @@ def right(task: Task, gold: Int64Array, rows: range, **options: object) -> float
     return float(np.mean([(row, first[row]) in pairs for row in rows]))
 
 
+@pytest.mark.usefixtures("divided_once")
 def test_many_pages_may_share_a_target(many: Task) -> None:
     """The last 20 pages are one half of ten pages each: one-to-one can give only ten of them their target."""
     rows = range(80, 100)
@@ -80,6 +81,7 @@ def test_a_target_that_is_known_can_be_linked_again(many: Task) -> None:
     assert not np.isin(alone[rows], gold[:, 1]).any()
 
 
+@pytest.mark.usefixtures("divided_once")
 def test_a_page_lists_all_its_targets(several: Task, base: Twin) -> None:
     gold, rows = several.train, range(35, 50)
     known = gold[gold[:, 0] < 35]
@@ -95,6 +97,7 @@ def test_a_page_lists_all_its_targets(several: Task, base: Twin) -> None:
     assert (found.scores[found.targets >= 0] >= 0.4 - 1e-6).all()
 
 
+@pytest.mark.usefixtures("divided_once")
 def test_one_of_several_targets_per_page_is_first_by_default(several: Task) -> None:
     assert right(several, several.train, range(35, 50)) > 0.8
 

@@ -22,7 +22,7 @@ from linker.pairs.sts.cross_training import Report, augmented, figures, figures_
 from linker.pairs.sts.frozen import FrozenScorer
 from linker.pairs.sts.mixed import MixedScorer
 from linker.pairs.sts.scorer import PairScorer, argmax_value, expected_value
-from linker.pairs.sts.scorer_folder import load, save
+from linker.pairs.sts.scorer_folder import check_free, load, save
 from linker.pairs.translate import load_translator
 from linker.printable import json_text
 
@@ -88,7 +88,8 @@ def fit(recipe: Recipe, pairs: Sequence[Pair], dev: Sequence[Pair], log: Log) ->
 
 
 def train_and_save(recipe: Recipe, pairs: Sequence[Pair], dev: Sequence[Pair], out: Path, log: Log) -> Report:
-    """Train a scorer, as `fit` does, and write its folder."""
+    """Train a scorer, as `fit` does, and write its folder. Raises InputError, before the training, as `save` does."""
+    check_free(out)
     scorer, report = fit(recipe, pairs, dev, log)
     dev_line = ", ".join(f"{name} {value:.4f}" for name, value in report.dev.items()) or "none"
     notes = f"Trained on {len(pairs)} pairs; epoch {report.kept} of {report.epochs} kept. Dev ({len(dev)}): {dev_line}."

@@ -21,6 +21,7 @@ from linker.encoders.model_folder import (
     CONFIG,
     WEIGHTS,
     card,
+    check_replaceable,
     configured,
     format_of,
     read_settings,
@@ -37,6 +38,7 @@ from linker.pairs.sts.frozen import FrozenScorer
 from linker.pairs.sts.mixed import MixedScorer
 from linker.pairs.sts.scorer import PairScorer
 
+KIND = "scorer of pairs"
 FORMATS = {
     "linker-cross-1": "Cross-BERT-GRU",
     "linker-frozen-1": "head over frozen features",
@@ -49,7 +51,7 @@ def save(scorer: PairScorer, folder: Path, notes: str = "") -> None:
 
     Raises InputError where the folder holds anything but a scorer.
     """
-    with replacing(folder, FORMATS, "scorer of pairs") as new:
+    with replacing(folder, FORMATS, KIND) as new:
         settings: dict[str, Any] = {"format": "linker-frozen-1", **scorer.describe()}
         if isinstance(scorer, MixedScorer):
             settings["format"] = "linker-mixed-1"
@@ -61,6 +63,11 @@ def save(scorer: PairScorer, folder: Path, notes: str = "") -> None:
         write_part(new / CARD, _card(scorer, settings["format"], folder.name, notes))
         state = scorer.module.state_dict()
         write_part(new / WEIGHTS, to_bytes(state, fingerprint(scorer.module)))
+
+
+def check_free(folder: Path) -> None:
+    """Raise InputError where `save` would refuse a folder: where it holds anything but a scorer."""
+    check_replaceable(folder, FORMATS, KIND)
 
 
 def is_saved(folder: Path) -> bool:

@@ -75,6 +75,17 @@ def test_a_translation_memory_is_valid_and_keeps_the_text(folder: Path) -> None:
     assert properties == {"x-source-page": "fr1", "x-target-page": "e1", "x-page-score": "0.95"}
 
 
+@pytest.mark.parametrize(
+    ("about", "named"), [({"languages": ["pl", "und"]}, ["pl", "en"]), ({}, ["fr", "en"]), ([], ["fr", "en"])]
+)
+def test_the_languages_are_those_of_the_run(folder: Path, about: object, named: list[str]) -> None:
+    (folder / "links.run.json").write_text(json.dumps(about), encoding="utf-8")
+    aligned(folder, "out.tmx", unit="line")
+    units = etree.parse(folder / "out.tmx").iter("tuv")
+    language = "{http://www.w3.org/XML/1998/namespace}lang"
+    assert [unit.get(language) for unit in units][:2] == named
+
+
 def test_a_table_has_cells_that_no_spreadsheet_computes(folder: Path) -> None:
     aligned(folder, "out.tsv", unit="line")
     with (folder / "out.tsv").open(encoding="utf-8", newline="") as file:

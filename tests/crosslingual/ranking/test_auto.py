@@ -17,6 +17,8 @@ from linker.crosslingual.task import LinkingResult, Options, Task, TopicLearning
 from linker.errors import InputError
 from tests.crosslingual.synthetic import Twin, twin
 
+pytestmark = pytest.mark.usefixtures("divided_once")
+
 
 @pytest.fixture(scope="module")
 def corpus() -> Twin:

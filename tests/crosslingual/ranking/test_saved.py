@@ -21,6 +21,7 @@ from linker.errors import InputError
 from tests.crosslingual.synthetic import Twin, twin
 from tests.helpers import linker
 
+pytestmark = pytest.mark.usefixtures("divided_once")
 KNOWN = 90
 
 

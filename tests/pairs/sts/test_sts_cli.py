@@ -106,6 +106,22 @@ def test_bad_input_is_one_line(tiny: Path, tmp_path: Path) -> None:
     assert "linker sts train" in done.stderr
 
 
+def test_an_output_that_cannot_be_written_is_refused_before_the_work(tiny: Path, tmp_path: Path) -> None:
+    pairs = write_pairs(tmp_path / "pairs.jsonl", graded_pairs(8))
+    before = pairs.read_bytes()
+    train = ("sts", "train", pairs, "--backbone", tiny, "--preset", "frozen", "--out")
+    (tmp_path / "notes").write_text("mine", encoding="utf-8")
+    for out in (tmp_path / "notes", tmp_path):
+        done = linker(*train, out, check=1)
+        assert "holds no scorer of pairs" in done.stderr
+        assert "epoch" not in done.stderr
+    # Before the model is opened: there is none.
+    for command, model in (("sts", tmp_path / "none"), ("similarity", tmp_path / "none")):
+        for out, says in ((pairs, "is also an input"), (tmp_path / "no" / "x", "there is no folder")):
+            assert says in linker(command, "predict", model, pairs, "--out", out, check=1).stderr
+    assert pairs.read_bytes() == before
+
+
 def test_the_walk_through_of_the_page_runs(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
