@@ -17,10 +17,8 @@ from linker.errors import InputError
 from linker.printable import print_for_programs
 
 STDIO = Path("-")  # stands for stdin where a file is read, for stdout where one is written
-STDOUT = (
-    STDIO,
-    Path("/dev/stdout"),
-)  # not replaced where it is redirected to a file, which others write, too
+# Not replaced where it is redirected to a file, which others write, too.
+STDOUT = (STDIO, Path("/dev/stdout"))
 MAX_JSON, MAX_TOKENIZER = 16 << 20, 256 << 20  # bytes of a file of settings, and of a tokenizer
 
 
