@@ -90,10 +90,10 @@ def solutions(
     everything = AllEvidence(source, target, words if "both" in system else (), rankers=rankers_of(code))
     evidence = Remembering(CascadeEvidence(everything) if system.startswith("cascade") else everything)
     unlinked = np.setdiff1d(np.arange(len(source)), known[:, 0])
+    divisions = divisions_of(known)
     for share in ORPHANS:
         alone = order[: round(share * len(test))]
         absent = test[alone, 1]
-        divisions = divisions_of(known)
         parts = out_of_fold(evidence, known, unlinked, absent=absent, divisions=divisions)
         taken = np.concatenate([known[:, 1], absent])
         lists, learned = describe_unlinked(evidence, known, NOTHING, unlinked, taken)

@@ -282,9 +282,8 @@ def add(
 def _encoder(options: BuildOptions) -> Encoder | None:
     if options.encoder == "none":
         return None
-    return _loader(
-        dataclasses.replace(options, worker_gpus=0)
-    )()  # which are the workers', not this process's
+    here = dataclasses.replace(options, worker_gpus=0)  # the GPUs are the workers', not this process's
+    return _loader(here)()
 
 
 def _loader(options: BuildOptions) -> Callable[[], Encoder]:

@@ -43,13 +43,13 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     Pipes and devices are written directly, and so is stdout (`-` or /dev/stdout), at the end of the block. Raises
     InputError where the file cannot be written, or is part of an index.
     """
-    from indexes.store.ownership import index_of  # with numpy, for which the start of a command need not wait
-
     if path in STDOUT:
         held = io.BytesIO()
         yield held
         print_for_programs(held.getvalue())
         return
+    from indexes.store.ownership import index_of  # with numpy, for which the start of a command need not wait
+
     target = path.resolve()  # keeps a symbolic link as it is
     if index := index_of(target):
         raise InputError(f"{path} is a file of the index {index}: write elsewhere")

@@ -66,9 +66,8 @@ class EncoderConfig:
         model = PRESETS[choice.preset] if choice.kind == "star" else KINDS[choice.kind]()
         rest = {key: value for key, value in values.items() if key not in choices}
         if isinstance(model, StarConfig) and rest.get("score") == "cosine":
-            model = dataclasses.replace(
-                model, contrast=None
-            )  # of the preset, which a cosine would divide out
+            # The preset's contrast would be divided out by a cosine.
+            model = dataclasses.replace(model, contrast=None)
         hyperparameters = {f.name for f in dataclasses.fields(model)}
         for key in rest:
             if key == "dim":
