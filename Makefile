@@ -1,4 +1,4 @@
-# Two commands for users: `make demo` and `make test`; for developers also `make docs`, `make mutants` and `make fuzz`.
+# Two commands for users: `make demo` and `make test`; for developers also `make quick`, `make docs`, `make house`, `make mutants` and `make fuzz`.
 # Everything they need is set up in .venv on the first run.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
@@ -7,17 +7,25 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test docs mutants fuzz lint format requirements clean
+.PHONY: demo test quick docs house mutants fuzz lint format requirements clean
 demo: $(VENV)/.demo
-	@$(BIN)/python -m linker.demo
+	@$(BIN)/python -m linker.demo.run
 
 test: lint
 	@$(BIN)/python -m pytest -n $(or $(WORKERS),2)
+
+# Lint and the tests of what changed, within two minutes; BASE=main for all that a branch changed.
+quick: lint
+	@$(BIN)/python -m tests.quick
 
 # The site, into build/site: strict, so a broken link fails, and without the network. `make test` builds it too (tests/site).
 docs: $(VENV)/.dev
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "build/site/index.html"
+
+# How large everything is, counted from the files and their imports.
+house: $(VENV)/.dev
+	@$(BIN)/python -m tests.house
 
 # Every mutant of tests/mutants/lists against the tests that guard its line; JOBS=2 for two at once.
 mutants: $(VENV)/.dev
@@ -46,7 +54,7 @@ $(BIN)/uv: requirements/bootstrap.txt
 	@touch $@
 
 # dev is a superset of demo, so either order of the two commands ends well.
-$(VENV)/.demo $(VENV)/.dev: $(VENV)/.%: requirements/%.txt pyproject.toml setup.py indexes/vectors/scan.c indexes/text/postings.c indexes/text/features.c indexes/text/linear.c indexes/text/products.c indexes/text/sampling.c | $(BIN)/uv
+$(VENV)/.demo $(VENV)/.dev: $(VENV)/.%: requirements/%.txt pyproject.toml setup.py $(wildcard indexes/kernels/*.c) | $(BIN)/uv
 	@echo "setting up $(VENV) from requirements/$*.txt (about 2.5 GB the first time, most of it PyTorch)" >&2
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip install -q --require-hashes -r requirements/$*.txt
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip uninstall -q linker 2>/dev/null || true # its name until 0.1

@@ -23,8 +23,8 @@ import numpy as np
 
 from benchmarks.auto_link import dictionaries_of
 from benchmarks.support.common import record, shared_data
-from linker.crosslingual.aligned.aligning import PageLink, align_pages
-from linker.crosslingual.aligned.lengths import gale_church
+from linker.crosslingual.aligned.aligning import PageLink, align_pages, gale_church
+from linker.crosslingual.aligned.learning import learn_words
 from linker.crosslingual.aligned.vectors import ByEncoder, ByWords, Vectoriser
 from linker.crosslingual.pages.languages import language
 from linker.crosslingual.pages.pages import Pages
@@ -101,6 +101,8 @@ def by_lengths(pages: Sequence[Page]) -> Iterator[Found]:
 
 def by_vectors(pages: Sequence[Page], both: tuple[Pages, Pages], vectoriser: Vectoriser) -> Iterator[Found]:
     links = [PageLink(i, i, 1.0) for i in range(len(pages))]
+    if isinstance(vectoriser, ByWords):
+        vectoriser = learn_words(vectoriser, links, "line")
     for page, found in zip(pages, align_pages(*both, links, vectoriser, "line"), strict=True):
         beads: Found = set()
         i = j = 0
@@ -134,7 +136,7 @@ def rows_of(code: str, split: str, encoder: str) -> Iterator[dict[str, Any]]:
     target = Pages(ids, tuple("\n".join(page.target) for page in pages), language("en"))
     words = tuple(pair for dictionary in dictionaries_of(code) for pair in dictionary.pairs)
     systems: dict[str, Vectoriser] = {
-        "nothing (identical strings and lengths)": ByWords(source, target),
+        "nothing": ByWords(source, target),
         "dictionary": ByWords(source, target, words),
         encoder: ByEncoder(load_encoder(encoder)),
     }

@@ -26,9 +26,9 @@ from benchmarks.support.ast_models import ABLATIONS, LENGTH, MODELS, UNTRAINED, 
 from benchmarks.support.common import RESULTS, record
 from indexes.fusion import Fusion, fuse
 from linker.encoders import folder as folders
-from linker.evaluation.all_pairs.evaluate import evaluate_vectors
-from linker.evaluation.all_pairs.result import RANKS
-from linker.tokens import load_tokenizer
+from linker.encoders.tokens import load_tokenizer
+from linker.papers.all_pairs.evaluate import evaluate_vectors
+from linker.papers.all_pairs.result import RANKS
 from linker.training.config import OutputConfig, TrainConfig
 from linker.training.loop import train
 from linker.training.run import build_encoder, joined, learn_as_mean

@@ -27,11 +27,11 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.pool_rankers import WITHOUT
+from benchmarks.support.absent import calibration_error
 from benchmarks.support.common import record, shared_data
-from linker.crosslingual.lexicon.dictionaries import Dictionary, read_dictionary
+from linker.corpora.dictionaries import Dictionary, read_dictionary
 from linker.crosslingual.methods import link
 from linker.crosslingual.pages.pages import Pages, read_pages
-from linker.crosslingual.ranking.calibration import calibration_error
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.pooled import Pooled, all_from_json
 from linker.crosslingual.ranking.unsupervised import aligned_words

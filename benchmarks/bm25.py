@@ -106,9 +106,6 @@ def best_bm25s(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
 def measure(name: str, elastic: str | None) -> dict[str, Any]:
     index = index_of(name, AnalysisSettings())
     rows: dict[str, Any] = {"linker": measured(by(index), name)}
-    old = AnalysisSettings(version=1)
-    before = Bm25Parameters(k3=math.inf)
-    rows["linker, index format 2"] = measured(by(index_of(name, old), before), name)
     choices: dict[str, Any] = {}
     if "dev" in link_set(name).splits:
         choices["parameters"], rows["linker, k1, b and k3 chosen on dev"] = tuned_parameters(name, index)

@@ -24,7 +24,7 @@ from benchmarks.support.common import record, shared_data
 from linker.encoders import folder as folders
 from linker.encoders.explain import TextExplanation, explain
 from linker.encoders.interface import Encoder
-from linker.evaluation.all_pairs.evaluate import evaluate_vectors
+from linker.papers.all_pairs.evaluate import evaluate_vectors
 from linker.training.run import read_pairs
 
 MODEL, WORDS = "ast-paper", 6  # how many words are shown

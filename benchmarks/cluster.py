@@ -27,12 +27,11 @@ from benchmarks.support.common import record
 from benchmarks.support.meanvectors import mean_vectors
 from benchmarks.support.passages import SEED, prepare, statements
 from indexes.address import Address
+from indexes.cluster import size_of
 from indexes.interface import Matrix
-from indexes.remote import size_of
 from indexes.store import manifest as manifests
-from linker import building
-from linker.engine import Engine
-from linker.intake import BuildOptions
+from linker.engine import Engine, building
+from linker.engine.intake import BuildOptions
 from tests import elastic_server
 
 K, QUERIES, WARM, CLIENTS = 10, 400, 50, (1, 8)

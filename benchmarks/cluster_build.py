@@ -24,14 +24,14 @@ from benchmarks.encode import STARS, build
 from benchmarks.support.common import record
 from benchmarks.support.passages import SEED, prepare
 from indexes.address import Address
+from indexes.cluster import drop
 from indexes.interface import Document
-from indexes.remote import drop
-from linker import building
+from linker.base.errors import LinkerError
 from linker.corpora import read_corpus
 from linker.encoders.folder import save
-from linker.errors import LinkerError
-from linker.intake import BuildOptions
-from linker.scaleout.cluster import imported, joined
+from linker.engine import building
+from linker.engine.intake import BuildOptions
+from linker.engine.scaleout.cluster import imported, joined
 from tests import elastic_server
 
 TRIES = 6

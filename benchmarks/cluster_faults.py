@@ -31,7 +31,7 @@ from benchmarks.support.cluster_clients import DIM, standing
 from benchmarks.support.cluster_nodes import DISK, HEAP, NODES, Cluster, cluster
 from benchmarks.support.common import record
 from indexes.address import Address
-from indexes.remote import RemoteWriter, open_remote
+from indexes.cluster import RemoteWriter, open_remote
 from indexes.store.records import BuildRecord, EncoderRecord, Manifest
 from indexes.text.parameters import AnalysisSettings
 from tests import elastic_server
@@ -210,7 +210,7 @@ def judged(c: Cluster, name: str, folder: Path, begin: float, end: float, last: 
     where = Address.of(c.address(name))
     assert where
     collection = open_remote(where)
-    collection.store.refresh()
+    collection.index.refresh()
     final = {d.id: d.text for d in collection.matching()}
     found: dict[str, Any] = {"end": judging.left_over(final, known), "errors": judging.errors(every)}
     for who, log in logs.items():

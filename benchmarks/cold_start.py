@@ -52,7 +52,7 @@ def make_model(folder: Path) -> list[str]:
     from linker.encoders.configs import PRESETS
     from linker.encoders.folder import save
     from linker.encoders.text import TextEncoder
-    from linker.tokens import Vocabulary, WordTokenizer
+    from linker.encoders.tokens import Vocabulary, WordTokenizer
 
     texts = [d.full_text for d in read_corpus(CORPUS) if isinstance(d, Document)]
     torch.manual_seed(0)

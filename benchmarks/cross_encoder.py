@@ -20,12 +20,12 @@ from benchmarks.support import rank_data
 from benchmarks.support.common import record
 from indexes.dtypes import AnyArray, Float64Array
 from indexes.fusion import zscores
-from linker.engine import Engine
+from linker.engine.engine import Engine
 from linker.evaluation.significance import bootstrap
-from linker.pairs.passages import best_passages
-from linker.ranking.candidates import PoolSettings
-from linker.ranking.ranker import EQUAL, Ranker
-from linker.ranking.training import train
+from linker.scoring.pairs.stock import best_passages
+from linker.scoring.ranking.candidates import PoolSettings
+from linker.scoring.ranking.ranker import EQUAL, Ranker
+from linker.scoring.ranking.training import train
 
 SET = "statements2articles"
 TOP, LISTS, TOKENS, RATE = 10, 6, 160, 3e-5

@@ -26,7 +26,7 @@ from indexes.text.bm25 import Bm25Index
 from indexes.vectors.faiss_index import FaissIndex
 from linker.corpora import Query, read_corpus, read_queries
 from linker.encoders.loading import load_encoder
-from linker.tuning import MEASURES, find_relevant, fusions, tune
+from linker.engine.tuning import MEASURES, find_relevant, fusions, tune
 
 DEPTH, SEED, FLOOR = 100, 0, -0.01
 Encode = Callable[[Sequence[str]], Matrix]

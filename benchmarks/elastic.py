@@ -30,9 +30,11 @@ import numpy as np
 from benchmarks.support import direct
 from benchmarks.support.common import RESULTS, record, shared_data
 from benchmarks.support.passages import SEED, statements
-from indexes.elastic.client import ElasticSettings
-from indexes.elastic.retrievers import ElasticText
-from indexes.elastic.server_index import ElasticStore, new_name
+from indexes.cluster.beside import ServerText
+from indexes.cluster.client import ElasticSettings
+from indexes.cluster.index import ClusterIndex, new_name
+from indexes.rows import Rows
+from indexes.store.records import Manifest
 from indexes.text.analysis import Analysis
 from indexes.text.bm25 import Bm25Index
 from tests import elastic_server
@@ -60,7 +62,7 @@ def sentences(size: int) -> list[str]:
 class OfIndex:
     """A text side of this project."""
 
-    _index: Bm25Index | ElasticText
+    _index: Bm25Index | ServerText
 
     def build(self, texts: Sequence[str]) -> None:
         for start in range(0, len(texts), BATCH):
@@ -129,9 +131,9 @@ class Elastic(OfIndex):
     """The Elasticsearch side, one msearch a batch."""
 
     def __init__(self, url: str) -> None:
-        self._store = ElasticStore(ElasticSettings((url,), new_name("benchmark")), timeout=600)
+        self._store = ClusterIndex(ElasticSettings((url,), new_name("benchmark")), timeout=600)
         self._store.create()
-        self._index: ElasticText = ElasticText(self._store)
+        self._index: ServerText = ServerText(Manifest(), Rows(), self._store)
 
     def close(self) -> None:
         self._store.drop()

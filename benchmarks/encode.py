@@ -19,7 +19,7 @@ from linker.encoders.configs import PRESETS, ModelConfig, StarConfig
 from linker.encoders.interface import Encoder, Precision
 from linker.encoders.loading import load_encoder
 from linker.encoders.text import MODELS, TextEncoder
-from linker.tokens import Vocabulary, WordTokenizer
+from linker.encoders.tokens import Vocabulary, WordTokenizer
 
 LENGTHS = (256, 1024, 4096)
 TOKENS = 1 << 14  # of one timed call: a batch

@@ -132,7 +132,7 @@ def measure(qrels: Path, run: Path, repeats: int, tools: list[str], peaks: bool 
 
 def pairs(articles: int, tweets: int, dim: int) -> dict[str, Any]:
     """Time the AST tables on random unit vectors, each tweet linked to one article."""
-    from linker.evaluation.all_pairs.evaluate import evaluate_vectors
+    from linker.papers.all_pairs.evaluate import evaluate_vectors
 
     rng = np.random.default_rng(SEED)
     a = rng.normal(size=(articles, dim)).astype(np.float32)

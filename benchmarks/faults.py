@@ -40,7 +40,7 @@ from tests.power.changes import CHANGES
 from tests.power.checking import check
 from tests.power.recording import record as record_calls
 
-GOLDEN = HERE / "index-v2"
+GOLDEN = HERE / "index-v3"
 PARTS = ("memory", "kills", "power", "corruptions", "hostile", "fuzz")
 GROWING = ("memory", "power")  # a run of some kinds or changes leaves the others as recorded
 
@@ -154,7 +154,7 @@ def measure_hostile(work: Path, budget: int) -> dict[str, dict[str, int]]:
     from linker.encoders import folder as folders
     from linker.encoders.configs import KINDS, StarConfig
     from linker.encoders.text import TextEncoder
-    from linker.tokens import Vocabulary, WordTokenizer
+    from linker.encoders.tokens import Vocabulary, WordTokenizer
     from tests.encoders.hostile_models import attack
 
     results = {}

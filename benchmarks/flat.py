@@ -24,12 +24,12 @@ import numpy as np
 from benchmarks.support import real_vectors
 from benchmarks.support.common import RESULTS, in_child, record
 from benchmarks.support.passages import SEED
-from indexes import native
+from indexes import kernels
 from indexes.interface import Matrix
 from indexes.vectors.certified import ByteScan
 from indexes.vectors.faiss_files import load_faiss
 from indexes.vectors.flat import BLAS_BATCH, BLAS_THRESHOLD, NEVER, FlatScan
-from linker.torch_scan import gpu_scan
+from linker.engine.torch_scan import gpu_scan
 
 BATCHES, KS = (1, 8, 64, 1000), (5, 100)
 ROUNDS = {1: 9, 8: 5, 64: 3, 1000: 2}
@@ -236,7 +236,7 @@ def main() -> None:
     load_faiss().omp_set_num_threads(1)
     options.work.mkdir(exist_ok=True)
     path, parts = real_vectors.prepare(options.work, options.rows), options.parts.split(",")
-    keep({"rows": options.rows, "dim": real_vectors.DIM, "scan": native.status()})
+    keep({"rows": options.rows, "dim": real_vectors.DIM, "scan": kernels.status("scan")})
     if {"libraries", "real"} & {*parts}:
         vectors, queries = np.load(path), real_vectors.queries()
         if "libraries" in parts:

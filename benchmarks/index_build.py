@@ -5,8 +5,8 @@ at most 1.15 times the CPU time of tantivy and faiss called directly. Each build
 50 documents; engine and library take turns. The ratio is the median of several rounds, since consecutive builds share
 the noise of the machine. FAISS uses one thread.
 
-The engine's build is the whole command (`linker.building.build`): reading and checking the file, BM25, the document
-store, vectors, checksums, fsync. The libraries' build reads the same file, indexes it and commits to disk; it
+The engine's build is the whole command (`linker.engine.building.build`): reading and checking the file, BM25, the
+document store, vectors, checksums, fsync. The libraries' build reads the same file, indexes it and commits to disk; it
 stores no documents. Vectors are computed beforehand, so neither includes an encoder's time.
 """
 
@@ -38,7 +38,7 @@ def _fresh(out: Path) -> Path:
 
 
 def engine(corpus: Path, out: Path, kind: str = "none", vectors: Path | None = None) -> None:
-    from linker import building
+    from linker.engine import building
 
     encoder = Precomputed(np.load(vectors, mmap_mode="r")) if vectors else None
     options = building.BuildOptions("precomputed", kind) if encoder else building.BuildOptions()

@@ -28,7 +28,7 @@ import numpy as np
 
 from benchmarks.support.common import commit, record
 from indexes.dtypes import Int64Array
-from linker.crosslingual.lexicon.dictionaries import Dictionary
+from linker.corpora.dictionaries import Dictionary
 from linker.crosslingual.methods import link
 from linker.crosslingual.pages.languages import language
 from linker.crosslingual.pages.pages import Pages

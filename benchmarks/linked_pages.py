@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.support.common import record, shared_data
-from linker.crosslingual.lexicon.dictionaries import Dictionary, read_dictionary
+from linker.corpora.dictionaries import Dictionary, read_dictionary
 from linker.crosslingual.methods import link
 from linker.crosslingual.pages.pages import Pages, read_pages
 from linker.crosslingual.scoring.candidates import Candidates

@@ -11,11 +11,11 @@ import numpy as np
 
 from benchmarks.support.common import record
 from indexes.interface import Document
-from linker.building import create
-from linker.engine import Engine
-from linker.review.jobs.points import MOST, save
+from linker.engine.building import create
+from linker.engine.engine import Engine
 from linker.review.project import Workspace
-from tests.web.chromium import chromium, served
+from linker.server.jobs.points import MOST, save
+from tests.server.page.chromium import chromium, served
 
 SECONDS = 5
 # Pans by a few pixels on every frame that the browser offers, and returns the milliseconds between drawn frames.

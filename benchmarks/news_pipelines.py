@@ -17,9 +17,9 @@ from benchmarks.news_similarity import _pairs
 from benchmarks.support.common import record
 from benchmarks.support.published import Value, row, table
 from linker.evaluation.correlation import pearson
-from linker.pairs.news.articles import NewsPair, targets
-from linker.pairs.news.entities import GROUPS, entity_cosines, group_counts
-from linker.pairs.news.recognise import DEFAULT, Recogniser, read_pipelines
+from linker.papers.news.articles import NewsPair, targets
+from linker.papers.news.entities import GROUPS, entity_cosines, group_counts
+from linker.papers.news.recognise import DEFAULT, Recogniser, read_pipelines
 
 ENGLISH = "the English pipeline reads another language"
 OWN = "its labels are PER, LOC, ORG and MISC: it finds neither dates nor quantities"

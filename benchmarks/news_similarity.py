@@ -21,17 +21,17 @@ import orjson
 from benchmarks.support.common import record, shared_data
 from indexes.dtypes import Float32Array, Float64Array
 from indexes.text.bm25 import Bm25Index
+from linker.base.files import write_atomically
 from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
 from linker.evaluation.correlation import pearson, williams_from_scores
-from linker.files import write_atomically
-from linker.pairs.news.articles import NewsPair, keep_long, read_news, targets
-from linker.pairs.news.fusion import FusionConfig, fit_fusion
-from linker.pairs.news.overlap import Overlap
-from linker.pairs.news.recognise import DEFAULT, Recogniser
-from linker.pairs.news.selftrain import articles_of, sample_pairs
-from linker.pairs.news.siamese import RememberingEncoder, SiameseConfig, cosines
-from linker.pairs.news.similarity import (
+from linker.papers.news.articles import NewsPair, keep_long, read_news, targets
+from linker.papers.news.fusion import FusionConfig, fit_fusion
+from linker.papers.news.overlap import Overlap
+from linker.papers.news.recognise import DEFAULT, Recogniser
+from linker.papers.news.selftrain import articles_of, sample_pairs
+from linker.papers.news.siamese import RememberingEncoder, SiameseConfig, cosines
+from linker.papers.news.similarity import (
     Columns,
     encoder_columns,
     feature_names,
@@ -41,7 +41,7 @@ from linker.pairs.news.similarity import (
     siamese_trainer,
     split,
 )
-from linker.pairs.news.similarity_config import PRESETS, SimilarityConfig
+from linker.papers.news.similarity_config import PRESETS, SimilarityConfig
 
 SAMPLES = 2000  # of the bootstrap
 GROUPS = ("GEO", "ORG", "DATE", "QTY")

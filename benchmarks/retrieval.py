@@ -19,10 +19,10 @@ from typing import Any
 from benchmarks import bm25
 from benchmarks.support.common import record, shared_data
 from indexes.text.parameters import Bm25Parameters
-from linker.building import BuildOptions, build
-from linker.config import load
+from linker.base.config import load
 from linker.corpora import Query, read_queries
-from linker.engine import Engine
+from linker.engine.building import BuildOptions, build
+from linker.engine.engine import Engine
 from linker.evaluation import evaluate, read_qrels, write_run
 from linker.evaluation.evaluator import Resampling
 from linker.training.config import TrainConfig

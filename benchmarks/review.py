@@ -29,8 +29,7 @@ from benchmarks.review_pairs import pairs
 from benchmarks.support import common
 from benchmarks.support.meanvectors import mean_vectors
 from indexes.interface import Document, Matrix
-from linker import building
-from linker.engine import Engine
+from linker.engine import Engine, building
 from linker.review.interface import Judgement, Order, Seed
 from linker.review.learning import FeedbackOrder
 from linker.review.orders import MergedOrder

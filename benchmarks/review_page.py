@@ -24,11 +24,11 @@ import httpx
 import numpy as np
 
 from benchmarks.support.common import record, shared_data
-from linker.building import BuildOptions, build
+from linker.engine.building import BuildOptions, build
 from linker.review.interface import Seed
 from linker.review.ledger import Ledger
 from linker.review.project import Workspace
-from linker.web.rendering import SWAP
+from linker.server.page.rendering import SWAP
 
 FIELD = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)"')
 VERDICT = re.compile(r'<form id="verdict".*?</form>', re.DOTALL)

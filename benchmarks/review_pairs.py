@@ -18,8 +18,7 @@ import numpy as np
 
 from benchmarks.support import common
 from indexes.interface import Document
-from linker import building
-from linker.engine import Engine
+from linker.engine import Engine, building
 from linker.review.interface import Seed
 from linker.review.orders import MergedOrder
 from linker.review.population import Population

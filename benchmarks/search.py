@@ -29,7 +29,7 @@ from benchmarks.support.common import in_child, parse_work_options, record
 from benchmarks.support.meanvectors import mean_vectors
 from benchmarks.support.passages import SEED, Data, Precomputed, first, prepare, statements
 from indexes.interface import Matrix
-from linker.engine import Engine
+from linker.engine.engine import Engine
 
 BATCHES = {1: 150, 64: 640, 0: 10_000}  # batch size (0: all at once) → queries at most
 KS, REPEATS = (10, 100), 5

@@ -4,6 +4,9 @@
 connections, compared with a plain FastAPI server over the same encoder and a flat FAISS index: throughput at least
 2 times, p99 at most 1.1 times.
 
+`mix` measures the searches of one client beside the worst mix that another's token may send, and records it in
+serve_mix.json, since it needs fewer sentences: target, p99 ≤ 1 s.
+
 Documents are sentences of statements2articles, queries the test statements, k = 10; answers are ids and scores. Real
 servers on loopback, loaded by `wrk` over 1, 8, 64 and 256 connections. The systems take turns in each round, and the
 round with the highest throughput counts. Servers and generator share the machine's cores, so `cpu_ms` tells more than
@@ -21,6 +24,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -32,6 +36,7 @@ import orjson
 
 from benchmarks.support.common import RESULTS, record
 from benchmarks.support.load import load, write_bodies
+from benchmarks.support.mix import attack, requests, waits
 from benchmarks.support.passages import SEED, statements
 from benchmarks.support.serve_data import make_index
 from benchmarks.support.service import Service, cpu_seconds, serving
@@ -40,6 +45,7 @@ from tests import elastic_server
 CONNECTIONS, ROUNDS, SECONDS, K = (1, 8, 64, 256), 2, 3, 10
 THREADS = {**os.environ, "OMP_NUM_THREADS": "1"}
 BULK = 5000
+MIX_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -188,11 +194,25 @@ def bm25(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
     return {"bm25": found, "bm25_ratios": ratios(found, "Elasticsearch")}
 
 
+def mix(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
+    """Measure small searches of one token beside the worst mix that another may send."""
+    reader, other = "r" * 32, "o" * 32
+    tokens = work / "tokens"
+    tokens.write_text(f"{reader} read reader\n{other} read other\n{'a' * 32}\n")
+    tokens.chmod(0o600)
+    with serving(directory, "--token-file", str(tokens)) as service:
+        alone = waits(service.port, other, queries, 10)
+        with attack(service.port, reader, requests(queries), directory.name) as counts:
+            time.sleep(5)
+            beside = waits(service.port, other, queries, MIX_SECONDS)
+    return {"alone": alone, "beside": beside, "answers_of_the_mix": dict(sorted(counts.items()))}
+
+
 def _body(text: str, mode: str) -> dict[str, Any]:
     return {"text": text, "k": K, "mode": mode, "documents": False}
 
 
-PARTS = {"dense": dense, "commands": commands, "bm25": bm25}
+PARTS = {"dense": dense, "commands": commands, "bm25": bm25, "mix": mix}
 
 
 def main() -> None:
@@ -201,21 +221,19 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="folder for the index, kept (otherwise temporary)")
     parser.add_argument("--sentences", type=int, default=100_000)
     parser.add_argument(
-        "--only", default=",".join(PARTS), metavar="PARTS", help="some of dense,commands,bm25"
+        "--only", default=",".join(PARTS), metavar="PARTS", help="some of dense,commands,bm25,mix"
     )
     options = parser.parse_args()
     with ExitStack() as stack:
         work = options.work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         work.mkdir(exist_ok=True)
-        directory, queries, recorded = (
-            make_index(work, options.sentences),
-            statements(),
-            RESULTS / "serve.json",
-        )
+        directory, queries = make_index(work, options.sentences), statements()
         for part in options.only.split(","):
+            name = "serve_mix" if part == "mix" else "serve"
+            recorded = RESULTS / f"{name}.json"
             before = json.loads(recorded.read_text())["results"] if recorded.exists() else {}
             found = PARTS[part](directory, work, queries)
-            print(record("serve", {**before, "documents": options.sentences, **found}, SEED))
+            print(record(name, {**before, "documents": options.sentences, **found}, SEED))
 
 
 if __name__ == "__main__":

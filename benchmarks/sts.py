@@ -26,15 +26,15 @@ import numpy.typing as npt
 from benchmarks.support.common import record, shared_data
 from linker.encoders.loading import load_encoder
 from linker.evaluation.correlation import mse, pearson, spearman
-from linker.pairs.data import Pair, golds, read_pairs
-from linker.pairs.sts.cross_config import PRESETS
-from linker.pairs.sts.cross_training import augmented, figures
-from linker.pairs.sts.frozen import FrozenScorer
-from linker.pairs.sts.mixed import MixedScorer
-from linker.pairs.sts.recipe import Recipe, fit, split_dev
-from linker.pairs.sts.scorer import PairScorer, expected_value
-from linker.pairs.sts.scorer_folder import is_saved, load, save
-from linker.pairs.translate import CommandTranslator
+from linker.scoring.pairs.data import Pair, golds, read_pairs
+from linker.scoring.pairs.sts.cross_config import PRESETS
+from linker.scoring.pairs.sts.cross_training import augmented, figures
+from linker.scoring.pairs.sts.frozen import FrozenScorer
+from linker.scoring.pairs.sts.mixed import MixedScorer
+from linker.scoring.pairs.sts.recipe import Recipe, fit, split_dev
+from linker.scoring.pairs.sts.scorer import PairScorer, expected_value
+from linker.scoring.pairs.sts.scorer_folder import is_saved, load, save
+from linker.scoring.pairs.translate import CommandTranslator
 
 Floats = npt.NDArray[np.float64]
 RESOURCES = ("msrpar", "msrvid", "smteuroparl")

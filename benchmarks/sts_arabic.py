@@ -14,11 +14,11 @@ from pathlib import Path
 
 from benchmarks.sts import CONFIGS, DEV, PAPER, keep, log, sts
 from benchmarks.support.common import shared_data
-from linker.pairs.data import Pair
-from linker.pairs.glossing import DictionaryTranslator
-from linker.pairs.sts.cross_config import PRESETS
-from linker.pairs.sts.recipe import Recipe, fit, split_dev
-from linker.pairs.sts.scorer_folder import is_saved
+from linker.scoring.pairs.data import Pair
+from linker.scoring.pairs.glossing import DictionaryTranslator
+from linker.scoring.pairs.sts.cross_config import PRESETS
+from linker.scoring.pairs.sts.recipe import Recipe, fit, split_dev
+from linker.scoring.pairs.sts.scorer_folder import is_saved
 
 LANGUAGES = ("en", "de", "fr", "ru", "zh")
 SOME = 600  # pairs of each language of STSb for the mixed variant, whose words take their time

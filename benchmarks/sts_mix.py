@@ -22,12 +22,12 @@ from benchmarks.support.common import record
 from indexes.dtypes import Float64Array
 from linker.encoders.loading import load_encoder
 from linker.evaluation.correlation import spearman
-from linker.pairs.data import Pair, folds_of, golds
-from linker.pairs.sts.cross_config import PRESETS
-from linker.pairs.sts.cross_training import SHARES, split_dev, train
-from linker.pairs.sts.frozen import FrozenScorer
-from linker.pairs.sts.scorer import PairScorer, expected_value
-from linker.pairs.sts.scorer_folder import is_saved, load
+from linker.scoring.pairs.data import Pair, folds_of, golds
+from linker.scoring.pairs.sts.cross_config import PRESETS
+from linker.scoring.pairs.sts.cross_training import SHARES, split_dev, train
+from linker.scoring.pairs.sts.frozen import FrozenScorer
+from linker.scoring.pairs.sts.scorer import PairScorer, expected_value
+from linker.scoring.pairs.sts.scorer_folder import is_saved, load
 
 SEEDS, HALVINGS = 3, 20
 FIGURES = (

@@ -23,15 +23,15 @@ from benchmarks.sts import CONFIG, Floats, about, interval, keep, log
 from benchmarks.support.common import record, shared_data
 from indexes.hybrid import Answer
 from indexes.interface import Hits
-from linker.building import BuildOptions, build
 from linker.corpora import Query, read_queries
-from linker.engine import Engine
-from linker.pairs.data import Pair
-from linker.pairs.sts.cross_encoder import CrossEncoder
-from linker.pairs.sts.cross_training import train
-from linker.pairs.sts.recipe import Recipe, new_scorer
-from linker.pairs.sts.scorer_folder import is_saved, load
-from linker.reranking import rerank
+from linker.engine.building import BuildOptions, build
+from linker.engine.engine import Engine
+from linker.scoring.pairs.data import Pair
+from linker.scoring.pairs.sts.cross_encoder import CrossEncoder
+from linker.scoring.pairs.sts.cross_training import train
+from linker.scoring.pairs.sts.recipe import Recipe, new_scorer
+from linker.scoring.pairs.sts.scorer_folder import is_saved, load
+from linker.scoring.reranking import rerank
 
 Qrels = dict[str, dict[str, int]]
 ENCODER = "minilm@256"  # of the claims' index

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.auto_link import links_of, pages_of, task_of
+from benchmarks.support.absent import calibration_error
 from benchmarks.support.common import record
 from indexes.dtypes import Int64Array
-from linker.commands import triangulate
-from linker.crosslingual.ranking.calibration import calibration_error
+from linker.cli.commands import triangulate
 from linker.crosslingual.runs import linked
 from linker.crosslingual.task import Task
 

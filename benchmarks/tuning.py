@@ -1,9 +1,9 @@
 """Does `linker index tune` gain on unseen queries, and from how many judged ones on?
 
 `python -m benchmarks.tuning --cache FOLDER` → benchmarks/results/tuning.json. For each (corpus, encoder) pair, n judged
-queries are drawn at random from all splits, a rule chooses on them, and its choice is compared with the untuned hybrid
-on all other queries: mean and worst gain in MRR over the draws. The rules: that of `linker.tuning`; the one before it
-(a single retriever, unless the best hybrid leads it by two standard errors); and the best setting of all.
+queries are drawn at random from all splits, a rule chooses on them, and its choice is compared with the untuned
+hybrid on all other queries: mean and worst gain in MRR over the draws. The rules: that of `linker.engine.tuning`; the
+one before it (a single retriever, unless the best hybrid leads it by two standard errors); and the best setting of all.
 The answers of both retrievers are cached in FOLDER.
 """
 
@@ -22,10 +22,11 @@ from benchmarks.support.common import record, shared_data
 from benchmarks.support.meanvectors import mean_vectors
 from indexes.dtypes import Float64Array, Int64Array
 from indexes.fusion import Ranking
-from linker.tuning.choice import choose, fold_numbers
-from linker.tuning.lead import Lead
-from linker.tuning.settings import Setting, candidates
-from linker.tuning.trials import Trials
+from linker.engine.tuning.choice import FOLDS, choose
+from linker.engine.tuning.lead import Lead
+from linker.engine.tuning.settings import Setting, candidates
+from linker.engine.tuning.trials import Trials
+from linker.evaluation.significance import fold_numbers
 
 DRAWS, SIZES, SPLITS = 100, (30, 100, 200, 400, 800), ("train", "dev", "test")
 PAIRS: dict[str, tuple[str, Encode]] = {
@@ -50,7 +51,7 @@ class Drawn(Trials):
 
 
 def tuned(trials: Trials, queries: int, seed: int) -> Setting:
-    return choose(trials, HYBRIDS, SINGLES, fold_numbers(queries, seed)).setting
+    return choose(trials, HYBRIDS, SINGLES, fold_numbers(queries, FOLDS, seed)).setting
 
 
 def before(trials: Trials, queries: int, seed: int) -> Setting:

@@ -30,15 +30,14 @@ import numpy as np
 from benchmarks.support.common import cpu_time, record, shared_data
 from benchmarks.support.hit_data import MeanVectors
 from indexes.interface import Document
-from indexes.store import Manifest
-from indexes.store.records import EncoderRecord
+from indexes.store.records import EncoderRecord, Manifest
 from indexes.text.parameters import AnalysisSettings
 from indexes.writer import Writer
-from linker.commands import Watched, calibrate, watch
-from linker.commands.given import judgements_of
+from linker.cli.commands import Watched, calibrate, watch
+from linker.cli.commands.given import judgements_of
 from linker.corpora import Query, read_corpus, read_queries
-from linker.engine import Engine
-from linker.watching import Match
+from linker.engine.engine import Engine
+from linker.review.watching import Match
 
 POSTS, SEEDS, RUNS, SEED = 20_000, (1_000, 14_231), 3, 0
 RATE, SECONDS, BURST = 6_000, 20, 60  # posts a second, for so long, so many at a time

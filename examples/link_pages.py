@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from linker.crosslingual.lexicon.dictionaries import read_dictionary
+from linker.corpora.dictionaries import read_dictionary
 from linker.crosslingual.methods import link
 from linker.crosslingual.pages.languages import language
 from linker.crosslingual.pages.pages import Pages

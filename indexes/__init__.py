@@ -28,18 +28,4 @@ __all__ = [
     "IndexesError",
     "Writer",
 ]
-__getattr__ = lazy(
-    __name__,
-    {
-        "Bm25Index": "indexes.text.bm25",
-        "Collection": "indexes.collection",
-        "Document": "indexes.interface",
-        "FaissIndex": "indexes.vectors.faiss_index",
-        "Filter": "indexes.interface",
-        "Fusion": "indexes.fusion",
-        "Hits": "indexes.interface",
-        "HybridIndex": "indexes.hybrid",
-        "IndexesError": "indexes.errors",
-        "Writer": "indexes.writer",
-    },
-)
+__getattr__ = lazy(__name__)

@@ -11,12 +11,12 @@ from typing import Self
 
 import numpy as np
 
+from indexes.anywhere import search_settings
 from indexes.disk.reading import REMEDY, give_back, mapping_of
 from indexes.disk.writing import FileRecord
 from indexes.dtypes import Float32Array
 from indexes.filters import unknown_field
-from indexes.fusion import Fusion
-from indexes.hybrid import HybridIndex, OnFailure, SearchSettings, Unavailable
+from indexes.hybrid import HybridIndex, OnFailure, Unavailable
 from indexes.interface import (
     BackendUnavailableError,
     DamagedError,
@@ -32,7 +32,7 @@ from indexes.rows import Rows
 from indexes.store import files as storage
 from indexes.store import manifest as manifests
 from indexes.store.documents import DocumentStore, read_rows
-from indexes.store.records import WITH_POSTINGS, Manifest
+from indexes.store.records import Manifest
 from indexes.text.bm25 import Bm25Index
 from indexes.text.fields import FieldsIndex
 from indexes.text.forward_index import ForwardIndex
@@ -112,7 +112,8 @@ class Collection:
         vectors = vectors or self._open_vectors(scan, verify)
         self._stored_forward = self._open_forward()
         self._fields: set[str] = set()  # those of which it is known that documents have them
-        self.hybrid = HybridIndex(self.rows, vectors, self.text, self._settings(on_failure))
+        settings = search_settings(manifest, on_failure)
+        self.hybrid = HybridIndex(self.rows, vectors, self.text, settings)
 
     @classmethod
     def open(
@@ -147,8 +148,6 @@ class Collection:
             if folder is None:
                 return FieldsIndex.empty(analysis, bm25)
             return FieldsIndex.open(folder, self.rows, analysis, bm25)
-        if self.manifest.format < WITH_POSTINGS:
-            return Bm25Index.rebuilt(self.documents.texts(), self.rows, analysis, parameters=bm25)
         if folder is None:
             return Bm25Index(analysis, parameters=bm25)
         return Bm25Index.open(folder, self.rows, analysis, bm25)
@@ -161,7 +160,8 @@ class Collection:
         return ForwardIndex.open(folder, len(self.rows.ids), self.manifest.analysis)
 
     def _open_on_server(self) -> tuple[TextSearch, RowSearch | None]:
-        from indexes.elastic.stored import open_retrievers, vector_kind
+        from indexes.cluster.beside import open_retrievers
+        from indexes.cluster.sending import vector_kind
 
         try:
             return open_retrievers(self.manifest, self.rows)
@@ -193,6 +193,14 @@ class Collection:
     def stored(self, folder: str) -> Iterator[Path]:
         """Give the path of a folder that is stored in the index, such as its ranker. Raises DamagedError."""
         yield self.directory / folder
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The metadata fields by which documents can be filtered, sorted. Reads all metadata once."""
+        return self.rows.fields
 
     @property
     def backend(self) -> str:
@@ -239,14 +247,6 @@ class Collection:
             self.text, self.rows, self._stored_forward, lambda row: self.documents[row].full_text
         )
 
-    def _settings(self, on_failure: OnFailure) -> SearchSettings:
-        """Return what `index tune` stored; by default hybrid search, or BM25 where there are no vectors."""
-        search = self.manifest.search
-        if "mode" not in search:
-            return SearchSettings("hybrid" if self.manifest.embeds else "bm25", on_failure=on_failure)
-        fusion = Fusion.from_json(search["fusion"]) if search["fusion"] else Fusion()
-        return SearchSettings(search["mode"], fusion, on_failure=on_failure)
-
     def check_fields(self, where: Filter) -> None:
         """Raise BadFilterError, which names the near miss, where no document has a field of the filter.
 
@@ -257,11 +257,15 @@ class Collection:
                 raise unknown_field(name, self.rows.fields)
             self._fields.add(name)
 
+    def misfits(self, where: Filter) -> tuple[str, ...]:
+        """Return remarks about the ranges of a filter; see `Rows.misfits`. A server is not asked."""
+        return () if self.manifest.elastic else self.rows.misfits(where)
+
     def _on_server(self, field: str) -> bool:
         """Return whether a server has documents with a metadata field, or cannot tell now."""
         if not self.manifest.elastic:
             return False
-        from indexes.elastic.stored import has_field
+        from indexes.cluster.beside import has_field
 
         try:
             return has_field(self.text, field)

@@ -26,6 +26,20 @@ _DATE = re.compile(
     r"(?::(?P<second>[0-9]{2})(?:[.,](?P<fraction>[0-9]{1,9}))?)?"
     r"(?P<zone>Z|[+-][0-9]{2}(?::?[0-9]{2})?)?)?)?)?"
 )
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+# Other ways to write a date that have one reading only, and the usual one of those with slashes.
+_OTHERWISE = (
+    re.compile(r"(?P<day>\d{1,2})\.\s?(?P<month>\d{1,2})\.\s?(?P<year>\d{4})"),  # 31.12.2025
+    re.compile(r"(?P<month>0?[1-9]|1[0-2])/(?P<day>\d{1,2})/(?P<year>\d{4})"),  # 12/31/2025, American
+    re.compile(r"(?P<day>\d{1,2})/(?P<month>\d{1,2})/(?P<year>\d{4})"),  # 31/12/2025
+    re.compile(r"(?P<year>\d{4})[/.](?P<month>\d{1,2})[/.](?P<day>\d{1,2})"),  # 2025/12/31
+    re.compile(
+        r"(?P<day>\d{1,2})(?:st|nd|rd|th|\.)?\s+(?P<name>[a-z]{3,9})\.?,?\s+(?P<year>\d{4})", re.IGNORECASE
+    ),
+    re.compile(
+        r"(?P<name>[a-z]{3,9})\.?\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?,?\s+(?P<year>\d{4})", re.IGNORECASE
+    ),
+)
 _SECOND = 1_000_000  # in microseconds
 _LENGTHS = {"fraction": 1, "second": _SECOND, "minute": 60 * _SECOND, "day": 86_400 * _SECOND}
 _EPOCH = datetime.datetime(1970, 1, 1)
@@ -88,6 +102,22 @@ def _micros(moment: datetime.datetime) -> int:
     return (moment - _EPOCH) // datetime.timedelta(microseconds=1)
 
 
+def iso_of(text: str) -> str:
+    """Return the ISO 8601 form of a date that is written otherwise (31.12.2025, 2 March 2022); "" if it is none.
+
+    For advice only: 03/02/2022 is read as the American second of March, which it need not be.
+    """
+    for form in _OTHERWISE:
+        if match := form.match(text.strip()[:LONGEST]):
+            parts = match.groupdict()
+            try:
+                month = int(parts.get("month") or 1 + _MONTHS.index(parts["name"][:3].lower()))
+                return datetime.date(int(parts["year"]), month, int(parts["day"])).isoformat()
+            except ValueError:
+                continue
+    return ""
+
+
 def comparable(text: str) -> bool:
     """Return whether a text can be the bound of a range."""
     return number_of(text) is not None or period_of(text) is not None
@@ -114,6 +144,15 @@ def date_sign(sign: str) -> Callable[[Any, Any], Any]:
     return COMPARE[">=" if sign in (">", ">=") else "<"]
 
 
+class Misfit(NamedTuple):
+    """How many of a field's values do not compare with a bound, of how many, the most frequent one and its kind."""
+
+    odd: int
+    values: int
+    example: str
+    kind: str  # "number", "date", or "" for neither
+
+
 class Axis:
     """The values of one metadata field, ready to be compared: made once, asked for many ranges."""
 
@@ -126,8 +165,25 @@ class Axis:
         self._begins = np.array([p.begin if p else 0 for p in periods], dtype=np.int64)
         self._dated = np.array([p is not None for p in periods], dtype=bool)
         counts = [len(rows) for _, rows in column]
+        self._texts, self._counts = [text for text, _ in column], np.array(counts, dtype=np.int64)
         self._rows = np.fromiter((row for _, rows in column for row in rows), np.int64, sum(counts))
         self._value = np.repeat(np.arange(len(column)), counts)  # of each of `_rows`
+
+    def misfit(self, bound: str) -> Misfit | None:
+        """Return which values do not compare with `bound`, so that no sign makes them fit; None if all do."""
+        fits = np.zeros(len(self._texts), dtype=bool)
+        numbers = ~np.isnan(self._numbers)
+        if number_of(bound) is not None:
+            fits |= numbers
+        if period_of(bound) is not None:
+            fits |= self._dated if number_of(bound) is None else self._dated & ~numbers
+        if fits.all():
+            return None
+        odd = np.flatnonzero(~fits)
+        first = int(odd[self._counts[odd].argmax()])
+        kind = "number" if numbers[first] else "date" if self._dated[first] else ""
+        counts = int(self._counts[odd].sum()), int(self._counts.sum())
+        return Misfit(*counts, self._texts[first], kind)
 
     def rows(self, sign: str, bound: str) -> npt.NDArray[np.int64]:
         """Return the rows (int64 [n]) with a value that compares with `bound` as the sign says."""

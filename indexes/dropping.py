@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 from indexes.disk import writing
+from indexes.interface import IndexesError
 from indexes.store import files as storage
 from indexes.store import manifest as manifests
 from indexes.store import ownership
@@ -42,13 +43,29 @@ def drop(directory: Path) -> Manifest:
     return manifest
 
 
-def _drop_on_server(manifest: Manifest) -> None:
-    from indexes.elastic.client import ElasticSettings
-    from indexes.elastic.server_index import ElasticStore
+def discard(directory: Path) -> None:
+    """Delete a collection, or what a killed build left of one, if it is there; what is not ours stays.
 
-    store = ElasticStore(ElasticSettings.from_json(manifest.elastic))
-    try:
-        store.drop(numberings=True)
-        store.drop()
-    finally:
-        store.close()
+    Raises as `drop` does, and IndexesError where the directory does not bear our mark.
+    """
+    if (directory / manifests.NAME).exists():
+        drop(directory)
+    elif directory.exists():
+        with storage.disk_errors(f"deleting {directory}"):
+            if any(directory.iterdir()):
+                if not ownership.is_marked(directory):
+                    raise IndexesError(f"{directory} was not made by linker: delete it yourself")
+                with storage.write_lock(directory):
+                    ownership.refuse_links(directory)
+                    ownership.sweep(directory, ())
+                    (directory / storage.LOCK).unlink()
+            with contextlib.suppress(OSError):  # not empty
+                directory.rmdir()
+
+
+def _drop_on_server(manifest: Manifest) -> None:
+    from indexes.cluster import ClusterIndex, ElasticSettings
+
+    with contextlib.closing(ClusterIndex(ElasticSettings.from_json(manifest.elastic))) as index:
+        index.drop(numberings=True)
+        index.drop()

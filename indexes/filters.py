@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from indexes.comparing import COMPARE, comparable, compares
+from indexes.comparing import COMPARE, Misfit, comparable, compares, iso_of
 from indexes.errors import BadFilterError
 
 Mask = npt.NDArray[np.bool_]  # one flag per row
@@ -72,9 +72,10 @@ class Condition(NamedTuple):
         if not self.is_range:
             return
         if len(self.values) != 1 or not comparable(self.values[0]):
+            iso = iso_of(self.values[0]) if len(self.values) == 1 else ""
             raise BadFilterError(
                 f"cannot compare {self.field!r} with {'|'.join(self.values)!r}: {self.sign} takes one number "
-                "(likes>100) or ISO 8601 date (date>=2021-01-31)"
+                f"(likes>100) or ISO 8601 date ({f'{self.field}{self.sign}{iso}' if iso else 'date>=2021-01-31'})"
             )
         if not has_order(self.field):
             raise BadFilterError(
@@ -169,12 +170,41 @@ def _of_mapping(where: Mapping[str, Any]) -> Iterator[Condition]:
                 raise BadFilterError(
                     f"cannot read the filter of {field!r}: its signs are {' '.join(SIGNS)}, not {sign!r}"
                 )
-            values = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
+            values = [*value] if _holds_others(value) and not isinstance(value, Mapping) else [value]
+            if any(_holds_others(one) for one in values):
+                raise BadFilterError(
+                    f"cannot read the filter of {field!r}: {sign} takes a text, number or date, or a list of these, "
+                    "without further lists or objects in it"
+                )
             yield Condition(field, tuple(text for one in values for text in _literal(one)), sign)
 
 
 def _literal(value: Any) -> tuple[str, ...]:
     return (value.isoformat(),) if isinstance(value, datetime.date) else filter_values(value)
+
+
+def _holds_others(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str)
+
+
+def misfit_text(condition: Condition, misfit: Misfit) -> str:
+    """Return the remark about values that a range leaves out whatever its bound, as they are written otherwise.
+
+    Raises BadFilterError where no value compares with the bound, and the values are of the other kind.
+    """
+    field, bound, example = condition.field, condition.values[0], misfit.example
+    if misfit.kind and misfit.odd == misfit.values:
+        form = "an ISO 8601 date (2021-01-31)" if misfit.kind == "date" else f"a {misfit.kind}"
+        raise BadFilterError(
+            f"cannot compare {field!r} with {bound!r}: the field holds {misfit.kind}s, such as {example!r}: "
+            f"compare it with {form}"
+        )
+    iso = iso_of(example)
+    written = f"write dates as YYYY-MM-DD in the corpus{f' (here {iso})' if iso else ''} and add it again"
+    return (
+        f"{misfit.odd:,} of {misfit.values:,} values of {field!r} cannot be compared with {bound!r} and never fit, "
+        f"such as {example[:LONGEST_NAME]!r}: {written}"
+    )
 
 
 def unknown_field(name: str, fields: Sequence[str]) -> BadFilterError:

@@ -49,10 +49,8 @@ class SearchSettings:
 class Answer:
     """One Hits per query, the mode that produced them, what was unavailable (empty if nothing was), and if reranked.
 
-    `ranker` names the learned ranker that ordered them, if one did; `no_match` is then, for each query, the probability
-    that none of its documents is relevant. `probabilities` holds P(link) of each hit, one array per query, NaN where it
-    is not known; None without a calibration. `calibration` names where they come from, and each of `notes` says what
-    speaks against trusting them.
+    `ranker` names the learned ranker that ordered them, if one did. `calibration` names where P(link) of the hits comes
+    from, if it is known, and each of `notes` says what speaks against trusting it.
     """
 
     hits: list[Hits]
@@ -60,10 +58,19 @@ class Answer:
     degraded: str = ""
     reranked: bool = False
     ranker: str = ""
-    no_match: tuple[float, ...] = ()
-    probabilities: tuple[Float64Array, ...] | None = None
     calibration: str = ""
     notes: tuple[str, ...] = ()
+
+    @property
+    def no_match(self) -> tuple[float, ...]:
+        """The `no_match` of each query; empty unless a learned ranker ordered the hits."""
+        return tuple(hits.no_match for hits in self.hits if hits.no_match is not None)
+
+    @property
+    def probabilities(self) -> tuple[Float64Array, ...] | None:
+        """P(link) of each hit, one array per query, NaN where it is not known; None without a calibration."""
+        known = tuple(hits.probabilities for hits in self.hits if hits.probabilities is not None)
+        return known if self.calibration and len(known) == len(self.hits) else None
 
     def __repr__(self) -> str:
         return f"<Answer by {self._how()}: {brief([repr(hits) for hits in self.hits], 3)}>"
@@ -92,18 +99,16 @@ def by_filter(
         groups.setdefault(where, []).append(number)
     answers = [find([texts[n] for n in numbers], where) for where, numbers in groups.items()]
     order = np.argsort([n for numbers in groups.values() for n in numbers]).tolist()
-    hits = [found for answer in answers for found in answer.hits]
-    no_match = [value for answer in answers for value in answer.no_match]
-    # Where one group could not ask a retriever, that group's answer says what all of it is.
+    answer = joined(answers)
+    return replace(answer, hits=[answer.hits[n] for n in order])
+
+
+def joined(answers: Sequence[Answer]) -> Answer:
+    """Return the answers to parts of the texts as one; where a part is degraded, all of it says so."""
     whole = next((answer for answer in answers if answer.degraded), answers[0])
-    told = [values for answer in answers for values in answer.probabilities or ()]
-    return replace(
-        whole,
-        hits=[hits[n] for n in order],
-        no_match=tuple(no_match[n] for n in order if no_match),
-        probabilities=tuple(told[n] for n in order) if len(told) == len(hits) else None,
-        notes=tuple(dict.fromkeys(note for answer in answers for note in answer.notes)),
-    )
+    hits = [found for answer in answers for found in answer.hits]
+    notes = tuple(dict.fromkeys(note for answer in answers for note in answer.notes))
+    return replace(whole, hits=hits, notes=notes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,13 @@ A higher score is better, everywhere. Ids are strings without white space (they 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from indexes.dtypes import BoolArray, Float64Array
 from indexes.errors import (
     BackendUnavailableError,
     BadDocumentError,
@@ -135,12 +136,16 @@ class Hits:
 
     Iterating yields a Hit (id, score, document) each; documents are read then, by `read`, from the generation of the
     index that was searched. `mark` returns an excerpt of a text in pieces, each with whether the query has that word.
+    `probabilities`, float64 [k]: P(link) of each hit, NaN where it is not known; None without a calibration.
+    `no_match`: the probability that none of the documents is relevant, if a learned ranker ordered the hits.
     """
 
     ids: tuple[str, ...]
     scores: ScoreArray
     read: Callable[[str], Document] | None = field(default=None, repr=False, compare=False)
     mark: Callable[[str], Pieces] | None = field(default=None, repr=False, compare=False)
+    probabilities: Float64Array | None = field(default=None, repr=False, compare=False)
+    no_match: float | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -148,6 +153,12 @@ class Hits:
     def __iter__(self) -> Iterator[Hit]:
         for id_, score in zip(self.ids, self.scores.tolist(), strict=True):
             yield Hit(id_, score, self.read(id_) if self.read else None)
+
+    def where(self, kept: BoolArray) -> Hits:
+        """Return the hits that `kept` [k] marks."""
+        ids = tuple(id_ for id_, keep in zip(self.ids, kept.tolist(), strict=True) if keep)
+        known = None if self.probabilities is None else self.probabilities[kept]
+        return replace(self, ids=ids, scores=self.scores[kept], probabilities=known)
 
     def __repr__(self) -> str:
         listed = brief([f"{i} {s:.4g}" for i, s in zip(self.ids, self.scores.tolist(), strict=True)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 import importlib
 import sys
 from collections.abc import Callable, Mapping
@@ -10,22 +12,28 @@ from typing import Any
 HIDDEN = ("__getattr__", "__dir__")
 
 
-def lazy(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a package whose names live in the modules that `homes` gives.
+def lazy(package: str, homes: Mapping[str, str] | None = None) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a package whose `__all__` is imported on first use.
 
-    `dir` and `help` show these names too; `help` imports them, `dir` does not.
+    Where a name lives, the package's own imports for type checkers say, so that it need not be written once more;
+    `homes` says it for names without such an import. `dir` and `help` show the names too; `help` imports them.
     """
+    module = vars(sys.modules[package])
+
+    @functools.cache
+    def known() -> dict[str, str]:
+        source = module["__spec__"].loader.get_source(package)
+        imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+        return {alias.name: str(node.module) for node in imports for alias in node.names} | dict(homes or {})
 
     def get(name: str) -> Any:
-        if name not in homes:
+        if name not in module["__all__"]:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(homes[name]), name)
-
-    module = vars(sys.modules[package])
+        return getattr(importlib.import_module(known()[name]), name)
 
     def names() -> list[str]:
         special = [name for name in module if name.startswith("__") and name not in HIDDEN]
-        return sorted({*homes, *special})
+        return sorted({*module["__all__"], *special})
 
     module["__dir__"] = names
     return get

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from indexes.comparing import Axis
+from indexes.filters import misfit_text
 from indexes.interface import (
     Condition,
     DuplicateIdError,
@@ -196,13 +197,31 @@ class Rows:
         column = self._columns.get(condition.field, {})
         hit = np.zeros(len(self.ids), dtype=bool)
         if condition.is_range:
-            if condition.field not in self._axes:
-                self._axes[condition.field] = Axis(column.items())
-            hit[self._axes[condition.field].rows(condition.sign, condition.values[0])] = True
+            hit[self._axis(condition.field).rows(condition.sign, condition.values[0])] = True
             return hit
         for value in condition.values:
             hit[column.get(value, [])] = True
         return hit if condition.sign == "=" else ~hit
+
+    def _axis(self, field: str) -> Axis:
+        if field not in self._axes:
+            self._axes[field] = Axis(self._columns.get(field, {}).items())
+        return self._axes[field]
+
+    def misfits(self, where: Filter) -> tuple[str, ...]:
+        """Return a remark about each range of a filter that some values of its field cannot be compared with.
+
+        Raises BadFilterError where the field holds dates and the bound is a number, or the reverse.
+        """
+        ranges = [condition for condition in where.all if condition.is_range]
+        if not ranges:
+            return ()
+        with self._lock:
+            self._read_metadata()
+            found = [
+                (condition, self._axis(condition.field).misfit(condition.values[0])) for condition in ranges
+            ]
+        return tuple(misfit_text(condition, misfit) for condition, misfit in found if misfit)
 
     @property
     def fields(self) -> tuple[str, ...]:

@@ -14,8 +14,7 @@ from indexes.interface import Document, Matrix
 from indexes.rows import Rows
 from indexes.store import files as storage
 from indexes.store import ownership
-from indexes.store.documents import DocumentStore
-from indexes.store.records import WITH_POSTINGS, Manifest
+from indexes.store.records import Manifest
 from indexes.text.bm25 import Bm25Index
 from indexes.text.fields import FieldsIndex
 from indexes.text.forward import NAME as FORWARD
@@ -68,10 +67,6 @@ class EmbeddedText:
     @classmethod
     def resume(cls, directory: Path, manifest: Manifest, rows: Rows) -> Self:
         """Return the backend that continues from a commit. Raises DamagedError."""
-        if manifest.format < WITH_POSTINGS:
-            texts = DocumentStore(directory, manifest.segments).texts()
-            scratch = directory / storage.SCRATCH
-            return cls(directory, manifest, Bm25Index.rebuilt(texts, rows, manifest.analysis, scratch))
         return cls._continued(directory, manifest, text_folder(directory, manifest), rows)
 
     @classmethod
@@ -195,7 +190,7 @@ def resume(directory: Path, manifest: Manifest, rows: Rows) -> TextBackend:
     """
     text: TextBackend
     if manifest.elastic:
-        from indexes.elastic.stored import ServerText
+        from indexes.cluster.beside import ServerText
 
         text = ServerText.resume(manifest, rows)
     else:

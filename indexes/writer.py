@@ -11,17 +11,25 @@ from typing import Any, Self
 import numpy as np
 
 from indexes import text_backend
-from indexes.arrays import normalised
+from indexes.address import Address
+from indexes.anywhere import AnyWriter
 from indexes.collection import open_vectors
 from indexes.disk import faults, writing
 from indexes.disk.writing import FileRecord
-from indexes.interface import BadVectorError, Document, IndexesError, Matrix, check_vectors
+from indexes.interface import Document, IndexesError, Matrix
 from indexes.kinds import AUTO, IN_DIRECTORY, kinds_on, may_have_structure
 from indexes.rows import Rows
 from indexes.store import files as storage
-from indexes.store import generations, ownership, records
+from indexes.store import generations, ownership
 from indexes.store import manifest as manifests
-from indexes.store.documents import DocumentStore, copy_segment, read_rows, storable, write_segment
+from indexes.store.documents import (
+    DocumentStore,
+    copy_segment,
+    own_vectors,
+    read_rows,
+    storable,
+    write_segment,
+)
 from indexes.store.records import BuildRecord, Manifest, Segment
 from indexes.text.parameters import Bm25Parameters
 from indexes.vectors.kinds import AUTO_EXACT
@@ -31,7 +39,7 @@ BATCH = 1024  # documents read at a time when all texts are indexed again
 COMMITTED = tuple(f for f in storage.FOLDERS if f != storage.SCRATCH)
 
 
-class Writer:
+class Writer(AnyWriter):
     """The only writer of a collection. Nothing is visible to readers, or survives a crash, before `commit`."""
 
     takes_back = True  # whether changes that are not committed leave no trace
@@ -65,7 +73,7 @@ class Writer:
         kinds = IN_DIRECTORY + (kinds_on("elastic") if manifest.elastic else ())
         if manifest.vectors not in ("none", *kinds):
             raise IndexesError(f"unknown kind of vectors {manifest.vectors!r}: choose {', '.join(kinds)}")
-        with storage.disk_errors(f"creating {directory}"):
+        with storage.disk_errors(f"creating {directory}", resumes=not manifest.build.complete):
             name, copied = "", []
             if encoder_folder and manifest.encoder:
                 name = f"{storage.ENCODER}/{manifest.encoder.fingerprint[:16]}"
@@ -95,7 +103,8 @@ class Writer:
         manifest = manifests.load(directory)
         if keep:
             generations.refuse_server(manifest, "older generations cannot be kept")
-        with storage.disk_errors(f"writing to {directory}"), storage.write_lock(directory, wait):
+        disk = storage.disk_errors(f"writing to {directory}", resumes=resume)
+        with disk, storage.write_lock(directory, wait):
             ownership.refuse_links(directory)
             manifest = storage.load_checked(directory)
             if keep is not None:
@@ -147,15 +156,6 @@ class Writer:
                 f"the build of {self.directory} was interrupted: finish it first with `linker index build … --resume`"
             )
 
-    def quarantine(self, line: bytes) -> None:
-        """Store an unusable record, given as one line of JSON, with the next commit."""
-        self._quarantine.append(line)
-
-    @property
-    def quarantined(self) -> int:
-        """Number of unusable records that the next commit will store."""
-        return len(self._quarantine)
-
     @property
     def pending(self) -> int:
         """Number of documents that the next commit will add."""
@@ -198,22 +198,9 @@ class Writer:
             build=build or old.build,
             search=old.search if search is None else search,
             bm25=bm25 or old.bm25,
-            # Earlier formats cannot say what the parameters are.
-            format=old.format if bm25 in (None, old.bm25) else max(old.format, records.WITH_PARAMETERS),
         )
         faults.point("commit.begun")
         return self._replace_manifest(manifest, self._write_files(name, manifest, merged))
-
-    def store_ranker(self, name: str, folder: Path) -> Manifest:
-        """Commit a copy of the ranker in `folder` under `ranker/name`; searches use it from now on.
-
-        `name` has 16 hexadecimal digits, which stand for the ranker's content. Raises IndexesError.
-        """
-        return self._store(storage.RANKER, name, folder)
-
-    def store_calibration(self, name: str, folder: Path) -> Manifest:
-        """Commit a copy of the calibration in `folder` under `calibration/name`, as `store_ranker` does a ranker."""
-        return self._store(storage.CALIBRATION, name, folder)
 
     def store_encoder(self, name: str, folder: Path) -> Manifest:
         """Commit a copy of the encoder in `folder` under `encoder/name`: the model of the index, in other files.
@@ -239,7 +226,6 @@ class Writer:
             old,
             generation=old.generation + 1,
             search={**old.search, kind: name},
-            format=max(old.format, records.WITH_PARAMETERS),  # earlier formats know neither of them
         )
         return self._replace_manifest(manifest, files)
 
@@ -252,8 +238,7 @@ class Writer:
         if self._documents or self._quarantine or self._removed:
             raise IndexesError("there are uncommitted changes: commit them before compacting")
         old, name, live = self.manifest, f"{self.manifest.generation + 1:06d}", self.rows.mask()
-        current = old.format >= records.WITH_POSTINGS
-        if live is None and len(old.segments) < 2 and current:
+        if live is None and len(old.segments) < 2:
             return old
         documents = len(self.rows)
         segments = (Segment(name, documents),) if documents else ()
@@ -265,7 +250,7 @@ class Writer:
             mask = np.ones(documents, dtype=bool) if live is None else live
             files |= copy_segment(self.directory, name, old.segments, self.rows.ids, mask)
         faults.point("compact.copied")
-        if live is not None or not current:
+        if live is not None:
             self._renumber(name, manifest, files)
         return self._replace_manifest(manifest, files)
 
@@ -296,7 +281,6 @@ class Writer:
             manifest,
             files=files,
             elastic=self._text.elastic,
-            format=max(manifest.format, records.WITH_POSTINGS),
         )
         writing.sync(self.directory)
         faults.point("commit.prepared")
@@ -317,7 +301,7 @@ class Writer:
             for segment in earlier:
                 _replace(files, f"{storage.SEGMENTS}/{segment}", {})
             files |= write_segment(self.directory, name, self._documents, self._vectors, earlier)
-        if self._documents or manifest.format < records.WITH_POSTINGS:
+        if self._documents:
             _replace(files, storage.TEXT, self._text.write(name))
         faults.point("commit.text")
         if self._removed:
@@ -358,14 +342,18 @@ class Writer:
         return {f"{storage.GRAPH}/{path.name}": record} if record else {}
 
 
-def own_vectors(manifest: Manifest, vectors: Matrix | None, ids: Sequence[str]) -> Matrix | None:
-    """Return the vectors of new documents as they are stored, of length 1. Raises BadVectorError."""
-    encoder = manifest.encoder
-    if (vectors is None) != (encoder is None):
-        raise BadVectorError("pass vectors if the collection has an encoder, and none if it has not")
-    if vectors is None or encoder is None:
-        return None
-    return normalised(check_vectors(vectors, encoder.dim, ids))
+def writer_of(
+    directory: Path, keep: int | None = None, *, wait: float = 0
+) -> contextlib.AbstractContextManager[AnyWriter]:
+    """Open the index in a directory or at an address for changes; on a cluster nobody waits for other writers.
+
+    Raises as `Writer.open`.
+    """
+    if address := Address.of(directory):
+        from indexes.cluster.writer import RemoteWriter
+
+        return RemoteWriter.change(address, keep)
+    return Writer.open(directory, keep, wait=wait)
 
 
 def _split(segments: Sequence[Segment], pending: int) -> tuple[Sequence[Segment], Sequence[Segment]]:

@@ -8,14 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from indexes.lazy import lazy
-from linker.version import __version__ as __version__
+from linker.base.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from indexes.hybrid import Answer
     from indexes.interface import Document, Filter, Hits
     from indexes.text.parameters import Bm25Parameters, Field
-    from linker.building import BuildOptions, build, create
-    from linker.commands import (
+    from linker.cli.commands import (
         Alignment,
         Links,
         Question,
@@ -31,10 +30,11 @@ if TYPE_CHECKING:
         watch,
     )
     from linker.encoders.loading import load_encoder
-    from linker.engine import Engine
+    from linker.engine.building import BuildOptions, build, create
+    from linker.engine.engine import Engine
+    from linker.engine.tuning import Tuning
     from linker.evaluation import evaluate
     from linker.review.session import FindReport
-    from linker.tuning import Tuning
 
 __all__ = [
     "Alignment",
@@ -65,35 +65,4 @@ __all__ = [
     "triangulate",
     "watch",
 ]
-__getattr__ = lazy(
-    __name__,
-    {
-        "Alignment": "linker.commands.aligning",
-        "Answer": "indexes.hybrid",
-        "Bm25Parameters": "indexes.text.parameters",
-        "BuildOptions": "linker.building",
-        "Document": "indexes.interface",
-        "Engine": "linker.engine",
-        "Field": "indexes.text.parameters",
-        "Filter": "indexes.interface",
-        "FindReport": "linker.review.session",
-        "Hits": "indexes.interface",
-        "Links": "linker.commands.linking",
-        "Question": "linker.commands.finding",
-        "Triangles": "linker.commands.triangulating",
-        "Tuning": "linker.tuning",
-        "Watched": "linker.commands.watching",
-        "align": "linker.commands.aligning",
-        "build": "linker.building",
-        "calibrate": "linker.commands.calibrating",
-        "compare": "linker.commands.comparing",
-        "create": "linker.building",
-        "evaluate": "linker.evaluation",
-        "find": "linker.commands.finding",
-        "link": "linker.commands.linking",
-        "load_encoder": "linker.encoders.loading",
-        "train": "linker.commands.training",
-        "triangulate": "linker.commands.triangulating",
-        "watch": "linker.commands.watching",
-    },
-)
+__getattr__ = lazy(__name__)

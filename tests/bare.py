@@ -18,6 +18,7 @@ from pathlib import Path
 
 from indexes.errors import install
 from linker import cli
+from linker.cli.found import every
 
 EXTRAS = (
     "torch",
@@ -93,20 +94,6 @@ MORE = (
 )
 
 
-def commands() -> set[str]:
-    """Return the names of all commands, as they are registered."""
-    groups = {
-        "": cli.COMMANDS,
-        "index ": cli.INDEX_COMMANDS,
-        "bucc ": cli.BUCC_COMMANDS,
-        "similarity ": cli.SIMILARITY_COMMANDS,
-        "sts ": cli.STS_COMMANDS,
-        "rank ": cli.RANK_COMMANDS,
-    }
-    named = {group + c.__name__.replace("_", "-") for group, found in groups.items() for c in found}
-    return named | {f"review {name}" for name in cli.REVIEW_COMMANDS}
-
-
 def write_files() -> None:
     """Write the little that the commands read."""
     texts = [WORDS, f"{WORDS} again", "Voters in Portugal elected a new parliament"]
@@ -155,7 +142,7 @@ def main() -> None:
     """Run everything in the working directory; exit with 1 and a line for each failure."""
     if present := [name for name in EXTRAS if find_spec(name)]:
         sys.exit(f"this environment has {', '.join(present)}: what is missing cannot be seen")
-    if missing := commands() ^ set(RUNS):
+    if missing := every(cli.app).keys() ^ RUNS.keys():
         sys.exit(f"tests/bare.py and the command line differ: {', '.join(sorted(missing))}")
     (block,) = re.findall(r"```python\n(.*?)```", Path(sys.argv[1]).read_text(encoding="utf-8"), re.DOTALL)
     exec(compile(block, "README.md", "exec"), {})

@@ -8,7 +8,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,7 @@ import pytest
 import xxhash
 
 ROOT = Path(__file__).parents[1]
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 STARTS = ("ba", "de", "ki", "lo", "mu", "ne", "po", "ra", "su", "ti")
 WORDS = [a + b for a in STARTS for b in ("nel", "ras", "dom", "vik", "pol", "sen", "tur", "gal")]
 
@@ -102,3 +103,34 @@ def _checked(done: subprocess.CompletedProcess[str], status: int | None) -> subp
     if status is not None:
         assert done.returncode == status, f"{done.returncode}: {done.stdout}\n{done.stderr}"
     return done
+
+
+def tiny_bert(
+    folder: Path, words: Iterable[str], *, dim: int = 32, layers: int = 2, heads: int = 2, seed: int = 0
+) -> Path:
+    """Write a small BERT with random weights and return its folder; its vocabulary is `words` and single characters."""
+    import torch
+    from transformers import BertConfig, BertModel, BertTokenizer
+
+    from linker.scoring.pairs.backbone import Backbone
+
+    folder.mkdir(parents=True, exist_ok=True)
+    letters = "abcdefghijklmnopqrstuvwxyz0123456789"
+    known = dict.fromkeys(
+        [*SPECIAL, *(w.lower() for w in words), *letters, *(f"##{c}" for c in letters), *".,!?'-"]
+    )
+    vocabulary = {token: row for row, token in enumerate(known)}
+    config = BertConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=dim,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        intermediate_size=2 * dim,
+        max_position_embeddings=128,
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        module = BertModel(config)
+    tokenizer = BertTokenizer(vocab=vocabulary, do_lower_case=True, model_max_length=128)
+    Backbone(str(folder), module, tokenizer, 128).save(folder)
+    return folder

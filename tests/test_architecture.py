@@ -1,97 +1,32 @@
 """The arrows of the architecture, walked: who may import whom, and what start-up must not load."""
 
-import ast
 import importlib
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.house import ROOT, arrows, both_ways, files, floors, graph, imports, map_of_rooms, room
+from tests.quick import chosen
+
 HEAVY = ("torch", "faiss", "transformers", "sentence_transformers", "gensim", "pandas", "matplotlib", "scipy")
 
-# The rooms (folders, and modules beside them) from the ground up: each may import those above it in this list only.
-ROOMS = (
-    "indexes/lazy", "indexes/cores", "indexes/errors", "indexes/address", "indexes/dtypes", "indexes/showing",
-    "indexes/comparing", "indexes/filters",
-    "indexes/interface", "indexes/arrays", "indexes/native", "indexes/kinds", "indexes/packed", "indexes/rows",
-    "indexes/fusion", "indexes/disk", "indexes/text", "indexes/hybrid", "indexes/vectors", "indexes/store",
-    "indexes/elastic", "indexes/collection",
-    "indexes/text_backend", "indexes/writer", "indexes/remote", "indexes/sharded", "indexes/dropping",
-    "linker/version",
-    "linker/errors", "linker/printable", "linker/logs", "linker/files", "linker/lines", "linker/config",
-    "linker/progress",
-    "linker/evaluation/reading",
-    "linker/evaluation/formats",
-    "linker/evaluation", "linker/evaluation/all_pairs",
-    "linker/corpora", "linker/tokens", "linker/encoders", "linker/training",
-    "linker/probability",
-    "linker/crosslingual/pages", "linker/crosslingual/scoring", "linker/crosslingual/lexicon",
-    "linker/crosslingual/ranking", "linker/crosslingual", "linker/crosslingual/bucc",
-    "linker/crosslingual/aligned",
-    "linker/pairs",
-    "linker/pairs/sts",
-    "linker/pairs/news",
-    "linker/ranking",
-    "linker/reranking",
-    "linker/torch_scan",
-    "linker/recall",
-    "linker/tuning",
-    "linker/snapshot",
-    "linker/remote",
-    "linker/sharding",
-    "linker/engine",
-    "linker/vectors",
-    "linker/scaleout",
-    "linker/intake",
-    "linker/resuming",
-    "linker/building",
-    "linker/review",
-    "linker/review/exporting",
-    "linker/review/importing",
-    "linker/review/stopping",
-    "linker/review/learning",
-    "linker/review/session",
-    "linker/watching",
-    "linker/commands",
-    "linker/integrations",
-    "linker/review/jobs",
-    "linker/mcp",
-    "linker/web",
-    "linker/service",
-    "linker/service/routes",
-    "linker/service/app",
-    "linker/doctor",
-    "linker/demo_training",
-    "linker/demo_files",
-    "linker/demo",
-    "linker/cli",
-    "linker/__main__",
-)  # fmt: skip
-
-
-def imports(path: Path) -> Iterator[tuple[str, int]]:
-    """Yield every absolute module a file imports, those inside functions and for typing included."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from ((alias.name, node.lineno) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}:{node.lineno}: relative import"
-            module = node.module or ""
-            yield module, node.lineno
-            yield from ((f"{module}.{alias.name}", node.lineno) for alias in node.names)
-
-
-def room(path: Path) -> str:
-    """Return the room of a file: its folder, or the module itself where it lies beside the folders of a package."""
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return "/".join(parts if len(parts) == 2 else parts[:-1])
-
-
-def files(package: str) -> list[Path]:
-    return sorted((ROOT / package).rglob("*.py"))
+# The rooms by floor, from the ground up: each may import rooms of the floors above it in this list only.
+FLOORS = (
+    {"indexes"},
+    {"linker/base"},
+    {"linker/evaluation"},
+    {"linker/corpora", "linker/encoders"},
+    {"linker/training"},
+    {"linker/scoring"},
+    {"linker/engine"},
+    {"linker/crosslingual"},
+    {"linker/review"},
+    {"linker/cli", "linker/integrations", "linker/demo"},
+    {"linker/server"},
+    {"linker/papers"},  # which nothing imports: its commands are found by entry points
+)
 
 
 def files_named_init(package: str) -> list[Path]:
@@ -109,43 +44,38 @@ def test_indexes_imports_neither_linker_nor_a_model_library() -> None:
     assert not wrong
 
 
-def graph() -> dict[Path, dict[Path, int]]:
-    """Return which file imports which others and on what line; imports inside functions and for typing count."""
-    paths = [*files("indexes"), *files("linker")]
-    modules = {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
-        for path in paths
-    }
-    found: dict[Path, dict[Path, int]] = {path: {} for path in paths}
-    for path in paths:
-        names = dict(imports(path))
-        # `from package import module` imports the module; the package, only where it takes a name of its own
-        of_names = {name.rpartition(".")[0] for name in names if name not in modules}
-        of_modules = {name.rpartition(".")[0] for name in names if name in modules}
-        for name, line in names.items():
-            if modules.get(name, path) != path and (name in of_names or name not in of_modules):
-                found[path][modules[name]] = line
-    return found
-
-
 GRAPH = graph()
 
 
-def test_every_room_has_its_place() -> None:
-    packages = {"indexes/__init__", "linker/__init__"}  # they hand out names of all rooms, lazily
-    assert {room(path) for path in GRAPH} - packages == set(ROOMS)
+def test_every_room_has_its_floor() -> None:
+    assert {room(path) for path in GRAPH} - {""} == set().union(*FLOORS)
 
 
-def test_no_import_runs_up() -> None:
-    place = {name: number for number, name in enumerate(ROOMS)}
+def test_no_import_runs_up_or_along_a_floor() -> None:
+    floor = {name: number for number, names in enumerate(FLOORS) for name in names}
     wrong = [
-        f"{path.relative_to(ROOT)}:{line} ({room(path)}) imports {other.relative_to(ROOT)} ({room(other)})"
+        f"{path.relative_to(ROOT)}:{line} imports {other.relative_to(ROOT)}"
         for path, others in GRAPH.items()
-        if room(path) in place
+        if room(path)  # the names that `import linker` hands out, and `python -m linker`
         for other, line in others.items()
-        if room(other) in place and place[room(other)] > place[room(path)]
+        if room(path) != room(other) and floor.get(room(other), len(FLOORS)) >= floor[room(path)]
     ]
     assert not wrong
+
+
+def test_the_map_is_made_of_the_rooms_own_sentences() -> None:
+    """`make house` prints the map for CONTRIBUTING.md."""
+    assert "\n".join(map_of_rooms()) in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+
+def test_compiled_parts_and_their_loader_stand_alone() -> None:
+    assert not {
+        other
+        for path, others in GRAPH.items()
+        if path.parent.name == "kernels"
+        for other in others
+        if other.parent.name != "kernels" and other.stem not in ("cores", "dtypes")
+    }
 
 
 def test_no_file_imports_itself_by_way_of_others() -> None:
@@ -155,6 +85,27 @@ def test_no_file_imports_itself_by_way_of_others() -> None:
         for path in free:
             del left[path]
     assert not sorted(str(path.relative_to(ROOT)) for path in left)
+
+
+def test_quick_takes_the_nearest_tests_first() -> None:
+    tests = {
+        ROOT / "tests/a/test_other.py": {"linker.a.star"},
+        ROOT / "tests/a/test_star.py": {"linker.b"},
+        ROOT / "tests/a/test_far.py": {"linker.b"},
+        ROOT / "tests/b/test_b.py": {"linker.a"},
+    }
+    paths = [ROOT / "linker/a/star.py", ROOT / "tests/b/test_b.py", ROOT / "README.md"]
+    names = ["tests/b/test_b.py", "tests/a/test_star.py", "tests/a/test_other.py"]
+    assert chosen(paths, tests) == [ROOT / name for name in names]
+
+
+def test_what_is_counted() -> None:
+    made = {Path(name): dict.fromkeys(map(Path, others.split()), 1) for name, others in
+            {"a/x": "a/y b/x", "a/y": "b/x c/x", "b/x": "c/x", "c/x": "", "c/__init__.py": "a/x"}.items()}  # fmt: skip
+    rooms = arrows(lambda path: path.parent.name, made)
+    assert rooms == {"a": {"b", "c"}, "b": {"c"}, "c": set()}
+    assert (floors(rooms), both_ways(rooms)) == (3, 0)
+    assert both_ways({"a": {"b", "c"}, "b": {"a"}, "c": {"a"}}) == 2
 
 
 PACKAGES = sorted(

@@ -17,7 +17,7 @@ LINE = '{"id": "a", "text": "rain"}\n'
 WAITING = """
 import sys
 from pathlib import Path
-from linker.intake import interruptible
+from linker.engine.intake import interruptible
 
 def records():
     print("reading", flush=True)
@@ -100,7 +100,7 @@ def test_the_first_ctrl_c_ends_a_read_that_waits(tmp_path: Path, opened: bool) -
 
 
 def test_a_ctrl_c_between_reads_waits_for_the_batch_in_hand() -> None:
-    from linker.intake import Interruption, interruptible
+    from linker.engine.intake import Interruption, interruptible
 
     with interruptible() as interrupted:
         assert interrupted.read(iter("abc"), 2) == ["a", "b"]

@@ -16,10 +16,9 @@ from indexes.hybrid import Answer
 from indexes.store import manifest as manifests
 from indexes.store import records
 from indexes.store.records import Manifest
-from indexes.text.parameters import OLD_PARAMETERS, AnalysisSettings, Bm25Parameters
+from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 from indexes.writer import Writer
 from linker import Engine, create
-from tests.golden.make_index import HERE
 from tests.helpers import linker
 
 TEXTS = {"long": "cat " * 6 + "dog " * 30, "short": "cat #BigDog", "other": "mouse a"}
@@ -117,31 +116,12 @@ def test_create_takes_the_same_settings(tmp_path: Path) -> None:
     assert manifest.bm25 == Bm25Parameters(b=0)
 
 
-@pytest.mark.parametrize("golden", ["index-v1", "index-v2"])
-def test_an_earlier_index_stays_of_its_format_until_parameters_are_stored(
-    golden: str, tmp_path: Path
-) -> None:
-    copy = tmp_path / golden
-    shutil.copytree(HERE / golden, copy)
-    old = manifests.load(copy)
-    assert (old.analysis, old.bm25) == (AnalysisSettings(version=1), OLD_PARAMETERS)
-    with Writer.open(copy) as writer:
-        assert writer.commit().format == 2
-        assert writer.compact().format == 2
-    with Writer.open(copy) as writer:
-        changed = writer.commit(bm25=Bm25Parameters(k1=2))
-    assert (changed.format, changed.analysis) == (3, AnalysisSettings(version=1))
-    assert manifests.load(copy).bm25 == Bm25Parameters(k1=2)
-    assert json.loads(linker("index", "info", copy, "--json").stdout)["bm25"]["k1"] == 2
-    assert linker("index", "verify", copy).returncode == 0
-
-
 @pytest.mark.parametrize(
     ("key", "value"),
     [
         ("bm25", {"k1": 1.2, "b": 2, "k3": 1}), ("bm25", {"k1": 1.2, "b": 0.75}), ("bm25", None),
         ("bm25", {"k1": "1", "b": 0.75, "k3": 1}), ("bm25", {"k1": 1.2, "b": 0.75, "k3": 1, "k2": 0}),
-        ("analysis", {"language": "english"}), ("analysis", {**AnalysisSettings().to_json(), "version": 9}),
+        ("analysis", {"language": "english"}), ("analysis", {**AnalysisSettings().to_json(), "version": 1}),
         ("analysis", {**AnalysisSettings().to_json(), "min_token": True}),
         ("analysis", {**AnalysisSettings().to_json(), "language": "klingon"}), ("language", "english"),
     ],

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from linker.review.interface import Judgement
+from linker.review.ledger import Ledger
 from tests.helpers import linker, linker_process, write_corpus
 
 NEWS = [
@@ -71,6 +73,21 @@ def test_build_search_add_delete_info_verify(index: Path, tmp_path: Path) -> Non
     assert (info["documents"], info["quarantined"], info["complete"]) == (2, 1, True)
     assert info["generation"] == 4
     linker("index", "verify", index)
+
+
+def test_a_range_over_dates_that_are_written_otherwise_warns(tmp_path: Path) -> None:
+    records = [
+        {"id": f"a{n}", "text": "flood", "date": f"31.{n}.2025", "day": "2025-01-31"} for n in (10, 12)
+    ]
+    (tmp_path / "c.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
+    linker("index", "build", tmp_path / "c.jsonl", "--out", tmp_path / "i")
+    arguments = ("search", tmp_path / "i", "--text", "flood", "--where")
+    done = linker(*arguments, "date>=2025-01-01")
+    assert "2 of 2 values of 'date' cannot be compared with '2025-01-01'" in done.stderr
+    assert "'31.10.2025'" in done.stderr and "(here 2025-10-31)" in done.stderr
+    assert not linker(*arguments, "day>=2025-01-01").stderr
+    assert "the field holds dates" in linker(*arguments, "day>=31", check=1).stderr
+    assert "(date>=2025-12-31)" in linker(*arguments, "date>=31.12.2025", check=1).stderr
 
 
 def test_where_filters_and_says_what_it_cannot_read(index: Path) -> None:
@@ -150,22 +167,20 @@ def test_find_with_judgements_on_a_file_and_on_a_terminal(index: Path, tmp_path:
     assert "is the review of other seeds" in refused.stderr
 
 
-def test_static_find_takes_over_the_ledger_of_before_and_skips(index: Path, tmp_path: Path) -> None:
+def test_static_find_goes_on_with_what_was_judged_and_skips(index: Path, tmp_path: Path) -> None:
     seeds = tmp_path / "seeds.tsv"
     seeds.write_text("s\train in Valencia Iceland\nt\tparliament Portugal\n", encoding="utf-8")
-    earlier = {"seed": "s", "id": "a1", "relevance": 1, "score": 2.5, "time": "2026-01-01T00:00:00+00:00"}
-    (tmp_path / "seeds.tsv.ledger.jsonl").write_text(json.dumps(earlier) + "\n", encoding="utf-8")
+    with Ledger(tmp_path / "seeds.tsv.review.sqlite") as ledger:
+        ledger.add(Judgement("s", "a1", "relevant"))
     options = ("--static", "--order", "rank", "--per-seed", "--until", "1", "--json")
     arguments = ("find", index, "--seeds", seeds, *options)
     first = linker(*arguments, stdin="s\nm\nn\nq\n")
     report = json.loads(first.stdout)
-    assert "1 judgements of" in first.stderr
     assert "== seed t" in first.stderr
     assert "== seed s" not in first.stderr
     # The one candidate of the other seed comes again after it was skipped.
     assert (report["read"], report["relevant"], report["maybe"], report["skipped"]) == (2, 1, 1, 0)
     assert report["stopped"] == "every candidate was judged"
-    assert "1 judgements of" not in linker(*arguments, stdin="q\n").stderr
     assert linker("find", index, "--seeds", seeds, "--score", "2", check=2).stderr
 
 
@@ -237,9 +252,9 @@ def test_results_follow_links_and_stay_out_of_the_corpus(index: Path, tmp_path: 
 
 
 def test_resume_notices_an_edit_of_the_same_size_and_other_columns(tmp_path: Path) -> None:
-    from linker import building
     from linker.corpora import Columns
     from linker.corpora.identity import identity
+    from linker.engine import building
 
     corpus = tmp_path / "c.jsonl"
     corpus.write_text('{"id": "1", "text": "rain", "other": "x"}\n', encoding="utf-8")
@@ -309,6 +324,20 @@ def test_version_and_module() -> None:
     from linker import __version__
 
     assert linker_process("--version").stdout.strip() == __version__
+
+
+@pytest.mark.parametrize("error", [MemoryError(), ImportError("failed to map segment from shared object")])
+def test_memory_that_is_short_is_one_line(
+    error: Exception, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exhausted(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("indexes.collection.Collection.open", exhausted)
+    done = linker("search", index, "word", check=1)
+    assert (
+        done.stderr.startswith("error: ") and "memory is short" in done.stderr and "ulimit -v" in done.stderr
+    )
 
 
 def test_threads_of_openblas_sleep_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:

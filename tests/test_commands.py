@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import linker as package
-from linker import progress
-from linker.engine import Engine
-from linker.errors import ConfigError, InputError
-from linker.logs import logger, logging_to
+from linker.base import progress
+from linker.base.errors import ConfigError, InputError
+from linker.base.logs import logger, logging_to
+from linker.engine.engine import Engine
 from linker.review.session import Answer
 from tests.helpers import linker, write_corpus
 
@@ -141,9 +141,7 @@ def test_train_takes_overrides_as_a_mapping(tmp_path: Path) -> None:
 def test_nothing_is_printed_without_a_handler(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     package.link(*pages(tmp_path), "hapax")
     assert capfd.readouterr() == ("", "")
-    code = (
-        "from linker.logs import logger; logger.warning('nobody hears this')"  # pytest itself adds a handler
-    )
+    code = "from linker.base.logs import logger; logger.warning('nobody hears this')"  # pytest itself adds a handler
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("", "")
 

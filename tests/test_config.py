@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 import pytest
 
-from linker.config import load
-from linker.errors import ConfigError
+from linker.base.config import load
+from linker.base.errors import ConfigError
 from linker.training.config import TrainingConfig
 
 

@@ -4,11 +4,11 @@ from pathlib import Path
 import pytest
 
 from indexes.fusion import Fusion
-from linker import demo
-from linker.demo_training import Story, lee_stories, split_stories
+from linker.demo import run as demo
+from linker.demo.training import Story, lee_stories, split_stories
+from linker.engine.tuning import Lead, SearchSetting, Tuning
 from linker.evaluation import evaluate
-from linker.tuning import Lead, SearchSetting, Tuning
-from tests.web.support import client
+from tests.server.page.support import client
 
 
 @pytest.mark.slow
@@ -16,7 +16,7 @@ def test_the_demo_runs_end_to_end_and_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """On a third of the stories, with a model trained for one epoch: the whole way, not the quality."""
-    import linker.demo_training as training
+    import linker.demo.training as training
 
     background, test = lee_stories()
     few: tuple[list[Story], list[Story]] = background[:100], test[:20]
@@ -28,7 +28,7 @@ def test_the_demo_runs_end_to_end_and_again(
     assert first.out.count("  tuned: ") == 3 and first.out.count("Why the last row") == 1
     assert f"linker serve {tmp_path}/out/posts.index" in first.out
     with client(tmp_path / "out" / "posts.index") as browser:
-        assert "Begin to judge" in browser.get("/").text
+        assert "Start reviewing" in browser.get("/").text
     demo.run(tmp_path / "out")
     second = capsys.readouterr()
     assert "training" not in second.err

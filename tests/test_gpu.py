@@ -13,8 +13,8 @@ from indexes.vectors.certified import ExactScan
 from indexes.vectors.faiss_files import load_faiss
 from indexes.vectors.faiss_index import FaissIndex
 from indexes.vectors.flat import FlatScan
-from linker import torch_scan
-from linker.torch_scan import TorchScan
+from linker.engine import torch_scan
+from linker.engine.torch_scan import TorchScan
 
 torch = pytest.importorskip("torch")
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]

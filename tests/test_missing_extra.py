@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -9,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from indexes.errors import install
-from linker.errors import EXTRA_OF
+from indexes.errors import DISTRIBUTION, install
+from linker.base.errors import DISTRIBUTIONS, OURS, extra_of, requirements
+from linker.cli import app
+from linker.cli.found import every
 from tests import bare
 from tests.helpers import ROOT, linker
 
@@ -35,9 +39,15 @@ for command in sys.argv[2:]:
 """
 
 
+def modules() -> list[str]:
+    """Return the names under which what the extras install is imported."""
+    names = {p.replace("-", "_") for extra, packages in requirements().items() if extra for p in packages}
+    return sorted(names | DISTRIBUTIONS.keys())
+
+
 def test_a_command_without_its_library_names_the_extra(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT, " ".join(EXTRA_OF), *COMMANDS],
+        [sys.executable, "-c", WITHOUT, " ".join(modules()), *COMMANDS],
         capture_output=True, text=True, check=False, cwd=tmp_path, timeout=120,
     )  # fmt: skip
     assert done.stdout.split() == ["1"] * len(COMMANDS), done.stderr
@@ -49,15 +59,50 @@ def test_a_command_without_its_library_names_the_extra(tmp_path: Path) -> None:
 
 
 def test_ci_tries_every_command() -> None:
-    assert bare.commands() == set(bare.RUNS), "say in tests/bare.py with which arguments it runs"
+    assert every(app).keys() == bare.RUNS.keys(), "say in tests/bare.py with which arguments it runs"
 
 
-def test_the_extras_exist() -> None:
+def test_the_extras_are_those_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert set(EXTRA_OF.values()) <= set(project["optional-dependencies"])
+    wanted = {"": project["dependencies"], **project["optional-dependencies"]}
+    for extra in OURS:
+        del wanted[extra]
+    names = {extra: [re.split(r"[^\w.-]", line)[0] for line in lines] for extra, lines in wanted.items()}
+    names = {extra: [name for name in found if name != DISTRIBUTION] for extra, found in names.items()}
+    assert requirements() == {extra: found for extra, found in names.items() if found}
+
+
+@pytest.mark.parametrize(
+    ("module", "extra"),
+    [
+        ("torch.nn", "train"), ("faiss", "cpu"), ("sklearn", "entities"), ("transformers", "pretrained"),
+        ("ir_datasets", "ir"), ("opensearchpy", "opensearch"), ("starlette", "serve"), ("opencc", "crosslingual"),
+        ("numpy", None), ("linker.cli.checking", None), ("", None),
+    ],
+)  # fmt: skip
+def test_a_module_has_its_extra(module: str, extra: str | None) -> None:
+    assert extra_of(module) == extra
+
+
+@pytest.mark.parametrize("module", DISTRIBUTIONS)
+def test_every_other_name_is_of_an_extra(module: str) -> None:
+    assert extra_of(module)
+
+
+def test_without_metadata_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("linker.base.errors.DISTRIBUTION", "no-such-distribution")
+    assert requirements() == {}
+    assert extra_of("torch") is None
+
+
+def test_the_doctor_asks_the_server_that_the_index_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LINKER_ELASTIC_URL", "http://127.0.0.1:9, http://127.0.0.1:8")
+    report = json.loads(linker("doctor", "--json").stdout)
+    assert report["servers"]["elasticsearch"]["url"] == "http://127.0.0.1:9"
+    assert report["extras"].keys() == requirements().keys() - {""}
 
 
 def test_another_missing_module_is_a_fault_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "linker.doctor", None)
-    with pytest.raises(ModuleNotFoundError, match=r"linker\.doctor"):
+    monkeypatch.setitem(sys.modules, "linker.cli.checking", None)
+    with pytest.raises(ModuleNotFoundError, match=r"linker\.cli\.checking"):
         linker("doctor")

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
 
+from linker.base.errors import InputError
+from linker.base.files import write_atomically
 from linker.cli import app
+from linker.cli.found import every
 from linker.cli.outputs import PATHS, WRITTEN, Command
-from linker.errors import InputError
-from linker.files import write_atomically
 from tests.helpers import linker, write_corpus
 
-
-def commands(command: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    if not hasattr(command, "commands"):
-        yield name.strip(), command
-    for inner_name, inner in getattr(command, "commands", {}).items():
-        yield from commands(inner, f"{name} {inner_name}")
-
-
-COMMANDS = dict(commands(typer.main.get_command(app)))
+COMMANDS = every(app)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from linker.base.printable import json_text, on_one_line, printable, spreadsheet_cell, without_credentials
 from linker.evaluation import tables
-from linker.printable import json_text, on_one_line, printable, spreadsheet_cell
 from tests.helpers import linker
 
 ROOT = Path(__file__).parents[1]
@@ -67,6 +67,16 @@ def test_a_spreadsheet_never_computes_a_cell(text: str) -> None:
     cell = spreadsheet_cell(text)
     assert not cell.startswith(("=", "+", "-", "@", "\t", "\r"))
     assert not NEVER.search(cell)
+
+
+def test_an_address_in_a_message_has_no_password() -> None:
+    for address, shown in (
+        ("elastic+https://ana:geheim@host:9200/news", "elastic+https://…@host:9200/news"),
+        ("OpenSearch+http:/ana:geh/e@im@host/news", "OpenSearch+http:/…@host/news"),  # as a `Path` writes it
+        ("https://ana@host/x, https://b:geheim@host", "https://…@host/x, https://…@host"),
+        ("https://host/@ana", "https://host/@ana"), ("write to ana@host", "write to ana@host"),
+    ):  # fmt: skip
+        assert without_credentials(f"cannot read {address}: why") == f"cannot read {shown}: why"
 
 
 def test_cells_that_are_no_formula_stay() -> None:
@@ -137,6 +147,7 @@ def on_a_terminal(*arguments: str | Path, typed: bytes = b"") -> str:
         ("compare {f}/qrels {f}/runs {f}/runs", b"", "same"),
         ("search {f}/\x1b[2Jnone --text x", b"", "␛[2Jnone"),
         ("search --x\x1b[2J", b"", "No such option"),
+        ("doctor http://ana:geheim@localhost/x", b"", "http://…@localhost/x"),
     ],
 )
 def test_nothing_raw_reaches_a_terminal(
@@ -172,7 +183,7 @@ def test_a_terminal_that_is_not_utf8_gets_escapes(hostile: Path) -> None:
 
 
 def test_a_progress_bar_still_moves_its_cursor() -> None:
-    from linker.printable import PrintableStream, unguarded
+    from linker.base.printable import PrintableStream, unguarded
 
     stream = io.StringIO()
     assert unguarded(PrintableStream(stream)) is stream

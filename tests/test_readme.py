@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,27 @@ import pytest
 from tests.helpers import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
+ALL = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
+BLOCKS = [block for block in ALL if block[0] != "console"]  # a server, which does not end
 
 
 def test_there_is_a_python_and_a_shell_block() -> None:
-    assert {language for language, _ in BLOCKS} == {"python", "sh"}
+    assert {language for language, _ in ALL} == {"python", "sh", "console"}
+
+
+def test_the_page_answers_at_the_address_that_it_prints(tmp_path: Path) -> None:
+    (console,) = (code for language, code in ALL if language == "console")
+    (command,) = re.findall(r"^\$ linker (serve .*)$", console, re.MULTILINE)
+    started = [sys.executable, "-m", "linker", *command.split(), "--port", "0"]
+    with subprocess.Popen(started, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            address = server.stdout.readline().strip()
+            assert address.startswith("http://127.0.0.1:")
+            with urllib.request.urlopen(address) as answer:
+                assert "Try it with a sample" in answer.read().decode()
+        finally:
+            server.terminate()
 
 
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
@@ -50,7 +67,7 @@ def test_numbers_are_those_of_the_results() -> None:
 
 
 def test_the_training_page_is_a_valid_configuration(tmp_path: Path) -> None:
-    from linker.config import load
+    from linker.base.config import load
     from linker.training.config import TrainConfig
 
     page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")

@@ -17,8 +17,7 @@ import linker
 from indexes.hybrid import Answer
 from indexes.interface import Document, Hits
 from indexes.showing import table
-from linker import building
-from linker.engine import Engine
+from linker.engine import Engine, building
 
 
 class Cells(HTMLParser):
@@ -109,5 +108,5 @@ def test_a_notebook_marks_query_words_and_escapes_them(tmp_path: Path) -> None:
     with Engine(tmp_path / "i") as engine:
         engine.add([Document("a", "<i>Floods</i> & " + "rain " * 99)])
         shown = engine.search("flood <i>")._repr_html_()
-    assert "&lt;<mark>i</mark>&gt;<mark>Floods</mark>&lt;/<mark>i</mark>&gt; &amp; rain" in shown
+    assert "&lt;i&gt;<mark>Floods</mark>&lt;/i&gt; &amp; rain" in shown
     assert " …</td>" in shown

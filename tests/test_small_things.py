@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from indexes.interface import IndexesError
-from linker import building
+from linker.engine import building
 from linker.training import ready
 from tests.helpers import ROOT, linker, write_corpus
 
@@ -22,11 +20,14 @@ def index(tmp_path: Path) -> Path:
     return tmp_path / "i"
 
 
-def test_a_bare_command_helps_and_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "160")
-    shown = linker(check=0).stdout
-    assert "rank " in shown
-    assert "..." not in shown.partition("Commands:")[2]
+@pytest.mark.parametrize("group", ["", "index", "rank", "review", "bucc", "similarity", "sts"])
+def test_help_fits_a_terminal_and_a_bare_command_is_no_error(
+    group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = linker(*([group, "--help"] if group else [])).stdout
+    assert "Show this message and exit." in shown
+    assert "..." not in shown.partition("Commands:")[2], "a summary is cut in a terminal of 80 columns"
 
 
 def test_a_text_needs_no_option(index: Path) -> None:
@@ -94,20 +95,11 @@ def test_help_is_not_cut_where_there_is_room(monkeypatch: pytest.MonkeyPatch) ->
 WITHOUT_RESULT = {"serve", "mcp"}
 
 
-def commands(command: Any, name: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
-    """Yield each command of the command line by its words."""
-    if not hasattr(command, "commands"):
-        yield " ".join(name), command
-    for word, inner in getattr(command, "commands", {}).items():
-        yield from commands(inner, (*name, word))
-
-
 def test_every_command_that_prints_a_result_prints_json() -> None:
-    import typer
-
     from linker.cli import app
+    from linker.cli.found import every as every_command
 
-    every = dict(commands(typer.main.get_command(app)))
+    every = every_command(app)
     assert every.keys() >= WITHOUT_RESULT
     without = {name for name, c in every.items() if not any("--json" in p.opts for p in c.params)}
     assert without == WITHOUT_RESULT

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from benchmarks.support.ast_models import READY, differences
-from linker.evaluation.all_pairs.result import RANKS
+from linker.papers.all_pairs.result import RANKS
 
 Rows = Mapping[str, Any]
 
@@ -17,7 +17,7 @@ def short(results: Any) -> Iterator[str]:
         "**Encoders**, on test (± deviation over seeds). All but MiniLM start from the same word vectors; those with "
         "cloze from vectors that also learned from the documents themselves. The last column says which settings of "
         "`[training]` were not those of the ready configuration that is named (whose value is in brackets)"
-        f"{shared_difference(results)}. BM25 here is that of index format 2, before k3 and exact lengths:"
+        f"{shared_difference(results)}. BM25 here is an earlier one, before k3 and exact lengths:"
     )
     for data, rows in results.items():
         yield ""

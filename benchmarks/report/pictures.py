@@ -26,7 +26,7 @@ from PIL import Image
 from benchmarks.support.common import RESULTS, ROOT
 from indexes.interface import Document
 from linker.corpora import read_corpus, read_queries
-from linker.demo_training import train_demo_encoder
+from linker.demo.training import train_demo_encoder
 from linker.encoders.explain import explain
 from linker.encoders.loading import load_encoder
 from linker.training.document_map import tsne

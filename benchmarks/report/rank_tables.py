@@ -44,6 +44,22 @@ def transfer(results: Any) -> Iterator[str]:
         yield f"| {name} | {row['before']:.3f} | {alone:.3f} | {row['mrr']:.3f} | {_lead(*row['lead'])} |"
 
 
+def absence(results: Any) -> Iterator[str]:
+    """P(link) where some queries have no match, told of each query alone and of 256 asked at once."""
+    yield "| set | without a match | error of P(link), alone | 256 at once | right with P ≥ .5, alone | 256 at once |"
+    yield "|---|---|---|---|---|---|"
+    for name, row in results.get("absence", {}).items():
+        for share in ("0", "0.5", "0.9"):
+            errors = [f"{row[f'error_{share}_{how}']:.3f}" for how in ("alone", "together")]
+            kept = [
+                f"{row[f'precision_{share}_{how}']:.0%} of {row[f'kept_{share}_{how}']:.0%}"
+                for how in ("alone", "together")
+            ]
+            yield f"| {name} | {float(share):.0%} | {' | '.join([*errors, *kept])} |"
+        alone, together = (row[f"nonsense_{how}"] for how in ("alone", "together"))
+        yield f"| {name} | random words: median P(link) | {alone:.3f} | {together:.3f} | | |"
+
+
 def cross_encoder(results: Any) -> Iterator[str]:
     """A cross-encoder on top of the ranker."""
     yield "| the ranker's ten best, ordered by | MRR | Success@1 |"
@@ -81,10 +97,49 @@ def _lead(lead: float, low: float, high: float) -> str:
     return f"{lead:+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
+def joint(results: Any) -> Iterator[str]:
+    """Deciding together in one language beside each text alone, and BM25's scores assigned by the Hungarian method."""
+    yield "| | known | competition | alone, MRR / S@1 | together | lead in MRR (95 %) | BM25 + Hungarian |"
+    yield "|---|---|---|---|---|---|---|"
+    if "statements" in results:
+        found = results["statements"]
+        rows, kind = found["test"], found["competition"]["competition"]
+        for title, name, how in (
+            ("nothing of them; all 17,213 at once", "together", "one-to-one, asked for"),
+            ("14,344 links", "known links taken", f"{kind}, learned"),
+        ):
+            yield _joint_row(
+                "statements → articles", title, how, rows["alone"], rows[name], rows["BM25 + Hungarian"]
+            )
+    for seed, row in results.get("tweets", {}).items():
+        if seed == "0":
+            how = f"{row['competition']['competition']}, learned"
+            matched = results["tweets"]["BM25 + Hungarian"]
+            yield _joint_row("tweets → claims", "999 links", how, row["alone"], row["together"], matched)
+    for name, row in results.get("equal", {}).items():
+        matched = row["BM25 + Hungarian"]
+        title = {"headlines": "headlines → articles, 800", "descriptions": "descriptions → pages, 800"}[name]
+        yield _joint_row(title, "nothing", "one-to-one, asked for", row["alone"], row["together"], matched)
+    if "statements" in results:
+        cost = results["statements"]["cost"]
+        yield ""
+        yield (
+            "17,213 statements and 19,125 articles with 14,344 links, in one process that also builds the index and "
+            f"trains the ranker: {cost['cpu_minutes']:.1f} CPU-minutes, {cost['gib']:.1f} GiB."
+        )
+
+
+def _joint_row(title: str, known: str, how: str, alone: Any, together: Any, matched: Any) -> str:
+    figures = [f"{row['mrr']:.3f} / {row['s1']:.3f}" for row in (alone, together, matched)]
+    return f"| {title} | {known} | {how} | {figures[0]} | {figures[1]} | {_lead(*together['lead'])} | {figures[2]} |"
+
+
 TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
+    "joint": joint,
     "rank.gains": gains,
     "rank.curve": curve,
     "rank.transfer": transfer,
+    "rank.absence": absence,
     "cross_encoder": cross_encoder,
     "rank.cost": cost,
 }

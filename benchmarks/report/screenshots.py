@@ -1,5 +1,7 @@
 """Take the pictures of every page for the docs: `python -m benchmarks.report.screenshots`; look at each one afterwards.
 
+`--every FOLDER` takes every screen instead: light and dark, on a desktop and a phone, in four languages, for the eye.
+
 The pages show the Lee news corpus: its opening sentences as posts, the rest of each story as an article.
 """
 
@@ -8,8 +10,10 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import itertools
 import re
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +21,32 @@ import orjson
 from PIL import Image
 
 from benchmarks.support.common import ROOT
-from linker.demo_files import ABOUT
-from linker.demo_training import lee_stories
-from linker.engine import Engine
+from linker.corpora import preview
+from linker.demo.files import ABOUT
+from linker.demo.training import lee_stories
+from linker.engine.engine import Engine
 from linker.evaluation import write_run
-from linker.review.jobs import Job
 from linker.review.ledger import Ledger
+from linker.review.links import make
 from linker.review.project import Project, Workspace
 from linker.review.session import Review
-from tests.web.chromium import Server, chromium, served
+from linker.review.uploads import store
+from linker.server.jobs import Job
+from linker.server.jobs.indexing import Source, specification
+from tests.server.page.chromium import Server, chromium, served
 
 OUT = ROOT / "docs" / "images"
 LARGEST = 80 * 1024  # bytes of a picture
 PAGES = ("search?q=fire+storm", "seeds", "progress", "compare", "links", "map", "export")
 
 
+EVERY = (
+    "/", "/nowhere", "/p/empty/judge",
+    *(f"/p/KEY{page}" for page in ("", "/seeds", "/search?q=fire+storm", "/settings", "/judge", "/stop", "/judged",
+      "/doubts", "/export", "/progress", "/compare", "/map", "/links")),
+)  # fmt: skip
+LOCALES = {"en": "en-GB", "de": "de-DE", "es": "es-ES", "fr": "fr-FR"}
+SIZES = {"desktop": (1280, 760), "phone": (390, 760)}
 JUDGING = {
     "judge": (1100, 548, "light"),
     "judge-dark": (1100, 548, "dark"),
@@ -69,7 +84,7 @@ def judge(project: Project, posts: int) -> None:
                 review.judge(candidate, "relevant" if is_fire else "not", name)
         ledger.set("double", False)
     job = Job("map", {"index": str(project.index), "out": str(project.map)})
-    assert job.wait(120) == "done", job.error
+    assert job.wait(600) == "done", job.error or "the job takes too long"
 
 
 ARABIC = {
@@ -108,10 +123,17 @@ def save(page: Any, name: str, out: Path) -> None:
     print(f"{name}: {buffer.tell() / 1024:.0f} KB")
 
 
-def window(browser: Any, server: Server, width: int = 1100, height: int = 760, scheme: str = "light") -> Any:
+def window(
+    browser: Any,
+    server: Server,
+    width: int = 1100,
+    height: int = 760,
+    scheme: str = "light",
+    locale: str = "en-GB",
+) -> Any:
     """Open a browser window of this size, signed as ana."""
     context = browser.new_context(
-        viewport={"width": width, "height": height}, color_scheme=scheme, locale="en-GB"
+        viewport={"width": width, "height": height}, color_scheme=scheme, locale=locale
     )
     context.add_cookies([{"name": "linker-reviewer", "value": "ana", "url": server.address}])
     return context.new_page()
@@ -127,6 +149,8 @@ def take(out: Path) -> None:
             page = window(browser, server)
             page.goto(server.address)
             save(page, "projects-empty", out)
+            page.goto(f"{server.address}/new/story")
+            save(page, "new", out)
             page.set_input_files("#posts", posts)
             page.set_input_files("#articles", articles)
             page.fill("#name", "Bushfires 2001")
@@ -161,7 +185,56 @@ def take(out: Path) -> None:
             save(page, "projects", out)
 
 
+def make_review(folder: Path) -> Project:
+    """Make a review of the files, judged, with a map, links, and wrong verdicts; and one without documents."""
+    workspace = Workspace(folder / "reviews")
+    workspace.create("Empty")
+    project = workspace.create("Bushfires 2001")
+    sources = {}
+    for role, path in zip(("posts", "articles"), write_files(folder), strict=True):
+        with path.open("rb") as file:
+            kept = store(project, path.name, file, role)
+        sources[role] = Source(kept, preview(kept).guess())
+    job = Job("index", specification(project, [sources["posts"]], [sources["articles"]]))
+    assert job.wait(600) == "done", job.error or "the job takes too long"
+    columns = {source.path.name: source.to_json()["columns"] for source in sources.values()}
+    project.describe(indexed=list(columns), columns=columns)
+    make(project, *link_files(folder))
+    judge(project, 90)
+    with Ledger(project.ledger) as ledger:
+        relevant = next(j for j in ledger.judgements("ana") if j.relevant)
+        ledger.add(replace(relevant, verdict="not", note="mistaken?"))
+    return project
+
+
+def take_every(out: Path) -> None:
+    """Take a picture of every screen in every form: OUT/LANGUAGE/SCREEN-SIZE-SCHEME.png."""
+    with tempfile.TemporaryDirectory() as scratch, chromium() as browser:
+        project = make_review(Path(scratch))
+        with served(Path(scratch) / "reviews") as server:
+            for (code, locale), (size, (width, height)), scheme in itertools.product(
+                LOCALES.items(), SIZES.items(), ("light", "dark")
+            ):
+                page = window(browser, server, width, height, scheme, locale)
+                (out / code).mkdir(parents=True, exist_ok=True)
+                for path in EVERY:
+                    page.goto(server.address + path.replace("KEY", project.key))
+                    if path.endswith("/map"):
+                        page.wait_for_selector("canvas[data-ready]")
+                    name = path.partition("?")[0].removeprefix("/p/KEY").strip("/").replace("/", "-")
+                    name = name or ("files" if "KEY" in path else "start")
+                    page.screenshot(
+                        path=str(out / code / f"{name}-{size}-{scheme}.png"), full_page=size == "phone"
+                    )
+                page.context.close()
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=OUT)
-    take(parser.parse_args().out)
+    parser.add_argument("--every", type=Path, metavar="FOLDER")
+    asked = parser.parse_args()
+    if asked.every:
+        take_every(asked.every)
+    else:
+        take(asked.out)

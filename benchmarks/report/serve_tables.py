@@ -40,6 +40,21 @@ def commands(results: Any) -> Iterator[str]:
     yield f"| `--server` | {cost['with --server']:.2f} |"
 
 
+def mix(results: Any) -> Iterator[str]:
+    """Small searches of one token, alone and beside the worst mix of another."""
+    yield f"{results['documents']:,} sentences; five searches a second of one token:"
+    yield ""
+    yield "| | p50 / p99 / slowest, ms | answered |"
+    yield "|---|---|---|"
+    for name, title in (("alone", "alone"), ("beside", "beside the worst mix of another token")):
+        row = results[name]
+        times = " / ".join(f"{row[f'{p}_ms']:,.0f}" for p in ("p50", "p99", "p100"))
+        yield f"| {title} | {times} | {row['answered']} of {row['searches']} |"
+    p99 = results["beside"]["p99_ms"]
+    yield ""
+    yield f"Target: p99 ≤ 1,000 ms, which is {'met' if p99 <= 1000 else 'missed'} ({p99:,.0f} ms)."
+
+
 def soak(results: Any) -> Iterator[str]:
     """What the soak counted."""
     memory = results["oldest_worker_pss_mib"]
@@ -78,5 +93,6 @@ TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "serve.dense": dense,
     "serve.bm25": bm25,
     "serve.commands": commands,
+    "serve_mix": mix,
     "soak": soak,
 }

@@ -14,8 +14,7 @@ from benchmarks.support.common import shared_data
 from indexes.text.bm25 import Bm25Index
 from linker.training.batches import Pairs
 from linker.training.config import DataConfig, OutputConfig, TrainConfig, TrainingConfig
-from linker.training.negatives import mine_negatives
-from linker.training.retrieval import dev_sample
+from linker.training.retrieval import dev_sample, mine_negatives
 from linker.training.run import read_pairs
 
 Ranking = tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.support.ast_data import DEV_DOCUMENTS
-from linker.config import load
+from linker.base.config import load
 from linker.encoders.configs import LATER_OPTIONS, PRESETS, BagConfig, BiGruConfig, CnnConfig, GruConfig
 from linker.training import ready
 from linker.training.config import DataConfig, EncoderConfig, TrainConfig, TrainingConfig

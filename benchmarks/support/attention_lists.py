@@ -19,12 +19,12 @@ from torch.nn import functional
 
 from benchmarks.support import rank_data
 from benchmarks.support.attention_training import Data, Recipe, Steps, dropped, window
-from linker.engine import Engine
-from linker.ranking.candidates import Gatherer, PoolSettings
-from linker.ranking.forest import Forest, compact
-from linker.ranking.groups import names_of
-from linker.ranking.learning import gathered, relevant_rows
-from linker.ranking.training import STEPS, _out_of_fold, grow, lists_of
+from linker.engine.engine import Engine
+from linker.scoring.ranking.candidates import Gatherer, PoolSettings
+from linker.scoring.ranking.forest import Forest, compact
+from linker.scoring.ranking.groups import names_of
+from linker.scoring.ranking.learning import gathered, relevant_rows
+from linker.scoring.ranking.training import STEPS, _out_of_fold, grow, lists_of
 from linker.training.compact_star import CompactStar
 from linker.training.losses import info_nce
 
@@ -89,8 +89,8 @@ def _scored(data: Data, folder: Path, seed: int) -> dict[str, Any]:
     linked = relevant_rows(engine.collection, judged.queries, judged.qrels, pool.rows)
     place = {text: row for row, text in enumerate(data.case.pairs.texts)}
     lists, names = lists_of(pool, linked), names_of(pool.names)
-    folds = 2 if len(linked) > 3000 else 5
-    scores = _out_of_fold(lists, pool.valid, names, folds, seed, lambda step: None)[STEPS.index(TREES)]
+    fold = np.random.default_rng(seed).permutation(len(linked)) % (2 if len(linked) > 3000 else 5)
+    scores = _out_of_fold(lists, pool.valid, names, fold, seed, lambda step: None)[0][STEPS.index(TREES)]
     forest = Forest.read(compact(grow(lists, names, TREES, seed)))
     texts, own = _sentences(data, np.random.default_rng(seed))
     other = gathered(gatherer, texts)

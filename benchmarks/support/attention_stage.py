@@ -22,12 +22,13 @@ from benchmarks.support.late_interaction import (
     unit_table,
 )
 from indexes.text import features
-from linker.engine import Engine
+from linker.engine.engine import Engine
+from linker.evaluation.first_ranks import mrr
 from linker.evaluation.significance import randomisation
-from linker.ranking.candidates import Pool
-from linker.ranking.forest import Forest, compact
-from linker.ranking.groups import names_of
-from linker.ranking.training import grow, lists_of, mrr
+from linker.scoring.ranking.candidates import Pool
+from linker.scoring.ranking.forest import Forest, compact
+from linker.scoring.ranking.groups import names_of
+from linker.scoring.ranking.training import grow, lists_of
 from linker.training.compact_star import CompactStar
 
 FEW, DEEP, NEAR = 2000, 20, 10  # training queries, candidates of BM25 and of the star

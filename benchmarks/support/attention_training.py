@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.support.ast_data import Case, read_case
-from linker.tokens import load_tokenizer
+from linker.encoders.tokens import load_tokenizer
 from linker.training.compact_star import CompactStar, Types
 from linker.training.losses import info_nce
 from linker.training.run import joined

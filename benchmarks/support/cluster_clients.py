@@ -22,7 +22,7 @@ import numpy as np
 import orjson
 
 from indexes.interface import Document, Matrix
-from linker.engine import Engine
+from linker.engine.engine import Engine
 
 BATCH, K, DIM, KINDS, STANDING = 10, 10, 16, 7, 280
 PAUSE = 0.25  # seconds between two calls of a thread

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from linker.files import write_atomically
-from linker.tokens import Vocabulary, load_word_vectors
+from linker.base.files import write_atomically
+from linker.encoders.tokens import Vocabulary, load_word_vectors
 
 MIN_COUNT, MOST = 2, 50_000  # as in [data]
 

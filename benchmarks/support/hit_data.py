@@ -13,9 +13,9 @@ from benchmarks.support.meanvectors import mean_vectors
 from indexes.interface import Document, Matrix
 from indexes.store.records import EncoderRecord, Manifest
 from indexes.writer import Writer
-from linker.engine import Engine
-from linker.probability.features import Describer, names
-from linker.probability.fitting import Hitlist, hitlist
+from linker.engine.engine import Engine
+from linker.scoring.probability.features import Describer, names
+from linker.scoring.probability.fitting import Hitlist, hitlist
 
 SETS = ("statements2articles", "tweets2claims", "bbc-news", "descriptions")
 BATCH = 4096

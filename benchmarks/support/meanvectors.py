@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.support.common import shared_data
 from indexes.arrays import normalised
 from indexes.interface import Matrix
-from linker.tokens import WordVectors, load_word_vectors
+from linker.encoders.tokens import WordVectors, load_word_vectors
 
 BLOCK, LONGEST = 5000, 1 << 20  # texts at a time, pieces of a text (that is: all)
 

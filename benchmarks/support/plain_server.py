@@ -18,7 +18,7 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 
 from linker.encoders.loading import load_own
-from linker.engine import Engine
+from linker.engine.engine import Engine
 
 
 class Query(BaseModel):

@@ -13,11 +13,11 @@ import numpy as np
 from benchmarks.support.common import shared_data
 from indexes.dtypes import BoolArray, Float64Array
 from indexes.interface import Document
-from linker.building import BuildOptions, build, create
 from linker.corpora import Query, read_corpus, read_queries
-from linker.engine import Engine
-from linker.ranking.candidates import Gatherer, Pool, PoolSettings
-from linker.ranking.learning import gathered, relevant_rows
+from linker.engine.building import BuildOptions, build, create
+from linker.engine.engine import Engine
+from linker.scoring.ranking.candidates import Gatherer, Pool, PoolSettings
+from linker.scoring.ranking.learning import gathered, relevant_rows
 
 SPLITS = ("train", "dev", "test")
 ASIDE = 4  # one in so many training links is held aside for the encoder

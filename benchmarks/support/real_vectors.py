@@ -21,7 +21,7 @@ from benchmarks.support.meanvectors import mean_vectors
 from benchmarks.support.passages import SHORTEST, statements
 from indexes.arrays import normalised
 from indexes.interface import Matrix
-from linker.tokens import load_word_vectors
+from linker.encoders.tokens import load_word_vectors
 
 DIM = 256
 

@@ -10,11 +10,11 @@ import torch
 
 from benchmarks.support.common import shared_data
 from benchmarks.support.passages import SEED, prepare
-from linker import building
 from linker.encoders.configs import PRESETS, StarConfig
 from linker.encoders.folder import save
 from linker.encoders.text import TextEncoder
-from linker.tokens import load_word_vectors
+from linker.encoders.tokens import load_word_vectors
+from linker.engine import building
 
 
 def make_star(folder: Path) -> Path:

@@ -10,7 +10,7 @@ import numpy as np
 
 from indexes.hybrid import Mode
 from indexes.interface import ScoreArray
-from linker.engine import Engine
+from linker.engine.engine import Engine
 
 K = 10
 SPARE = 10  # hits beyond K that are known, for scores that are equal but for rounding

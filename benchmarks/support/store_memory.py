@@ -60,7 +60,7 @@ def write_corpus(path: Path, documents: int) -> Path:
 
 
 def build(corpus: Path, out: Path, kind: str) -> dict[str, Any]:
-    from linker import building
+    from linker.engine import building
 
     with mock.patch.object(building, "load_encoder", lambda _name, **_: StandIn()):
         report = building.build([corpus], out, building.BuildOptions("stand-in", kind))
@@ -69,7 +69,7 @@ def build(corpus: Path, out: Path, kind: str) -> dict[str, Any]:
 
 def query(out: Path, mode: str) -> dict[str, Any]:
     """Open the index, ask a batch and 16 single queries (enough that whatever a search prepares is prepared)."""
-    from linker.engine import Engine
+    from linker.engine.engine import Engine
 
     engine = Engine(out, encoder=StandIn())
     opened = memory()

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
 
-from linker import __version__
-from linker.service.app.making import DESCRIPTION, ROUTES
+from linker.server.api.app.making import DESCRIPTION, ROUTES, described
 
 TITLE = f"""# HTTP
 
@@ -24,7 +22,7 @@ def routes_page() -> str:
     app = FastAPI()
     for module in ROUTES:
         app.include_router(module.router)
-    document = get_openapi(title="linker", version=__version__, routes=app.routes)
+    document = described(app)
     routes = {
         f"{method.upper()} {path}": route
         for path, methods in document["paths"].items()

@@ -15,6 +15,9 @@ import xxhash
 
 from indexes.disk import faults
 
+# What a file system answers that has no hard links, or not here, or no more of them.
+NO_LINKS = frozenset({errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
+
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
@@ -101,6 +104,6 @@ def link_or_copy(source: Path, target: Path) -> None:
     try:
         target.hardlink_to(source)
     except OSError as e:
-        if e.errno not in (errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP):
+        if e.errno not in NO_LINKS:
             raise
         shutil.copyfile(source, target)

@@ -11,15 +11,4 @@ if TYPE_CHECKING:
     from indexes.sharded.listing import check_once, is_index, join, manifests_of, shards_of
 
 __all__ = ["ShardedCollection", "check_once", "is_index", "join", "manifests_of", "open_shards", "shards_of"]
-__getattr__ = lazy(
-    __name__,
-    {
-        "ShardedCollection": "indexes.sharded.collection",
-        "check_once": "indexes.sharded.listing",
-        "is_index": "indexes.sharded.listing",
-        "join": "indexes.sharded.listing",
-        "manifests_of": "indexes.sharded.listing",
-        "open_shards": "indexes.sharded.collection",
-        "shards_of": "indexes.sharded.listing",
-    },
-)
+__getattr__ = lazy(__name__)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from indexes.anywhere import search_settings
 from indexes.collection import Collection, MakeScan
 from indexes.cores import cores
 from indexes.disk.writing import FileRecord
@@ -52,9 +53,8 @@ class ShardedCollection(Collection):
         self.rows = _rows(shards, firsts, self.documents)
         self._stored_forward, self._fields = _forward(shards, firsts), set()
         self.text = self._joined_text(lanes)
-        self.hybrid = HybridIndex(
-            self.rows, self._joined_vectors(firsts, lanes), self.text, self._settings(on_failure)
-        )
+        vectors = self._joined_vectors(firsts, lanes)
+        self.hybrid = HybridIndex(self.rows, vectors, self.text, search_settings(self.manifest, on_failure))
 
     def _joined_text(self, lanes: Lanes) -> TextSearch:
         analysis, bm25 = self.manifest.analysis, self.manifest.bm25

@@ -13,10 +13,10 @@ from typing import Any
 import orjson
 
 from indexes.address import Address
+from indexes.cluster import manifest_of
 from indexes.disk.reading import open_inside
 from indexes.disk.writing import replace_file
 from indexes.interface import DamagedError, IndexesError
-from indexes.remote import manifest_of
 from indexes.sharded import agreement
 from indexes.store import manifest as manifests
 from indexes.store.records import Manifest

@@ -24,7 +24,6 @@ from indexes.store import generations, ownership
 from indexes.store import manifest as manifests
 from indexes.store.records import Manifest
 
-NO_LINKS = (errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP, errno.ENOENT)
 BLOCK = 1 << 20
 MOST_MANIFEST = 64 << 20  # bytes
 
@@ -192,7 +191,7 @@ def _link_or_copy(source: Path, file: IO[bytes], target: Path) -> FileRecord:
     try:
         target.hardlink_to(source)
     except OSError as e:
-        if e.errno not in NO_LINKS:
+        if e.errno not in (*writing.NO_LINKS, errno.ENOENT):  # deleted since it was opened
             raise
         return writing.write_durably(target, _blocks(file))
     return storage.record_of(target)

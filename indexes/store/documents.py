@@ -16,17 +16,20 @@ from typing import Self
 import numpy as np
 import orjson
 
+from indexes.arrays import normalised
 from indexes.disk import faults
 from indexes.disk.reading import REMEDY, check_length, map_file
 from indexes.disk.writing import FileRecord, sync, write_durably
 from indexes.interface import (
     BadDocumentError,
+    BadVectorError,
     DamagedError,
     Document,
     Mask,
     Matrix,
     Metadata,
     RowArray,
+    check_vectors,
 )
 from indexes.packed import PackedIds, repeated
 from indexes.rows import Rows, name_some
@@ -51,6 +54,16 @@ def storable(document: Document) -> Document:
     except (TypeError, UnicodeEncodeError) as e:
         raise BadDocumentError(f"document {document.id!r} cannot be stored: {e}") from None
     return dataclasses.replace(document, metadata=metadata)
+
+
+def own_vectors(manifest: Manifest, vectors: Matrix | None, ids: Sequence[str]) -> Matrix | None:
+    """Return the vectors of new documents as they are stored, of length 1. Raises BadVectorError."""
+    encoder = manifest.encoder
+    if (vectors is None) != (encoder is None):
+        raise BadVectorError("pass vectors if the collection has an encoder, and none if it has not")
+    if vectors is None or encoder is None:
+        return None
+    return normalised(check_vectors(vectors, encoder.dim, ids))
 
 
 def write_segment(

@@ -33,14 +33,18 @@ LOCK = "lock"
 
 
 @contextlib.contextmanager
-def disk_errors(what: str) -> Iterator[None]:
-    """Turn an OSError inside the block into an IndexesError with file and remedy; `what` names the operation."""
+def disk_errors(what: str, *, resumes: bool = False) -> Iterator[None]:
+    """Turn an OSError inside the block into an IndexesError with file and remedy; `what` names the operation.
+
+    `resumes`: the operation is a build, which --resume continues; everything else is run again from its beginning.
+    """
     try:
         yield
     except OSError as e:
+        full = f"free some space and {'continue with --resume' if resumes else 'run the command again'}"
         remedy = {
-            errno.ENOSPC: "free some space and continue with --resume",
-            errno.EDQUOT: "free some space and continue with --resume",
+            errno.ENOSPC: full,
+            errno.EDQUOT: full,
             errno.EFBIG: "files must not become that large here: raise the limit (`ulimit -f`)",
             errno.EROFS: "the file system is read-only: choose another directory",
             errno.EACCES: "check the permissions of the directory",
@@ -185,17 +189,23 @@ def own_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.is_file())
 
 
-def copy_folder(directory: Path, name: str, folder: Path) -> dict[str, FileRecord]:
-    """Copy the files directly in a folder durably into the new folder `name` of the index; return their records.
+def _copied(source: Path, target: Path) -> FileRecord:
+    data = source.read_bytes()
+    if target.is_file() and not target.is_symlink() and target.read_bytes() == data:
+        sync(target)
+        return record_of(target)
+    return write_durably(target, [data])
 
-    Raises OSError.
+
+def copy_folder(directory: Path, name: str, folder: Path) -> dict[str, FileRecord]:
+    """Copy the files directly in a folder durably into the folder `name` of the index; return their records.
+
+    A file that is there already is kept if it has the same content, as where a generation holds the same ranker.
+    Raises OSError, FileExistsError for a file of another content.
     """
     target = directory / name
     target.mkdir(parents=True, exist_ok=True)
-    files = {
-        f"{name}/{path.name}": write_durably(target / path.name, [path.read_bytes()])
-        for path in own_files(folder)
-    }
+    files = {f"{name}/{path.name}": _copied(path, target / path.name) for path in own_files(folder)}
     for path in (target, target.parent, directory):
         sync(path)
     return files

@@ -14,9 +14,9 @@ from indexes.disk.reading import REMEDY, open_inside
 from indexes.disk.writing import FileRecord
 from indexes.interface import DamagedError, FormatVersionError, IndexesError
 from indexes.store import manifest_checks
-from indexes.store.records import READ, WITH_PARAMETERS, BuildRecord, EncoderRecord, Manifest, Segment
+from indexes.store.records import FORMAT, BuildRecord, EncoderRecord, Manifest, Segment
 from indexes.store.schema import SchemaError, parse
-from indexes.text.parameters import OLD_PARAMETERS, AnalysisSettings, Bm25Parameters
+from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 
 NAME = "manifest.json"
 SHARDS = "shards.json"  # in a directory that stands for several indexes
@@ -61,10 +61,10 @@ def read(data: bytes, path: Path | str) -> Manifest:
     try:
         values = parse(data)
         version = values.get("format")
-        if type(version) is int and version not in READ:
+        if type(version) is int and version != FORMAT:
             raise FormatVersionError(
-                f"{path} has format {version}, this version reads {', '.join(map(str, READ))}: "
-                "use the linker that wrote it, or rebuild the index"
+                f"{path} has format {version}, this version reads {FORMAT}: build the index again with `linker index "
+                "build`, or use the linker that wrote it"
             )
         manifest_checks.check_values(values)
         manifest = _from_json(values)
@@ -113,9 +113,6 @@ def _to_json(manifest: Manifest) -> dict[str, Any]:
     values |= {"analysis": manifest.analysis.to_json(), "bm25": manifest.bm25.to_json()}
     if not manifest.build.columns:  # earlier versions know nothing of them
         del values["build"]["columns"]
-    if manifest.format < WITH_PARAMETERS:
-        values["language"] = manifest.analysis.language
-        del values["analysis"], values["bm25"], values["positions"]
     return values
 
 
@@ -124,14 +121,9 @@ def _from_json(values: dict[str, Any]) -> Manifest:
     build = values.pop("build")
     sources = tuple((path, identity) for path, identity in build["sources"])
     encoder = values.pop("encoder")
-    if values["format"] < WITH_PARAMETERS:
-        analysis, bm25 = AnalysisSettings(values.pop("language"), version=1), OLD_PARAMETERS
-    else:
-        analysis = AnalysisSettings.from_json(values.pop("analysis"))
-        bm25 = Bm25Parameters.from_json(values.pop("bm25"))
     return Manifest(
-        analysis=analysis,
-        bm25=bm25,
+        analysis=AnalysisSettings.from_json(values.pop("analysis")),
+        bm25=Bm25Parameters.from_json(values.pop("bm25")),
         encoder=EncoderRecord(**encoder) if encoder else None,
         build=BuildRecord(build["complete"], build["position"], sources, build.get("columns", {})),
         segments=tuple(Segment(**s) for s in values.pop("segments")),

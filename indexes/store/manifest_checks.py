@@ -10,7 +10,6 @@ from indexes.hybrid import MODES
 from indexes.interface import IndexesError
 from indexes.kinds import KINDS, may_have_structure, on_server
 from indexes.store import schema
-from indexes.store.records import WITH_PARAMETERS
 from indexes.store.schema import (
     Check,
     SchemaError,
@@ -24,7 +23,7 @@ from indexes.store.schema import (
     text,
     whole,
 )
-from indexes.text.parameters import LANGUAGES, MOST_FIELDS, AnalysisSettings, Bm25Parameters
+from indexes.text.parameters import MOST_FIELDS, AnalysisSettings, Bm25Parameters
 
 if TYPE_CHECKING:
     from indexes.store.records import Manifest
@@ -40,7 +39,7 @@ FILE = "|".join(
         rf"deleted/{COMMIT}\.i64",
         rf"graph/{COMMIT}\.faiss",
         rf"quarantine/{COMMIT}\.jsonl",
-        rf"text/{COMMIT}/(?:f[0-9]{{1,2}}/)?[0-9a-z][0-9a-z.]{{0,99}}",
+        rf"text/{COMMIT}/(?:f[0-9]{{1,2}}/)?[0-9a-f]{{32}}\.(?:postings|forward)",
         f"encoder/{PART}/{PART}",
         r"ranker/[0-9a-f]{16}/(?:config\.json|model\.txt|README\.md)",
         r"calibration/[0-9a-f]{16}/calibration\.json",
@@ -57,11 +56,6 @@ def _fusion(value: Any, where: str) -> None:
         raise SchemaError(f"{where}: {e}") from None
     several(number(0, 1e6), most=2, least=2)(list(fusion.weights), f"{where}.weights")
     whole(0, schema.MOST)(fusion.k, f"{where}.k")
-
-
-def _source(value: Any, where: str) -> None:
-    """Check for a path, or for what identifies a corpus's content: a text, or its size in old manifests."""
-    (whole() if isinstance(value, int) else text(1 << 16))(value, where)
 
 
 def _analysis(value: Any, where: str) -> None:
@@ -111,7 +105,7 @@ COMMON: dict[str, Check] = {
         {
             "complete": flag,
             "position": whole(),
-            "sources": several(several(_source, most=2, least=2), most=MOST_FILES),
+            "sources": several(several(text(1 << 16), most=2, least=2), most=MOST_FILES),
             "columns": record(
                 {"id": optional(text()), "text": text(), "title": optional(text())},
                 absent=("id", "text", "title"),
@@ -149,13 +143,11 @@ COMMON: dict[str, Check] = {
 }
 # The first indexes of format 3 do not say whether they have positions.
 VALUES = record(COMMON | {"analysis": _analysis, "bm25": _bm25, "positions": flag}, absent=("positions",))
-OLD_VALUES = record(COMMON | {"language": one_of(LANGUAGES)}, absent=("elastic",))
 
 
 def check_values(values: Any) -> None:
     """Raise SchemaError unless a manifest's values have the right keys, types and ranges, and its paths stay inside."""
-    old = isinstance(values, dict) and values.get("format") in range(1, WITH_PARAMETERS)
-    (OLD_VALUES if old else VALUES)(values, "it")
+    VALUES(values, "it")
 
 
 def check_consistent(manifest: Manifest) -> None:
@@ -243,13 +235,11 @@ def _check_text(manifest: Manifest) -> None:
     _require(
         bool(forward) == (manifest.positions and manifest.rows > 0), "its forward index is not what it says"
     )
-    if manifest.format > 1:
-        _require(bool(postings or manifest.elastic) >= bool(manifest.rows), "it lists no postings")
-        for name in names:
-            # The next commit takes the checksum from the name.
-            file, checksum = name.rpartition("/")[2], manifest.files[name].xxh3
-            expected = (f"{checksum}.postings", f"{checksum}.forward")
-            _require(file in expected, f"{name} is not named by its checksum")
+    _require(bool(postings or manifest.elastic) >= bool(manifest.rows), "it lists no postings")
+    for name in names:
+        # The next commit takes the checksum from the name.
+        stem = name.rpartition("/")[2].partition(".")[0]
+        _require(stem == manifest.files[name].xxh3, f"{name} is not named by its checksum")
 
 
 def _check_graph(manifest: Manifest) -> None:

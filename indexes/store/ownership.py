@@ -21,16 +21,11 @@ from indexes.store import manifest as manifests
 
 MARK = b"linker: lock and mark of an index directory; do not edit\n"
 _NUMBER, _HASH = "[0-9]{6,}", "[0-9a-f]{32}"
-# The files of BM25 in indexes of format 1.
-_TANTIVY = (
-    rf"{_HASH}\.(?:idx|pos|term|fieldnorm|store|fast|temp|[0-9]+\.del)"
-    r"|meta\.json|\.managed\.json|\.tantivy-(?:meta|writer)\.lock"
-)
 _FILES = re.compile(
     rf"segments/{_NUMBER}/(?:documents\.jsonl|offsets\.i64|ids\.txt|vectors\.f32)"
     rf"|(?:text/{_NUMBER}|scratch)/f[0-9]{{1,2}}/(?:{_HASH}\.postings|postings\.tmp)"
-    rf"|text/{_NUMBER}/(?:{_HASH}\.(?:postings|forward)|{_TANTIVY})"
-    rf"|scratch/(?:{_HASH}\.(?:postings|forward)|(?:postings|forward)\.tmp|{_TANTIVY})"
+    rf"|text/{_NUMBER}/{_HASH}\.(?:postings|forward)"
+    rf"|scratch/(?:{_HASH}\.(?:postings|forward)|(?:postings|forward)\.tmp)"
     rf"|deleted/{_NUMBER}\.i64|graph/{_NUMBER}\.faiss|quarantine/{_NUMBER}\.jsonl"
     r"|ranker/[0-9a-f]{16}/(?:config\.json|model\.txt|README\.md)|calibration/[0-9a-f]{16}/calibration\.json"
     rf"|generations/(?:{_NUMBER}\.json|keep)(?:\.tmp)?"
@@ -56,16 +51,37 @@ def index_of(file: Path) -> Path | None:
     """Return the directory of the index that a file belongs to by its name; None where it belongs to none."""
     for directory in file.parents:
         name = file.relative_to(directory).as_posix()
-        if (name in (manifests.NAME, storage.LOCK) or is_ours(name)) and _is_marked(directory):
+        if (name in (manifests.NAME, storage.LOCK) or is_ours(name)) and is_marked(directory):
             return directory
     return None
 
 
-def _is_marked(directory: Path) -> bool:
+def is_marked(directory: Path) -> bool:
+    """Return whether linker made the directory: the content of its lock file says so, never the name alone."""
     try:
         return _lock_content(directory).startswith(MARK)
-    except OSError:  # what cannot be opened is no lock of ours
+    except (OSError, IndexesError):  # a file that cannot be opened is not our lock
         return False
+
+
+def foreign(directory: Path) -> Path | None:
+    """Return a file or folder in an index's directory that we did not write, which deleting would leave; or None."""
+    if not is_marked(directory):
+        return directory / storage.LOCK if any(directory.iterdir()) else None
+    copied = copied_files(directory)
+    if (directory / manifests.NAME).is_file():
+        copied |= {name for name in manifests.load(directory).files if is_encoder_file(name)}
+    own = {manifests.NAME, storage.LOCK, f"{manifests.NAME}.tmp"}
+    for path in sorted(directory.rglob("*")):
+        name = path.relative_to(directory).as_posix()
+        if path.is_symlink():
+            return path
+        known = (
+            name in storage.FOLDERS or _FOLDERS.fullmatch(name) if path.is_dir() else is_ours(name, copied)
+        )
+        if not known and name not in own:
+            return path
+    return None
 
 
 @contextlib.contextmanager

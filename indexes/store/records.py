@@ -9,12 +9,7 @@ from typing import Any
 from indexes.disk.writing import FileRecord
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 
-FORMAT = 3
-# Format 1 kept BM25 in tantivy; the texts of such an index are indexed again whenever it is opened. Formats 1 and 2
-# record neither the parameters of BM25 nor the settings of the analysis, which were fixed.
-READ = (1, 2, 3)
-WITH_POSTINGS = 2  # the first format whose BM25 is in files of this package
-WITH_PARAMETERS = 3
+FORMAT = 3  # any other is refused
 
 
 @dataclass(frozen=True, slots=True)

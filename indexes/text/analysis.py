@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Callable
 
 from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
 from indexes.text.parameters import BIGRAMS, LONGEST, STEMMED, WITHOUT_STOP_WORDS, AnalysisSettings
-from indexes.text.pieces import cutter
 from indexes.text.rewriting import whole_numbers, without_marks
 
 # Marks belong to words: otherwise Tamil and Hindi words would be split at each suppressed vowel. This is slower.
@@ -25,6 +25,35 @@ CJK_RUN = re.compile(
     "[\u1100-\u11ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
     "\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
+
+
+# Between pieces is punctuation and symbols, which are neither a letter nor a mark nor a number in any script.
+SEPARATORS = (
+    "\x00-/:-@[-`{-\xa9\xab-\xb1\xb4\xb6-\xb8\xbb\xbf\xd7\xf7\u060c\u060d\u061b\u061f\u066a-\u066d\u06d4\u0964\u0965"
+    "\u2000-\u206f\u20a0-\u20c0\u2190-\u23ff\u3000-\u3004\u3008-\u3020\u30fb\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40"
+    "\uff5b-\uff65\U0001f300-\U0001f64f\U0001f680-\U0001f6ff"
+)
+SEPARATED = re.compile(f"[^{SEPARATORS}]+")
+ASCII = "".join(c if c.isalnum() else " " for c in map(chr, range(128)))  # the same for ASCII, as a table
+IN_NUMBER = r"(?<=[0-9])[.,](?=[0-9])"
+WITH_NUMBERS = re.compile(f"(?:[^{SEPARATORS}]+|{IN_NUMBER})+")
+HAS_NUMBER = re.compile(IN_NUMBER)
+CHUNK = re.compile(r"[^\x00-\x20\x7f]+")
+
+
+def cutter(settings: AnalysisSettings) -> Callable[[str], list[str]]:
+    """Return the function that cuts a prepared text into pieces.
+
+    Posts are cut only at blanks and control characters, since an address may hold anything else; other texts at every
+    separator but a point or comma between digits.
+    """
+    return CHUNK.findall if settings.tokenizer == "posts" else _words
+
+
+def _words(text: str) -> list[str]:
+    if HAS_NUMBER.search(text):
+        return WITH_NUMBERS.findall(text)
+    return text.translate(ASCII).split() if text.isascii() else SEPARATED.findall(text)
 
 
 class Analysis:
@@ -40,7 +69,7 @@ class Analysis:
         self.language = self.settings.language
         self._for_documents = _analyzer(self.settings, stop_words=self.settings.stop_words)
         self._for_queries = _analyzer(self.settings, stop_words=True)
-        self._numbers = whole_numbers(self.language) if self.settings.version > 1 else None
+        self._numbers = whole_numbers(self.language)
         self.pieces = cutter(self.settings)
 
     def prepare(self, text: str) -> str:
@@ -63,9 +92,7 @@ class Analysis:
         text = encodable(prepared)
         if self.settings.tokenizer == "posts":
             text = without_marks(text)
-        if self._numbers is not None:
-            text = self._numbers(text)
-        terms: list[str] = analyzer.analyze(text)
+        terms: list[str] = analyzer.analyze(self._numbers(text))
         shortest = self.settings.min_token
         return terms if shortest == 1 else [term for term in terms if len(term) >= shortest]
 

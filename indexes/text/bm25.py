@@ -73,12 +73,7 @@ class Bm25Index:
         self._lock = threading.Lock()
 
     def _check_rows(self) -> None:
-        """Raise DamagedError unless there are postings for every row, made by this analysis."""
-        if any(s.exact != self._exact for s in self._segments):
-            raise DamagedError(
-                f"{self._source or 'the BM25 index'} was written by another version of the analysis: "
-                "rebuild the index"
-            )
+        """Raise DamagedError unless there are postings for every row."""
         indexed = sum(s.documents for s in self._segments)
         if indexed != len(self._rows.ids):
             raise DamagedError(
@@ -131,31 +126,21 @@ class Bm25Index:
         texts: Iterable[str],
         rows: Rows,
         analysis: str | AnalysisSettings = "english",
-        directory: Path | None = None,
-        parameters: Bm25Parameters | None = None,
     ) -> Self:
-        """Return an index of the texts of rows that are numbered already, removed ones included.
+        """Return an index for reading of the texts of rows that are numbered already, removed ones included.
 
-        Without a directory the index is for reading only. Raises DamagedError unless there is one text per row.
+        Raises DamagedError unless there is one text per row.
         """
         index = cls.__new__(cls)
-        if directory is not None:
-            directory.mkdir(parents=True, exist_ok=True)
-        index._start(analysis, directory, [], rows, parameters)
+        index._start(analysis, None, [], rows, None)
         remaining = iter(texts)
         while batch := list(itertools.islice(remaining, BATCH)):
             index.extend(*index.numbers(batch))
         index._flush()
         index._check_rows()
-        if directory is None:
-            index._refusal = "it was indexed again, for reading only"
-            index._vocabulary = Vocabulary(index.analysis)
+        index._refusal = "it was indexed again, for reading only"
+        index._vocabulary = Vocabulary(index.analysis)
         return index
-
-    @property
-    def _exact(self) -> bool:
-        """Whether lengths are exact: not in the first version of the analysis."""
-        return self.analysis.settings.version > 1
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -215,7 +200,7 @@ class Bm25Index:
             return
         first = sum(s.documents for s in self._segments)
         tokens, lengths = np.concatenate(self._tokens), np.concatenate(self._lengths)
-        new = postings.from_tokens(first, tokens, lengths, self._vocabulary.hashes, exact=self._exact)
+        new = postings.from_tokens(first, tokens, lengths, self._vocabulary.hashes)
         count = segment_files.unmerged(self._segments, new, MERGED)
         part = [*self._segments[count:], new]
         segment = postings.merged(part) if len(part) > 1 else new

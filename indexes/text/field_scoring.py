@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from indexes import native
+from indexes import kernels
 from indexes.dtypes import AnyArray
 from indexes.interface import Mask, RowArray, ScoreArray
 from indexes.text.parameters import Bm25Parameters, Field
@@ -54,7 +54,7 @@ class FieldScorer(Scorer):
         self._fields = fields
         self._segments = [segment for scorer in fields.values() for segment in scorer.segments]
         self._documents = next(iter(fields.values())).documents
-        self._library = native.load_postings()
+        self._library = kernels.load("postings")
         self._frequencies: dict[tuple[str, ...], dict[int, int]] = {}
 
     def is_over(self, fields: Mapping[str, Bm25Scorer]) -> bool:
@@ -123,7 +123,7 @@ def _offer(library: Any, part: _Range, terms: _Terms, allowed: Mask | None, keys
     """Offer the rows of a range to `keys` (uint64 [n, k]), in which each query keeps its best so far as a heap."""
     segments, places = part.segments, np.stack(part.places)
     shift = np.array([part.first - s.first for s in segments], dtype=np.int64)
-    native.call(
+    kernels.call(
         library.search_fields, len(segments), _addresses([s.rows for s in segments]),
         _addresses([s.counts for s in segments]), _addresses(part.codes), _addresses(terms.factors), shift, terms.k1,
         part.documents, part.first, allowed, len(keys), terms.first, places, places.shape[2], terms.weights,

@@ -175,7 +175,7 @@ def read(path: Path) -> ForwardSegment:
 
     return segment_files.read(
         path,
-        (LAYOUT,),
+        LAYOUT,
         sizes,
         lambda n, arrays: ForwardSegment(n[0], n[1], **arrays, path=path),
         _consistent,

@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from indexes import native
+from indexes import kernels
 from indexes.disk import faults
 from indexes.dtypes import AnyArray, Float32Array, Int64Array
 from indexes.interface import DamagedError, RowArray
@@ -205,11 +205,11 @@ def _describe(
     `idf`: float32 [the segment's terms]; `average`: tokens per document of the index; `numbers`: uint32 [terms], the
     rank of each of the query's terms among the segment's, or ABSENT.
     """
-    library = native.load_features()
+    library = kernels.load("features")
     if library is None:
         return plain_features.describe(segment, idf, rows, average, query, numbers, weights)
     out = np.empty((len(rows), len(NAMES)), dtype=np.float32)
-    native.call(
+    kernels.call(
         library.describe, segment.tokens, segment.offsets, segment.sentences, segment.sentence_offsets, idf, rows,
         len(rows), np.array([average]), query.word, len(query.word), numbers, weights.weight, weights.idf,
         weights.chance, query.kind, len(query.hashes), out,

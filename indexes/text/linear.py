@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from indexes import native
+from indexes import kernels
 from indexes.dtypes import AnyArray, Float32Array
 from indexes.interface import Document
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
@@ -60,7 +60,7 @@ class LinearText:
                 own = Bm25Parameters(parameters.k1, b, parameters.k3)
                 self._fields.append(_Field(name, scorer, weight, own, number * MIX % (1 << 64)))
         self._terms = query_terms(analysis)
-        self._library = native.load_linear()
+        self._library = kernels.load("linear")
 
     @property
     def rows(self) -> int:
@@ -139,7 +139,7 @@ class LinearText:
         here = sums[segment.first : segment.first + segment.documents]
         begin, end = (np.ascontiguousarray(place, dtype=np.int64) for place in places)
         if self._library is not None:
-            native.call(
+            kernels.call(
                 self._library.add,
                 *tables.pointers[number],
                 len(weights),

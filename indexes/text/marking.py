@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
-from itertools import groupby
+from collections.abc import Collection, Iterable, Iterator
+from itertools import pairwise
 
 from indexes.text.analysis import CJK_RUN, Analysis
 from indexes.text.parameters import BIGRAMS
+from indexes.text.rewriting import WORD
 
-_WORD = re.compile(r"[@#]?[^\W_]+")
+_WORD = re.compile(rf"[@#]?{WORD}(?:['’]{WORD})*")
+_PART = re.compile(
+    f"{CJK_RUN.pattern}|[^{CJK_RUN.pattern[1:]}"
+)  # a run without spaces, or what is between two
 
 
 def marked(analysis: Analysis, text: str, terms: Collection[str]) -> list[tuple[str, bool]]:
@@ -17,30 +21,42 @@ def marked(analysis: Analysis, text: str, terms: Collection[str]) -> list[tuple[
 
     The pieces joined are the text. In languages that are indexed by pairs of characters, pairs are marked.
     """
-    hits = bytearray(len(text))  # one flag per character
-    known: dict[str, bool] = {}
-    for start, word in _words(analysis, text):
+    return cut(
+        text, ((start, end) for start, end, of in words_in(analysis, text) if not of.isdisjoint(terms))
+    )
+
+
+def words_in(analysis: Analysis, text: str) -> Iterator[tuple[int, int, frozenset[str]]]:
+    """Yield where each word of the text begins and ends, and its terms; of a run without spaces, each pair."""
+    known: dict[str, frozenset[str]] = {}
+
+    def terms(word: str) -> frozenset[str]:
         if word not in known:
-            known[word] = not set(analysis.terms(analysis.prepare(word))).isdisjoint(terms)
-        if known[word]:
-            hits[start : start + len(word)] = b"\1" * len(word)
-    runs = ((bool(hit), len(list(run))) for hit, run in groupby(hits))
-    pieces, at = [], 0
-    for hit, length in runs:
-        pieces.append((text[at : at + length], hit))
-        at += length
-    return pieces
+            known[word] = frozenset(analysis.terms(analysis.prepare(word)))
+        return known[word]
 
-
-def _words(analysis: Analysis, text: str) -> Iterator[tuple[int, str]]:
-    """Yield the words of a text with their places; of a run without spaces, its overlapping pairs."""
-    pairs = analysis.language in BIGRAMS
+    parts = _PART if analysis.language in BIGRAMS else _WORD
     for match in _WORD.finditer(text):
-        if pairs and CJK_RUN.search(match[0]):
-            for i in range(max(1, len(match[0]) - 1)):
-                yield match.start() + i, match[0][i : i + 2]
+        for part in parts.finditer(text, *match.span()):
+            start, end = part.span()
+            if parts is _PART and CJK_RUN.match(part[0]):
+                for at in range(start, max(start + 1, end - 1)):
+                    yield at, min(at + 2, end), terms(text[at : min(at + 2, end)])
+            elif end - start > 1 or CJK_RUN.match(part[0]):  # a lone letter ("U.S.") says little
+                yield start, end, terms(part[0])
+
+
+def cut(text: str, spans: Iterable[tuple[int, int]]) -> list[tuple[str, bool]]:
+    """Return the text cut at spans in ascending order, which may overlap their neighbours, each with True."""
+    joined: list[tuple[int, int]] = []
+    for start, end in spans:
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], end)
         else:
-            yield match.start(), match[0]
+            joined.append((start, end))
+    edges = [0, *(edge for span in joined for edge in span), len(text)]
+    pieces = [(text[a:b], bool(i % 2)) for i, (a, b) in enumerate(pairwise(edges))]
+    return [piece for piece in pieces if piece[0]]
 
 
 def excerpt(pieces: list[tuple[str, bool]], length: int) -> list[tuple[str, bool]]:

@@ -23,9 +23,7 @@ WITHOUT_STOP_WORDS = ("arabic", "greek", "romanian", "tamil", "turkish")  # tant
 BIGRAMS = ("chinese", "japanese", "korean")
 LANGUAGES = (*STEMMED, *BIGRAMS, "none")
 LONGEST = 120  # bytes; anything longer is not a word (base64, addresses)
-# Version 1 is that of index formats 1 and 2: "4,250" is two terms, and lengths of documents are rounded.
-VERSION = 2
-VERSIONS = (1, VERSION)
+VERSION = 2  # of the analysis, which an index records; any other is refused
 MOST_K1 = 1000.0
 LONG_QUERY = 32  # terms
 WEIGHTS = (0.001, 1000.0)  # of a field
@@ -144,7 +142,6 @@ class AnalysisSettings:
 
     `tokenizer`: "words" takes letters and digits, "posts" also knows addresses, @handles, #hashtags and `_`.
     `stop_words`: whether documents lose their stop words as queries do. `min_token`: the shortest word, in characters.
-    `version`: 1 as in index formats 1 and 2, 2 where numbers stay whole and the lengths of documents are exact.
     Raises IndexesError where a value is unknown.
     """
 
@@ -165,12 +162,8 @@ class AnalysisSettings:
             )
         if not 1 <= self.min_token <= LONGEST:
             raise IndexesError(f"the shortest word has 1 to {LONGEST} characters, not {self.min_token}")
-        if self.version not in VERSIONS or (
-            self.version == 1 and (self.tokenizer, self.stop_words, self.min_token) != ("words", False, 1)
-        ):
-            raise IndexesError(
-                f"version {self.version} of the analysis has no such settings: rebuild the index"
-            )
+        if self.version != VERSION:
+            raise IndexesError(f"version {self.version} of the analysis is not known: rebuild the index")
 
     @classmethod
     def of(cls, settings: str | AnalysisSettings) -> AnalysisSettings:
@@ -185,7 +178,3 @@ class AnalysisSettings:
     def to_json(self) -> dict[str, str | bool | int]:
         """Return the settings as JSON values."""
         return dataclasses.asdict(self)
-
-
-# What indexes of formats 1 and 2 were searched with.
-OLD_PARAMETERS = Bm25Parameters(k1=1.2, b=0.75, k3=math.inf)

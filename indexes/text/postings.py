@@ -3,7 +3,7 @@
 A segment covers consecutive rows. Its terms are identified by their 64-bit xxh3, in ascending order (the probability
 that two of ten million terms share one is three in a million). A term's postings are its rows, ascending, each with a
 count of at most 65,535. A row's length is a code of two bytes: exact below 32,768, then rounded down by less than a
-thousandth. In files of index formats 1 and 2 it is a byte, as in Lucene: exact below 40, then one of 216 steps.
+thousandth.
 """
 
 from __future__ import annotations
@@ -24,24 +24,11 @@ SUFFIX = ".postings"
 NAME = re.compile(rf"[0-9a-f]{{32}}\{SUFFIX}")
 BLOCK = 4096  # rows; as in postings.c, which reads lengths in whole blocks
 MAGIC = b"postngs2"
-OLD_MAGIC = b"postings"  # lengths in bytes
 MOST_COUNT = 65_535
 MOST_TOKENS = 1 << 48  # in a segment whose counts were capped
 CHUNK = 1 << 22  # postings copied at a time by a merge
-
-
-def _step(byte: int) -> int:
-    """Return the length that a byte encodes (Lucene's SmallFloat.byte4ToInt)."""
-    if byte < 24:
-        return byte
-    code = byte - 24
-    shift = (code >> 3) - 1
-    return 24 + (code & 7 if shift < 0 else (code & 7 | 8) << shift)
-
-
-# The lengths that codes stand for: of a byte, and of two.
-ROUNDED = np.array([_step(byte) for byte in range(256)], dtype=np.int64)
-EXACT = np.concatenate(
+# The lengths that codes stand for.
+LENGTHS = np.concatenate(
     (np.arange(1 << 15), np.concatenate([np.arange(1024, 2048, dtype=np.int64) << e for e in range(5, 37)]))
 )
 
@@ -51,8 +38,8 @@ class PostingsSegment:
     """Postings of the rows `first` … `first + documents − 1`; in the arrays, rows count from 0.
 
     terms: uint64 [T], ascending. starts: int64 [T + 1]; term t has the postings starts[t] … starts[t + 1] − 1.
-    rows: uint32 [P]. counts: uint16 [P]. lengths: codes [documents], padded to whole blocks: uint16 in EXACT, or uint8
-    in ROUNDED. tokens: the total number.
+    rows: uint32 [P]. counts: uint16 [P]. lengths: codes in LENGTHS, uint16 [documents], padded to whole blocks. tokens:
+    the total number.
     """
 
     first: int
@@ -70,20 +57,12 @@ class PostingsSegment:
         """Number of postings."""
         return len(self.rows)
 
-    @property
-    def exact(self) -> bool:
-        """Whether lengths are exact, and not rounded as in index formats 1 and 2."""
-        return self.lengths.dtype.itemsize > 1
 
-
-def from_tokens(
-    first: int, tokens: AnyArray, lengths: AnyArray, hashes: AnyArray, *, exact: bool = True
-) -> PostingsSegment:
+def from_tokens(first: int, tokens: AnyArray, lengths: AnyArray, hashes: AnyArray) -> PostingsSegment:
     """Return a segment of consecutive documents, the first of which is row `first`.
 
     `tokens` (int32 [sum of lengths]) holds their terms' numbers, one document after the other, `lengths` (int64
-    [documents]) the number of tokens of each, and `hashes` (uint64 [V]) the hash of each term by its number. `exact`
-    says how lengths are stored.
+    [documents]) the number of tokens of each, and `hashes` (uint64 [V]) the hash of each term by its number.
     """
     used = np.zeros(len(hashes), dtype=bool)
     used[tokens] = True
@@ -111,14 +90,13 @@ def from_tokens(
         starts.astype(np.int64),
         unique.astype(np.uint32),  # the lower half
         counts,
-        _padded(_codes(lengths, exact)),
+        _padded(_codes(lengths)),
     )
 
 
-def _codes(lengths: AnyArray, exact: bool) -> AnyArray:
+def _codes(lengths: AnyArray) -> AnyArray:
     """Return the code of the greatest length in the table that is not above each of `lengths`."""
-    codes = np.searchsorted(EXACT if exact else ROUNDED, lengths, side="right") - 1
-    return codes.astype(np.uint16 if exact else np.uint8)
+    return (np.searchsorted(LENGTHS, lengths, side="right") - 1).astype(np.uint16)
 
 
 def _padded(lengths: AnyArray) -> AnyArray:
@@ -174,13 +152,11 @@ def write(segment: PostingsSegment, folder: Path) -> PostingsSegment:
     Raises OSError, DamagedError.
     """
     numbers = (segment.first, segment.documents, segment.tokens, len(segment.terms), segment.size)
-    layout = LAYOUT if segment.exact else OLD_LAYOUT
-    return read(segment_files.write(segment, numbers, folder, SUFFIX, layout))
+    return read(segment_files.write(segment, numbers, folder, SUFFIX, LAYOUT))
 
 
 PARTS = {"terms": "<u8", "starts": "<i8", "rows": "<u4", "counts": "<u2", "lengths": "<u2"}
 LAYOUT = Layout(MAGIC, PARTS)
-OLD_LAYOUT = Layout(OLD_MAGIC, PARTS | {"lengths": "|u1"})
 
 
 def read(path: Path) -> PostingsSegment:
@@ -192,7 +168,7 @@ def read(path: Path) -> PostingsSegment:
 
     return segment_files.read(
         path,
-        (LAYOUT, OLD_LAYOUT),
+        LAYOUT,
         sizes,
         lambda n, arrays: PostingsSegment(n[0], n[1], n[2], **arrays, path=path),
         lambda segment: _ordered(segment) and _counted(segment),

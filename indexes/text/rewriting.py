@@ -1,6 +1,6 @@
 """What is rewritten in a text before it is cut into words: numbers become one word each, and posts' marks are read.
 
-Every rule looks only at characters between two of `pieces.py`'s separators, so that it may be applied to a whole text
+Every rule looks only at characters between two of `analysis.py`'s separators, so that it may be applied to a whole text
 or to each of its pieces.
 """
 

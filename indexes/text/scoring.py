@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from indexes import native
+from indexes import kernels
 from indexes.arrays import padding
 from indexes.dtypes import AnyArray, Float64Array
 from indexes.interface import IndexesError, Mask, RowArray, ScoreArray
 from indexes.text.parameters import Bm25Parameters
-from indexes.text.postings import EXACT, ROUNDED, PostingsSegment, check_lengths
+from indexes.text.postings import LENGTHS, PostingsSegment, check_lengths
 
 TABLED = 8  # the factors of smaller counts are in a table; as in postings.c
 ONE = float(1 << 52)  # upper bound of the sum of a query's weights
@@ -95,12 +95,11 @@ class Bm25Scorer(Scorer):
             )
         # A copy, so that no change of a mapped file can lead beyond the tables.
         self._codes = [np.array(s.lengths, dtype=np.uint16) for s in segments]
-        exact = any(s.exact for s in segments)
         most = max((int(codes.max()) for codes in self._codes if len(codes)), default=0)
-        self._lengths = (EXACT if exact else ROUNDED)[: most + 1]
+        self._lengths = LENGTHS[: most + 1]
         self._average = sum(s.tokens for s in segments) / max(1, self._documents) or 1.0
         self._tables: dict[tuple[float, float], Tables] = {}
-        self._library = native.load_postings()
+        self._library = kernels.load("postings")
 
     @property
     def segments(self) -> Sequence[PostingsSegment]:
@@ -143,7 +142,7 @@ class Bm25Scorer(Scorer):
         factors = np.zeros((TABLED, len(norms)), dtype=np.float32)
         np.divide(counts, counts + norms, out=factors, where=counts > 0)
         pointers = [
-            native.pointers(s.rows, s.counts, codes, s.documents, s.first, norms, factors, len(norms))
+            kernels.pointers(s.rows, s.counts, codes, s.documents, s.first, norms, factors, len(norms))
             for s, codes in zip(self._segments, self._codes, strict=True)
         ]
         return Tables(norms, factors, pointers)
@@ -198,7 +197,7 @@ class Bm25Scorer(Scorer):
         if self._library is None:
             self._offer_by_numpy(number, tables, first, places, weights, allowed, keys)
         else:
-            native.call(
+            kernels.call(
                 self._library.search, *tables.pointers[number], allowed, len(keys), first, places, places.shape[1],
                 weights, keys.shape[1], keys,
             )  # fmt: skip

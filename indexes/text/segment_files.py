@@ -73,7 +73,7 @@ def write(segment: Segment, numbers: Sequence[int], folder: Path, suffix: str, l
 
 def read(
     path: Path,
-    layouts: Sequence[Layout],
+    layout: Layout,
     sizes: Callable[[Sequence[int]], Sequence[int]],
     make: Callable[[Sequence[int], Mapping[str, Any]], S],
     sound: Callable[[S], bool],
@@ -85,8 +85,7 @@ def read(
     """
     data = map_file(path)
     damaged = DamagedError(f"{path} is damaged or incomplete: restore it, or rebuild the index")
-    layout = next((layout for layout in layouts if data[: len(layout.magic)] == layout.magic), None)
-    if len(data) < HEAD or layout is None:
+    if len(data) < HEAD or data[: len(layout.magic)] != layout.magic:
         raise damaged
     numbers = np.frombuffer(data, "<u8", NUMBERS, len(layout.magic)).tolist()
     kinds = [np.dtype(kind) for kind in layout.parts.values()]

@@ -1,7 +1,7 @@
 """Terms by number while an index is written, and by hash when it is searched; results of the analysis are cached.
 
 Analysing a word costs a microsecond or more, looking it up a twentieth of that, and texts repeat their words. So a text
-is cut where no language continues a word (pieces.py), and only pieces that were not seen before are analysed.
+is cut where no language continues a word (analysis.py), and only pieces that were not seen before are analysed.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from indexes import native
+from indexes import kernels
 from indexes.dtypes import Int32Array, Int64Array
 from indexes.text.analysis import Analysis
 from indexes.text.parameters import LONGEST, AnalysisSettings
-from indexes.text.pieces import cutting
 
 MOST = 500_000  # cached pieces, and terms
 MOST_OF_QUERIES = 50_000  # cached pieces of queries
@@ -44,7 +43,8 @@ class Vocabulary:
         self._held = 0  # total number of terms in `_several`
         self._pieces: dict[str, int] = {}  # piece → its term's number, or −n − 1 for several[n]
         # The same by the pieces' hashes, where the compiled library can be used.
-        self._table = Table(cutting(analysis.settings)) if native.load_postings() is not None else None
+        posts = analysis.settings.tokenizer == "posts"
+        self._table = Table(posts) if kernels.load("postings") is not None else None
 
     def numbers(self, texts: Sequence[str]) -> tuple[Int32Array, Int64Array]:
         """Return the numbers of all terms in order (int32 [tokens]), and how many each text has (int64 [texts])."""
@@ -123,10 +123,10 @@ def _parts(texts: Sequence[str]) -> list[Sequence[str]]:
 class Table:
     """The compiled part: numbers of pieces by 64-bit hash, which collide with the same probability as for terms."""
 
-    def __init__(self, rule: int) -> None:
-        """`rule`: by which texts are cut, as `pieces.cutting` gives it."""
-        self._rule = rule
-        self._library = native.load_postings()
+    def __init__(self, posts: bool) -> None:
+        """`posts`: whether texts are cut as posts are (analysis.py)."""
+        self._posts = posts
+        self._library = kernels.load("postings")
         self._seed = int.from_bytes(os.urandom(8), "little", signed=True)
         self._resize(1 << 12)
 
@@ -143,8 +143,8 @@ class Table:
         most = len(data) // 2 + 1
         piece_numbers, ends = np.empty(most, dtype=np.int32), np.empty(len(texts), dtype=np.int64)
         unknown, unknowns = np.empty((most, 4), dtype=np.int64), np.zeros(1, dtype=np.int64)
-        count = native.call(
-            self._library.number, np.frombuffer(data, dtype=np.uint8), len(data), self._rule, self._hashes,
+        count = kernels.call(
+            self._library.number, np.frombuffer(data, dtype=np.uint8), len(data), self._posts, self._hashes,
             self._numbers, len(self._hashes), self._seed, piece_numbers, ends, unknown, unknowns,
         )  # fmt: skip
         position, hashes, begin, end = unknown[: unknowns[0]].T
@@ -162,7 +162,7 @@ class Table:
             old = self._hashes, self._numbers
             self._resize(1 << (4 * total - 1).bit_length())
         for part in filter(None, (old, (hashes, numbers))):
-            native.call(
+            kernels.call(
                 self._library.enter, *part, len(part[0]), self._hashes, self._numbers, len(self._hashes)
             )
         self.entries = total

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from indexes import native
+from indexes import kernels
 from indexes.dtypes import UInt64Array
 from indexes.interface import Mask, Matrix, RowArray, ScoreArray
 
@@ -74,8 +74,8 @@ def _encode(vectors: Matrix) -> _Block:
     padded, room = -(-dim // 4) * 4, -(-rows // PANEL) * PANEL
     codes = np.empty(room * padded, dtype=np.uint8)
     scales, errors = np.zeros(room, dtype=np.float32), np.full(room, -np.inf, dtype=np.float32)
-    encode = native.load().encode
-    longest = native.call(encode, np.ascontiguousarray(vectors), rows, dim, padded, codes, scales, errors)
+    encode = kernels.load("scan").encode
+    longest = kernels.call(encode, np.ascontiguousarray(vectors), rows, dim, padded, codes, scales, errors)
     return _Block(codes, scales, errors, longest)
 
 
@@ -146,7 +146,7 @@ class ByteScan:
     @staticmethod
     def available(dim: int) -> bool:
         """Return whether this machine can scan vectors of dimension `dim`."""
-        return dim <= MOST_DIM and native.load() is not None
+        return dim <= MOST_DIM and kernels.load("scan") is not None
 
     def _cover(self, vectors: Matrix) -> list[_Block]:
         """Encode the rows that were added since the last call and return all blocks."""
@@ -216,12 +216,12 @@ def _scan(
     vectors: Matrix, blocks: list[tuple[int, _Block]], queries: _Queries, k: int, room: int
 ) -> _Candidates:
     """Return the rows of `blocks` that may be among the top k of each query."""
-    library, pool = native.load(), _Candidates(vectors, queries, k, room)
+    library, pool = kernels.load("scan"), _Candidates(vectors, queries, k, room)
     padded = -(-vectors.shape[1] // 4) * 4
     for number, block in blocks:
         row = 0
         while row < len(block.scales):
-            row = native.call(
+            row = kernels.call(
                 library.scan, block.codes, block.scales, block.errors, padded, number * BLOCK, row,
                 len(block.scales), len(queries.vectors), queries.codes, queries.offset, queries.weight,
                 pool.threshold, room, pool.count, pool.rows, pool.value, pool.upper,
@@ -248,8 +248,8 @@ class _Candidates:
         self._scratch = np.empty(room, dtype=np.float32)
 
     def _tighten(self, least: int) -> None:
-        native.call(
-            native.load().tighten, len(self.count), self.k, least, self.room, self._spread, self.threshold,
+        kernels.call(
+            kernels.load("scan").tighten, len(self.count), self.k, least, self.room, self._spread, self.threshold,
             self.count, self.rows, self.value, self.upper, self._scratch,
         )  # fmt: skip
 
@@ -271,8 +271,8 @@ class _Candidates:
         keys = np.empty((len(count), int(count.max(initial=0))), dtype=np.uint64)
         vectors, queries = self.vectors, self.queries.vectors[part]
         self.scored += int(count.sum())
-        native.call(
-            native.load().keys, vectors, vectors.shape[1], queries, len(count), self.room, count,
+        kernels.call(
+            kernels.load("scan").keys, vectors, vectors.shape[1], queries, len(count), self.room, count,
             self.rows[part], keys.shape[1], keys,
         )  # fmt: skip
         return keys

@@ -38,6 +38,11 @@ class File:
     def __init__(self, data: Any) -> None:
         self._data, self._at = data, 0
 
+    @property
+    def size(self) -> int:
+        """Number of bytes of the whole file."""
+        return len(self._data)
+
     def take(self, count: int, kind: str) -> AnyArray:
         """Return the next `count` values of dtype `kind`, an array [count], without copying."""
         size = np.dtype(kind).itemsize
@@ -135,7 +140,7 @@ def ivfpq(file: File, dim: int, rows: int, subspaces: int) -> None:
     require(code_size == (subspaces * bits + 7) // 8, "its codes have the wrong size")
     file.expect(b"ilar")
     require(file.one("<u8") == cells and file.one("<u8") == code_size, "its cells do not match its header")
-    _check_lists(file, _sizes(file, cells), code_size, total)
+    _check_lists(file, [size for _, size in cell_sizes(file, cells)], code_size, total)
     file.end()
 
 
@@ -185,10 +190,11 @@ def _see(numbers: AnyArray, seen: AnyArray) -> int:
     return len(numbers)
 
 
-def _sizes(file: File, cells: int) -> list[int]:
-    """Return the sizes of the cells that are not empty; the file lists all cells, or some of them by number."""
+def cell_sizes(file: File, cells: int) -> list[tuple[int, int]]:
+    """Return the number and the size of each cell that is not empty; the file lists all cells, or some by number."""
     full = file.expect(b"full", b"sprs") == b"full"
     sizes = file.vector("<i8")
+    numbers = np.arange(len(sizes))
     if not full:
         require(len(sizes) % 2 == 0, "its cells are truncated")
         numbers, sizes = sizes[::2], sizes[1::2]
@@ -199,7 +205,7 @@ def _sizes(file: File, cells: int) -> list[int]:
         )
     require(len(sizes) <= cells if not full else len(sizes) == cells, "the sizes of its cells are missing")
     require((sizes >= 0).all(), "a cell has a negative size")
-    return [size for size in sizes.tolist() if size]
+    return [(cell, size) for cell, size in zip(numbers.tolist(), sizes.tolist(), strict=True) if size]
 
 
 def _check_lists(file: File, sizes: list[int], code_size: int, total: int) -> None:

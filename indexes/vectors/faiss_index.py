@@ -3,7 +3,7 @@
 Every kind keeps the raw normalised vectors once, in an IndexFlatIP. Scores always come from one formula over the
 raw vectors, so they depend neither on the batch size nor on the kind, and equal vectors have equal scores. Exact
 answers come from the certified scan (certified.py) where it can run and pays, otherwise from FAISS (flat.py); a
-caller may supply a scan of its own (linker/torch_scan.py).
+caller may supply a scan of its own (linker/engine/torch_scan.py).
 """
 
 from __future__ import annotations

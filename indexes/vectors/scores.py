@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from indexes import native
+from indexes import kernels
 from indexes.interface import Matrix, RowArray, ScoreArray
 
 BUFFER_BYTES = 1 << 25  # of products held at a time
@@ -16,10 +16,10 @@ def scores(vectors: Matrix, queries: Matrix, rows: RowArray) -> ScoreArray:
     `vectors` is float32 [rows, d], `queries` float32 [n, d], `rows` int64 [n, m].
     """
     out = np.empty(rows.shape, dtype=np.float32)
-    library, (count, width) = native.load(), rows.shape
+    library, (count, width) = kernels.load("scan"), rows.shape
     if library is not None:
         rows, queries = np.ascontiguousarray(rows), np.ascontiguousarray(queries)
-        native.call(library.scores, vectors, vectors.shape[1], queries, count, width, rows, out)
+        kernels.call(library.scores, vectors, vectors.shape[1], queries, count, width, rows, out)
         return out
     step = max(1, BUFFER_BYTES // (8 * vectors.shape[1] * max(1, width)))
     for start in range(0, count, step):

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 import typer
 
+from linker.base.files import path_text
 from linker.cli import completion
 from linker.cli.common import AsJson, Languages, note, print_json
-from linker.files import path_text
 
 
 def align(
@@ -69,7 +69,7 @@ def align(
 
     The best link of each page counts. Sentences without a counterpart are left out and counted.
     """
-    from linker import commands
+    from linker.cli import commands
 
     result = commands.align(
         run, source, target, out, languages=languages, dictionary=dictionary or (), encoder=encoder, unit=unit,

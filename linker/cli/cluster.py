@@ -13,14 +13,14 @@ from linker.cli.common import note, print_json
 def refuse(directory: Path, what: str) -> None:
     """Raise IndexesError, with the remedy, where an address is given for a directory to do `what` with."""
     if address := Address.of(directory):
-        from indexes.remote import refused
+        from indexes.cluster import refused
 
         raise refused(address, what)
 
 
 def drop(address: Address, yes: bool, as_json: bool) -> None:
     """Delete an index on a cluster, after a confirmation."""
-    from indexes.remote import drop as drop_remote
+    from indexes.cluster import drop as drop_remote
 
     if not yes:
         typer.confirm(f"delete {address}?", abort=True, err=True)
@@ -33,7 +33,7 @@ def drop(address: Address, yes: bool, as_json: bool) -> None:
 
 def compact(address: Address, keep: int | None, as_json: bool) -> None:
     """Let the servers reclaim the space of deleted documents."""
-    from indexes.remote import RemoteWriter, size_of
+    from indexes.cluster import RemoteWriter, size_of
 
     before = size_of(address)
     with RemoteWriter.change(address, keep) as writer:
@@ -47,7 +47,7 @@ def compact(address: Address, keep: int | None, as_json: bool) -> None:
 
 def verify(address: Address, as_json: bool) -> None:
     """Check an index on a cluster by counts and a random sample. Raises typer.Exit where it is damaged."""
-    from indexes.remote import check
+    from indexes.cluster import check
 
     checked = check(address)
     for line in checked.notes:

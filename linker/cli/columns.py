@@ -56,6 +56,17 @@ Sheet = Annotated[
     typer.Option(metavar="NAME", help="Sheet of XLSX files [default: the first].", show_default=False),
 ]
 
+HeaderRow = Annotated[
+    int | None,
+    typer.Option(
+        "--header-row",
+        metavar="NUMBER",
+        min=1,
+        help="Row of a table that names its columns; rows above it are left out [default: the first].",
+        show_default=False,
+    ),
+]
+
 
 def columns_from(
     index: Path | Sequence[Path] | None,
@@ -66,6 +77,7 @@ def columns_from(
     encoding: str | None,
     delimiter: str | None,
     sheet: str | None,
+    header_row: int | None,
     *,
     adding: bool = False,
 ) -> Columns:
@@ -85,6 +97,7 @@ def columns_from(
         encoding=check_encoding(encoding) if encoding else None,
         delimiter=check_delimiter(delimiter) if delimiter else None,
         sheet=sheet,
+        header_row=header_row,
         usual=not adding,
     )
 

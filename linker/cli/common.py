@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from linker.base.printable import json_text, print_for_programs
 from linker.cli import completion
-from linker.printable import json_text, print_for_programs
 
 Index = Annotated[
     Path,
@@ -140,9 +140,3 @@ class Notes(logging.Handler):
 def warn(message: str) -> None:
     """Print a warning on stderr."""
     note(f"warning: {message}")
-
-
-def one_line(text: str, width: int = 100) -> str:
-    """Return a text on one line, cut to `width` characters."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= width else flat[: width - 1] + "…"

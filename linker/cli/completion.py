@@ -43,7 +43,7 @@ def rerankers(incomplete: str) -> Iterator[tuple[str, str]]:
 def conditions(context: typer.Context, incomplete: str) -> Iterator[str]:
     """Yield `field=` for each metadata field of the index that the command names, unless reading them takes long."""
     from indexes.errors import IndexesError
-    from linker.engine import Engine
+    from linker.engine.engine import Engine
 
     # Without its value, the option that is being typed keeps the arguments before it from being assigned.
     given = [context.params.get("directory"), *context.args]

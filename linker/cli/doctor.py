@@ -14,13 +14,13 @@ def doctor(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Elasticsearch server to check [default: $ELASTICSEARCH_URL or http://127.0.0.1:9200]",
+            help="Elasticsearch server to check [default: the first of $LINKER_ELASTIC_URL, or http://127.0.0.1:9200]",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show installed packages, hardware features and servers."""
-    from linker.doctor import examine, render
+    from linker.cli.checking import examine, render
 
     report = examine(elasticsearch)
     if as_json:

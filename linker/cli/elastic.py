@@ -15,7 +15,7 @@ from linker.cli import cluster
 from linker.cli.common import AsJson, Index, note, print_json
 
 if TYPE_CHECKING:
-    from indexes.elastic.client import ElasticSettings
+    from indexes.cluster.client import ElasticSettings
 
 Backend = Annotated[
     Literal["embedded", "elastic"],
@@ -61,17 +61,17 @@ def settings(
     if address := Address.of(out):
         if urls or name or backend != "embedded":
             raise typer.BadParameter(f"--out {address} says all: leave out --backend, --url and --index")
-        from indexes.remote.store import settings_of
+        from indexes.cluster.client import ElasticSettings
 
-        return settings_of(address, shards or 1, replicas or 0)
+        return ElasticSettings.of(address, shards or 1, replicas or 0)
     if backend == "embedded":
         if urls or shards is not None or replicas is not None or on_server(vectors):
             raise typer.BadParameter("--url, --shards, --replicas and elastic vectors need --backend elastic")
         return None
     if not urls:
         raise typer.BadParameter("--backend elastic needs --url, for example http://127.0.0.1:9200")
-    from indexes.elastic.client import ElasticSettings
-    from indexes.elastic.server_index import new_name
+    from indexes.cluster.client import ElasticSettings
+    from indexes.cluster.index import new_name
 
     return ElasticSettings(tuple(urls), new_name(name or out.name), shards or 1, replicas or 0)
 
@@ -87,7 +87,7 @@ def rebuild(
 
     A new index is filled, then swapped in; searches continue meanwhile.
     """
-    from indexes.elastic.stored import rebuild as run
+    from indexes.cluster.beside import rebuild as run
 
     cluster.refuse(directory, "the rebuilding")
     changes = {"urls": tuple(url) if url else None, "shards": shards, "replicas": replicas}
@@ -112,9 +112,9 @@ def differences(directory: Path) -> list[str]:
     manifest = manifests.load(directory)
     if not manifest.elastic:
         return []
-    from indexes.elastic.stored import check
+    from indexes.cluster import compare
 
-    compared = check(directory, manifest)
+    compared = compare(directory, manifest)
     if compared.damage and manifests.load(directory).generation != manifest.generation:
         return differences(directory)  # a writer committed meanwhile
     for line in compared.notes:

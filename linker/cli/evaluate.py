@@ -1,4 +1,4 @@
-"""`linker evaluate`, `linker compare` and `linker evaluate-pairs`: results on stdout, remarks on stderr."""
+"""`linker evaluate` and `linker compare`: results on stdout, remarks on stderr."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from linker.base.files import STDIO
+from linker.base.printable import print_for_programs
 from linker.cli.common import AsJson, note, print_json, warn
-from linker.files import STDIO
-from linker.printable import print_for_programs
 
 if TYPE_CHECKING:
     from linker.evaluation.comparison import Comparison
@@ -94,7 +94,7 @@ def evaluate(
     latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX table (booktabs).")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Evaluate a run as trec_eval does, or several runs in one table.
+    """Evaluate one run as trec_eval does, or several in a table.
 
     Of one run, stdout is byte for byte that of `trec_eval -c` (with --answered-only, that of `trec_eval`). Several
     runs, --latex or --markdown give a table with a row per run: the best values in bold, † and ‡ where a run differs
@@ -173,7 +173,7 @@ def compare(
     """
     if markdown + latex + as_json > 1:
         raise typer.BadParameter("choose one of --markdown, --latex and --json")
-    from linker import commands
+    from linker.cli import commands
     from linker.evaluation.formats import load_qrels
 
     result = commands.compare(
@@ -203,62 +203,3 @@ def _print_comparison(result: Comparison, *, markdown: bool, latex: bool, as_jso
         print(result.latex() if latex else result.markdown() if markdown else result.text(), end="")
     for line in result.remarks():
         note(line)
-
-
-def evaluate_pairs(
-    articles: Annotated[
-        Path, typer.Argument(metavar="ARTICLES.npy", help="Article vectors [n, d].", show_default=False)
-    ],
-    tweets: Annotated[
-        Path, typer.Argument(metavar="TWEETS.npy", help="Tweet vectors [m, d].", show_default=False)
-    ],
-    links: Annotated[
-        Path,
-        typer.Argument(
-            metavar="LINKS.tsv", help="Links, one per line: article TAB tweet.", show_default=False
-        ),
-    ],
-    article_ids: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Ids of the articles, one per line, if the links hold ids.",
-            show_default=False,
-        ),
-    ] = None,
-    tweet_ids: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Ids of the tweets, one per line.", show_default=False),
-    ] = None,
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Use inner products, without normalising the vectors.")
-    ] = False,
-    threshold: Annotated[
-        list[float] | None,
-        typer.Option(
-            "-t", "--threshold", help="Count confusions at score ≥ T (repeatable).", show_default=False
-        ),
-    ] = None,
-    until: Annotated[
-        list[int] | None,
-        typer.Option(
-            "-u",
-            "--until",
-            min=1,
-            help="Count the pairs read until N links are found (repeatable).",
-            show_default=False,
-        ),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Score all article × tweet pairs by cosine. Prints the AST tables: precision at r, mRP, mAP, AUC."""
-    from linker.evaluation.all_pairs.evaluate import evaluate_vectors
-    from linker.evaluation.all_pairs.input import read_links, read_vectors
-
-    a, t = read_vectors(articles), read_vectors(tweets)
-    pairs = read_links(links, (len(a), article_ids), (len(t), tweet_ids))
-    result = evaluate_vectors(a, t, pairs, normalise=not raw, thresholds=threshold or (), until=until or ())
-    if as_json:
-        print_json(result.to_dict())
-    else:
-        print(result.text(), end="")

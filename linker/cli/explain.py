@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from linker.cli.common import AsJson, note, one_line, print_json
+from indexes.showing import one_line
+from linker.cli.common import AsJson, note, print_json
 
 if TYPE_CHECKING:
     from linker.encoders.explain import Attention, Explanation, TextExplanation

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from linker.base.files import path_text
 from linker.cli.common import AsJson, Index, print_json
-from linker.files import path_text
 
 if TYPE_CHECKING:
-    from linker.vectors.exporting import Format
+    from linker.corpora.vectors.exporting import Format
 
 
 def export(
@@ -29,7 +29,7 @@ def export(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Export an index's vectors, normalised, for NumPy, FAISS or hnswlib.
+    """Export an index's normalised vectors for NumPy or FAISS.
 
     OUT.ids.txt holds the ids: line n is that of row (or label) n, from 0.
     """
@@ -38,7 +38,7 @@ def export(
     if not outs:
         raise typer.BadParameter("name a file with --npy, --faiss or --hnswlib")
     from indexes.collection import Collection
-    from linker.vectors.exporting import export_vectors, ids_path
+    from linker.corpora.vectors.exporting import export_vectors, ids_path
 
     collection = Collection.open(directory)
     for kind, out in outs:

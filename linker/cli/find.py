@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from indexes.showing import one_line
+from linker.base.files import path_text
 from linker.cli.columns import (
     Delimiter,
     Encoding,
+    HeaderRow,
     IdColumn,
     MakeIds,
     Sheet,
@@ -22,11 +25,10 @@ from linker.cli.columns import (
     columns_from,
     describe,
 )
-from linker.cli.common import AsJson, EncoderOption, ModeOption, Where, note, one_line, print_json
-from linker.files import path_text
+from linker.cli.common import AsJson, EncoderOption, ModeOption, Where, note, print_json
 
 if TYPE_CHECKING:
-    from linker.commands.finding import Question
+    from linker.cli.commands.finding import Question
     from linker.review.session import Answer, FindReport
 
 KEYS = "y: relevant, n: not relevant, m: maybe, s: skip, u: undo the last one, q: quit"
@@ -64,7 +66,10 @@ def find(
         ),
     ] = None,
     audit: Annotated[
-        bool, typer.Option(help="After the rule's estimate, draw unread documents at random to certify it.")
+        bool,
+        typer.Option(
+            help="When the rule asks for no more, draw unread documents at random to bound what is left."
+        ),
     ] = False,
     max_read: Annotated[int | None, typer.Option(min=1, help="Stop after this many judgements.")] = None,
     threshold: Annotated[
@@ -111,10 +116,11 @@ def find(
     encoding: Encoding = None,
     delimiter: Delimiter = None,
     sheet: Sheet = None,
+    header_row: HeaderRow = None,
     seed: Annotated[int, typer.Option(help="Of everything that is drawn at random.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Find documents for seed texts, best first, and learn from each answer what to show next.
+    """Find documents for seed texts and learn from each verdict.
 
     All seeds describe one story; with --static, each has links of its own. It stops when the stopping rule estimates
     that the target recall is reached, or after --until or --max-read. On a terminal, answer y (relevant), n (not), m
@@ -124,11 +130,11 @@ def find(
         raise typer.BadParameter("--per-seed, --order, --threshold and --score need --static")
     if per_seed and until is None:
         raise typer.BadParameter("--per-seed needs --until")
-    from linker import commands
-    from linker.commands.finding import ledger_path
+    from linker.cli import commands
+    from linker.cli.commands.finding import ledger_path
 
     columns = columns_from(
-        directories, id_column, text_column, title_column, make_ids, encoding, delimiter, sheet
+        directories, id_column, text_column, title_column, make_ids, encoding, delimiter, sheet, header_row
     )
     describe([seeds], columns)
     kept = ledger_path(ledger, seeds)
@@ -189,7 +195,7 @@ def _print_report(report: FindReport, ledger: Path, out: Path | None, as_json: b
     if as_json:
         print_json(dataclasses.asdict(report) | {"ledger": path_text(ledger)})
     else:
-        print(f"read {report.read} of {report.population}, relevant {report.relevant}: {report.stopped}")
+        print(f"read {report.read} of {report.what}, relevant {report.relevant}: {report.stopped}")
         if report.reason != report.stopped:
             note(report.reason)
     note(f"judgements are in {ledger}" + (f", the relevant documents in {out}" if out else ""))

@@ -11,11 +11,13 @@ import typer
 from indexes.address import Address, shown
 from indexes.kinds import KINDS, VectorKindName
 from indexes.text.parameters import LONGEST, TokenizerName
+from linker.base.printable import on_one_line
 from linker.cli import cluster, completion, elastic
 from linker.cli.backup import Keep
 from linker.cli.columns import (
     Delimiter,
     Encoding,
+    HeaderRow,
     IdColumn,
     MakeIds,
     Sheet,
@@ -40,10 +42,9 @@ from linker.cli.common import (
     print_json,
 )
 from linker.cli.elastic import Backend, IndexName, Replicas, Shards, Urls
-from linker.printable import on_one_line
 
 if TYPE_CHECKING:
-    from linker.building import BuildReport
+    from linker.engine.building import BuildReport
 
 Corpora = Annotated[
     list[Path],
@@ -161,6 +162,7 @@ def build(
     encoding: Encoding = None,
     delimiter: Delimiter = None,
     sheet: Sheet = None,
+    header_row: HeaderRow = None,
     vectors_file: VectorsFile = None,
     ids: VectorIds = None,
     keep: Keep = None,
@@ -168,7 +170,7 @@ def build(
 ) -> None:
     """Build an index from one or more corpora."""
     from indexes.text.parameters import Bm25Parameters, Field
-    from linker import building
+    from linker.engine import building
 
     named = tuple(Field(name.strip()) for name in fields.split(",")) if fields else ()
     bm25 = Bm25Parameters(fields=named).changed(k1, b, k3)
@@ -184,7 +186,16 @@ def build(
         batch_size=batch_size,
         commit_every=commit_every,
         columns=columns_from(
-            None, id_column, text_column, title_column, make_ids, encoding, delimiter, sheet, adding=True
+            None,
+            id_column,
+            text_column,
+            title_column,
+            make_ids,
+            encoding,
+            delimiter,
+            sheet,
+            header_row,
+            adding=True,
         ),
         precision=precision,
         compiled=compiled,
@@ -218,6 +229,7 @@ def add(
     encoding: Encoding = None,
     delimiter: Delimiter = None,
     sheet: Sheet = None,
+    header_row: HeaderRow = None,
     vectors_file: VectorsFile = None,
     ids: VectorIds = None,
     keep: Keep = None,
@@ -228,13 +240,22 @@ def add(
 
     Documents whose id is already in the index are quarantined unless --replace is given.
     """
-    from indexes.remote import manifest_of
-    from linker import building
+    from indexes.cluster import manifest_of
     from linker.encoders.loading import load_encoder
     from linker.encoders.opened import open_encoder
+    from linker.engine import building
 
     columns = columns_from(
-        directory, id_column, text_column, title_column, make_ids, encoding, delimiter, sheet, adding=True
+        directory,
+        id_column,
+        text_column,
+        title_column,
+        make_ids,
+        encoding,
+        delimiter,
+        sheet,
+        header_row,
+        adding=True,
     )
     record = manifest_of(directory).encoder
     override = load_encoder(encoder) if encoder else None
@@ -284,8 +305,8 @@ def delete(
 
     If an id is not in the index, that is an error and nothing is deleted.
     """
-    from indexes.remote import writer_of
-    from linker.files import nonempty_lines
+    from indexes.writer import writer_of
+    from linker.base.files import nonempty_lines
 
     unique = list(dict.fromkeys([*(ids or []), *(nonempty_lines(ids_file) if ids_file else [])]))
     if not unique:
@@ -355,7 +376,7 @@ def drop(
 
 def info(directory: Index, as_json: AsJson = False) -> None:
     """Show the settings, size and state of an index."""
-    from indexes.remote import manifest_of, size_of
+    from indexes.cluster import manifest_of, size_of
     from indexes.store import generations
 
     manifest, remote = manifest_of(directory), Address.of(directory)
@@ -410,6 +431,7 @@ def verify(directory: Index, as_json: AsJson = False) -> None:
     from indexes.collection import contradictions
     from indexes.store import files as storage
     from indexes.store import generations
+    from linker.encoders.opened import graph_damage
 
     manifest = generations.with_kept(directory)
     while lines := storage.damage(directory, manifest):
@@ -417,7 +439,8 @@ def verify(directory: Index, as_json: AsJson = False) -> None:
         if newer.generation == manifest.generation:
             break
         manifest = newer  # a writer committed meanwhile
-    lines = lines or contradictions(directory) or elastic.differences(directory)
+    lines = lines or contradictions(directory) or graph_damage(directory, manifest.encoder)
+    lines = lines or elastic.differences(directory)
     if as_json:
         print_json({"files": len(manifest.files), "damaged": lines})
     else:

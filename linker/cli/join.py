@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from linker.base.files import path_text
 from linker.cli.common import AsJson, print_json
-from linker.files import path_text
 
 
 def leading_indexes(words: Sequence[str]) -> tuple[list[Path], list[str]]:
@@ -33,7 +33,7 @@ def join(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Let one directory stand for several indexes, which are searched together.
+    """Let one directory stand for several indexes.
 
     Nothing is copied: the indexes stay where they are, and are changed one by one. search, find, serve and mcp take OUT
     like an index.

@@ -1,4 +1,4 @@
-"""`linker link`: the counterparts of every page in another language, as a run."""
+"""`linker link`: which documents of one collection belong to the texts of another, as a run or a table."""
 
 from __future__ import annotations
 
@@ -7,23 +7,50 @@ from typing import Annotated, Literal
 
 import typer
 
+from linker.base.files import path_text
 from linker.cli import completion
+from linker.cli.columns import (
+    Delimiter,
+    Encoding,
+    HeaderRow,
+    IdColumn,
+    MakeIds,
+    Sheet,
+    TextColumn,
+    TitleColumn,
+    columns_from,
+)
 from linker.cli.common import AsJson, Languages, note, print_json
-from linker.files import path_text
 
 Method = Literal["hapax", "dictionary", "pivot", "cascade", "encoder", "auto"]
 
 
 def link(
     source: Annotated[
-        Path, typer.Argument(metavar="SOURCE", help="Pages to link: a file or folder.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="SOURCE", help="Texts to link: a file, a folder or an index.", show_default=False
+        ),
     ],
     target: Annotated[
         Path,
-        typer.Argument(metavar="TARGET", help="Pages to link them to.", show_default=False),
+        typer.Argument(
+            metavar="TARGET",
+            help="Documents to link them to: a file, a folder or an index.",
+            show_default=False,
+        ),
     ],
-    method: Annotated[Method, typer.Option(help="Linking method.", show_default=False)],
-    out: Annotated[Path, typer.Option(metavar="RUN", help="Write the run here.", show_default=False)],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="RUN",
+            help="Write the run here; .csv, .xlsx and .jsonl hold both texts, too.",
+            show_default=False,
+        ),
+    ],
+    method: Annotated[
+        Method, typer.Option(help="Linking method; the others than auto are for two languages.")
+    ] = "auto",
     languages: Languages = None,
     dictionary: Annotated[
         list[Path] | None,
@@ -34,9 +61,12 @@ def link(
         ),
     ] = None,
     train: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
-            metavar="QRELS", help="Known links to learn from (dictionary, cascade, auto).", show_default=False
+            metavar="FILE",
+            help="Known links to learn from: qrels, or a table of ids (.csv, .xlsx, .jsonl). Repeatable "
+            "(dictionary, cascade, auto).",
+            show_default=False,
         ),
     ] = None,
     pivot: Annotated[
@@ -55,7 +85,7 @@ def link(
         str | None,
         typer.Option(
             metavar="NAME|PATH",
-            help="A multilingual encoder, such as usem3 (encoder, auto).",
+            help="An encoder (encoder, auto); across languages a multilingual one, such as usem3.",
             show_default=False,
             autocompletion=completion.encoders,
         ),
@@ -161,8 +191,8 @@ def link(
         Literal["one-to-one", "many-to-one", "one-to-many", "many-to-many"] | None,
         typer.Option(
             "--links",
-            help="How many pages may share a target, and how many targets a page may have. "
-            "Default: one-to-one for auto, cascade, hapax and pivot, else many-to-one.",
+            help="How many pages may share a target, and how many targets a page may have. Default in one language: "
+            "as the known links have it; in two: one-to-one for auto, cascade, hapax and pivot, else many-to-one.",
             show_default=False,
         ),
     ] = None,
@@ -197,22 +227,35 @@ def link(
             metavar="LOW HIGH", help="Probabilities of the links that are uncertain (with --uncertain)."
         ),
     ] = (0.1, 0.9),
+    id_column: IdColumn = None,
+    text_column: TextColumn = None,
+    title_column: TitleColumn = None,
+    make_ids: MakeIds = False,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    sheet: Sheet = None,
+    header_row: HeaderRow = None,
     as_json: AsJson = False,
 ) -> None:
-    """Link pages to their counterparts in another language.
+    """Link two collections, in one language or two.
 
-    The run has lines `id1 X id2 rank score name`, best first.
+    Posts to articles, claims to fact checks, pages to translations: all texts are decided about together. The run has
+    lines `id1 X id2 rank score name`, best first.
     """
-    from linker import commands
+    from linker.cli import commands
+
+    columns = columns_from(
+        None, id_column, text_column, title_column, make_ids, encoding, delimiter, sheet, header_row
+    )
 
     links = commands.link(
-        source, target, method, out, languages=languages, dictionary=dictionary or (), train=train, pivot=pivot,
+        source, target, method, out, languages=languages, dictionary=dictionary or (), train=train or (), pivot=pivot,
         pivot_links=pivot_links, pivot_mode=pivot_mode, encoder=encoder, passages=passages, weighting=weighting,
         identity=identity, whole_dictionary=whole_dictionary, margin=margin, transliterate=transliterate, ngrams=ngrams,
         keep_edges=keep_edges, min_probability=min_probability, precision=precision, expected_linked=expected_linked,
         self_train=self_train, layout=layout, topics=topics, explain=explain, k=k, one_to_one=one_to_one,
         run_name=run_name, resume=resume, seed=seed,
-        links=cardinality, model=model, save_model=save_model, uncertain=uncertain, between=between,
+        links=cardinality, model=model, save_model=save_model, uncertain=uncertain, between=between, columns=columns,
     )  # fmt: skip
     if as_json:
         counts = {"linked": len(links), "pages": links.pages, "targets": links.targets, "method": method}

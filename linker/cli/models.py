@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from indexes.errors import importing
+from linker.base.files import path_text
 from linker.cli import completion
 from linker.cli.common import AsJson, CompileOption, PrecisionOption, note, print_json
-from linker.files import path_text
 
 Config = Annotated[
     Path | None,
@@ -60,8 +60,8 @@ def train(
         return
     if config is None:
         raise typer.BadParameter(f"name a CONFIG.toml or a ready configuration: {', '.join(ready.names())}")
-    from linker.commands.training import is_first
-    from linker.commands.training import train as run
+    from linker.cli.commands.training import is_first
+    from linker.cli.commands.training import train as run
 
     model = run(config, out, overrides=overrides or (), resume=resume, plots=plots)
     if not is_first():
@@ -105,7 +105,7 @@ def plot(
 
     The plots show loss, dev figures, each head's α and exact zeros, and t-SNE maps of documents and of posts.
     """
-    from linker.commands.training import draw
+    from linker.cli.commands.training import draw
 
     drawn = draw(model, documents, out, queries=queries, qrels=qrels)
     if as_json:
@@ -144,10 +144,10 @@ def encode(
     import numpy as np
 
     from indexes.interface import Document
+    from linker.base.errors import InputError
+    from linker.base.files import write_atomically
     from linker.corpora import read_corpus
     from linker.encoders.loading import load_encoder
-    from linker.errors import InputError
-    from linker.files import write_atomically
 
     records = list(read_corpus(texts))
     documents = [r for r in records if isinstance(r, Document)]
@@ -176,7 +176,7 @@ def export(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Export an encoder, or that of an index, so that queries are encoded without PyTorch.
+    """Export an encoder, to encode queries without PyTorch.
 
     The graph goes to MODEL/model.onnx, for ONNX Runtime (extra onnx). After another training, export again.
     """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from linker.files import real
+from linker.base.files import real
 
 if TYPE_CHECKING:
     from indexes.hybrid import Answer, Mode
@@ -58,8 +58,8 @@ def on_server(
 
     Raises InputError where the address or the token cannot be used.
     """
-    from linker.probability import cutting
-    from linker.service.client import Server
+    from linker.engine.client import Server
+    from linker.scoring.probability import cutting
 
     if rerank not in (None, POOLED):
         raise typer.BadParameter("a server reranks with the index's own ranker, or with --rerank pooled")

@@ -8,7 +8,7 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-from linker.files import check_distinct
+from linker.base.files import check_distinct
 
 WRITTEN = {"out", "uncertain", "quarantine", "plot", "curve", "npy", "faiss", "hnswlib"}
 PATHS = ("path", "file", "directory")  # types of options

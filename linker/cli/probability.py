@@ -11,8 +11,8 @@ from linker.cli.common import AsJson, EncoderOption, Index, note, print_json
 
 if TYPE_CHECKING:
     from indexes.hybrid import Answer
-    from linker.engine import Engine
-    from linker.probability.calibration import Calibration
+    from linker.engine.engine import Engine
+    from linker.scoring.probability.calibration import Calibration
 
 PRECISIONS = (0.8, 0.9, 0.95)  # whose thresholds are shown
 PrecisionPromise = Annotated[
@@ -42,8 +42,8 @@ def cut(
 
     Raises InputError where there are no probabilities, or the ranker's, for which nothing was held out.
     """
-    from linker.errors import InputError
-    from linker.probability import cutting
+    from linker.base.errors import InputError
+    from linker.scoring.probability import cutting
 
     if score is not None:
         answer = cutting.by_score(answer, score)
@@ -106,14 +106,14 @@ def calibrate(
     encoder: EncoderOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Learn from judged links how probable each hit is a link, and store it in the index.
+    """Learn from judged links how probable a link each hit is.
 
     Searches then show P(link), and --precision keeps what a statistical test promises. Documents that the judgements
     of a query do not name count as not relevant. Include queries without a relevant document, if there will be such.
     """
     if bool(queries) != bool(qrels) or bool(queries) == bool(ledger):
         raise typer.BadParameter("give either --queries with --qrels, or --ledger")
-    from linker import commands
+    from linker.cli import commands
 
     calibration = commands.calibrate(
         directory, queries, qrels, ledger=ledger, dev_share=dev_share, seed=seed, out=out, encoder=encoder

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from linker.cli.common import AsJson, EncoderOption, Index, note, one_line, print_json, warn
+from indexes.showing import one_line
+from linker.cli.common import AsJson, EncoderOption, Index, note, print_json, warn
 
 if TYPE_CHECKING:
-    from linker.engine import Engine
-    from linker.ranking.ranker import Ranker
+    from linker.engine.engine import Engine
+    from linker.scoring.ranking.ranker import Ranker
+    from linker.scoring.ranking.training import Training
 
 
 def train(
@@ -29,6 +31,10 @@ def train(
     ] = None,
     into: Annotated[
         bool, typer.Option("--into", help="Store the ranker in the index, which then searches with it.")
+    ] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Store the ranker with --into even if it is behind the first stage."),
     ] = False,
     dev_queries: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Measure on these queries too.", show_default=False)
@@ -65,10 +71,10 @@ def train(
     if (out is None) != into or (dev_queries is None) != (dev_qrels is None):
         raise typer.BadParameter("give either --out or --into, and --dev-queries with --dev-qrels")
     from linker.corpora import read_queries
-    from linker.engine import Engine
-    from linker.evaluation.reading.trec import read_qrels
-    from linker.ranking import folder, learning
-    from linker.ranking.candidates import PoolSettings
+    from linker.engine.engine import Engine
+    from linker.evaluation.reading.judgements import merged_qrels
+    from linker.scoring.ranking import folder, learning
+    from linker.scoring.ranking.candidates import PoolSettings
 
     engine = Engine.open(directory, encoder=encoder)
     settings = PoolSettings(
@@ -76,11 +82,13 @@ def train(
     )
     use = with_encoder and engine.collection.manifest.embeds
     trained = engine.train_ranker(
-        read_queries(queries), read_qrels(qrels, warn=warn), settings, encoder=use, seed=seed, advance=note
+        read_queries(queries), merged_qrels([qrels], warn), settings, encoder=use, seed=seed, advance=note
     )
     with tempfile.TemporaryDirectory() as temporary:
         ranker = folder.save(trained.ranker, trained.text, out or Path(temporary) / "ranker")
         if into:
+            if not force:
+                _check_leads(trained)
             engine.store_ranker(Path(temporary) / "ranker")
     figures: dict[str, Any] = {
         "ranker": ranker.fingerprint,
@@ -89,7 +97,7 @@ def train(
     }
     if dev_queries is not None and dev_qrels is not None:
         embed = engine.embed if use else None
-        judged = read_qrels(dev_qrels, warn=warn)
+        judged = merged_qrels([dev_qrels], warn)
         figures["dev"] = learning.measured(
             engine.collection, ranker, embed, read_queries(dev_queries), judged
         )
@@ -104,6 +112,19 @@ def train(
         _print_figures("dev", figures["dev"])
         if figures["dev"]["mrr"] <= figures["dev"]["mrr_before"]:
             warn("on dev the ranker is not ahead: train it on more links, or search with --no-rerank")
+
+
+def _check_leads(trained: Training) -> None:
+    """Raise InputError where a ranker is behind the order that it would replace."""
+    from linker.base.errors import InputError
+
+    if trained.mrr < trained.mrr_before:
+        raise InputError(
+            "the ranker is behind the first stage in cross-validation "
+            f"(MRR {trained.mrr_before:.4f} → {trained.mrr:.4f}, "
+            f"S@1 {trained.success_before:.4f} → {trained.success:.4f}), so it is not stored: "
+            "train it on more links, or store it with --force"
+        )
 
 
 def _print_figures(name: str, figures: dict[str, Any]) -> None:
@@ -130,7 +151,7 @@ def explain(
     For each candidate: the probability of a link, and the features that moved its score most, with their values. The
     contributions are Shapley values: signed, and together with the rest and the start they add up to the score.
     """
-    from linker.engine import Engine
+    from linker.engine.engine import Engine
 
     engine = Engine.open(directory, encoder=encoder)
     ranker = _ranker(engine, model)
@@ -164,9 +185,9 @@ def explain(
 
 
 def _ranker(engine: Engine, model: Path | None) -> Ranker:
-    from linker.errors import InputError
-    from linker.ranking.ranker import Ranker
-    from linker.reranking import load_reranker
+    from linker.base.errors import InputError
+    from linker.scoring.ranking.ranker import Ranker
+    from linker.scoring.reranking import load_reranker
 
     ranker = engine.ranker if model is None else load_reranker(model)
     if isinstance(ranker, Ranker):

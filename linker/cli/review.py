@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from linker.base.files import path_text
+from linker.base.printable import on_one_line
 from linker.cli.common import AsJson, note, print_json
-from linker.files import path_text
-from linker.printable import on_one_line
 
 if TYPE_CHECKING:
     from linker.review.agreement import Agreement, Conflict
@@ -51,8 +51,11 @@ def export(
     ] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Export the judgements that stand, with the texts and metadata of seeds and documents."""
-    from linker.engine import Engine
+    """Export the judgements that stand.
+
+    The texts and metadata of seeds and documents are exported with them.
+    """
+    from linker.engine.engine import Engine
     from linker.review.exporting import check_suffix
     from linker.review.exporting import export as write
 
@@ -83,7 +86,7 @@ def import_(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Judgements: .csv, .tsv, .xlsx, .jsonl (also a ledger of before), .qrels or .ris.",
+            help="Judgements: .csv, .tsv, .xlsx, .jsonl, .qrels or .ris.",
             show_default=False,
         ),
     ],
@@ -98,24 +101,35 @@ def import_(
             show_default=False,
         ),
     ] = "",
+    label: Annotated[
+        str,
+        typer.Option(
+            metavar="COLUMN",
+            help="The column of the verdicts, where several columns look like one.",
+            show_default=False,
+        ),
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Add the judgements of a file to a ledger, which is made if there is none.
+    """Add the judgements of a file to a ledger.
 
-    Judgements that the ledger already holds are not added again. Records that are no
-    judgements go to a quarantine file.
+    If there is no ledger yet, one is made. The judgements are prior knowledge: they count as read and found, and their
+    order says nothing about when to stop. Judgements that the ledger already holds are not added again. Records that
+    are not judgements go to a quarantine file.
     """
     from linker.review.importing import import_judgements
     from linker.review.importing.readers import read_records
     from linker.review.ledger import Ledger
 
     read_records(source)  # before a ledger is made, for a file of an unknown kind
-    report = import_judgements(source, Ledger(ledger), reviewer=reviewer, seed=seed_id)
+    report = import_judgements(source, Ledger(ledger), reviewer=reviewer, seed=seed_id, label=label)
     place = path_text(report.quarantine) if report.quarantine else None
     if as_json:
         print_json(dataclasses.asdict(report) | {"quarantine": place})
     else:
         print(f"{ledger}: {report.added} judgements added, {report.present} were there already")
+    if report.unread:
+        note(f"{report.unread} documents have no verdict, and count as unread")
     if report.quarantined:
         note(f"{report.quarantined} records are no judgements; they are in {place}, with the reasons")
 
@@ -128,7 +142,7 @@ def agreement(
     second: Annotated[str, typer.Argument(metavar="[SECOND]", help="Another reviewer.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Compare two reviewers: Cohen's kappa over what both have judged, and where they differ.
+    """Compare two reviewers: Cohen's kappa, and where they differ.
 
     To resolve a conflict, import a judgement of the reviewer "consensus".
     """
@@ -166,7 +180,10 @@ def status(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a ledger holds: seeds, judgements by reviewer and verdict, settings; or the method note."""
+    """Show a ledger's seeds, judgements and settings.
+
+    With --note, its method note.
+    """
     opened = _open(ledger)
     if method:
         _print_note(opened, index or ledger.with_name("index"), language, as_json)
@@ -197,8 +214,8 @@ def status(
 
 def _print_note(ledger: Ledger, index: Path, language: str, as_json: bool) -> None:
     """Print the text on stdout, and on stderr what may not be claimed. Raises InputError where nothing was read."""
-    from linker.engine import Engine
-    from linker.errors import InputError
+    from linker.base.errors import InputError
+    from linker.engine.engine import Engine
     from linker.review.session import Review, note_of
 
     if not index.exists():
@@ -208,7 +225,7 @@ def _print_note(ledger: Ledger, index: Path, language: str, as_json: bool) -> No
         raise InputError(f"{ledger.path}: nothing was read yet, so there is nothing to write of it")
     texts: list[str] = [found.text, *found.cautions]
     if language != "en":
-        from linker.web.language import language as chosen
+        from linker.review.language import language as chosen
 
         texts = [chosen(language).sentence(text) for text in texts]
     if as_json:
@@ -221,7 +238,7 @@ def _print_note(ledger: Ledger, index: Path, language: str, as_json: bool) -> No
 
 def _open(path: Path) -> Ledger:
     """Open a ledger that exists. Raises InputError where there is none."""
-    from linker.errors import InputError
+    from linker.base.errors import InputError
     from linker.review.ledger import Ledger
 
     if not path.exists():

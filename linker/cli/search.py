@@ -13,6 +13,7 @@ from linker.cli import completion
 from linker.cli.columns import (
     Delimiter,
     Encoding,
+    HeaderRow,
     IdColumn,
     MakeIds,
     Sheet,
@@ -145,12 +146,14 @@ def search(
     encoding: Encoding = None,
     delimiter: Delimiter = None,
     sheet: Sheet = None,
+    header_row: HeaderRow = None,
     server: ServerOption = None,
     token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search an index, or several as one, with a text or a file of queries.
+    """Search indexes with a text or a file of queries.
 
+    Several indexes are searched as one.
     A text prints documents, --queries writes a run, in TREC's six-column format unless --format or --out says another.
     With --server, a running `linker serve --api` answers: nothing is loaded here, and DIR is the index's name there
     (- where it serves one).
@@ -182,6 +185,7 @@ def search(
         encoding,
         delimiter,
         sheet,
+        header_row,
     )
     vectors, records = query_rows(query_vectors, query_ids), queries_in(queries, columns)
     if server is not None:
@@ -199,8 +203,8 @@ def search(
         return
     if token_file is not None:
         raise typer.BadParameter("--token-file goes with --server")
-    from linker.engine import Engine
-    from linker.reranking import load_reranker
+    from linker.engine.engine import Engine
+    from linker.scoring.reranking import load_reranker
 
     engine = Engine.open(
         [directory, *others] if others else directory, encoder=encoder, on_failure=on_failure

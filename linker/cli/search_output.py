@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from linker.cli.common import note, one_line, print_json, warn
-from linker.files import STDIO
+from indexes.showing import one_line
+from linker.base.files import STDIO
+from linker.cli.common import note, print_json, warn
 
 if TYPE_CHECKING:
     from indexes.hybrid import Answer
-    from indexes.interface import Matrix
+    from indexes.interface import Hits, Matrix
     from linker.corpora import Columns
     from linker.evaluation.formats import RunFormat
 
@@ -56,9 +57,9 @@ def query_rows(path: Path | None, ids_file: Path | None) -> tuple[Matrix, list[s
     """
     if path is None:
         return None
-    from linker.errors import InputError
-    from linker.files import nonempty_lines
-    from linker.vectors import read_matrix
+    from linker.base.errors import InputError
+    from linker.base.files import nonempty_lines
+    from linker.corpora.vectors import read_matrix
 
     vectors = read_matrix(path)
     ids = nonempty_lines(ids_file) if ids_file else [str(row) for row in range(len(vectors))]
@@ -83,21 +84,21 @@ def _how(answer: Answer) -> dict[str, Any]:
     return {**how, "calibration": answer.calibration} if answer.calibration else how
 
 
-def _said(answer: Answer, number: int) -> list[float | None]:
-    """Return P(link) of each hit of a query; None where it is not known."""
-    if answer.probabilities is None:
-        return [None] * len(answer.hits[number])
-    return [None if math.isnan(p) else p for p in answer.probabilities[number].tolist()]
+def _said(hits: Hits) -> list[float | None]:
+    """Return P(link) of each hit; None where it is not known."""
+    if hits.probabilities is None:
+        return [None] * len(hits)
+    return [None if math.isnan(p) else p for p in hits.probabilities.tolist()]
 
 
-def _no_match(answer: Answer, number: int) -> dict[str, float]:
-    return {"no_match": answer.no_match[number]} if answer.no_match else {}
+def _no_match(hits: Hits) -> dict[str, float]:
+    return {} if hits.no_match is None else {"no_match": hits.no_match}
 
 
 def _print_hits(text: str, answer: Answer, as_json: bool) -> None:
     (hits,) = answer.hits
     results = [(hit.document, hit.score) for hit in hits if hit.document]
-    said = _said(answer, 0)
+    said = _said(hits)
     if as_json:
         listed = [
             {"id": d.id, "score": score}
@@ -105,18 +106,18 @@ def _print_hits(text: str, answer: Answer, as_json: bool) -> None:
             | {"title": d.title, "text": d.text, "metadata": d.metadata}
             for (d, score), p in zip(results, said, strict=True)
         ]
-        print_json({"query": text, **_how(answer), **_no_match(answer, 0), "hits": listed})
+        print_json({"query": text, **_how(answer), **_no_match(hits), "hits": listed})
         return
     shown = answer.calibration and not answer.ranker  # a ranker's scores are its probabilities
     for rank, ((document, score), p) in enumerate(zip(results, said, strict=True), start=1):
         probability = f"  {p:.3f}" if shown else ""
-        print(f"{rank:3}  {score:9.4f}{probability}  {document.id}  {one_line(document.full_text)}")
+        print(f"{rank:3}  {score:9.4f}{probability}  {document.id}  {one_line(document.full_text, 100)}")
     if not results:
         note("nothing found")
     if shown:
         note(f"rank, score, P(link) by {answer.calibration}")
     if answer.ranker:
-        note(f"by {answer.ranker}; no relevant document: {answer.no_match[0]:.3f}")
+        note(f"by {answer.ranker}; no relevant document: {hits.no_match:.3f}")
 
 
 def _write_run(
@@ -125,10 +126,10 @@ def _write_run(
     """Write the run of a file of queries; `target` is its name, its file (None: stdout) and its format."""
     run = [(id_, hits.ids, hits.scores) for id_, hits in zip(ids, answer.hits, strict=True)]
     if as_json:
-        for number, (query, documents, scores) in enumerate(run):
-            described = {**_how(answer), **_no_match(answer, number)}
-            said = {"probabilities": _said(answer, number)} if answer.calibration else {}
-            print_json({"query": query, **described, "ids": documents, "scores": scores, **said})
+        for query, hits in zip(ids, answer.hits, strict=True):
+            said = {"probabilities": _said(hits)} if answer.calibration else {}
+            found = {"ids": hits.ids, "scores": hits.scores, **said}
+            print_json({"query": query, **_how(answer), **_no_match(hits), **found})
         return
     from linker.evaluation.formats import write_run_as
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from linker.base.files import path_text
 from linker.cli.common import AsJson, note, print_json
-from linker.files import path_text
 
 
 def triangulate(
@@ -38,13 +38,13 @@ def triangulate(
     run_name: Annotated[str, typer.Option(help="Name of the runs, in their sixth column.")] = "triangles",
     as_json: AsJson = False,
 ) -> None:
-    """Join the links of several pairs of languages: de-en and fr-en give de-fr.
+    """Join links through a third language (de-en, fr-en: de-fr).
 
     Links through a third language raise the probability of a direct link that they
     confirm, and lower one that they contradict. DIR then has a run for each pair of
     languages, and clusters.jsonl: at most one page per language in each cluster.
     """
-    from linker import commands
+    from linker.cli import commands
 
     found = commands.triangulate(
         runs, out, known=known or (), min_probability=min_probability, k=k, run_name=run_name

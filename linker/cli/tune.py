@@ -10,7 +10,7 @@ import typer
 from linker.cli.common import AsJson, EncoderOption, Index, note, print_json, warn
 
 if TYPE_CHECKING:
-    from linker.tuning import Tuning
+    from linker.engine.tuning import Tuning
 
 SHOWN = 10  # settings
 
@@ -83,9 +83,9 @@ def _tune_recall(
     curve: Path | None,
     as_json: bool,
 ) -> None:
-    from linker.commands.given import read_all
-    from linker.engine import Engine
-    from linker.recall import write_curve
+    from linker.cli.commands.given import read_all
+    from linker.engine.engine import Engine
+    from linker.engine.recall import write_curve
 
     engine = Engine.open(directory, encoder=encoder)
     texts = [q.text for q in read_all(queries)] if queries else None
@@ -120,8 +120,8 @@ def _tune_mode(
     seed: int,
     as_json: bool,
 ) -> None:
-    from linker.commands.given import read_all
-    from linker.engine import Engine
+    from linker.cli.commands.given import read_all
+    from linker.engine.engine import Engine
     from linker.evaluation.reading.judgements import merged_qrels
 
     judged = merged_qrels(qrels, warn)

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from indexes.showing import one_line
+from linker.base.files import path_text
 from linker.cli.columns import IdColumn, TextColumn, TitleColumn, columns_from
-from linker.cli.common import AsJson, EncoderOption, ModeOption, Where, note, one_line, print_json
+from linker.cli.common import AsJson, EncoderOption, ModeOption, Where, note, print_json
 from linker.cli.probability import Score
-from linker.files import path_text
 
 if TYPE_CHECKING:
-    from linker.watching import Match
+    from linker.review.watching import Match
 
 
 def watch(
@@ -78,9 +79,9 @@ def watch(
     if len(seeds) < 2:
         raise typer.BadParameter("give the index of the seeds, then the posts (- is stdin)")
     *directories, posts = seeds
-    from linker import commands
+    from linker.cli import commands
 
-    columns = columns_from(directories, id_column, text_column, title_column, False, None, None, None)
+    columns = columns_from(directories, id_column, text_column, title_column, False, None, None, None, None)
     try:
         report = commands.watch(
             directories, posts, None if out else _printer(as_json), threshold=threshold, precision=precision,
@@ -114,6 +115,6 @@ def _printer(as_json: bool) -> Callable[[Match], None]:
             print_json(match.to_json())
             return
         how = f"{match.score:9.4f}" if match.probability is None else f"{match.probability:.3f}"
-        print(f"{how}  {match.post.id}  {match.seed.id}  {one_line(match.post.full_text)}", flush=True)
+        print(f"{how}  {match.post.id}  {match.seed.id}  {one_line(match.post.full_text, 100)}", flush=True)
 
     return shown

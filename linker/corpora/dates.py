@@ -1,8 +1,12 @@
-"""Read dates as spreadsheets and exports write them, and write them in ISO 8601."""
+"""Read dates as spreadsheets and exports write them, and write them in ISO 8601.
+
+A format is one of `strptime`, ISO, UNIX or UNIX_MS; several with | between them stand for a column that mixes them.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -13,6 +17,7 @@ TIMES = ("", " %H:%M", " %H:%M:%S", ", %H:%M", " %I:%M %p", " %I:%M:%S %p")
 FORMATS = (
     ISO,
     *(day + time for day in DAYS for time in TIMES),
+    "%d. %B %Y",  # German: 2. März 2022
     "%a %b %d %H:%M:%S %z %Y",  # of posts: Wed Oct 10 20:19:24 +0000 2018
     "%a, %d %b %Y %H:%M:%S %z",  # RFC 2822
     "%a, %d %b %Y %H:%M:%S %Z",
@@ -21,12 +26,31 @@ FORMATS = (
     UNIX_MS,
 )  # fmt: skip
 YEARS = range(1900, 2101)
+EITHER = "|"  # between the formats of a column that mixes them
+MOST_MIXED, SAMPLE = 6, 100  # formats of one column, and texts from which they are told
+LIKE_A_DATE = re.compile(r"(?=.*\d)[\w.,:/+ -]{6,40}")
+WORD = re.compile(r"[^\W\d_]{3,}")
+MONTHS = {
+    name: number
+    for names in (
+        "january february march april may june july august september october november december",
+        "januar februar märz april mai juni juli august september oktober november dezember",
+        "jänner feber mär apr mai jun jul aug sep okt nov dez",
+        "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+        "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+    )
+    for number, name in enumerate(names.split(), start=1)
+}
 PLAIN_NUMBER = re.compile(r"\d{1,9}(?:[.,]\d+)?")  # 20240131 is a date, 7 and 1999 are none
 
 
 def iso_date(text: str, form: str) -> str | None:
     """Return a date in ISO 8601, with the time of day where the format has one; None where it is not in that format."""
+    if EITHER in form:
+        return next((date for one in form.split(EITHER) if (date := iso_date(text, one))), None)
     text = text.strip()
+    if "%B" in form:
+        text = WORD.sub(_english, text).replace(" de ", " ")
     try:
         if form in (UNIX, UNIX_MS):
             moment = datetime.fromtimestamp(float(text) / (1000 if form == UNIX_MS else 1), UTC)
@@ -43,11 +67,40 @@ def iso_date(text: str, form: str) -> str | None:
 def date_formats(texts: Sequence[str], share: float = 0.9) -> list[str]:
     """Return the formats in which at least a share of the texts are dates of 1900 to 2100, the likeliest first.
 
-    More than one where days and months cannot be told apart: then the first is the one with the day first.
+    More than one where days and months cannot be told apart: then the first is the one with the day first. Where no
+    format alone reads enough of them, each is several with | between them.
     """
     if not texts or all(PLAIN_NUMBER.fullmatch(t.strip()) and not _compact(t) for t in texts):
         return []
-    return [form for form in FORMATS if _fits(texts, form, share)]
+    return [form for form in FORMATS if _fits(texts, form, share)] or _mixed(texts[:SAMPLE], share)
+
+
+def _english(word: re.Match[str]) -> str:
+    """Return the English name of a month that is named in another language; any other word stays."""
+    number = MONTHS.get(word[0].lower())
+    return datetime(2000, number, 1).strftime("%B") if number else word[0]
+
+
+def _mixed(texts: Sequence[str], share: float) -> list[str]:
+    """Return the few formats that together read enough of the texts, with the day first and with the month first."""
+    if sum(bool(LIKE_A_DATE.fullmatch(t.strip())) for t in texts) < share * len(texts):
+        return []
+    fits = {form: {t for t in texts if _fits([t], form, 1.0)} for form in FORMATS[:-2]}
+    found: list[str] = []
+    for month_first in (False, True):
+        order = sorted(
+            FORMATS[:-2], key=lambda form: (form.startswith("%m/") != month_first, -len(fits[form]))
+        )
+        chosen, left = list[str](), Counter(texts)
+        while left and len(chosen) < MOST_MIXED:
+            best = max(order, key=lambda form: sum(left[t] for t in fits[form] if t in left))
+            if not any(t in left for t in fits[best]):
+                break
+            chosen.append(best)
+            left = Counter({t: n for t, n in left.items() if t not in fits[best]})
+        if left.total() <= len(texts) * (1 - share) and (both := EITHER.join(chosen)) not in found:
+            found.append(both)
+    return found
 
 
 def _compact(text: str) -> bool:

@@ -11,30 +11,45 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
+from linker.base.errors import InputError
+from linker.base.lines import DamagedInputError, read_lines
 from linker.corpora.records import is_utf8
-from linker.errors import InputError
-from linker.lines import DamagedInputError, read_lines
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 SEPARATOR = re.compile(r'"?sep=(.)"?\r?')  # a first line by which Excel is told the delimiter
 SAMPLE, SAMPLE_BYTES = 200, 1 << 20  # lines, at most, and bytes from which the delimiter is guessed
 RARE = 10  # lines that are not UTF-8 for one that is, up to which a file counts as damaged UTF-8
 ENOUGH = 10  # lines that are not UTF-8, from which on a file counts as one of another encoding
-# Letters and marks of Windows-1252 as texts use them. Beside ASCII letters, the former speak for that encoding; those
-# left out (ÿ þ ð × ÷) are rare, and what other encodings' bytes become.
+# Letters and marks of Western encodings as texts use them. Beside ASCII letters, the former speak for an encoding;
+# those left out (ÿ þ ð × ÷) are rare, and what other encodings' bytes become. A capital after a small letter (MŠrz)
+# speaks against it, as does a mark between letters, but for the apostrophe.
 LETTERS = re.compile("[A-Za-z][À-ÖØ-öø-üŠšŒœŽžŸßÝý]|[À-ÖØ-öø-üŠšŒœŽžŸßÝý][A-Za-z]")
 MARKS = re.compile("[€‚„…†‡‰‹›‘’“”•–—™¡£§©«®°²³·»¼½¾¿]")
+ODD = re.compile("[a-zß-öø-ü][À-ÖØ-ÞŠŒŽŸ]|[a-z][€‚„†‡‰‹›“•–™¡£§©«®°²³»¼½¾¿¸ˆ](?=[a-z])|[a-zà-ü]§")
+WESTERN = ("cp1252", "mac_roman")  # the likelier first
+ENCODINGS = (
+    "utf-8", "utf-16", *WESTERN, "cp1250", "cp1251", "koi8-r", "cp1253", "cp1254", "cp1255", "cp1256",
+    "gb18030", "big5", "shift_jis", "euc_kr",
+)  # fmt: skip
+OLD_WORKBOOK, ARCHIVE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"PK\x03\x04"  # of .xls, and of .xlsx
+BINARY = re.compile(rb"[\0-\x08\x0e-\x1f]")
+
+
+class UnknownEncodingError(InputError):
+    """A table is in no encoding that can be told from its bytes."""
 
 
 def guess_encoding(path: Path) -> str:
-    """Return "utf-8", "utf-16" or "cp1252" (Windows-1252, in which Excel saves CSV), from all bytes of the file.
+    """Return "utf-8", "utf-16", or what Excel saves CSV in, "cp1252" or on old Macs "mac_roman", from all its bytes.
 
     Lines that are not UTF-8 in a file that otherwise is are left to the quarantine. Raises InputError for a file in no
     encoding that can be told, with the remedy: losing most of its rows would help nobody.
     """
-    valid = wrong = plausible = (
-        0  # lines beyond ASCII that are UTF-8, those that are not, the Western ones of these
-    )
+    valid = wrong = 0  # lines beyond ASCII that are UTF-8, and those that are not
+    western, points = (
+        dict.fromkeys(WESTERN, 0),
+        dict.fromkeys(WESTERN, 0),
+    )  # the latter, where they are plausible
     with contextlib.suppress(DamagedInputError):  # whoever reads the file is told of it
         if wide := _utf16(path):
             return wide
@@ -45,14 +60,20 @@ def guess_encoding(path: Path) -> str:
                 valid += 1
             else:
                 wrong += 1
-                plausible += _is_western(raw)
+                for name in WESTERN:
+                    characters, good = _western(raw, name)
+                    western[name] += 2 * good >= characters
+                    points[name] += good
     if wrong <= RARE * valid:
         return "utf-8"
-    if 2 * plausible > wrong:
-        return "cp1252"
+    likeliest = max(WESTERN, key=points.__getitem__)
+    if 2 * western[likeliest] > wrong:
+        return likeliest
     if wrong < ENOUGH:
         return "utf-8"
-    raise InputError(f"{path} is not UTF-8, and its encoding cannot be told: name it with --encoding")
+    raise UnknownEncodingError(
+        f"{path} is not UTF-8, and its encoding cannot be told: name it with --encoding"
+    )
 
 
 def _utf16(path: Path) -> str:
@@ -67,13 +88,14 @@ def _utf16(path: Path) -> str:
     return ""
 
 
-def _is_western(raw: bytes) -> bool:
+def _western(raw: bytes, encoding: str) -> tuple[int, int]:
+    """Return how many characters beyond ASCII a line has in an encoding, and how many of them speak for it."""
     try:
-        text = raw.decode("cp1252")
+        text = raw.decode(encoding)
     except UnicodeDecodeError:
-        return False
-    high = sum(not c.isascii() for c in text)
-    return 2 * (len(LETTERS.findall(text)) + len(MARKS.findall(text))) >= high
+        return 1, 0
+    good = len(LETTERS.findall(text)) + len(MARKS.findall(text)) - 2 * len(ODD.findall(text))
+    return sum(not c.isascii() for c in text), good
 
 
 def check_encoding(name: str) -> str:
@@ -96,23 +118,46 @@ def check_delimiter(text: str) -> str:
     return delimiter
 
 
-def guess_delimiter(lines: Sequence[str]) -> str:
+def guess_delimiter(lines: Sequence[str], header_row: int | None = None) -> str:
     """Return what separates the columns in the first lines of a table: comma, semicolon, tab or bar.
 
     The one by which most records have as many fields as the header, then the one that gives more columns; a comma where
-    none gives two.
+    none gives two. `header_row` is the header's line. If it is not known and fewer than half of the records are like
+    the first line, that may be a title: then the one by which most records have the same number of fields.
     """
     found = SEPARATOR.fullmatch(lines[0]) if lines else None
     if found:
         return found[1]
-    best, delimiter = (0.0, 0), ","
+    lines = lines[header_row - 1 :] if header_row else lines
+    best, delimiter, usual, mode = (0.0, 0), ",", (0.5, 0), ""
     for candidate in DELIMITERS:
-        counts = [len(fields) for fields in _parsed(lines, candidate) if fields]
+        counts = [len(fields) for fields in _parsed(lines, candidate) if any(map(str.strip, fields))]
         if counts and counts[0] > 1:
             rating = (Counter(counts)[counts[0]] / len(counts), counts[0])
             if rating > best:
                 best, delimiter = rating, candidate
-    return delimiter
+        ((most, times),) = Counter(counts).most_common(1) or [(0, 0)]
+        if most > 1 and (times / len(counts), most) > usual:
+            usual, mode = (times / len(counts), most), candidate
+    return mode if mode and not header_row and best[0] < 0.5 else delimiter
+
+
+def real_kind(path: Path, kind: str) -> str:
+    """Return the kind of a table, "csv", "tsv" or "xlsx", by its first bytes where its name says otherwise.
+
+    Raises InputError for a workbook of old Excel, which cannot be read, whatever its name.
+    """
+    if kind not in ("csv", "tsv", "xlsx") or not path.is_file():
+        return kind
+    with path.open("rb") as file:
+        start = file.read(SAMPLE)
+    if start.startswith(OLD_WORKBOOK):
+        raise InputError(
+            f"{path} is a workbook of old Excel (.xls), or has a password: save it as .xlsx without one, or as .csv"
+        )
+    if start.startswith(ARCHIVE):
+        return "xlsx"
+    return "csv" if kind == "xlsx" and start and not BINARY.search(start) and len(start) > 8 else kind
 
 
 def _parsed(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:

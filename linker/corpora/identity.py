@@ -8,9 +8,9 @@ import xxhash
 
 from indexes.interface import Document
 from indexes.store import files as storage
+from linker.base.errors import InputError
+from linker.base.files import real
 from linker.corpora import BadLine, Columns, datasets, read_corpus
-from linker.errors import InputError
-from linker.files import real
 
 
 def identity(path: Path, columns: Columns | None, out: Path) -> str:

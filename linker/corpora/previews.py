@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import itertools
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
-from linker.corpora.dates import date_formats
-from linker.corpora.dialects import DELIMITERS, check_encoding, guess_delimiter, guess_encoding, head
-from linker.corpora.reading import KINDS
-from linker.corpora.records import Columns
+from indexes.interface import Document
+from linker.base.errors import InputError
+from linker.base.lines import read_lines
+from linker.corpora.dates import ISO, date_formats, iso_date
+from linker.corpora.dialects import (
+    DELIMITERS,
+    check_encoding,
+    guess_delimiter,
+    guess_encoding,
+    head,
+    real_kind,
+)
+from linker.corpora.reading import KINDS, Kind, read_corpus
+from linker.corpora.records import BadLine, Columns
 from linker.corpora.roles import Role, guess_roles
-from linker.corpora.tables import csv_rows, tsv_rows
+from linker.corpora.tables import csv_rows, tsv_rows, unique_names
 from linker.corpora.workbooks import sheet_names, sheet_rows
-from linker.errors import InputError
-from linker.lines import read_lines
 
 SAMPLE = 1000  # rows from which roles are guessed
 
@@ -29,7 +38,8 @@ class Preview:
 
     `roles` gives columns their role; those without one become metadata. `rows` are the first records, texts by column.
     `date_formats` are the formats in which the date column can be read, the likeliest first: more than one where days
-    and months cannot be told apart. `encoding` and `delimiter` are None where the kind of file has none.
+    and months cannot be told apart. `encoding` and `delimiter` are None where the kind of file has none. `header_row`
+    is the row that names the columns, as a spreadsheet counts; None for JSON lines.
     """
 
     path: Path
@@ -42,6 +52,7 @@ class Preview:
     delimiter: str | None = None
     sheet: str | None = None
     sheets: Sequence[str] = field(default=())
+    header_row: int | None = None
 
     def column(self, role: Role) -> str | None:
         """Return the column that has a role, or None."""
@@ -55,6 +66,7 @@ class Preview:
             self.encoding,
             self.delimiter,
             self.sheet,
+            self.header_row,
         )
 
 
@@ -64,6 +76,7 @@ def columns_of(
     encoding: str | None = None,
     delimiter: str | None = None,
     sheet: str | None = None,
+    header_row: int | None = None,
 ) -> Columns:
     """Return how to read a file whose columns have these roles, one column each.
 
@@ -77,7 +90,37 @@ def columns_of(
     if "text" not in by_role:
         raise InputError("no column is named for the text: choose the one that holds it")
     names = tuple((by_role[role], role) for role in ("date", "url", "author", "language") if role in by_role)
-    return Columns(by_role.get("id"), by_role["text"], title, names, date_format, encoding, delimiter, sheet)
+    header_row = None if header_row == 1 else header_row
+    return Columns(
+        by_role.get("id"), by_role["text"], title, names, date_format, encoding, delimiter, sheet,
+        header_row=header_row,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What reading a file gives: the first documents, and the records that cannot be used, with reasons.
+
+    `is_whole`: whether this is all of the file. `undated`: values in the column of dates that are not dates as the
+    format has it; they stay as they are.
+    """
+
+    documents: Sequence[Document]
+    bad: Sequence[BadLine]
+    is_whole: bool
+    undated: Sequence[str] = ()
+
+
+def trial(path: Path, columns: Columns, most: int = 5000) -> Trial:
+    """Read a file as an index would, up to `most` records. Raises InputError as `read_corpus` does."""
+    records = read_corpus(path, columns)
+    found = list(itertools.islice(records, most))
+    documents = [record for record in found if isinstance(record, Document)]
+    bad = [record for record in found if isinstance(record, BadLine)]
+    dated = any(name == "date" for _, name in columns.names)
+    dates = [str(d.metadata.get("date") or "") for d in documents] if dated else []
+    undated = [text for text in dates if text.strip() and iso_date(text, ISO) is None]
+    return Trial(documents, bad, next(records, None) is None, undated)
 
 
 def preview(
@@ -87,6 +130,7 @@ def preview(
     encoding: str | None = None,
     delimiter: str | None = None,
     sheet: str | None = None,
+    header_row: int | None = None,
 ) -> Preview:
     """Return what a CSV, TSV, XLSX or JSONL file seems to hold, from its first thousand rows.
 
@@ -97,14 +141,18 @@ def preview(
         raise InputError(f"{path} is no table: give a .csv, .tsv, .xlsx or .jsonl file")
     if not path.is_file():
         raise InputError(f"no such file: {path}")
-    sheets: list[str] = []
+    kind, sheets = cast(Kind, real_kind(path, kind)), list[str]()
     if kind == "xlsx":
         sheets = sheet_names(path)
         sheet, encoding, delimiter = sheet or next(iter(sheets), None), None, None
     elif kind != "jsonl":
         encoding = check_encoding(encoding) if encoding else guess_encoding(path)
-        delimiter = "\t" if kind == "tsv" else delimiter or guess_delimiter(head(path, encoding))
-    records = list(itertools.islice(_records(path, kind, encoding, delimiter, sheet), SAMPLE))
+        delimiter = "\t" if kind == "tsv" else delimiter or guess_delimiter(head(path, encoding), header_row)
+    if kind == "jsonl":
+        header_row, records = None, list(itertools.islice(_objects(path, encoding), SAMPLE))
+    else:
+        rows_read = _rows(path, kind, encoding, delimiter, sheet, header_row or 1)
+        header_row, records = _table(list(itertools.islice(rows_read, SAMPLE + 1)), header_row)
     names = list(dict.fromkeys(name for record in records for name in record))
     if not records:
         raise InputError(f"{path} holds no records that can be read")
@@ -112,13 +160,15 @@ def preview(
     roles = guess_roles(table)
     dated = next((name for name, role in roles.items() if role == "date"), None)
     formats = date_formats([v for v in table[dated] if v.strip()]) if dated else []
-    return Preview(path, kind, names, roles, records[:rows], formats, encoding, delimiter, sheet, sheets)
+    return Preview(
+        path, kind, names, roles, records[:rows], formats, encoding, delimiter, sheet, sheets, header_row
+    )
 
 
 def describe(path: Path) -> str:
     """Return how a CSV file is written where it is not plain UTF-8 with commas, for a note; else an empty text."""
     kind = KINDS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
-    if kind not in ("csv", "tsv") or not path.is_file():
+    if kind not in ("csv", "tsv") or not path.is_file() or real_kind(path, kind) not in ("csv", "tsv"):
         return ""
     encoding = guess_encoding(path)
     delimiter = guess_delimiter(head(path, encoding)) if kind == "csv" else ","
@@ -129,42 +179,59 @@ def describe(path: Path) -> str:
     return f"{path}: {', '.join(found)}" if found else ""
 
 
-def _records(
-    path: Path, kind: str, encoding: str | None, delimiter: str | None, sheet: str | None
-) -> Iterator[dict[str, str]]:
-    """Yield the records of a file that can be read, texts by field; bad lines are for the quarantine to tell of."""
-    if kind == "jsonl":
-        for _, raw, _ in read_lines(path, encoding=encoding):
-            try:
-                value = orjson.loads(raw)
-            except orjson.JSONDecodeError:
-                continue
-            if isinstance(value, dict):
-                inner = value.pop("metadata", {})
-                whole = {**value, **inner} if isinstance(inner, dict) else value
-                yield {name: _text(field) for name, field in whole.items()}
-        return
-    header: list[str] = []
-    for fields in _rows(path, kind, encoding, delimiter, sheet):
-        if not header:
-            header = [name.strip() for name in fields]
-        elif len(fields) <= len(header):
-            yield dict(zip(header, itertools.chain(fields, itertools.repeat("")), strict=False))
+def _objects(path: Path, encoding: str | None) -> Iterator[dict[str, str]]:
+    """Yield the objects of JSON lines that can be read, texts by field; bad lines are for the quarantine to tell of."""
+    for _, raw, _ in read_lines(path, encoding=encoding):
+        try:
+            value = orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            continue
+        if isinstance(value, dict):
+            inner = value.pop("metadata", {})
+            whole = {**value, **inner} if isinstance(inner, dict) else value
+            yield {name: _text(field) for name, field in whole.items()}
+
+
+def _table(rows: Sequence[tuple[int, list[str]]], header_row: int | None) -> tuple[int, list[dict[str, str]]]:
+    """Return the row that names the columns, guessed where none is given, and the records below it."""
+    if not rows:
+        return header_row or 1, []
+    place = 0 if header_row else guess_header([fields for _, fields in rows])
+    number, names = rows[place]
+    header = unique_names(names)
+    records = [
+        dict(zip(header, itertools.chain(fields, itertools.repeat("")), strict=False))
+        for _, fields in rows[place + 1 :]
+        if len(fields) <= len(header)
+    ]
+    return number, records
+
+
+def guess_header(rows: Sequence[Sequence[str]]) -> int:
+    """Return which of the first rows of a table names its columns: the first that is about as full as most rows are.
+
+    Titles, sources and notes above a table fill a cell or two of them.
+    """
+    filled = [sum(bool(field.strip()) for field in fields) for fields in rows[:50]]
+    usual = statistics.median(filled)
+    return next((place for place, count in enumerate(filled) if 3 * count >= 2 * usual), 0)
 
 
 def _rows(
-    path: Path, kind: str, encoding: str | None, delimiter: str | None, sheet: str | None
-) -> Iterator[list[str]]:
+    path: Path, kind: str, encoding: str | None, delimiter: str | None, sheet: str | None, start: int
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a table that can be parsed, from the row `start` on, each with its number."""
     if kind == "xlsx":
-        for _, values in sheet_rows(path, sheet):
+        for number, values in sheet_rows(path, sheet):
             while values and values[-1] is None:
                 values.pop()
-            yield [_text(value) for value in values]
+            if number >= start:
+                yield number, [_text(value) for value in values]
         return
     lines = read_lines(path, encoding=encoding)
-    for _, _, fields in tsv_rows(lines) if kind == "tsv" else csv_rows(lines, delimiter=delimiter):
-        if not isinstance(fields, str):
-            yield fields
+    for number, _, fields in tsv_rows(lines) if kind == "tsv" else csv_rows(lines, delimiter=delimiter):
+        if number >= start and not isinstance(fields, str):
+            yield number, fields
 
 
 def _text(value: Any) -> str:

@@ -14,12 +14,15 @@ import urllib.parse
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import Literal, NoReturn, cast
 
 import orjson
 
+from linker.base.errors import InputError
+from linker.base.files import STDIO
+from linker.base.lines import MAX_LINE, DamagedInputError, Line, read_lines
 from linker.corpora import datasets
-from linker.corpora.dialects import check_encoding, guess_encoding
+from linker.corpora.dialects import check_encoding, guess_encoding, real_kind
 from linker.corpora.records import (
     BadLine,
     Columns,
@@ -33,9 +36,6 @@ from linker.corpora.records import (
 )
 from linker.corpora.tables import read_csv, read_query_tsv, read_tsv
 from linker.corpora.workbooks import read_xlsx
-from linker.errors import InputError
-from linker.files import STDIO
-from linker.lines import MAX_LINE, DamagedInputError, Line, read_lines
 
 Kind = Literal["jsonl", "csv", "tsv", "text", "xlsx"]
 KINDS: dict[str, Kind] = {
@@ -137,8 +137,18 @@ def _read(path: Path, columns: Columns, limit: int) -> Records:
         examples = ", ".join(sorted(str(file.relative_to(path)) for file in kinds.values()))
         raise InputError(f"the folder {path} mixes kinds of files ({examples}): give the files one by one")
     for file, kind in _walk(path):
-        name = file.relative_to(path).as_posix()
-        yield from _read_file(file, kind, _lines(file, kind, columns, limit), columns, limit, name)
+        name, real = file.relative_to(path).as_posix(), _real(file, kind) or kind
+        yield from _read_file(file, real, _lines(file, real, columns, limit), columns, limit, name)
+
+
+def numbered_records(path: Path, columns: Columns, limit: int = MAX_LINE) -> Records:
+    """Yield what `read_corpus` yields of a file, each with the number of its line or row."""
+    return _read(path, columns, limit)
+
+
+def recognised(path: Path, columns: Columns, limit: int = MAX_LINE) -> tuple[Kind, Iterator[Line]]:
+    """Return a file's kind and its lines. Raises InputError where it cannot be told."""
+    return _detect(path, columns, limit)
 
 
 def _first_file(folder: Path, name: str) -> Path | None:
@@ -171,6 +181,10 @@ def _kind(name: str) -> Kind | None:
     return KINDS.get(Path(name.lower().removesuffix(".gz")).suffix)
 
 
+def _real(path: Path, kind: Kind | None) -> Kind | None:
+    return cast(Kind, real_kind(path, kind)) if kind else None
+
+
 def _lines(path: Path, kind: Kind | None, columns: Columns, limit: int) -> Iterator[Line]:
     """Return a file's lines in UTF-8; the encoding is guessed for tables alone, as JSON has but one."""
     if columns.encoding:
@@ -187,7 +201,7 @@ def _detect(
         raise InputError(f"no such file or folder: {path}")
     if path.is_file() and not path.stat().st_size:
         raise InputError(f"{path} is empty")
-    kind = _kind(path.name)
+    kind = _real(path, _kind(path.name))
     lines = _lines(path, kind, columns, limit)
     if kind:
         return kind, lines

@@ -14,8 +14,8 @@ import orjson
 import xxhash
 
 from indexes.interface import BadIdError, Document, check_id
+from linker.base.files import path_text
 from linker.corpora.dates import iso_date
-from linker.files import path_text
 
 IDS = ("_id", "id")
 TEXTS = ("text", "contents", "content", "body")
@@ -34,6 +34,7 @@ class Columns:
     become metadata, (field, name); one renamed to "date" is converted to ISO 8601 from `date_format` (of `strptime`).
     With `usual`, the usual names count after the named ones, as for queries beside an index of named columns.
     `encoding`, `delimiter` (of CSV) and `sheet` (of XLSX) are guessed, or the first, where they are None.
+    `header_row` is the number of the row that names the columns, as a spreadsheet counts; rows above it are not read.
     """
 
     id: str | None = "id"
@@ -45,6 +46,7 @@ class Columns:
     delimiter: str | None = None
     sheet: str | None = None
     usual: bool = False
+    header_row: int | None = None
 
     def __repr__(self) -> str:
         """Return what identifies how a corpus is read: fields that came later count only where they are set."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from linker.base.errors import InputError
+from linker.base.lines import MAX_LINE, DamagedInputError, Line
 from linker.corpora.dialects import SAMPLE, SAMPLE_BYTES, SEPARATOR, guess_delimiter
 from linker.corpora.records import (
     BadLine,
@@ -18,8 +20,6 @@ from linker.corpora.records import (
     make_document,
     too_long,
 )
-from linker.errors import InputError
-from linker.lines import MAX_LINE, DamagedInputError, Line
 
 Row = tuple[int, bytes, list[str] | str]  # number of the first line, bytes, fields or why there are none
 
@@ -38,7 +38,7 @@ def read_csv(path: Path, lines: Iterable[Line], columns: Columns, limit: int = M
     quote that never closes), its first line becomes a BadLine and reading continues with the next one. Raises
     InputError where the header is unreadable or lacks a column.
     """
-    return documents(path, csv_rows(lines, limit, columns.delimiter), columns)
+    return documents(path, csv_rows(lines, limit, columns.delimiter, columns.header_row), columns)
 
 
 def read_tsv(path: Path, lines: Iterable[Line], columns: Columns, limit: int = MAX_LINE) -> Records:
@@ -73,17 +73,37 @@ def read_query_tsv(
 
 
 def documents(path: Path, rows: Iterator[Row], columns: Columns) -> Records:
-    """Make a document of each row after the first, which names the columns. Raises InputError as `read_csv` does."""
+    """Make a document of each row below the one that names the columns. Raises InputError as `read_csv` does."""
     for number, _, fields in rows:
+        if number < (columns.header_row or 1):
+            continue
         if isinstance(fields, str):
             raise InputError(f"{path}:{number}: cannot read the header: {fields}")
-        header = [name.strip() for name in fields]
+        header = unique_names(fields)
         check_header(path, header, columns)
         yield from _records(path, rows, header, columns)
 
 
+def unique_names(header: Sequence[str | None]) -> list[str]:
+    """Return the names of the columns: "text" twice gives text_1 and text_2, a third column without a name column_3.
+
+    Neither of two columns keeps the name, so that nothing is read from one of them by accident.
+    """
+    names = [(name or "").strip() or f"column_{number}" for number, name in enumerate(header, start=1)]
+    count, taken = Counter(names), set(names)
+    number = Counter[str]()
+    for place, name in enumerate(names):
+        while count[name] > 1:
+            number[name] += 1
+            if (numbered := f"{name}_{number[name]}") not in taken:
+                names[place] = numbered
+                taken.add(numbered)
+                break
+    return names
+
+
 def check_header(path: Path, header: Sequence[str], columns: Columns) -> None:
-    """Raise InputError where the header lacks a column or names one twice."""
+    """Raise InputError where the header lacks a column."""
     titles = (columns.title,) if columns.title and not columns.usual else ()
     for names in (columns.ids, columns.texts, titles):
         if names and not set(names) & set(header):
@@ -91,9 +111,8 @@ def check_header(path: Path, header: Sequence[str], columns: Columns) -> None:
                 f"{path}: no column {' or '.join(names)}: the header has {', '.join(header)}; "
                 "name the right ones (--id-column, --text-column, --title-column)"
                 + (", or have ids made (--make-ids)" if names == columns.ids else "")
+                + "; if these are no names, say which row has them (--header-row)"
             )
-    if twice := {name for name in header if header.count(name) > 1}:
-        raise InputError(f"{path}: the header names {', '.join(sorted(twice))} more than once")
 
 
 def _records(path: Path, rows: Iterable[Row], header: Sequence[str], columns: Columns) -> Records:
@@ -121,10 +140,12 @@ def tsv_rows(lines: Iterable[Line], limit: int = MAX_LINE) -> Iterator[Row]:
             yield number, raw, raw.removesuffix(b"\r").decode().split("\t")
 
 
-def csv_rows(lines: Iterable[Line], limit: int = MAX_LINE, delimiter: str | None = None) -> Iterator[Row]:
-    """Yield the rows of CSV; without a delimiter, it is guessed from the first lines."""
+def csv_rows(
+    lines: Iterable[Line], limit: int = MAX_LINE, delimiter: str | None = None, header_row: int | None = None
+) -> Iterator[Row]:
+    """Yield the rows of CSV; without a delimiter, it is guessed from the first lines, from `header_row` on."""
     lines, first = _with_head(lines)
-    delimiter = delimiter or guess_delimiter(first)
+    delimiter = delimiter or guess_delimiter(first, header_row)
     if first and SEPARATOR.fullmatch(first[0]):
         next(lines)
     # The setting is the process's: it only ever grows, and the tape keeps to the limit.
@@ -143,7 +164,7 @@ def csv_rows(lines: Iterable[Line], limit: int = MAX_LINE, delimiter: str | None
         raw = b"\n".join(line for _, line, _ in tape.taken)
         if not is_utf8(raw):
             yield tape.taken[0][0], raw, "invalid UTF-8"
-        elif raw.strip():
+        elif any(field.strip() for field in fields):  # a spreadsheet's empty row is ";;;" here
             yield tape.taken[0][0], raw, fields
     if tape.damage:
         raise tape.damage

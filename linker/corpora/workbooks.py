@@ -12,6 +12,9 @@ from typing import Any
 
 import orjson
 
+from linker.base.errors import InputError
+from linker.base.files import open_input
+from linker.base.lines import MAX_LINE
 from linker.corpora.records import (
     BadLine,
     Columns,
@@ -21,10 +24,7 @@ from linker.corpora.records import (
     make_document,
     too_long,
 )
-from linker.corpora.tables import check_header
-from linker.errors import InputError
-from linker.files import open_input
-from linker.lines import MAX_LINE
+from linker.corpora.tables import check_header, unique_names
 
 Value = str | int | float | bool | None
 MAX_PART = 1 << 30  # bytes of one unpacked part of a workbook: the shared texts are held in memory
@@ -39,8 +39,10 @@ def read_xlsx(path: Path, columns: Columns, limit: int = MAX_LINE) -> Records:
     header: list[str] = []
     ids = ContentIds()
     for number, values in sheet_rows(path, columns.sheet):
+        if number < (columns.header_row or 1):
+            continue
         if not header:
-            header = ["" if value is None else str(value).strip() for value in _trimmed(values)]
+            header = unique_names(["" if value is None else str(value) for value in _trimmed(values)])
             check_header(path, header, columns)
             continue
         raw = orjson.dumps(values)

@@ -8,13 +8,13 @@ import numpy as np
 
 from indexes.arrays import normalised
 from indexes.dtypes import Float32Array, Int64Array
+from linker.base.progress import bar
 from linker.crosslingual.scoring.assignment import MARGIN_NEIGHBOURS, margin
 from linker.crosslingual.scoring.candidates import Candidates, Neighbours, hashes, nearest, rank
 from linker.crosslingual.scoring.dense import Cosines
 from linker.crosslingual.scoring.passage_margin import PARTS, PassageScores
 from linker.crosslingual.scoring.passage_vectors import PassageVectors, encode_passages
 from linker.crosslingual.task import Task
-from linker.progress import bar
 
 NEAREST = 16  # target passages that a source passage votes for
 PROPOSED = 25  # pages proposed by votes, and as many by pooled vectors

@@ -6,13 +6,13 @@ import numpy as np
 from scipy.special import expit
 
 from indexes.dtypes import Float32Array, Float64Array
+from linker.base.errors import InputError
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.auto import Solution
 from linker.crosslingual.ranking.fitting import aligned
 from linker.crosslingual.scoring.assignment import greedy, promote
 from linker.crosslingual.scoring.candidates import DECIMALS, Candidates, hashes, rank, tie_breaks
 from linker.crosslingual.task import Cardinality, Task
-from linker.errors import InputError
 
 LEARNED = ("auto", "cascade")
 

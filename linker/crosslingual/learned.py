@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 
 from indexes.dtypes import Float32Array, Float64Array
+from linker.base.errors import InputError
+from linker.base.logs import logger
+from linker.base.progress import bar
 from linker.crosslingual.cardinality import cardinality_of, chances, linked, lists_several
 from linker.crosslingual.ranking.auto import Solution, solve
 from linker.crosslingual.ranking.cascade import CascadeEvidence
@@ -25,9 +28,6 @@ from linker.crosslingual.scoring.candidates import Candidates, hashes, rank
 from linker.crosslingual.scoring.stages import Stages
 from linker.crosslingual.task import LinkingResult, Task, encoded
 from linker.crosslingual.thresholds import least_probability
-from linker.errors import InputError
-from linker.logs import logger
-from linker.progress import bar
 
 NOTHING_GIVEN = (
     "no --dictionary, --train or --encoder: linking by shared strings, then by words learned from the surest links "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from linker.base.errors import InputError
 from linker.crosslingual.by_passages import ranked_by_passages
 from linker.crosslingual.cardinality import cardinality_of
 from linker.crosslingual.lexicon.induction import induce
@@ -19,7 +20,6 @@ from linker.crosslingual.scoring.dense import Cosines
 from linker.crosslingual.scoring.hapax import shared_hapaxes
 from linker.crosslingual.scoring.pivot import Pivoted
 from linker.crosslingual.task import LinkingResult, Method, Task, encoded
-from linker.errors import InputError
 
 
 def link(task: Task, method: str) -> LinkingResult:

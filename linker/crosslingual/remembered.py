@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from indexes.dtypes import BoolArray, Int64Array
+from linker.base.errors import InputError
+from linker.base.logs import logger
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.auto import Solution
 from linker.crosslingual.ranking.cascade import CascadeEvidence
@@ -15,8 +17,6 @@ from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.saved import LinkModel
 from linker.crosslingual.scoring.candidates import Candidates
 from linker.crosslingual.task import LinkingResult, Task
-from linker.errors import InputError
-from linker.logs import logger
 
 FEW = 100  # pages; the scores of fewer are compared with too few others
 

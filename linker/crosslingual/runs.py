@@ -10,6 +10,8 @@ from typing import Any
 import orjson
 
 from indexes.dtypes import Float32Array
+from linker.base.errors import InputError
+from linker.base.files import STDOUT, write_atomically
 from linker.crosslingual.methods import link
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.saved import LinkModel
@@ -17,9 +19,7 @@ from linker.crosslingual.scoring.candidates import Candidates
 from linker.crosslingual.scoring.checkpoint import Checkpoint
 from linker.crosslingual.scoring.stages import remove
 from linker.crosslingual.task import LinkingResult, Task
-from linker.errors import InputError
 from linker.evaluation.reading.trec import write_run
-from linker.files import STDOUT, write_atomically
 
 
 def linked(
@@ -36,7 +36,7 @@ def linked(
         result = link(task, method)
         return replace(result, candidates=result.candidates.cut(k))
     checkpoint = None
-    if _holds_files_beside(path):
+    if holds_files_beside(path):
         checkpoint = Checkpoint(path.with_name(path.name + ".part"), task.fingerprint(method), resume)
     elif resume or task.options.explain:
         option, use = ("--resume", "reads") if resume else ("--explain", "writes")
@@ -93,12 +93,17 @@ def write_links(
     The scores of each row must be strictly decreasing (`descending`). Each file is written atomically.
     """
     write_run(path, _topics(source, target, candidates), name)
-    if _holds_files_beside(path):
+    write_metadata(path, metadata)
+
+
+def write_metadata(path: Path, metadata: Mapping[str, Any]) -> None:
+    """Write RUN.json beside a run, if that is a regular file."""
+    if holds_files_beside(path):
         text = orjson.dumps(dict(metadata), option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY)
         write_atomically(metadata_path(path), text + b"\n")
 
 
-def _holds_files_beside(path: Path) -> bool:
+def holds_files_beside(path: Path) -> bool:
     """Return whether other files can lie beside a run: not where it is written to stdout, a pipe or a device."""
     return path not in STDOUT and (path.is_file() or not path.exists())
 

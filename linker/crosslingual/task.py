@@ -10,7 +10,10 @@ from typing import Any, Literal
 import numpy as np
 
 from indexes.dtypes import Float32Array, Int64Array
-from linker.crosslingual.lexicon.dictionaries import Dictionary
+from linker.base.errors import InputError
+from linker.base.logs import logger
+from linker.base.progress import bar
+from linker.corpora.dictionaries import Dictionary
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.pooled import Pooled
 from linker.crosslingual.ranking.saved import LinkModel
@@ -21,9 +24,6 @@ from linker.crosslingual.scoring.comparability import Weighting
 from linker.crosslingual.scoring.dense import encode_pages
 from linker.crosslingual.scoring.hapax import HapaxRules
 from linker.crosslingual.scoring.pivot import PivotMode
-from linker.errors import InputError
-from linker.logs import logger
-from linker.progress import bar
 
 Passages = Literal["pooled", "max", "mean", "align"]
 TopicLearning = Literal["variational", "gibbs"]
@@ -143,10 +143,10 @@ def read_links(path: Path, source: Pages, target: Pages) -> Int64Array:
 
     Links with a page that is missing here are left out, which the log says. Raises InputError where none remains.
     """
-    from linker.evaluation.reading.trec import read_qrels
+    from linker.evaluation.reading.judgements import merged_qrels
 
     pairs, missing = [], []
-    for one, judged in read_qrels(path).items():
+    for one, judged in merged_qrels([path]).items():
         for other in (target_id for target_id, grade in judged.items() if grade > 0):
             if one in source.position and other in target.position:
                 pairs.append((source.position[one], target.position[other]))

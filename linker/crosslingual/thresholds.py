@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from indexes.dtypes import Float64Array
+from linker.base.logs import logger
 from linker.crosslingual.ranking.fitting import Fitted
 from linker.crosslingual.task import Options
-from linker.logs import logger
-from linker.probability.promise import promise
+from linker.scoring.probability.promise import promise
 
 
 def least_probability(fitted: Fitted, options: Options) -> tuple[float, dict[str, Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from linker.tokens import PAD
+from linker.encoders.tokens import PAD
 
 BATCH_TOKENS = 1 << 14  # positions per batch, padding included: bounds the memory that long texts need
 

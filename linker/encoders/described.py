@@ -7,11 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from linker.base.errors import InputError
 from linker.encoders.configs import KINDS, LATER_OPTIONS, ModelConfig, kind_of
 from linker.encoders.model_folder import CONFIG, MAX_TOKENS, TOKENIZER, configured, read_settings, within
-from linker.errors import InputError
-from linker.tokens import Tokenizer
-from linker.tokens.loading import load_tokenizer
+from linker.encoders.tokens import Tokenizer
+from linker.encoders.tokens.pieces import load_tokenizer
 
 FORMAT = "linker-encoder-1"
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import orjson
 
+from linker.base.errors import InputError
+from linker.base.files import write_atomically
 from linker.encoders.described import FORMAT, read_described, read_tokenizer
 from linker.encoders.model_folder import (
     CARD,
@@ -21,8 +23,6 @@ from linker.encoders.model_folder import (
 from linker.encoders.shapes import without_values
 from linker.encoders.text import TextEncoder
 from linker.encoders.weights import check_shapes, load_state, shapes_of, to_bytes
-from linker.errors import InputError
-from linker.files import write_atomically
 
 # What sentence-transformers reads first: which class, by its path, loads what lies in which subfolder.
 SENTENCE_TRANSFORMERS = [

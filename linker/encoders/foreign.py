@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from linker.base.errors import InputError
+from linker.base.files import read_json
 from linker.encoders.model_folder import CONFIG, MAX_SIZE, MAX_TOKENS, MODULES, check_no_links
-from linker.errors import InputError
-from linker.files import read_json
 
 CLASSES = (
     "Transformer", "Pooling", "Normalize", "Dense", "LayerNorm", "Dropout", "WeightedLayerPooling", "StaticEmbedding",

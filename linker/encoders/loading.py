@@ -6,9 +6,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from indexes.errors import importing
+from linker.base.errors import InputError
 from linker.encoders.interface import Encoder, Precision
 from linker.encoders.model_folder import GRAPH, check_no_links, format_of
-from linker.errors import InputError
 
 
 def load_encoder(

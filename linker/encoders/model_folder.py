@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 
 from indexes.disk import faults
 from indexes.disk.writing import link_or_copy, sync, write_durably
-from linker.config import build
-from linker.errors import ConfigError, InputError
-from linker.files import read_json
+from linker.base.config import build
+from linker.base.errors import ConfigError, InputError
+from linker.base.files import read_json
 
 WEIGHTS, CONFIG, TOKENIZER, CARD = "model.safetensors", "config.json", "tokenizer.json", "README.md"
 MODULES = "modules.json"  # what sentence-transformers reads first

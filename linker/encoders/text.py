@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from linker.base.errors import InputError
+from linker.base.progress import bar
 from linker.encoders.bag import BagOfVectors
 from linker.encoders.batches import by_length, filled
 from linker.encoders.cnn import TextCnn
@@ -31,10 +33,8 @@ from linker.encoders.described import describe, hashed_first
 from linker.encoders.gru import Gru
 from linker.encoders.interface import Precision
 from linker.encoders.star import StarTransformer
+from linker.encoders.tokens import Tokenizer
 from linker.encoders.weights import hash_state
-from linker.errors import InputError
-from linker.progress import bar
-from linker.tokens import Tokenizer
 
 # One line per model: its name in config.json, its hyperparameters, and the module, built from (config, tokens).
 # Every module maps ids [B, L] and a mask [B, L] to vectors [B, d] and has an `embedding`.

@@ -13,8 +13,8 @@ import numpy as np
 import xxhash
 from safetensors import SafetensorError, safe_open
 
+from linker.base.errors import InputError
 from linker.encoders.model_folder import CONFIG
-from linker.errors import InputError
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

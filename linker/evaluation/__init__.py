@@ -14,16 +14,4 @@ if TYPE_CHECKING:
     from linker.evaluation.result import Evaluation
 
 __all__ = ["Entries", "Evaluation", "QrelsLike", "RunLike", "evaluate", "read_qrels", "read_run", "write_run"]
-__getattr__ = lazy(
-    __name__,
-    {
-        "Entries": "linker.evaluation.reading.entries",
-        "Evaluation": "linker.evaluation.result",
-        "QrelsLike": "linker.evaluation.formats",
-        "RunLike": "linker.evaluation.formats",
-        "evaluate": "linker.evaluation.evaluator",
-        "read_qrels": "linker.evaluation.reading.trec",
-        "read_run": "linker.evaluation.reading.trec",
-        "write_run": "linker.evaluation.reading.trec",
-    },
-)
+__getattr__ = lazy(__name__)

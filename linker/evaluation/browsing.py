@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from indexes.dtypes import Float64Array
-from linker.errors import InputError
+from linker.base.errors import InputError
 from linker.evaluation.metrics import sums
 from linker.evaluation.ranking import Ranking, nth
 

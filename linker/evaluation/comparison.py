@@ -11,13 +11,13 @@ from typing import Any, Literal
 import numpy as np
 
 from indexes.dtypes import Float64Array
-from linker.errors import InputError
+from linker.base.errors import InputError
 from linker.evaluation import tables
 from linker.evaluation.evaluator import Resampling, evaluate
 from linker.evaluation.formats import QrelsLike, RunLike, load_qrels
 from linker.evaluation.order import Compat
 from linker.evaluation.result import Evaluation
-from linker.evaluation.run_labels import labels_of
+from linker.evaluation.run_table import labels_of
 from linker.evaluation.significance import bootstrap, holm, paired_t, randomisation
 
 Test = Literal["randomisation", "t"]

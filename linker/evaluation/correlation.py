@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from indexes.dtypes import Float64Array
-from linker.errors import InputError
+from linker.base.errors import InputError
 from linker.evaluation.significance import TestResult, williams
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from indexes.dtypes import BoolArray, Float64Array
+from indexes.dtypes import AnyArray, BoolArray, Float64Array
 
 
 def first_ranks(relevant: BoolArray) -> Float64Array:
@@ -19,6 +19,12 @@ def first_ranks(relevant: BoolArray) -> Float64Array:
 def reciprocal_ranks(ranks: Float64Array) -> Float64Array:
     """Return 1 / rank for ranks [Q]: [Q], 0 where the rank is infinite. The mean is the MRR."""
     return 1.0 / ranks
+
+
+def mrr(scores: AnyArray, relevant: BoolArray, valid: BoolArray) -> Float64Array:
+    """Return each query's reciprocal rank of the first relevant candidate by `scores` [n, c], or 0: float64 [n]."""
+    order = np.argsort(np.where(valid, -scores, np.inf), axis=1, kind="stable")
+    return reciprocal_ranks(first_ranks(np.take_along_axis(relevant, order, 1)))
 
 
 def successes(ranks: Float64Array, cutoff: int) -> Float64Array:

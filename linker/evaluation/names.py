@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from indexes.dtypes import Float64Array
-from linker.errors import InputError
+from linker.base.errors import InputError
 from linker.evaluation.measures import BY_NAME, DEFINITIONS, Definition
 from linker.evaluation.ranking import Ranking
 

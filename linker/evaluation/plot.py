@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from indexes.errors import MissingExtraError
-from linker.errors import InputError
+from linker.base.errors import InputError
+from linker.base.files import write_atomically
 from linker.evaluation.comparison import Comparison
-from linker.files import write_atomically
 
 
 def plot_differences(comparison: Comparison, path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from indexes.dtypes import BoolArray, FloatArray, Int64Array
-from linker.errors import InputError
+from linker.base.errors import InputError
 from linker.evaluation.order import COMPAT, Compat, break_ties, judged_rows, sort, ties
 from linker.evaluation.reading.entries import Entries, sortable
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from linker.errors import InputError
+from linker.base.errors import InputError
 from linker.evaluation import tables
 from linker.evaluation.evaluator import Resampling, evaluate
 from linker.evaluation.formats import QrelsLike, RunLike, load_qrels, load_run
 from linker.evaluation.names import Measure
 from linker.evaluation.order import Compat
 from linker.evaluation.result import Evaluation
-from linker.evaluation.run_labels import labels_of
 from linker.evaluation.significance import holm, randomisation
 
 DEFAULT = ("map", "recip_rank", "ndcg_cut.10", "recall.100")
@@ -144,3 +144,17 @@ def _adjusted(
             values, base = other.per_topic[name][topics], first.per_topic[name][topics]
             p[label, name] = randomisation(values, base, samples=how.samples, seed=how.seed)
     return dict(zip(p, holm(list(p.values())), strict=True))
+
+
+def labels_of(runs: Sequence[Any], results: Sequence[Evaluation]) -> list[str]:
+    """Name runs by their sixth column, or by their paths or numbers where those names repeat.
+
+    Raises InputError where a run is given twice.
+    """
+    names = [e.run_name for e in results]
+    if len(set(names)) == len(names):
+        return names
+    labels = [str(r) if isinstance(r, (str, os.PathLike)) else f"run {i}" for i, r in enumerate(runs, 1)]
+    if len(set(labels)) < len(labels):
+        raise InputError("the same run is given twice")
+    return labels

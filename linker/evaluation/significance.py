@@ -1,4 +1,4 @@
-"""Significance of differences: bootstrap intervals, paired tests, and the correction for multiple tests."""
+"""Significance of differences: bootstrap intervals, paired tests, the correction for multiple tests, and folds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from indexes.dtypes import Float64Array
+from indexes.dtypes import Float64Array, Int64Array
 
 _CELLS = 1 << 23  # random numbers in memory at a time: 64 MiB
 
@@ -24,6 +24,14 @@ class TestResult:
     reason: str = ""
 
     __test__ = False  # keeps pytest from collecting it
+
+
+def fold_numbers(count: int, folds: int, seed: int = 0) -> Int64Array:
+    """Return the fold of each of `count` queries, int64 [count]: 0 to `folds` − 1, in random order and equally often.
+
+    The folds' sizes differ by at most one.
+    """
+    return np.random.default_rng(seed).permutation(count) % folds
 
 
 def bootstrap(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from linker.printable import on_one_line
+from linker.base.printable import on_one_line
 
 Cells = Sequence[Sequence[str]]
 Places = AbstractSet[tuple[int, int]]  # (row, column), from 0; row 0 is the header

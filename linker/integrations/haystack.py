@@ -17,8 +17,8 @@ from indexes.errors import importing
 from indexes.filters import RowFilter
 from indexes.hybrid import Mode
 from indexes.interface import Document, Filter
-from linker.building import create
-from linker.engine import Engine
+from linker.engine.building import create
+from linker.engine.engine import Engine
 
 with importing("Haystack", "haystack"):
     from haystack import Document as HaystackDocument

@@ -19,8 +19,8 @@ from indexes.hybrid import Answer, Mode
 from indexes.interface import BackendUnavailableError, Document, Filter, Matrix, Where
 from indexes.store.records import EncoderRecord, Manifest
 from indexes.writer import Writer
-from linker.engine import Engine
-from linker.errors import InputError
+from linker.base.errors import InputError
+from linker.engine.engine import Engine
 
 with importing("LangChain", "langchain"):
     from langchain_core.callbacks import CallbackManagerForRetrieverRun
@@ -171,8 +171,9 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
         Raises BackendUnavailableError where the index has neither a calibration nor vectors.
         """
         answer = self._answer(query, k, options.get("filter"), options.get("mode") or self.mode)
-        if answer.probabilities is not None:
-            found = zip(answer.hits[0], np.nan_to_num(answer.probabilities[0]).tolist(), strict=True)
+        (hits,) = answer.hits
+        if hits.probabilities is not None:
+            found = zip(hits, np.nan_to_num(hits.probabilities).tolist(), strict=True)
             return [(to_langchain(hit.document), p) for hit, p in found if hit.document]
         if self.engine.collection.hybrid.vectors is None:
             raise BackendUnavailableError(
@@ -225,7 +226,7 @@ class LinkerRetriever(BaseRetriever):  # type: ignore[misc]  # as above
         where = self.filter if filter is None else filter
         answer = self.index.search(query, k or self.k, mode=self.mode, where=where)
         (hits,) = answer.hits
-        known = answer.probabilities[0].tolist() if answer.probabilities is not None else [None] * len(hits)
+        known = [None] * len(hits) if hits.probabilities is None else hits.probabilities.tolist()
         return [
             to_langchain(document, **{SCORE: score}, **({} if p is None else {PROBABILITY: p}))
             for (_, score, document), p in zip(hits, known, strict=True)

@@ -16,10 +16,10 @@ from typing import Any
 from indexes.errors import importing
 from indexes.hybrid import Mode
 from indexes.interface import BackendUnavailableError, Document, Matrix
-from linker.building import create
 from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
-from linker.engine import Engine
+from linker.engine.building import create
+from linker.engine.engine import Engine
 
 with importing("MTEB", "mteb"):
     from mteb.models import ModelMeta

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 from indexes.errors import importing
-from linker.errors import InputError
+from linker.base.errors import InputError
 
 with importing("sentence-transformers", "pretrained"):
     import torch

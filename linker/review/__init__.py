@@ -11,13 +11,4 @@ if TYPE_CHECKING:
     from linker.review.ledger import Entry, Ledger
 
 __all__ = ["Candidate", "Entry", "Judgement", "Ledger", "Seed"]
-__getattr__ = lazy(
-    __name__,
-    {
-        "Candidate": "linker.review.interface",
-        "Entry": "linker.review.ledger",
-        "Judgement": "linker.review.interface",
-        "Ledger": "linker.review.ledger",
-        "Seed": "linker.review.interface",
-    },
-)
+__getattr__ = lazy(__name__)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from linker.errors import InputError
+from linker.base.errors import InputError
 from linker.review.interface import Judgement, Verdict
 from linker.review.ledger import Ledger, Pair
 

@@ -9,8 +9,8 @@ from linker.corpora import Query
 from linker.review.interface import Judgement, Seed
 
 if TYPE_CHECKING:
-    from linker.engine import Engine
-    from linker.probability.calibration import Calibration
+    from linker.engine.engine import Engine
+    from linker.scoring.probability.calibration import Calibration
 
 GRADES = {"relevant": 1.0, "not": 0.0}
 

@@ -11,7 +11,7 @@ import numpy as np
 from indexes.dtypes import Float64Array
 
 if TYPE_CHECKING:
-    from linker.engine import Engine
+    from linker.engine.engine import Engine
     from linker.review.interface import Seed
 
 DEPTH, LEAST = 10_000, 200  # hits of a seed that are looked at: at most, and with many seeds
@@ -68,8 +68,8 @@ def scores(
         part = seeds[start : start + BATCH]
         answer = engine.search([seed.full_text for seed in part], depth)
         calibrated = calibrated and answer.probabilities is not None
-        for number, (seed, hits) in enumerate(zip(part, answer.hits, strict=True)):
-            values = answer.probabilities[number] if answer.probabilities is not None else hits.scores
+        for seed, hits in zip(part, answer.hits, strict=True):
+            values = hits.scores if hits.probabilities is None else hits.probabilities
             for id_, value in zip(hits.ids, values.tolist(), strict=True):
                 if id_ in wanted:
                     key = ("" if by_document else seed.id, id_)

@@ -6,40 +6,33 @@ import contextlib
 import os
 import sqlite3
 import stat
+import threading
 import time
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from pathlib import Path
 
-from linker.errors import InputError
+from indexes.disk.writing import sync
+from linker.base.errors import InputError
+from linker.base.files import real
+from linker.review import schema
+from linker.review.schema import DamageError
 
 MAGIC = b"SQLite format 3\0"
-APPLICATION = 0x6C6E6B72  # "lnkr" in the file's header: a ledger of ours
-VERSION = 1  # of the schema
+JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 NEW_SIZES = {4096, 8192}  # bytes: of a file whose first pages SQLite has just made
 WAIT = 30.0  # seconds for another process to finish its write
 PAUSE = 0.02  # seconds between attempts at what SQLite itself does not wait for
-
-# Entries are never changed or removed: the triggers hold any program to it that opens the file.
-SCHEMA = """
-CREATE TABLE entries (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    undoes INTEGER UNIQUE REFERENCES entries (number),
-    seed TEXT NOT NULL, id TEXT NOT NULL,
-    verdict TEXT NOT NULL CHECK (verdict IN ('relevant', 'not', 'maybe', 'skip')),
-    reviewer TEXT NOT NULL, note TEXT NOT NULL, tags TEXT NOT NULL,
-    score REAL, probability REAL, model TEXT NOT NULL, phase TEXT NOT NULL, time TEXT NOT NULL
-);
-CREATE INDEX entries_of_reviewer ON entries (reviewer, number);
-CREATE TRIGGER entries_stay BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'entries are never changed'); END;
-CREATE TRIGGER entries_remain BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'entries are never removed'); END;
-CREATE TABLE seeds (
-    position INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text TEXT NOT NULL, title TEXT NOT NULL,
-    metadata TEXT NOT NULL, document TEXT NOT NULL
-);
-CREATE TABLE settings (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-"""
+LONGEST = 60.0  # seconds that a transaction may take, with what it waits for
+STEPS = 100_000  # of SQLite's machine between two looks at the clock, some milliseconds
+RESTORE = "restore a copy of it, or save what is left with: sqlite3 FILE .recover"
+DEFENSIVE = 1010  # SQLITE_DBCONFIG_DEFENSIVE
+# Files that this process has open, by `_place`. Closing any descriptor of such a file drops all of SQLite's locks on it
+# (POSIX); another process would then take away the log that holds the last judgements.
+_HELD: Counter[tuple[int, int]] = Counter()
+_OPENING = threading.RLock()  # the garbage collector may release within
+PRAGMAS = ("trusted_schema = OFF", "cell_size_check = ON")
 
 
 class Database:
@@ -53,86 +46,184 @@ class Database:
         self._path, self._durable = path, durable
         self._idle: deque[sqlite3.Connection] = deque()
         self._process = os.getpid()
-        self._finalizer = weakref.finalize(self, _close, self._idle)
-        _refuse_foreign(path)
+        with _OPENING:
+            if not is_held(path):
+                _refuse_foreign(path)
+            self._make_file()
+            self._place = _place(path)
+            if self._place:
+                _HELD[self._place] += 1
+        self._finalizer = weakref.finalize(self, _release, self._idle, self._place)
         with self._translated():
             self._idle.append(self._connect())
+            self._place = _place(path)
 
-    @contextlib.contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """Give a connection to read with. Raises InputError, also for what goes wrong inside."""
-        with self._translated():
-            connection = self._take()
-            try:
-                yield connection
-            finally:
-                self._idle.append(connection)
+    def reading(self) -> contextlib.AbstractContextManager[sqlite3.Connection]:
+        """Give a connection that sees one state of the file. Raises InputError, also for what goes wrong inside."""
+        return self._transaction("BEGIN")
 
-    @contextlib.contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> contextlib.AbstractContextManager[sqlite3.Connection]:
         """Give a connection inside a transaction: all of it is committed, or, after an error, nothing."""
-        with self.reading() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:  # a full disk may have ended it already
-                    connection.execute("ROLLBACK")
-                raise
+        return self._transaction("BEGIN IMMEDIATE")
 
     def close(self) -> None:
         """Close all connections that are not in use; the next call opens one again."""
         _close(self._idle)
 
+    @contextlib.contextmanager
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        with self._translated():
+            self._check_place()
+            connection = self._take()
+            try:
+                _limit(connection)
+                connection.execute(begin)
+                self._check_place()  # it may have been deleted while this one waited
+                schema.check(connection)  # another program may have changed it since
+                yield connection
+                connection.execute("COMMIT")
+            finally:
+                try:
+                    connection.set_progress_handler(None, 0)
+                    if connection.in_transaction:  # a full disk may have ended it already
+                        connection.execute("ROLLBACK")
+                finally:
+                    self._idle.append(connection)
+
     def _take(self) -> sqlite3.Connection:
-        if (
-            self._process != os.getpid()
-        ):  # a fork: SQLite's connections may not be used, nor closed, in the child
+        # After a fork: SQLite's connections may not be used, nor closed, in the child.
+        if self._process != os.getpid():
             self._process, self._inherited = os.getpid(), self._idle
             self._finalizer.detach()
             self._idle = deque()
-            self._finalizer = weakref.finalize(self, _close, self._idle)
+            self._finalizer = weakref.finalize(self, _release, self._idle, self._place)
         try:
             return self._idle.pop()
         except IndexError:
             return self._connect()
 
+    def _make_file(self) -> None:
+        """Make an empty file that only its owner can read; SQLite gives its other two files the same mode."""
+        # SQLite reports why it cannot be made.
+        with contextlib.suppress(OSError):
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            if self._durable:
+                sync(self._path.absolute().parent)
+
     def _connect(self) -> sqlite3.Connection:
+        _refuse_journal(self._path)
         connection = sqlite3.connect(self._path, timeout=WAIT, isolation_level=None, check_same_thread=False)
         try:
+            _limit(connection)
+            for pragma in PRAGMAS:
+                connection.execute(f"PRAGMA {pragma}")
+            if configure := getattr(connection, "setconfig", None):  # from Python 3.12
+                configure(DEFENSIVE, True)
             self._check_ours(connection)
             _patiently(connection, "PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'OFF'}")
-            connection.execute("BEGIN IMMEDIATE" if _is_new(connection) else "BEGIN")
-            if _is_new(connection):  # still: another process may have been faster
-                _create(connection)
-            connection.execute("COMMIT")
-            self._check_ours(connection)
+            if self._check_ours(connection) < schema.VERSION:
+                self._make_tables(connection)
+            connection.set_progress_handler(None, 0)
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _check_ours(self, connection: sqlite3.Connection) -> None:
-        application = _pragma(connection, "application_id")
+    def _make_tables(self, connection: sqlite3.Connection) -> None:
+        """Make the tables of a new file, or upgrade those of an older version, unless another process was faster."""
+        connection.execute("BEGIN IMMEDIATE")
+        version = self._check_ours(connection)
+        if version == 0:
+            schema.create(connection)
+        elif version < schema.VERSION:
+            schema.upgrade(connection)
+            if not self._path.stat().st_mode & 0o022:  # nobody else was meant to write
+                self._path.chmod(0o600)
+        connection.execute("COMMIT")
+        self._check_ours(connection)
+
+    def _check_ours(self, connection: sqlite3.Connection) -> int:
+        """Return the version of the file, 0 for an empty one. Raises InputError where it is not ours to the letter."""
+        if not connection.in_transaction:  # else another process might make the tables between two questions
+            connection.execute("BEGIN")
+            try:
+                return self._check_ours(connection)
+            finally:
+                connection.execute("ROLLBACK")
+        application, version = _pragma(connection, "application_id"), _pragma(connection, "user_version")
         if application == 0 and _is_new(connection):
-            return
-        if application != APPLICATION:
+            return 0
+        if application != schema.APPLICATION:
             raise InputError(f"{self._path} is a SQLite file of another program: name another ledger")
-        if (version := _pragma(connection, "user_version")) != VERSION:
+        if version not in schema.SCHEMAS:
             raise InputError(
-                f"{self._path} has version {version} of the ledger's format, this linker reads {VERSION}: "
-                "use the version of linker that wrote it, or a newer one"
+                f"{self._path} has version {version} of the ledger's format, this linker reads up to "
+                f"{schema.VERSION}: use the version of linker that wrote it, or a newer one"
+            )
+        schema.check(connection, version)
+        return version
+
+    def _check_place(self) -> None:
+        """Raise InputError where the file was deleted or replaced: what is written would be lost with it."""
+        if _place(self._path) != self._place:
+            raise InputError(
+                f"the ledger {self._path} was deleted or replaced while it was open, and nothing was stored: "
+                "open the review again"
             )
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
-        """Turn SQLite's errors into InputError with file and remedy."""
+        """Turn SQLite's errors into InputError with file and remedy; it cannot decode all messages of its own."""
         try:
             yield
-        except (sqlite3.Error, UnicodeEncodeError) as e:
+        except (sqlite3.Error, UnicodeError, DamageError) as e:
             raise InputError(f"the ledger {self._path}: {e}{_remedy(self._path, e)}") from e
+
+
+def is_held(path: Path) -> bool:
+    """Return whether this process has the file open as a ledger, which nothing else may then open and close."""
+    return _HELD[_place(path) or (0, 0)] > 0
+
+
+def _release(connections: deque[sqlite3.Connection], place: tuple[int, int] | None) -> None:
+    _close(connections)
+    if place:
+        with _OPENING:
+            _HELD[place] -= 1
+
+
+def _place(path: Path) -> tuple[int, int] | None:
+    """Return by what a file is known, whatever its name leads to later; None where there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _limit(connection: sqlite3.Connection) -> None:
+    """Let SQLite stop what takes too long, however a file makes it run in circles."""
+    deadline = time.monotonic() + LONGEST
+    connection.set_progress_handler(lambda: time.monotonic() > deadline, STEPS)
+
+
+def _refuse_journal(path: Path) -> None:
+    """Raise InputError where a journal beside the file names another file: SQLite would delete that one.
+
+    linker never writes such a journal, which belongs to a transaction over several files.
+    """
+    journal = real(path)
+    journal = journal.with_name(f"{journal.name}-journal")
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        try:
+            with journal.open("rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - len(JOURNAL_MAGIC)))
+                if file.read() != JOURNAL_MAGIC:
+                    return
+        except PermissionError:
+            return  # nor can SQLite read it
+        raise InputError(f"{journal} was not written by linker: delete it, or name another ledger")
 
 
 def _refuse_foreign(path: Path) -> None:
@@ -168,18 +259,6 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
     return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
 
 
-def _create(connection: sqlite3.Connection) -> None:
-    """Make the tables in the transaction that is open, so that they are all there or none."""
-    connection.execute(f"PRAGMA application_id = {APPLICATION}")
-    connection.execute(f"PRAGMA user_version = {VERSION}")
-    statement = ""
-    for line in SCHEMA.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            connection.execute(statement)
-            statement = ""
-
-
 def _patiently(connection: sqlite3.Connection, statement: str) -> None:
     """Execute a statement for which SQLite does not wait where another process holds the file."""
     deadline = time.monotonic() + WAIT
@@ -202,8 +281,10 @@ def _remedy(path: Path, error: Exception) -> str:
         return f": {path.absolute().parent} must exist and be writable, with the file: SQLite keeps two more beside it"
     if "locked" in text:
         return f": another process has been writing for {WAIT:.0f} seconds: wait for it, or end it"
-    if "malformed" in text or "not a database" in text:
-        return ": it is damaged; restore a copy of it, or save what is left with: sqlite3 FILE .recover"
+    if "interrupted" in text:
+        return f": reading it took longer than {LONGEST:.0f} seconds; {RESTORE}"
+    if isinstance(error, DamageError | UnicodeDecodeError) or "malformed" in text or "not a database" in text:
+        return f": it is damaged; {RESTORE}"
     return ""
 
 

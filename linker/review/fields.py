@@ -13,7 +13,7 @@ import numpy as np
 from indexes.interface import Metadata, filter_values
 
 if TYPE_CHECKING:
-    from linker.engine import Engine
+    from linker.engine.engine import Engine
 
 Kind = Literal["choice", "number", "date", "text"]
 SAMPLE = 2000  # documents that are looked at, spread evenly over the index

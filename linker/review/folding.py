@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse
 
+from linker.scoring.pairs.words import CHARACTER_OR_WORD
+
 if TYPE_CHECKING:
     from indexes.interface import Document, Filter
-    from linker.engine import Engine
+    from linker.engine.engine import Engine
 
 THRESHOLD = 0.7  # Jaccard similarity of the shingles from which two texts count as copies
 SHINGLE = 3  # words per shingle
@@ -21,10 +23,6 @@ COPIES = 32  # hits that are examined first for copies of one document
 
 # What differs between a post and its copies, and says nothing: the mark of a retweet, addresses, whom it mentions.
 _FRAME = re.compile(r"^\s*(?:rt|via)\s+@\w+\s*:?|https?://\S+|@\w+|…", re.IGNORECASE)
-# Words; scripts that are written without spaces between words (Chinese, Japanese, Thai …), character by character.
-_WORD = re.compile(
-    r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W_\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,7 @@ class Fold:
 
 def normalised_words(text: str) -> list[str]:
     """Return the words by which texts are compared: no retweet mark, address, mention, case or punctuation."""
-    return _WORD.findall(unicodedata.normalize("NFKC", _FRAME.sub(" ", text)).casefold())
+    return CHARACTER_OR_WORD.findall(unicodedata.normalize("NFKC", _FRAME.sub(" ", text)).casefold())
 
 
 def shingles(words: Sequence[str], length: int = SHINGLE) -> set[str]:

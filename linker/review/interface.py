@@ -6,11 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from linker.base.errors import InputError
+
 Verdict = Literal["relevant", "not", "maybe", "skip"]
 VERDICTS: tuple[Verdict, ...] = ("relevant", "not", "maybe", "skip")
-# Why a document was shown: it was next in the order, drawn at random from the unread for the audit, found by a search
-# beside the queue, or a random control of a rule that needs some.
-Phase = Literal["queue", "audit", "search", "control"]
+# How a document was reached: it was next in the order, drawn at random from the unread for the audit, found by a search
+# beside the queue, a random control of a rule that needs some, or judged elsewhere and imported (prior knowledge).
+# Two say nothing of a document that was read: "row" is about a seed as a whole (without id: no match, or later), and
+# "accepted" is a link that nobody has read, taken at a promised precision.
+Phase = Literal["queue", "audit", "search", "control", "prior", "row", "accepted"]
+UNREAD: tuple[Phase, ...] = ("row", "accepted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,19 @@ class Judgement:
         return self.verdict == "relevant"
 
 
+class JudgedMeanwhileError(InputError):
+    """A document was judged, or judged otherwise, after the reviewer has seen it; `judgement` is what stands now."""
+
+    def __init__(self, judgement: Judgement | None) -> None:
+        self.judgement = judgement
+        who = (
+            f"{judgement.reviewer or 'somebody'} has judged it {judgement.verdict}"
+            if judgement
+            else "it was undone"
+        )
+        super().__init__(f"{who} meanwhile: nothing was stored; look at the document again")
+
+
 class Order(Protocol):
     """Which document to read next. A judgement may change everything not handed out yet."""
 
@@ -96,13 +114,18 @@ class StopState:
     `reason` says why to the reviewer, in a sentence or two with their numbers; that of our rules is a `Sentence` (see
     `linker.review.wording`), which can be told in another language, as can the price of `Progress`. `stop`: the rule
     asks for nothing more, since the audit is over as well, or because the rule (so many found, so many read) never
-    claims anything.
+    claims anything. `left`: by the audits, at most this many relevant documents are left unread, at the rule's
+    confidence; None without an audit, of which `audit` says what it found. `due`: the rule asks for no more of the
+    queue, but for an audit.
     """
 
     estimated: bool
     certified: float | None
     reason: str
     stop: bool = False
+    left: int | None = None
+    due: bool = False
+    audit: str = ""
 
 
 class StopRule(Protocol):
@@ -122,7 +145,11 @@ class StopRule(Protocol):
 class Progress:
     """How far a review is: documents read and found, of so many; what the stopping rule says, and its price.
 
-    `curve` holds the number found after each read document. `price` says in a sentence what certainty would cost.
+    `curve` holds the number found after each document that was read in this review; the `prior` documents that were
+    imported count as read and found, and have no place in it. `audited` were drawn at random. `price` says in a
+    sentence what certainty would cost. Where every seed has links of its own, these count pairs of `seeds` and
+    `documents`; in a topic, `seeds` is 0. `ahead`: reads without a find until the rule takes the target for reached,
+    None where it cannot tell.
     """
 
     read: int
@@ -134,3 +161,8 @@ class Progress:
     stop: StopState
     phase: Phase
     price: str
+    prior: int = 0
+    audited: int = 0
+    seeds: int = 0
+    documents: int = 0
+    ahead: int | None = None

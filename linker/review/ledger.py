@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import math
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import orjson
 
-from linker.errors import InputError
+from linker.base.errors import InputError
 from linker.review.database import Database
-from linker.review.interface import VERDICTS, Judgement, Seed
+from linker.review.interface import UNREAD, VERDICTS, Judgement, Phase, Seed
+from linker.review.schema import TABLES, DamageError, reseal, seal, seal_of
 
 COLUMNS = tuple(f.name for f in dataclasses.fields(Judgement))
-INSERT = f"INSERT INTO entries (undoes, {', '.join(COLUMNS)}) VALUES ({', '.join('?' * (len(COLUMNS) + 1))})"
-SELECT = f"SELECT number, undoes, {', '.join(f'e.{c}' for c in COLUMNS)} FROM entries e"
-STANDING = "undoes IS NULL AND NOT EXISTS (SELECT 1 FROM entries u WHERE u.undoes = e.number)"
+PHASES: tuple[Phase, ...] = get_args(Phase)
+ENTRY = ("number", "undoes", *COLUMNS, "seal")
+SELECT = f"SELECT {', '.join(ENTRY)} FROM entries WHERE number >= ? ORDER BY number"
+INSERT = f"INSERT INTO entries ({', '.join(ENTRY)}) VALUES ({', '.join('?' * len(ENTRY))})"
 
+Row = tuple[Any, ...]
 Pair = tuple[str, str]  # seed and document
 
 
@@ -52,6 +56,11 @@ class Ledger:
         """
         self.path = Path(path)
         self._database = Database(self.path, durable=durable)
+        self._known: tuple[tuple[Entry, ...], str] = (
+            (),
+            "",
+        )  # entries never change: those read, and the last seal
+        self._rows: dict[str, tuple[str, list[Row]]] = {}  # a table's rows as last read, with their seal
 
     def add(self, judgement: Judgement) -> Judgement:
         """Append a judgement so that no later crash loses it; return it with its time, now unless it has one."""
@@ -61,54 +70,58 @@ class Ledger:
         """Append judgements, all or none, and return them as `add` does."""
         stamped = tuple(_stamped(j) for j in judgements)
         with self._database.writing() as connection:
-            connection.executemany(INSERT, [(None, *_values(j)) for j in stamped])
+            self._append(connection, [(None, j) for j in stamped])
         return stamped
 
     def undo(self, reviewer: str = "") -> Judgement | None:
         """Take back the reviewer's last judgement that stands, and return it, or None; again: the one before it."""
         with self._database.writing() as connection:
-            last = _last(connection, reviewer)
+            last = _last(self._entries(connection)[0], reviewer)
             if last is None:
                 return None
-            values = _values(dataclasses.replace(last.judgement, time=_now()))
-            connection.execute(INSERT, (last.number, *values))
+            self._append(connection, [(last.number, dataclasses.replace(last.judgement, time=_now()))])
         return last.judgement
 
     def last(self, reviewer: str = "") -> Judgement | None:
         """Return the judgement that `undo` would take back, or None."""
-        with self._database.reading() as connection:
-            last = _last(connection, reviewer)
+        last = _last(self.history(), reviewer)
         return last.judgement if last else None
 
-    def judgements(self, reviewer: str | None = None) -> tuple[Judgement, ...]:
+    def take_back(self, wanted: Callable[[Judgement], bool]) -> int:
+        """Undo all judgements that stand and are `wanted`, or none of them; return how many."""
+        with self._database.writing() as connection:
+            found = [e for e in _not_undone(self._entries(connection)[0]) if wanted(e.judgement)]
+            now = _now()
+            self._append(connection, [(e.number, dataclasses.replace(e.judgement, time=now)) for e in found])
+        return len(found)
+
+    def judgements(self, reviewer: str | None = None, *, rows: bool = False) -> tuple[Judgement, ...]:
         """Return the judgements that stand, of all reviewers or of one, in the order they were made.
 
         Those undone are left out, and of several by one reviewer of one seed and document only the last one stands.
+        `rows`: also what says nothing of a document that was read (see `Phase`).
         """
-        condition, values = ("", ()) if reviewer is None else (" AND reviewer = ?", (reviewer,))
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                f"{SELECT} WHERE {STANDING}{condition} ORDER BY number", values
-            ).fetchall()
         standing: dict[tuple[str, str, str], Judgement] = {}
-        for judgement in (_entry(row).judgement for row in rows):
-            key = judgement.reviewer, judgement.seed, judgement.id
-            standing.pop(key, None)
-            standing[key] = judgement
-        return tuple(standing.values())
+        for judgement in (e.judgement for e in _not_undone(self.history())):
+            if reviewer is None or judgement.reviewer == reviewer:
+                key = judgement.reviewer, judgement.seed, judgement.id
+                standing.pop(key, None)
+                standing[key] = judgement
+        return tuple(j for j in standing.values() if rows or j.phase not in UNREAD)
 
     def history(self, after: int = 0) -> tuple[Entry, ...]:
         """Return all entries in order, or those whose number is greater than `after`."""
+        earlier = (
+            self._known
+        )  # before the transaction, which need not see what another thread learns meanwhile
         with self._database.reading() as connection:
-            rows = connection.execute(f"{SELECT} WHERE number > ? ORDER BY number", (after,)).fetchall()
-        return tuple(_entry(row) for row in rows)
+            entries, _ = self._entries(connection, earlier)
+        return entries[bisect.bisect_right(entries, after, key=lambda e: e.number) :] if after else entries
 
     @property
     def reviewers(self) -> tuple[str, ...]:
         """Those who have judged, in alphabetical order."""
-        with self._database.reading() as connection:
-            rows = connection.execute("SELECT DISTINCT reviewer FROM entries ORDER BY reviewer").fetchall()
-        return tuple(name for (name,) in rows)
+        return tuple(sorted({entry.judgement.reviewer for entry in self.history()}))
 
     def unread(self, reviewer: str) -> tuple[Pair, ...]:
         """Return what others have judged and this reviewer has not, for a second judgement blind to the first.
@@ -126,41 +139,43 @@ class Ledger:
     @property
     def seeds(self) -> tuple[Seed, ...]:
         """The seeds in the order they were first put."""
-        query = "SELECT id, text, title, metadata, document FROM seeds ORDER BY position"
         with self._database.reading() as connection:
-            rows = connection.execute(query).fetchall()
+            rows = self._table(connection, "seeds")
         return tuple(
-            Seed(i, text, title, orjson.loads(data), document) for i, text, title, data, document in rows
+            Seed(i, text, title, orjson.loads(data), document) for _, i, text, title, data, document in rows
         )
 
     def put_seeds(self, seeds: Iterable[Seed]) -> None:
         """Add seeds, all or none; one whose id is there already replaces it in its place."""
-        rows = [(s.id, s.text, s.title, _json(dict(s.metadata)), s.document) for s in seeds]
+        values = [(s.id, s.text, s.title, _json(dict(s.metadata)), s.document) for s in seeds]
         with self._database.writing() as connection:
-            connection.executemany(
-                "INSERT INTO seeds (id, text, title, metadata, document) VALUES (?, ?, ?, ?, ?) "
-                "ON CONFLICT (id) DO UPDATE SET text = excluded.text, title = excluded.title, "
-                "metadata = excluded.metadata, document = excluded.document",
-                rows,
-            )
+            rows = {row[1]: row for row in self._table(connection, "seeds")}
+            free = max((row[0] for row in rows.values()), default=0) + 1
+            for value in values:
+                place = rows[value[0]][0] if value[0] in rows else free
+                rows[value[0]] = (place, *value)
+                free += place == free
+            self._put(connection, "seeds", rows.values())
 
     def remove_seeds(self, ids: Sequence[str]) -> None:
         """Remove seeds; their judgements stay. Ids that are not there are ignored."""
         with self._database.writing() as connection:
-            connection.executemany("DELETE FROM seeds WHERE id = ?", [(id_,) for id_ in ids])
+            gone = frozenset(ids)
+            self._put(connection, "seeds", [r for r in self._table(connection, "seeds") if r[1] not in gone])
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """The settings as they are now, JSON values by key."""
         with self._database.reading() as connection:
-            rows = connection.execute("SELECT key, value FROM settings ORDER BY key").fetchall()
+            rows = self._table(connection, "settings")
         return {key: orjson.loads(value) for key, value in rows}
 
     def set(self, key: str, value: Any) -> None:
         """Store a setting, a value that JSON can hold. Raises InputError for any other."""
         text = _json(value)
         with self._database.writing() as connection:
-            connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (key, text))
+            rows = dict(self._table(connection, "settings")) | {key: text}
+            self._put(connection, "settings", sorted(rows.items()))
 
     def close(self) -> None:
         """Close the file; the next call opens it again."""
@@ -172,6 +187,74 @@ class Ledger:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _entries(
+        self, connection: sqlite3.Connection, earlier: tuple[tuple[Entry, ...], str] | None = None
+    ) -> tuple[tuple[Entry, ...], str]:
+        """Return all entries and the last one's seal; only those that came since the last call are read.
+
+        `earlier`: what was known before a transaction that sees an older state than the last one; never of a writer.
+        """
+        known, before = earlier or self._known
+        number, fresh = known[-1].number if known else 0, list[Entry]()
+        rows = connection.execute(SELECT, (number,))
+        if known and (next(rows, None) or (None,))[-1] != before:
+            raise DamageError(f"entry {number} is not the one that was read before")
+        for row in rows:
+            *values, sealed = row
+            if values[0] <= number or sealed != (before := seal(values, before)):
+                raise DamageError(f"entry {number + 1} is not what was written, or one before it is missing")
+            number = values[0]
+            fresh.append(_entry(values))
+        last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entries'").fetchone()
+        if (last[0] if last else 0) != number:
+            raise DamageError(f"what was written after entry {number} is missing")
+        if fresh:
+            known = (*known, *fresh)
+            self._known = known, before
+        return known, before
+
+    def _append(
+        self, connection: sqlite3.Connection, judgements: Sequence[tuple[int | None, Judgement]]
+    ) -> None:
+        """Write entries, each with the number that it undoes, and read them again: only what is there is told of."""
+        known, before = self._entries(connection)
+        number = first = known[-1].number if known else 0
+        rows: list[Row] = []
+        for number, (undoes, judgement) in enumerate(judgements, start=first + 1):
+            row = (number, undoes, *_values(judgement))
+            before = seal(row, before)
+            rows.append((*row, before))
+        connection.executemany(INSERT, rows)
+        if connection.execute(SELECT, (first + 1,)).fetchall() != rows:
+            raise DamageError("it does not hold what was written to it")
+
+    def _table(self, connection: sqlite3.Connection, name: str) -> list[Row]:
+        """Return the rows of the seeds or settings in order; they are read only where their seal has changed."""
+        stored = connection.execute("SELECT seal FROM seals WHERE name = ?", (name,)).fetchone()
+        sealed = stored[0] if stored else ""
+        if name not in self._rows or self._rows[name][0] != sealed:
+            rows: list[Row] = []
+            for row in connection.execute(f"SELECT {', '.join(TABLES[name])} FROM {name} ORDER BY 1"):
+                if rows and row[0] <= rows[-1][0]:
+                    raise DamageError(f"a row of its {name} comes twice")
+                rows.append(row)
+            if seal_of(rows) != sealed:
+                raise DamageError(f"its {name} are not what was written")
+            self._rows[name] = sealed, rows
+        return self._rows[name][1]
+
+    def _put(self, connection: sqlite3.Connection, name: str, rows: Iterable[Row]) -> None:
+        """Make these the rows of the seeds or settings, and read them again."""
+        before, after = set(self._table(connection, name)), list(rows)
+        first, places = TABLES[name][0], ", ".join("?" * len(TABLES[name]))
+        gone = {row[0] for row in before} - {row[0] for row in after}
+        connection.executemany(f"DELETE FROM {name} WHERE {first} = ?", [(key,) for key in gone])
+        connection.executemany(
+            f"INSERT OR REPLACE INTO {name} VALUES ({places})", [row for row in after if row not in before]
+        )
+        reseal(connection, name, after)
+        self._table(connection, name)  # what is there must have that seal
+
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -180,6 +263,8 @@ def _now() -> str:
 def _stamped(judgement: Judgement) -> Judgement:
     if judgement.verdict not in VERDICTS:
         raise InputError(f"{judgement.verdict!r} is no verdict: use one of {', '.join(VERDICTS)}")
+    if judgement.phase not in PHASES:
+        raise InputError(f"{judgement.phase!r} is no phase of a review: use one of {', '.join(PHASES)}")
     return judgement if judgement.time else dataclasses.replace(judgement, time=_now())
 
 
@@ -188,20 +273,28 @@ def _values(judgement: Judgement) -> list[str | float | None]:
     values = {name: getattr(judgement, name) for name in COLUMNS}
     for name in ("score", "probability"):
         number = values[name]
-        values[name] = None if number is None or math.isnan(number) else float(number)
+        values[name] = (
+            None if number is None or math.isnan(number) else float(number) + 0.0
+        )  # SQLite keeps no -0.0
     return list((values | {"tags": _json(list(judgement.tags))}).values())
 
 
-def _entry(row: tuple[Any, ...]) -> Entry:
+def _entry(row: Sequence[Any]) -> Entry:
     number, undoes, *values = row
     fields = dict(zip(COLUMNS, values, strict=True))
     return Entry(number, Judgement(**fields | {"tags": tuple(orjson.loads(fields["tags"]))}), undoes)
 
 
-def _last(connection: sqlite3.Connection, reviewer: str) -> Entry | None:
-    query = f"{SELECT} WHERE {STANDING} AND reviewer = ? ORDER BY number DESC LIMIT 1"
-    row = connection.execute(query, (reviewer,)).fetchone()
-    return _entry(row) if row else None
+def _not_undone(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Yield the judgements that no later entry takes back."""
+    undone = {entry.undoes for entry in entries}
+    return (entry for entry in entries if entry.undoes is None and entry.number not in undone)
+
+
+def _last(entries: Sequence[Entry], reviewer: str) -> Entry | None:
+    """Return the reviewer's last judgement that stands."""
+    own = [entry for entry in _not_undone(entries) if entry.judgement.reviewer == reviewer]
+    return own[-1] if own else None
 
 
 def _json(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,18 +10,20 @@ from typing import Any
 
 import orjson
 
+from indexes.disk.writing import sync
 from indexes.interface import Document
+from linker.base.errors import InputError
+from linker.base.files import read_bytes, write_atomically
+from linker.base.lines import read_lines
 from linker.corpora import BadLine, read_corpus
-from linker.errors import InputError
 from linker.evaluation.reading.trec import read_run
-from linker.files import read_bytes, sync_folder, write_atomically
-from linker.lines import read_lines
-from linker.review.interface import Judgement, Verdict
+from linker.review.interface import Candidate, JudgedMeanwhileError, Judgement, Verdict
 from linker.review.ledger import Ledger
-from linker.review.project import UNFINISHED, Project
+from linker.review.ownership import LINKS, PAIRS, SOURCES, TARGETS, UNFINISHED, clear
+from linker.review.project import Project
+from linker.review.reservations import Reservations
 
-FOLDER, PAIRS, LEDGER = "links", "pairs.jsonl", "links.sqlite"
-SOURCES, TARGETS = "sources.jsonl", "targets.jsonl"
+LEDGER = "links.sqlite"
 MOST = 5  # counterparts of a page that are judged
 
 
@@ -44,12 +46,34 @@ class Links:
         self.sources = _documents(folder / SOURCES)
         self.targets = _documents(folder / TARGETS)
         self.ledger = Ledger(folder.with_name(LEDGER))
+        self._open, self._lock = Reservations(lambda held: (held.seed, held.id)), threading.Lock()
 
-    def next(self, reviewer: str) -> tuple[int, Pair] | None:
-        """Return the likeliest pair that nobody has judged, with its place among all pairs, or None.
+    def next(self, reviewer: str, holder: str = "") -> tuple[int, Pair] | None:
+        """Return the likeliest pair that nobody has judged or has before them, with its place among all, or None.
 
-        A page whose counterpart was found is not asked about again; what this reviewer skipped comes last.
+        It is the same for a `holder` (see `Reservations`) until it is judged. A page whose counterpart was found is
+        not asked about again; what this reviewer skipped comes last.
         """
+        with self._lock:
+            left, skipped = self._left(reviewer)
+            while self._open.expired():
+                pass
+            held = self._open.get(holder)
+            mine = next(
+                (e for e in left if held and (e[1].source, e[1].target) == (held.seed, held.id)), None
+            )
+            free = [e for e in left if self._open.of((e[1].source, e[1].target)) is None]
+            found = mine or min(free, key=lambda e: (e[1].source, e[1].target) in skipped, default=None)
+            if found:
+                self._open.put(holder, Candidate(found[1].source, found[1].target, found[1].score))
+            return found
+
+    def elsewhere(self, holder: str = "") -> int:
+        """Return how many pairs other holders have before them."""
+        return self._open.others(holder)
+
+    def _left(self, reviewer: str) -> tuple[list[tuple[int, Pair]], set[tuple[str, str]]]:
+        """Return the pairs that are to be judged, with their places, and those that this reviewer has skipped."""
         standing = self.ledger.judgements()
         read = {(j.seed, j.id) for j in standing if j.verdict != "skip"}
         linked = {j.seed for j in standing if j.relevant}
@@ -59,15 +83,21 @@ class Links:
             for number, pair in enumerate(self.pairs, start=1)
             if (pair.source, pair.target) not in read and pair.source not in linked
         ]
-        return min(left, key=lambda entry: (entry[1].source, entry[1].target) in skipped, default=None)
+        return left, skipped
 
     def judge(self, pair: Pair, verdict: Verdict, reviewer: str) -> None:
-        """Store a verdict on a pair. Raises InputError where it is none of the run's."""
+        """Store a verdict on a pair. Raises InputError where it is none of the run's, or another has judged it."""
         if pair not in self.pairs:
             raise InputError(
                 f"the run does not link {pair.source!r} with {pair.target!r}: load the page again"
             )
-        self.ledger.add(Judgement(pair.source, pair.target, verdict, reviewer, score=pair.score))
+        with self._lock:
+            for known in self.ledger.judgements():
+                is_read = (known.seed, known.id) == (pair.source, pair.target) and known.verdict != "skip"
+                if is_read and known.reviewer != reviewer:
+                    raise JudgedMeanwhileError(known)
+            self._open.release((pair.source, pair.target))
+            self.ledger.add(Judgement(pair.source, pair.target, verdict, reviewer, score=pair.score))
 
     def counts(self) -> dict[str, int]:
         """Return how many pairs have each verdict."""
@@ -80,7 +110,7 @@ class Links:
 
 def folder_of(project: Project) -> Path:
     """Return the folder of a review's pairs, which may not exist."""
-    return project.ledger.with_name(FOLDER)
+    return project.ledger.with_name(LINKS)
 
 
 def make_of_pairs(project: Project, path: Path) -> None:
@@ -119,20 +149,30 @@ def make(project: Project, run: Path, sources: Path, targets: Path) -> None:
 
 def _store(project: Project, pairs: Sequence[Pair], pages: tuple[Mapping[str, Document], ...]) -> None:
     folder = folder_of(project)
-    building = folder.with_name(f"{UNFINISHED}{FOLDER}")
-    shutil.rmtree(building, ignore_errors=True)
+    building = folder.with_name(f"{UNFINISHED}{LINKS}")
     try:
+        clear(building)
+        _check_ours(folder)
         building.mkdir(parents=True)
         wanted = {p.source for p in pairs}, {p.target for p in pairs}
         for name, known, ids in zip((SOURCES, TARGETS), pages, wanted, strict=True):
             lines = (_dumped(document) for id_, document in known.items() if id_ in ids)
             write_atomically(building / name, b"".join(lines))
         write_atomically(building / PAIRS, b"".join(orjson.dumps(_values(p)) + b"\n" for p in pairs))
-        shutil.rmtree(folder, ignore_errors=True)
+        clear(folder)
         building.rename(folder)
-        sync_folder(folder.parent)
+        sync(folder.parent)
     except OSError as e:
         raise InputError(f"cannot store the run: {e.strerror}") from e
+
+
+def _check_ours(folder: Path) -> None:
+    """Raise InputError where the folder of pairs holds something else, as a user's folder of that name may."""
+    if folder.is_dir() and any(folder.iterdir()):
+        try:
+            _ = [Pair(**values) for values in _lines(folder / PAIRS)]
+        except (InputError, TypeError):
+            raise InputError(f"{folder} was not written by linker: move it elsewhere, and repeat") from None
 
 
 def _ranked(run: Path, sources: dict[str, Document], targets: dict[str, Document]) -> list[Pair]:

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from indexes.dtypes import Float64Array
 from indexes.hybrid import Answer
 from indexes.interface import Hits
-from linker.errors import InputError
+from linker.base.errors import InputError
 from linker.review.interface import Candidate, Judgement, Order, Seed
 from linker.review.population import Population
 from linker.review.settings import Settings
 
 if TYPE_CHECKING:
-    from linker.engine import Engine
+    from linker.engine.engine import Engine
 
 FIRST = 32  # candidates held per seed at first
 DEEPER = 4  # times as many are fetched when they are used up
@@ -62,7 +61,7 @@ class _Stream:
         self.waiting: deque[Held] = deque()
         self.taken: set[str] = set()
 
-    def take(self, hits: Hits, probabilities: Float64Array | None, depth: int, *, sort: bool) -> None:
+    def take(self, hits: Hits, depth: int, *, sort: bool) -> None:
         """Hold the candidates of a search of this depth that were not handed out, of the first one the first few.
 
         With `sort`, the most probable come first.
@@ -71,7 +70,8 @@ class _Stream:
             scores = hits.scores[:MOMENTS]
             self.mean, self.deviation = float(scores.mean()), float(scores.std()) or 1.0
         keep = len(hits) if self.depth else min(FIRST, len(hits))
-        known = [None] * keep if probabilities is None else np.nan_to_num(probabilities[:keep]).tolist()
+        said = hits.probabilities
+        known = [None] * keep if said is None else np.nan_to_num(said[:keep]).tolist()
         ranked = zip(range(1, keep + 1), hits.ids[:keep], hits.scores[:keep].tolist(), known, strict=True)
         held = [candidate for candidate in ranked if candidate[1] not in self.taken]
         self.waiting = deque(sorted(held, key=lambda c: -(c[3] or 0)) if sort else held)
@@ -174,9 +174,8 @@ class MergedOrder:
     def _fetch(self, streams: Sequence[_Stream], depth: int) -> None:
         """Let streams hold the candidates of a search of this depth."""
         answer = self._search(streams, depth, probabilities=self._calibrated)
-        known = answer.probabilities or [None] * len(streams)
-        for stream, hits, probabilities in zip(streams, answer.hits, known, strict=True):
-            stream.take(hits, probabilities, depth, sort=self._by == "probability")
+        for stream, hits in zip(streams, answer.hits, strict=True):
+            stream.take(hits, depth, sort=self._by == "probability")
 
     def _search(self, streams: Sequence[_Stream], depth: int, *, probabilities: bool = False) -> Answer:
         texts = [stream.seed.full_text for stream in streams]

@@ -21,17 +21,35 @@ class Population:
     """
 
     def __init__(self, rows: Rows, seeds: Sequence[Seed], settings: Settings) -> None:
-        self._ids, self._pairs = rows.ids, settings.unit == "pairs"
+        self._live, self._ids, self._pairs = rows, rows.ids, settings.unit == "pairs"
         allowed = rows.mask(Filter.parse(settings.where))
         mask = np.ones(len(rows.ids), dtype=bool) if allowed is None else allowed.copy()
         self.documents = {seed.id: seed.document for seed in seeds if seed.document and seed.document in rows}
         own = [row for row in rows.locate([*self.documents.values()]).tolist() if mask[row]]
         if not self._pairs:
             mask[own] = False
+        self._mask = mask
         self.rows: RowArray = np.flatnonzero(mask).astype(np.int64)
-        self._seeds = [seed.id for seed in seeds] if self._pairs else [""]
+        self._seeds = list(dict.fromkeys(seed.id for seed in seeds)) if self._pairs else [""]
         self._places = len(self.rows) * len(self._seeds)
         self.size = self._places - (len(own) if self._pairs else 0)
+
+    def holds(self, pairs: Sequence[tuple[str, str]]) -> list[bool]:
+        """Return whether each document, with its seed (of no account in a topic), is one that the review is about."""
+        rows, seeds = self._live.find([id_ for _, id_ in pairs]).tolist(), set(self._seeds)
+        return [
+            0 <= row < len(self._mask)
+            and bool(self._mask[row])
+            and (not self._pairs or (seed in seeds and self._is_member(seed, id_)))
+            for row, (seed, id_) in zip(rows, pairs, strict=True)
+        ]
+
+    def __contains__(self, pair: tuple[str, str]) -> bool:
+        return self.holds([pair])[0]
+
+    def knows(self, id_: str) -> bool:
+        """Return whether the index has a document."""
+        return id_ in self._live
 
     def at_random(self, seeds: Sequence[int], free: Callable[[str, str], bool]) -> tuple[str, str] | None:
         """Return a random one that is `free`, as seed (empty in a topic) and document, or None where none is.

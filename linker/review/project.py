@@ -1,13 +1,17 @@
 """Reviews on the disk: a review's folder, a folder of such, or an index that keeps its ledger beside itself.
 
-A review's folder holds `index/` (linker's own), `review.sqlite` (the ledger: everything that people decided),
-`uploads/` (the files as they came) and `project.json` (its name and what was made of the uploads).
+A review's folder bears linker's mark (`lock`, see `linker.review.ownership`). It holds `index/` (an index's own),
+`review.sqlite` (the ledger: everything that people decided), `uploads/` (the files as they came) and `project.json`
+(its name and what was made of the uploads).
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 import re
-import shutil
+import tempfile
 import unicodedata
 import zlib
 from dataclasses import dataclass
@@ -18,12 +22,14 @@ from typing import Any
 import orjson
 
 from indexes.address import Address
+from indexes.disk import writing
 from indexes.sharded import is_index
-from linker.errors import InputError
-from linker.files import read_json, write_atomically
+from linker.base.errors import InputError
+from linker.base.files import read_json, write_atomically
+from linker.review import ownership
+from linker.review.ownership import ABOUT, INDEX, UNFINISHED, UPLOADS
 
-INDEX, LEDGER, UPLOADS, ABOUT, MAP = "index", "review.sqlite", "uploads", "project.json", "map.bin"
-UNFINISHED = ".building-"  # a folder that a job has not finished; the next job of its kind removes it
+LEDGER, MAP, MATCHES = "review.sqlite", "map.bin", "matches.json"
 MAX_NAME = 80  # characters of a review's name
 _KEY = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
@@ -32,7 +38,8 @@ _KEY = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 class Project:
     """One review: its `key` (the folder's name, which stands in addresses), its folder, index and ledger.
 
-    A review whose index was given directly has no folder of its own: nothing can be uploaded to it.
+    A review whose index was given directly has no folder of its own: nothing can be uploaded to it. `problem` says why
+    a review cannot be used; others can.
     """
 
     key: str
@@ -40,11 +47,18 @@ class Project:
     index: Path
     ledger: Path
     folder: Path | None = None
+    problem: str = ""
 
     @property
     def ready(self) -> bool:
         """Whether there is an index to read from."""
-        return is_index(self.index)
+        return not self.problem and is_index(self.index)
+
+    def ledger_of(self, review: str) -> Path:
+        """Return the ledger of another review of the same index by its name; the unnamed one is the project's own."""
+        if not review:
+            return self.ledger
+        return self.ledger.with_name(f"{self.ledger.name.removesuffix(LEDGER)}{review}.{LEDGER}")
 
     @property
     def uploads(self) -> Path:
@@ -55,6 +69,11 @@ class Project:
     def map(self) -> Path:
         """The file of the map of its documents, which a job draws."""
         return self.ledger.with_name(self.ledger.name.removesuffix(LEDGER) + MAP)
+
+    @property
+    def matches(self) -> Path:
+        """The file of the candidates of each row, which a job finds."""
+        return self.ledger.with_name(self.ledger.name.removesuffix(LEDGER) + MATCHES)
 
     @property
     def own_folder(self) -> Path:
@@ -77,13 +96,18 @@ class Project:
             self.own_folder / ABOUT, orjson.dumps(self.about | changes, option=orjson.OPT_INDENT_2)
         )
 
+    def adopt(self) -> None:
+        """Mark the folder as a review's if linker 0.2 made it, which left no mark. Raises InputError."""
+        if self.folder and not ownership.is_marked(self.folder) and ownership.has_our_form(self.about):
+            ownership.mark(self.folder)
+
     def delete(self) -> None:
-        """Delete the review's folder with everything in it. Raises InputError where that is not possible."""
-        folder = self.own_folder
-        try:
-            shutil.rmtree(folder)
-        except OSError as e:
-            raise InputError(f"cannot delete {folder}: {e.strerror}") from e
+        """Delete the review's folder; the names of its uploads are in project.json.
+
+        Raises InputError, naming the file, where it holds anything that linker did not write: nothing is deleted then.
+        """
+        self.adopt()
+        ownership.delete(self.own_folder, {str(name) for name in self.about.get("roles", {})})
 
 
 class Workspace:
@@ -97,7 +121,7 @@ class Workspace:
         self._single = _single(directory)
         if self._single is None and not directory.exists():
             try:
-                directory.mkdir(parents=True)
+                writing.make_folder(directory)
             except OSError as e:
                 raise InputError(f"cannot make the folder {directory}: {e.strerror}") from e
 
@@ -111,7 +135,11 @@ class Workspace:
         """The reviews, and the indexes that lie in the folder, by name."""
         if self._single:
             return [self._single]
-        found = [_single(path) for path in self.directory.iterdir() if path.is_dir() and path.name[0] != "."]
+        try:
+            folders = [path for path in self.directory.iterdir() if path.is_dir() and path.name[0] != "."]
+        except OSError as e:
+            raise InputError(f"cannot read the folder {self.directory}: {e.strerror}") from e
+        found = [_single(path) for path in folders]
         return sorted((p for p in found if p), key=lambda p: (p.name.casefold(), p.key))
 
     def project(self, key: str) -> Project:
@@ -129,17 +157,26 @@ class Workspace:
         if not name or len(name) > MAX_NAME or not name.isprintable():
             raise InputError(f"a review's name has 1 to {MAX_NAME} characters: give it another one")
         folder = self.directory / key_of(name)
+        taken = InputError(f"there is a review or folder of a name like {name!r} already: choose another one")
+        if os.path.lexists(folder):
+            raise taken
+        about = {"name": name, "created": datetime.now(UTC).isoformat(timespec="seconds")}
         try:
-            folder.mkdir()
-            (folder / UPLOADS).mkdir()
-        except FileExistsError:
-            raise InputError(
-                f"there is a review of a name like {name!r} already: choose another one"
-            ) from None
+            # It appears under its name once all of it is on the disk. Only its owner can read it.
+            building = Path(tempfile.mkdtemp(prefix=f"{UNFINISHED}{folder.name}-", dir=self.directory))
+            try:
+                ownership.mark(building)
+                (building / UPLOADS).mkdir(0o700)
+                Project("", name, building, building, building).describe(**about)
+                building.rename(folder)
+            except BaseException:
+                ownership.delete(building, ())
+                raise
+            writing.sync(self.directory)
         except OSError as e:
+            if e.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                raise taken from None
             raise InputError(f"cannot make the folder {folder}: {e.strerror}") from e
-        project = _of_folder(folder)
-        project.describe(name=name, created=datetime.now(UTC).isoformat(timespec="seconds"))
         return _of_folder(folder)
 
 
@@ -163,26 +200,45 @@ def _key(path: Path) -> str:
 
 
 def _single(directory: Path) -> Project | None:
-    """Return the review that a directory is, or None: an index, or a folder with the marks of a review."""
-    if is_index(directory):
-        # The ledger of an index on a cluster is in the working directory.
-        home = Path() if Address.of(directory) else directory.parent
-        ledger = home / f"{directory.name}.{LEDGER}"
-        return Project(_key(directory), directory.resolve().name, directory, ledger)
-    if (directory / ABOUT).is_file() or (directory / LEDGER).is_file():
-        return _of_folder(directory)
+    """Return the review that a directory is, or None: an index, or a folder that linker made for a review."""
+    try:
+        if is_index(directory):
+            # The ledger of an index on a cluster is in the working directory.
+            home = Path() if Address.of(directory) else directory.parent
+            ledger = home / f"{directory.name}.{LEDGER}"
+            return Project(_key(directory), directory.resolve().name, directory, ledger)
+        if _is_review(directory):
+            return _of_folder(directory)
+    except OSError as e:
+        return _of_folder(directory, f"cannot read {directory}: {e.strerror}")
     return None
 
 
-def _of_folder(folder: Path) -> Project:
-    name = _about(folder).get("name")
+def _is_review(folder: Path) -> bool:
+    """Return whether a folder bears our mark or, of linker 0.2, which left none, our project.json or our ledger."""
+    if ownership.is_marked(folder) or ownership.is_ledger(folder / LEDGER):
+        return True
+    with contextlib.suppress(InputError):
+        return ownership.has_our_form(_about(folder))
+    return False
+
+
+def _of_folder(folder: Path, problem: str = "") -> Project:
+    name = None
+    try:
+        name = None if problem else _about(folder).get("name")
+    except InputError as e:
+        problem = str(e)
     name = name if isinstance(name, str) and name else folder.resolve().name
-    return Project(_key(folder), name, folder / INDEX, folder / LEDGER, folder)
+    return Project(_key(folder), name, folder / INDEX, folder / LEDGER, folder, problem)
 
 
 def _about(folder: Path) -> dict[str, Any]:
     path = folder / ABOUT
-    about = read_json(path) if path.is_file() else {}
+    try:
+        about = read_json(path) if os.path.lexists(path) else {}
+    except OSError as e:
+        raise InputError(f"cannot read {path}: {e.strerror}") from e
     if not isinstance(about, dict):
         raise InputError(f"{path} is not a JSON object: delete it to keep the review without its name")
     return about

@@ -20,7 +20,11 @@ class Nearest:
 
     def of(self, text: str) -> str:
         """Return the seed's id; the first one's where no seed shares a word with the text."""
+        return next(iter(self.likeliest(text, 1)), self._first)
+
+    def likeliest(self, text: str, count: int) -> tuple[str, ...]:
+        """Return the ids of the seeds that a text resembles most, best first, of those that share a word with it."""
         if not len(self._index):
-            return self._first
-        (hits,) = self._index.search([text], 1)
-        return hits.ids[0] if hits.ids else self._first
+            return (self._first,) if self._first else ()
+        (hits,) = self._index.search([text], count)
+        return tuple(hits.ids)

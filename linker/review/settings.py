@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self, get_args
 
 from indexes.hybrid import MODES, Mode
-from linker.errors import InputError
+from linker.base.errors import InputError
 
 Unit = Literal["topic", "pairs"]
 OrderName = Literal["feedback", "probability", "z", "rank"]
@@ -82,6 +82,11 @@ class Settings:
     def learns(self) -> bool:
         """Whether the order learns from judgements."""
         return self.order == "feedback" or (self.order is None and self.unit == "topic")
+
+    @property
+    def enough(self) -> int | None:
+        """Of how many matches a row has enough, where each seed has its own: one, unless `per_seed` says otherwise."""
+        return self.until if self.per_seed else 1
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:

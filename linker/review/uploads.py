@@ -10,8 +10,8 @@ import unicodedata
 from pathlib import Path
 from typing import BinaryIO
 
-from linker.errors import InputError
-from linker.files import sync_folder
+from indexes.disk.writing import NO_LINKS, sync
+from linker.base.errors import InputError
 from linker.review.project import Project
 
 SUFFIXES = (".csv", ".tsv", ".xlsx", ".jsonl", ".ndjson", ".json")
@@ -19,8 +19,10 @@ _KIND = re.compile(r"\.(?:xlsx|(?:csv|tsv|jsonl|ndjson|json)(?:\.gz)?)$", re.IGN
 _OTHER = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-def store(project: Project, name: str, content: BinaryIO) -> Path:
+def store(project: Project, name: str, content: BinaryIO, role: str = "posts") -> Path:
     """Store an uploaded file in the review's folder and return its path; a name that is taken gets a number.
+
+    project.json records it with its role: a file that is not recorded is not linker's to delete.
 
     Raises InputError where the kind of file is not one that can be read, it is empty, or the disk is full.
     """
@@ -28,7 +30,7 @@ def store(project: Project, name: str, content: BinaryIO) -> Path:
     folder = project.uploads
     temporary = ""
     try:
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(0o700, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".", suffix=".part", delete=False) as file:
             temporary = file.name
             shutil.copyfileobj(content, file, 1 << 20)
@@ -38,7 +40,12 @@ def store(project: Project, name: str, content: BinaryIO) -> Path:
         if not size:
             raise InputError(f"{name} is empty: choose the file with the texts")
         path = _place(Path(temporary), folder, stem, suffix)
-        sync_folder(folder)
+        sync(folder)
+        try:
+            project.describe(roles={**project.about.get("roles", {}), path.name: role})
+        except InputError:
+            path.unlink()
+            raise
     except OSError as e:
         raise InputError(f"cannot store {name}: {e.strerror}") from e
     finally:
@@ -68,11 +75,22 @@ def _place(temporary: Path, folder: Path, stem: str, suffix: str) -> Path:
     for number in range(1, 10_000):
         path = folder / f"{stem}{f'-{number}' if number > 1 else ''}{suffix}"
         try:
-            path.hardlink_to(temporary)
+            _name(temporary, path)
         except FileExistsError:
             continue
         return path
     raise InputError(f"{folder} holds too many files named {stem}: rename the file")
+
+
+def _name(temporary: Path, path: Path) -> None:
+    """Give the file a name that is free. Raises FileExistsError where it is taken."""
+    try:
+        path.hardlink_to(temporary)
+    except OSError as e:
+        if e.errno not in NO_LINKS:
+            raise
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))  # takes the name
+        temporary.replace(path)
 
 
 def remove(project: Project, name: str) -> None:
@@ -87,4 +105,6 @@ def stored(project: Project) -> list[Path]:
     """Return the uploaded files of a review, in the order of their names."""
     if project.folder is None or not project.uploads.is_dir():
         return []
-    return sorted(p for p in project.uploads.iterdir() if p.is_file() and not p.name.startswith("."))
+    return sorted(
+        p for p in project.uploads.iterdir() if p.is_file() and not p.is_symlink() and p.name[0] != "."
+    )

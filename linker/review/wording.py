@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Protocol, TypeAlias
 
-DOCUMENTS = "documents"
+DOCUMENTS, PAIRS = "documents", "pairs"
 
 # A count (int), a share from 0 to 1 that is told in whole per cent (float), a number with exactly the digits that are
 # to be shown (Decimal), a word that stays as it is (str), or a Sentence, which is told as well.
@@ -49,16 +49,18 @@ class Sentence(str):
         return _filled(self.one, self.template, self.values, messages, show)
 
     def about(self, what: str) -> Sentence:
-        """Return the sentence about other things than documents, such as "posts"; that one is in English alone.
+        """Return the sentence about other things than documents: PAIRS, or "posts", which is in English alone.
 
         A noun of the caller's cannot be declined, so that no other language has a place for it.
         """
         if what == DOCUMENTS:
             return self
-        one, template = (
-            text.replace(DOCUMENTS, what.replace("%", "%%")) for text in (self.one, self.template)
-        )
-        return _made(one, template, self.values)
+        if self.parts:
+            return joined((part.about(what) for part in self.parts), self.between)
+        values = {n: v.about(what) if isinstance(v, Sentence) else v for n, v in self.values.items()}
+        if not self.template:
+            return self
+        return _made(renamed(self.one, what), renamed(self.template, what), values)
 
 
 def say(template: str, /, **values: Value) -> Sentence:
@@ -77,6 +79,12 @@ def joined(parts: Iterable[Sentence], between: str = " ") -> Sentence:
     sentence = Sentence(between.join(parts))
     sentence.parts, sentence.between = parts, between
     return sentence
+
+
+def renamed(message: str, what: str) -> str:
+    """Return a message about documents as one about something else; of pairs, it is in the catalogues as well."""
+    text = message.replace(DOCUMENTS, what.replace("%", "%%"))
+    return text.replace("document", "pair") if what == PAIRS else text
 
 
 class _Source:

@@ -11,9 +11,9 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from linker.base.errors import InputError
+from linker.base.files import write_atomically
 from linker.encoders.weights import opened
-from linker.errors import InputError
-from linker.files import write_atomically
 from linker.training.optimizer import Optimizer
 
 RANDOM = "random"

@@ -1,4 +1,4 @@
-"""The settings of a training file (TOML), which `linker.config.load` reads strictly into these classes."""
+"""The settings of a training file (TOML), which `linker.base.config.load` reads strictly into these classes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from linker.config import changed
+from linker.base.config import changed
+from linker.base.errors import ConfigError
 from linker.encoders.configs import KINDS, PRESETS, ModelConfig, StarConfig, kind_of
-from linker.errors import ConfigError
 from linker.training.miners import Miner
 
 

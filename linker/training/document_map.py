@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from indexes.errors import importing
 from indexes.interface import Document
+from linker.base.errors import InputError
+from linker.base.files import write_atomically
 from linker.encoders.interface import Encoder
-from linker.errors import InputError
-from linker.files import write_atomically
 
 MOST, FEWEST = 300, 5  # documents on a map
 WIDTH, HEIGHT, MARGIN = 1000, 700, 60

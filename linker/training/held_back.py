@@ -18,11 +18,11 @@ import torch
 from torch import Tensor
 
 from indexes.dtypes import Float32Array
+from linker.base.errors import ConfigError
+from linker.base.progress import bar
 from linker.encoders.configs import StarConfig
 from linker.encoders.star import StarTransformer
 from linker.encoders.text import TextEncoder
-from linker.errors import ConfigError
-from linker.progress import bar
 from linker.training.batches import Batch, Batches, Pairs
 from linker.training.compact_star import CompactStar, Types
 from linker.training.config import TrainConfig, TrainingConfig

@@ -16,12 +16,12 @@ import torch
 import xxhash
 from torch import Tensor
 
+from linker.base.errors import LinkerError
+from linker.base.files import write_atomically
+from linker.base.progress import bar
 from linker.encoders import folder as folders
 from linker.encoders.attention import sparsity
 from linker.encoders.text import TextEncoder
-from linker.errors import LinkerError
-from linker.files import write_atomically
-from linker.progress import bar
 from linker.training.batches import Batch, Batches, Pairs
 from linker.training.checkpoint import Progress, load_checkpoint, save_checkpoint
 from linker.training.config import TrainingConfig

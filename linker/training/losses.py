@@ -47,8 +47,3 @@ def multi_similarity(
     one = torch.zeros_like(cosines[:, :1])  # e⁰
     pulled = torch.cat([one, near], 1).logsumexp(1) / alpha
     return (pulled + torch.cat([one, far], 1).logsumexp(1) / beta).mean()
-
-
-def cosine_mse(texts: Tensor, documents: Tensor, targets: Tensor) -> Tensor:
-    """Return the mean squared error between the cosines of aligned rows, [n, d] and [n, d], and `targets` [n]."""
-    return functional.mse_loss((texts * documents).sum(-1), targets)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from indexes.errors import importing
-from linker.errors import InputError
-from linker.files import open_input, write_atomically
+from linker.base.errors import InputError
+from linker.base.files import open_input, write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

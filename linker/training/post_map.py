@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from linker.base.errors import InputError
+from linker.base.files import write_atomically
 from linker.encoders.interface import Encoder
-from linker.errors import InputError
-from linker.files import write_atomically
 from linker.training.document_map import FEWEST, as_svg, cleaned, on_paper, tsne
 
 # One colour per article: Matplotlib's tab10.

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Sequence
 from pathlib import Path
 
-from linker.errors import ConfigError
+from linker.base.errors import ConfigError
 
 FOLDER = Path(__file__).parent / "configs"
 PATHS = ("data.queries", "data.documents", "data.train")  # keys that a ready file leaves open

@@ -7,10 +7,10 @@ from itertools import chain, islice
 import numpy as np
 
 from indexes.dtypes import Float64Array
+from indexes.text.bm25 import Bm25Index
 from linker.encoders.text import TextEncoder
 from linker.evaluation.first_ranks import reciprocal_ranks, successes
 from linker.training.batches import Pairs
-from linker.training.negatives import mine_negatives
 
 DEPTH = 50  # of BM25's ranking, from which the other candidates are taken
 
@@ -61,3 +61,27 @@ def dev_sample(pairs: Pairs, size: int) -> Pairs:
     position = {row: new for new, row in enumerate(rows)}
     links = [(text, position[document]) for text, document in pairs.links]
     return Pairs(pairs.texts, [pairs.documents[row] for row in rows], links)
+
+
+BLOCK = 512  # texts per search
+
+
+def mine_negatives(pairs: Pairs, depth: int) -> list[list[int]]:
+    """Return per text the rows of its top `depth` documents under BM25, without the linked ones.
+
+    Texts without a link get an empty list.
+    """
+    index = Bm25Index()
+    index.add([str(row) for row in range(len(pairs.documents))], list(pairs.documents))
+    linked = pairs.linked()
+    negatives: list[list[int]] = [[] for _ in pairs.texts]
+    queries = list(linked)
+    try:
+        for start in range(0, len(queries), BLOCK):
+            part = queries[start : start + BLOCK]
+            rows, _ = index.search_rows([pairs.texts[text] for text in part], depth)
+            for text, best in zip(part, rows.tolist(), strict=True):
+                negatives[text] = [row for row in best if row >= 0 and row not in linked[text]]
+    finally:
+        index.close()
+    return negatives

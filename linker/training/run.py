@@ -11,20 +11,19 @@ import torch
 
 from indexes.dtypes import Float32Array
 from indexes.interface import Document
+from linker.base.errors import ConfigError, InputError
 from linker.corpora import read_corpus, read_queries
 from linker.encoders import folder as folders
 from linker.encoders.configs import BagConfig
 from linker.encoders.text import TextEncoder
-from linker.errors import ConfigError, InputError
-from linker.evaluation.reading.trec import read_qrels
-from linker.tokens import Tokenizer
+from linker.encoders.tokens import Tokenizer
+from linker.evaluation.reading.judgements import merged_qrels
 from linker.training import held_back
 from linker.training.batches import Pairs
 from linker.training.config import EncoderConfig, TrainConfig, TrainingConfig
 from linker.training.loop import device_of, train
-from linker.training.negatives import mine_negatives
 from linker.training.parallel import World, join, leave
-from linker.training.retrieval import dev_sample
+from linker.training.retrieval import dev_sample, mine_negatives
 from linker.training.teacher import Teacher, ask
 from linker.training.vectors import start_vectors
 
@@ -206,7 +205,7 @@ def read_pairs(config: TrainConfig, log: Log = silent) -> tuple[Pairs, Pairs | N
 def _link(path: Path, texts: Mapping[str, str], documents: Mapping[str, str], log: Log) -> Pairs:
     text_rows, document_rows = ({id_: row for row, id_ in enumerate(x)} for x in (texts, documents))
     links = []
-    qrels = read_qrels(path, warn=lambda message: log(f"warning: {message}"))
+    qrels = merged_qrels([path], lambda message: log(f"warning: {message}"))
     linked = ((q, d) for q, grades in qrels.items() for d, grade in grades.items() if grade > 0)
     for query, document in linked:
         if query not in text_rows or document not in document_rows:

@@ -15,10 +15,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from indexes.dtypes import Int64Array
+from linker.base.files import map_bytes, npy_array, write_atomically
+from linker.base.progress import bar
 from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
-from linker.files import write_atomically
-from linker.progress import bar
 from linker.training.batches import Pairs
 
 BLOCK = 1024  # texts between two saves, after which a killed run resumes
@@ -86,6 +86,6 @@ def _encode(encoder: Encoder, texts: Sequence[str], stem: Path) -> npt.NDArray[n
                 buffer = io.BytesIO()
                 np.save(buffer, encoder.encode(texts[start : start + BLOCK]), allow_pickle=False)
                 write_atomically(path, buffer.getvalue())
-            parts.append(np.load(path, allow_pickle=False))
+            parts.append(npy_array(path, map_bytes(path)))
             shown.update(len(parts[-1]))
     return np.concatenate(parts)

@@ -13,7 +13,7 @@ from scipy.sparse import linalg as sparse_linalg
 from indexes.arrays import normalised
 from indexes.dtypes import Float32Array
 from linker.encoders.bag import sif_scaled
-from linker.tokens import (
+from linker.encoders.tokens import (
     PAD,
     UNK,
     Tokenizer,

@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 
 from indexes.address import Address
-from indexes.elastic.server_index import new_name
+from indexes.arrays import check_k, normalised
+from indexes.cluster import RemoteCollection, RemoteWriter, drop, open_remote
+from indexes.cluster.beside import ServerText
+from indexes.cluster.client import ElasticSettings
+from indexes.cluster.index import ClusterIndex, new_name
+from indexes.cluster.retrievers import ClusterVectors
+from indexes.cluster.rows import ByRow
 from indexes.interface import (
     BadVectorError,
     Document,
@@ -20,9 +26,9 @@ from indexes.interface import (
     Metadata,
     RowArray,
     ScoreArray,
+    check_vectors,
 )
-from indexes.remote import RemoteCollection, RemoteWriter, drop, open_remote
-from indexes.remote.store import RemoteStore, settings_of
+from indexes.rows import Rows
 from indexes.store.records import BuildRecord, EncoderRecord, Manifest
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 
@@ -40,7 +46,7 @@ def addresses(url: str, stem: str, server: str = "elastic") -> Iterator[Callable
     for text in given:
         named = Address.of(text)
         assert named
-        RemoteStore(settings_of(named)).remove_all()
+        ClusterIndex(ElasticSettings.of(named)).remove_all()
 
 
 class OnCluster:
@@ -127,6 +133,47 @@ class OnCluster:
             self._session.close()
             drop(self.address)
         self.address = None
+
+
+class Beside:
+    """VectorIndex over what a directory's writer sends, and its collection searches."""
+
+    def __init__(self, url: str, kind: str, dim: int) -> None:
+        self._server = ClusterIndex(ElasticSettings((url,), new_name("contract")), timeout=60)
+        self._server.create(dim, kind)
+        manifest = Manifest(vectors=f"elastic-{kind}", encoder=EncoderRecord("elsewhere", "", dim))
+        self.dim, self._rows = dim, Rows()
+        self._writer = ServerText(manifest, self._rows, self._server)
+        self._vectors = ClusterVectors(self._server, ByRow(self._rows), dim, kind, exact_below=1000)
+
+    def add(self, ids: Sequence[str], vectors: Matrix, metadata: Sequence[Metadata] | None = None) -> None:
+        vectors = normalised(check_vectors(vectors, self.dim, ids))
+        values = [{}] * len(ids) if metadata is None else metadata
+        if len(values) != len(ids):
+            raise ValueError("metadata of another number")
+        documents = [Document(id_, "", "", m) for id_, m in zip(ids, values, strict=True)]
+        self._writer.add_documents(documents, vectors)
+
+    def remove(self, ids: Sequence[str]) -> None:
+        self._writer.remove(ids)
+
+    def search(self, vectors: Matrix, k: int, where: Filter | None = None) -> list[Hits]:
+        check_k(k)
+        return self._rows.hits(*self.search_rows(vectors, min(k, len(self) or 1), where))
+
+    def search_rows(
+        self, queries: Matrix, k: int, where: Filter | None = None
+    ) -> tuple[RowArray, ScoreArray]:
+        self._writer.commit()
+        self._writer.settle()
+        return self._vectors.search_rows(queries, k, where)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def close(self) -> None:
+        self._server.drop()
+        self._server.close()
 
 
 def _whole(value: Any) -> Any:

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from indexes.elastic.client import ElasticSettings
-from indexes.elastic.retrievers import ElasticText
-from indexes.elastic.server_index import ElasticStore, new_name
+from indexes.cluster.beside import ServerText
+from indexes.cluster.client import ElasticSettings
+from indexes.cluster.index import ClusterIndex, new_name
 from indexes.interface import (
     BadIdError,
     Document,
@@ -34,6 +34,7 @@ from indexes.interface import (
     UnknownIdError,
 )
 from indexes.rows import Rows
+from indexes.store.records import Manifest
 from indexes.text.bm25 import Bm25Index
 from indexes.text.fields import FieldsIndex
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters, Field
@@ -149,15 +150,17 @@ def in_fields(folder: Path) -> Backend:
 
 def on_a_server(url: str, shards: int) -> Backend:
     def make(parameters: Bm25Parameters) -> TextIndex:
-        store = ElasticStore(ElasticSettings((url,), new_name("contract"), shards), timeout=60)
-        store.create(bm25=parameters)
-        return ElasticText(store, analysis="none", parameters=parameters)
+        server = ClusterIndex(ElasticSettings((url,), new_name("contract"), shards), timeout=60)
+        server.create(bm25=parameters)
+        return ServerText(Manifest(analysis=AnalysisSettings("none"), bm25=parameters), Rows(), server)
 
     def reopen(index: TextIndex) -> TextIndex:
-        assert isinstance(index, ElasticText)
+        assert isinstance(index, ServerText)
         index.commit()
         index.settle()
-        return ElasticText.open(ElasticStore(index.store.settings, timeout=60), "none", index._parameters)
+        rows = Rows()
+        rows.restore(list(index._rows.ids), index._rows.dead)
+        return ServerText(index._manifest, rows, ClusterIndex(index.index.settings, timeout=60))
 
     return Backend(make, reopen, on_server=True)
 
@@ -201,8 +204,8 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]
 def close(index: TextIndex) -> None:
     if isinstance(index, Bm25Index | cluster.OnCluster):
         index.close()
-    elif isinstance(index, ElasticText):
-        index.store.drop()
+    elif isinstance(index, ServerText):
+        index.index.drop()
         index.close()
 
 

@@ -9,9 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from indexes.elastic.client import ElasticSettings
-from indexes.elastic.retrievers import ElasticVectors
-from indexes.elastic.server_index import ElasticStore, new_name
+from indexes.cluster.index import new_name
 from indexes.interface import (
     BadIdError,
     BadVectorError,
@@ -73,19 +71,16 @@ if ByteScan.available(DIM):
 @pytest.fixture(scope="module")
 def servers(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Backend]]:
     """Makers of indexes on a server, which are dropped at the end."""
-    made: list[ElasticVectors] = []
-    on_cluster: list[cluster.OnCluster] = []
+    made: list[cluster.OnCluster | cluster.Beside] = []
 
     def make(kind: str, dim: int) -> VectorIndex:
         if on_server(kind):  # the others are those of a directory, named as the server names them
             server = KINDS[kind].home
             address = f"{server}+{request.getfixturevalue(server)}/{new_name('contract')}"
-            on_cluster.append(cluster.vectors(address, kind, dim))
-            return on_cluster[-1]
+            made.append(cluster.vectors(address, kind, dim))
+            return made[-1]
         url: str = request.getfixturevalue("elastic")
-        store = ElasticStore(ElasticSettings((url,), new_name("contract")), timeout=60)
-        store.create(dim, kind)
-        made.append(ElasticVectors(store, dim, kind, exact_below=1000))
+        made.append(cluster.Beside(url, kind, dim))
         return made[-1]
 
     def named(name: str) -> str:
@@ -93,10 +88,7 @@ def servers(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Backend]
 
     yield lambda name: Backend(partial(make, named(name)), SERVERS[name])
     for index in made:
-        index.store.drop()
         index.close()
-    for remote in on_cluster:
-        remote.close()
 
 
 @pytest.fixture(params=[*BACKENDS, *SERVERS])

@@ -12,10 +12,10 @@ from typer.testing import CliRunner, Result
 
 from indexes.store import manifest as manifests
 from linker import BuildOptions, Engine, build
-from linker.building import add
+from linker.base.errors import InputError
 from linker.cli import app
 from linker.corpora import Columns, read_corpus, read_queries
-from linker.errors import InputError
+from linker.engine.building import add
 
 FRENCH = [
     "Les ingénieurs ont réparé le pont près de la gare après l'inondation",

@@ -18,10 +18,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from indexes.interface import Document
+from linker.base.errors import InputError
+from linker.base.lines import Line, read_lines
 from linker.corpora import BadLine, Columns, Query, read_corpus, read_queries
 from linker.corpora.tables import read_csv
-from linker.errors import InputError
-from linker.lines import Line, read_lines
 
 SHARED = Path(os.environ.get("LINKER_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
 FAST = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -189,7 +189,7 @@ def test_a_line_of_50_mb_takes_bounded_memory(tmp_path: Path) -> None:
 @pytest.mark.parametrize("block", [2, 3, 7, 64])
 def test_lines_do_not_depend_on_blocks(write: Write, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
     content = b"\xef\xbb\xbfa\n\nbcdefgh\r\n\nlast"
-    monkeypatch.setattr("linker.lines.BLOCK", block)
+    monkeypatch.setattr("linker.base.lines.BLOCK", block)
     expected = [(1, b"a", 1), (2, b"", 0), (3, b"bcde", 8), (4, b"", 0), (5, b"last", 4)]
     assert list(read_lines(write("x", content), 4)) == expected
     assert list(read_lines(write("x.gz", content), 4)) == expected
@@ -382,8 +382,13 @@ def test_columns_of_a_table(write: Write) -> None:
         list(read_corpus(path))
     with pytest.raises(InputError, match=r"no column caption"):
         list(read_corpus(path, Columns("nr", "says", "caption")))
-    with pytest.raises(InputError, match="more than once"):
-        list(read_corpus(write("d.csv", b"id,text,text\n1,a,b")))
+    twice = write("d.csv", b"id,text,text,,note\n1,a,b,c,d")
+    with pytest.raises(
+        InputError, match=r"the header has id, text_1, text_2, column_4, note; .*--header-row"
+    ):
+        list(read_corpus(twice))
+    (document,) = read_corpus(twice, Columns(text="text_2"))
+    assert document == Document("1", "b", metadata={"text_1": "a", "column_4": "c", "note": "d"})
     with pytest.raises(InputError, match="cannot read the header"):
         list(read_corpus(write("e.csv", b"id,\xff\n1,a")))
 

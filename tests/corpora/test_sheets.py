@@ -18,13 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indexes.interface import Document
+from linker.base.errors import InputError
 from linker.corpora import BadLine, Columns, columns_of, preview, read_corpus
 from linker.corpora.dates import FORMATS, date_formats, iso_date
 from linker.corpora.dialects import guess_delimiter, guess_encoding
 from linker.corpora.identity import identity
 from linker.corpora.previews import describe
 from linker.corpora.roles import Role
-from linker.errors import InputError
 from tests.helpers import linker
 
 Write = Callable[[str, bytes], Path]
@@ -203,7 +203,7 @@ def test_a_file_that_is_no_workbook_is_named(tmp_path: Path, write: Write) -> No
     with zipfile.ZipFile(tmp_path / "other.xlsx", "w") as archive:
         archive.writestr("a", "b")
     for path in (
-        write("text.xlsx", b"id,text\n1,a"),
+        write("noise.xlsx", b"\0\1\2 noise"),
         write("cut.xlsx", whole[:-40]),
         tmp_path / "other.xlsx",
     ):

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from linker import align
+from linker.base.errors import InputError
 from linker.crosslingual.methods import link
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.task import Options, Passages, Task
-from linker.errors import InputError
 from tests.crosslingual.tiny import numbered
 
 WORDS = [f"word{i}" for i in range(4000)]

@@ -7,18 +7,17 @@ import numpy as np
 import pytest
 
 from indexes.dtypes import Int64Array
+from linker.base.errors import InputError
+from linker.corpora.dictionaries import Dictionary
 from linker.crosslingual.cardinality import linked
-from linker.crosslingual.lexicon.dictionaries import Dictionary
 from linker.crosslingual.methods import link
 from linker.crosslingual.pages.languages import language
 from linker.crosslingual.pages.pages import Pages
-from linker.crosslingual.ranking.calibration import compete
 from linker.crosslingual.ranking.features import Lists
 from linker.crosslingual.ranking.learning import once_per_target
-from linker.crosslingual.ranking.ranker import softmax
 from linker.crosslingual.scoring.candidates import Candidates
 from linker.crosslingual.task import Options, Task
-from linker.errors import InputError
+from linker.scoring.probability.competition import ANY, compete, softmax
 from tests.crosslingual.synthetic import Twin, twin
 from tests.crosslingual.tiny import numbered
 
@@ -140,7 +139,7 @@ def test_a_target_stays_with_its_best_page_unless_it_may_be_shared() -> None:
 def test_without_competition_probabilities_are_the_softmax() -> None:
     logits = np.log(np.array([[0.9, 0.1], [0.8, 0.2]]))
     targets = np.array([[0], [0]])
-    np.testing.assert_allclose(compete(logits, targets, exclusive=False), softmax(logits))
+    np.testing.assert_allclose(compete(logits, targets, ANY), softmax(logits))
     assert compete(logits, targets)[:, 0].sum() == pytest.approx(1, abs=0.01)
 
 

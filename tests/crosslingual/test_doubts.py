@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from linker import link
-from linker.errors import InputError
+from linker.base.errors import InputError
 from linker.evaluation.reading.trec import read_qrels
 from linker.review.links import Links, folder_of, make_of_pairs
 from linker.review.project import Workspace

@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 
 from indexes.dtypes import Float32Array
-from linker import commands
+from linker.base.errors import InputError
+from linker.cli import commands
 from linker.cli.link import Method
-from linker.crosslingual.bucc.prepare import prepare
 from linker.crosslingual.methods import METHODS, link
 from linker.crosslingual.runs import link_to_file
 from linker.crosslingual.scoring.dense import chunks, encode_pages
 from linker.crosslingual.task import Task, read_links
-from linker.errors import InputError
+from linker.papers.bucc.prepare import prepare
 from tests.crosslingual.tiny import numbered
 from tests.helpers import ROOT, linker
 
@@ -290,6 +290,19 @@ def test_links_of_unknown_pages_are_counted_and_the_first_is_named(
     qrels.write_text("s0 0 t1 1\n")
     read_links(qrels, source, target)
     assert not caplog.text
+
+
+def test_a_repeated_link_is_dropped_with_a_warning_as_by_other_commands(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source, target = numbered(["eins", "zwei"], "s"), numbered(["one", "two"], "t")
+    qrels = tmp_path / "q"
+    qrels.write_text("s0 0 t1 1\ns1 0 t0 1\ns0 0 t1 1\ns0 0 t1 1\n")
+    assert read_links(qrels, source, target).tolist() == [[0, 1], [1, 0]]
+    assert "q:3: repeats the judgement in " in caplog.text and "dropped 2 repeated lines" in caplog.text
+    qrels.write_text("s0 0 t1 1\ns0 0 t1 0\n")
+    with pytest.raises(InputError, match="occurs twice"):
+        read_links(qrels, source, target)
 
 
 def test_known_links_teach_words(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linker import triangulate
+from linker.base.errors import InputError
 from linker.crosslingual.triangles import EDGE, clusters, combined, masses, network, triangulated
-from linker.errors import InputError
 from tests.helpers import linker
 
 DE_EN, FR_EN, DE_FR = ("de", "en"), ("fr", "en"), ("de", "fr")

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from linker.service.app import server
+from linker.server.api.app import server
 from tests.deploy import dockerfile
 from tests.helpers import ROOT
 
@@ -74,7 +74,7 @@ def test_what_is_copied_is_sent_to_the_build_and_nothing_else_is() -> None:
         "linker/x/__pycache__/a.pyc",
     ):
         assert not dockerfile.is_sent(ROOT, path)
-    assert not dockerfile.is_sent(ROOT, "indexes/text/_postings.so")
+    assert not dockerfile.is_sent(ROOT, "indexes/kernels/_postings.so")
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from linker.cli import serve
+from linker.server.commands import serve
 from tests.deploy import dockerfile
 from tests.helpers import ROOT, linker
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from linker.errors import LinkerError
+from linker.base.errors import LinkerError
 
 Change = Callable[[Path], None]
 SECONDS = 60  # after which a load counts as hanging

@@ -12,7 +12,7 @@ from linker.encoders.attention import hooked, sparsity
 from linker.encoders.configs import BagConfig, StarConfig
 from linker.encoders.star import StarTransformer
 from linker.encoders.text import TextEncoder, padded
-from linker.tokens import Vocabulary, WordTokenizer
+from linker.encoders.tokens import Vocabulary, WordTokenizer
 
 SMALL = StarConfig(dim=8, heads=3, head_dim=4, layers=2, alpha=1.7, window=1)
 IDS = [[2, 3, 4, 5, 6], [7], [8, 2, 9, 3]]

@@ -12,15 +12,15 @@ import pytest
 
 from indexes.store import manifest as manifests
 from indexes.store.files import record_of, replace_manifest
+from linker.base.errors import InputError
 from linker.encoders import folder as folders
 from linker.encoders.configs import BagConfig
 from linker.encoders.foreign import check_foreign
 from linker.encoders.loading import load_encoder
 from linker.encoders.text import TextEncoder
-from linker.errors import InputError
-from linker.pairs.backbone import empty_backbone, load_backbone, tiny_bert
-from linker.tokens import Vocabulary, WordTokenizer
-from tests.helpers import linker, write_corpus
+from linker.encoders.tokens import Vocabulary, WordTokenizer
+from linker.scoring.pairs.backbone import empty_backbone, load_backbone
+from tests.helpers import linker, tiny_bert, write_corpus
 
 CODE = """
 import os, pathlib

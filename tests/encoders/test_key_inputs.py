@@ -14,7 +14,7 @@ from linker.encoders.configs import PRESETS
 from linker.encoders.key_inputs import KeyInputs, occurrences
 from linker.encoders.star import StarTransformer
 from linker.encoders.text import TextEncoder
-from linker.tokens import Vocabulary, WordTokenizer
+from linker.encoders.tokens import Vocabulary, WordTokenizer
 
 CONFIG = dataclasses.replace(PRESETS["recommended"], dim=12, heads=3, key_inputs=True)
 TEXTS = [[4, 7, 4, 4, 9], [3], [], [5, 6, 7, 8, 5, 6]]

@@ -12,13 +12,13 @@ import pytest
 import torch
 
 from indexes.disk import faults
+from linker.base.errors import InputError
 from linker.encoders import folder as folders
 from linker.encoders.configs import BagConfig, StarConfig
 from linker.encoders.loading import load_encoder, load_own
 from linker.encoders.model_folder import replacing
 from linker.encoders.text import TextEncoder
-from linker.errors import InputError
-from linker.tokens import Vocabulary, WordTokenizer
+from linker.encoders.tokens import Vocabulary, WordTokenizer
 from tests.encoders.hostile_models import attack
 
 TOKENIZER = WordTokenizer(Vocabulary.of("abc"))

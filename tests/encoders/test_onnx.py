@@ -13,6 +13,7 @@ import torch
 
 from indexes.interface import Document
 from linker import Engine, create
+from linker.base.errors import InputError
 from linker.encoders import folder as folders
 from linker.encoders.configs import BagConfig, CnnConfig, GruConfig, ModelConfig, StarConfig
 from linker.encoders.loading import load_encoder
@@ -20,9 +21,8 @@ from linker.encoders.onnx_export import export
 from linker.encoders.onnx_model import OnnxEncoder, load_onnx
 from linker.encoders.opened import export_own
 from linker.encoders.text import TextEncoder
-from linker.errors import InputError
-from linker.tokens import Tokenizer, Vocabulary, WordTokenizer
-from linker.tokens.pieces import PieceTokenizer
+from linker.encoders.tokens import Tokenizer, Vocabulary, WordTokenizer
+from linker.encoders.tokens.pieces import PieceTokenizer
 from tests.helpers import linker
 
 WORDS = [f"w{n}" for n in range(60)]

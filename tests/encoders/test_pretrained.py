@@ -16,11 +16,11 @@ import pytest
 from indexes.interface import Document, MissingExtraError
 from indexes.store import manifest as manifests
 from linker import Engine, create
+from linker.base.errors import InputError
 from linker.encoders import pretrained
 from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
 from linker.encoders.opened import name_for
-from linker.errors import InputError
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_a_misspelt_name_fails_before_libraries_are_loaded_and_names_its_neighbo
 import sys
 from linker.encoders.loading import load_encoder
 from linker.encoders.opened import name_for
-from linker.errors import InputError
+from linker.base.errors import InputError
 for name in sys.argv[1:]:
     try:
         load_encoder(name)

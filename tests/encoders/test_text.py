@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 import torch
 
+from linker.base.errors import InputError, LinkerError
 from linker.encoders import folder as folders
 from linker.encoders.bag import BagOfVectors, sif_scaled
 from linker.encoders.configs import BagConfig, BiGruConfig, CnnConfig, GruConfig, ModelConfig, StarConfig
 from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
 from linker.encoders.text import TextEncoder, padded
-from linker.errors import InputError, LinkerError
-from linker.tokens import Vocabulary, WordTokenizer
+from linker.encoders.tokens import Vocabulary, WordTokenizer
 
 TEXTS = ["a b c", "", "d", "unknown words only", "a " * 30, "c b a d e f g"]
 CONFIGS: list[ModelConfig] = [

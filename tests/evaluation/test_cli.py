@@ -10,8 +10,9 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from linker.cli.evaluate import compare, evaluate, evaluate_pairs
-from linker.errors import InputError
+from linker.base.errors import InputError
+from linker.cli.evaluate import compare, evaluate
+from linker.papers.commands import evaluate_pairs
 
 app = typer.Typer(rich_markup_mode=None)
 for command in (evaluate, compare, evaluate_pairs):

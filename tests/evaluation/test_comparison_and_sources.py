@@ -13,7 +13,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from linker.errors import InputError
+from linker.base.errors import InputError
 from linker.evaluation import evaluate, read_run, write_run
 from linker.evaluation.comparison import compare
 from linker.evaluation.evaluator import Resampling

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from linker.errors import InputError
+from linker.base.errors import InputError
 from linker.evaluation import evaluate
 from linker.evaluation.names import parse
 

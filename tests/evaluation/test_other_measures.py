@@ -9,7 +9,7 @@ import pytest
 import pytrec_eval
 from ir_measures import ERR, Judged
 
-from linker.errors import InputError
+from linker.base.errors import InputError
 from linker.evaluation import evaluate
 from linker.evaluation.names import parse
 

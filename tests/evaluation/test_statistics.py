@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from linker.errors import InputError
+from linker.base.errors import InputError
 from linker.evaluation import evaluate
 from linker.evaluation.correlation import average_ranks, mse, pearson, spearman, williams_from_scores
 from linker.evaluation.evaluator import Resampling

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from linker.errors import InputError
+from linker.base.errors import InputError
 from linker.evaluation import evaluate
 from tests.evaluation.oracle import ALL, random_case, relevances, topic_values
 

@@ -33,7 +33,7 @@ from tests.faults.hostile_graphs import damaged_graphs
 from tests.golden.make_index import documents
 
 ROOT = Path(__file__).parents[2]
-GOLDEN = ROOT / "tests" / "golden" / "index-v2"
+GOLDEN = ROOT / "tests" / "golden" / "index-v3"
 DIM = 8  # of the golden index
 Case = tuple[
     str, Callable[[], None]

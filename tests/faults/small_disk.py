@@ -1,5 +1,6 @@
 """A disk that is soon full: a tmpfs of a few megabytes."""
 
+import gc
 import os
 import subprocess
 from collections.abc import Iterator
@@ -24,4 +25,5 @@ def mounted(folder: Path, size: str) -> Iterator[Path]:
         pytest.skip("mounting a small tmpfs needs root")
     mount(folder, size)
     yield folder
+    gc.collect()  # what an exception's frames hold open on the disk
     subprocess.run(["umount", str(folder)], check=True)

@@ -18,8 +18,8 @@ from indexes.store import files as storage
 from indexes.store import manifest as manifests
 from indexes.store import records
 from indexes.writer import Writer
-from linker import building, intake
 from linker.corpora.identity import identity
+from linker.engine import building, intake
 from tests.faults.small_disk import mount
 from tests.faults.support import KILLED, Worker, assert_tidy, content
 from tests.faults.test_compaction import add, document, fresh

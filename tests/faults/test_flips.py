@@ -11,8 +11,7 @@ from indexes.interface import DamagedError, Document, IndexesError
 from indexes.store import files as storage
 from indexes.store import manifest as manifests
 from indexes.writer import Writer
-from linker import building
-from linker.engine import Engine
+from linker.engine import Engine, building
 from tests.helpers import HashEncoder, linker, write_corpus
 
 

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from indexes.collection import Collection
+from indexes.interface import IndexesError
 from indexes.store import files as storage
 from indexes.store import manifest as manifests
+from indexes.writer import Writer
 from tests.faults.small_disk import mount, mounted
 from tests.helpers import linker, write_corpus
 
@@ -74,6 +76,24 @@ def test_no_room_to_compact(disk_of_3m: Path, tmp_path: Path) -> None:
     linker("index", "compact", out)
     assert storage.load_checked(out).rows == 1000
     assert content_of(out)[0] == before[0]
+
+
+def test_only_a_build_is_advised_to_resume(disk_of_3m: Path, tmp_path: Path) -> None:
+    out = disk_of_3m / "i"
+    linker("index", "build", write_corpus(tmp_path / "c.jsonl", 500), "--out", out)
+    before = content_of(out)
+    added = linker(
+        "index", "add", out, write_corpus(tmp_path / "d.jsonl", 20_000, prefix="n"), check=1
+    ).stderr
+    (tmp_path / "ranker").mkdir()
+    (tmp_path / "ranker" / "model.txt").write_bytes(bytes(4 << 20))
+    with pytest.raises(IndexesError) as stored, Writer.open(out) as writer:
+        writer.store_ranker("0" * 16, tmp_path / "ranker")
+    for message in (added, str(stored.value)):
+        assert "No space left" in message
+        assert "free some space and run the command again" in message
+        assert "--resume" not in message
+    assert content_of(out) == before
 
 
 def content_of(out: Path) -> tuple[list[str], list[str]]:

@@ -13,7 +13,7 @@ from indexes.collection import Collection
 from indexes.interface import IndexesError
 from indexes.store import files as storage
 from indexes.store import manifest as manifests
-from linker import building
+from linker.engine import building
 from tests.faults.support import KILLED, Worker, assert_tidy, content
 from tests.helpers import HashEncoder, write_corpus
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from linker.errors import InputError
+from linker.base.errors import InputError
 from linker.review.interface import Judgement
 from linker.review.ledger import Ledger
 from tests.faults.small_disk import mount, mounted

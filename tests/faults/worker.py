@@ -21,7 +21,7 @@ from indexes.disk import faults
 from indexes.text.parameters import Bm25Parameters, Field
 from indexes.vectors.faiss_index import FaissIndex
 from indexes.writer import Writer
-from linker import building
+from linker.engine import building
 from tests.helpers import HashEncoder
 
 # replaced by name for mypy's sake too; a graph is built from 50 rows on, so that small indexes have one

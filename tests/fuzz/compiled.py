@@ -56,8 +56,7 @@ def search_postings(work: Path) -> tuple[Sequence[bytes], Run]:
                 assert np.array_equal(found[0], expected[0]), "other rows than by numpy"
                 assert np.array_equal(found[1], expected[1]), "other scores than by numpy"
 
-    made = [(3, True), (40, True), (5000, True), (40, False)]
-    return [_segment(n, folder, exact=exact) for n, exact in made], run
+    return [_segment(n, folder) for n in (3, 40, 5000)], run
 
 
 def describe_candidates(work: Path) -> tuple[Sequence[bytes], Run]:
@@ -107,12 +106,12 @@ def _in_memory(segment: postings.PostingsSegment) -> postings.PostingsSegment:
     return dataclasses.replace(segment, **arrays)
 
 
-def _segment(rows: int, folder: Path, *, exact: bool) -> bytes:
+def _segment(rows: int, folder: Path) -> bytes:
     rng = np.random.default_rng(rows)
     lengths = rng.integers(0, 6, rows)
     tokens = np.minimum(rng.zipf(1.5, int(lengths.sum())), 50) - 1
     hashes = np.sort(rng.integers(1, 1 << 63, 50)).astype(np.uint64)
-    segment = postings.from_tokens(0, tokens.astype(np.int32), lengths, hashes, exact=exact)
+    segment = postings.from_tokens(0, tokens.astype(np.int32), lengths, hashes)
     made = postings.write(segment, folder)
     assert made.path
     data = made.path.read_bytes()
@@ -123,7 +122,6 @@ def _segment(rows: int, folder: Path, *, exact: bool) -> bytes:
 def number_pieces(work: Path) -> tuple[Sequence[bytes], Run]:
     """Number the terms of texts, a line each, by the compiled table and by a dictionary."""
     analyses = [
-        Analysis(AnalysisSettings(version=1)),
         Analysis("english"),
         Analysis(AnalysisSettings(tokenizer="posts")),
     ]

@@ -66,7 +66,7 @@ def consume_jsonl(path: Path) -> None:
 
 def prepare_links(path: Path) -> None:
     """Make BUCC's data of two small collections of pages by links from the file."""
-    from linker.crosslingual.bucc import prepare as bucc
+    from linker.papers.bucc import prepare as bucc
 
     pages = [path.with_name(name) for name in ("fr.jsonl", "en.jsonl")]
     for page, code in zip(pages, ("fr", "en"), strict=True):
@@ -82,7 +82,7 @@ def prepare_links(path: Path) -> None:
 
 def prepare_pages(path: Path) -> None:
     """Make BUCC's data of pages from the file, linked by their own fields."""
-    from linker.crosslingual.bucc import prepare as bucc
+    from linker.papers.bucc import prepare as bucc
 
     other = path.with_name("en.jsonl")
     other.write_text(
@@ -99,7 +99,7 @@ def read_pages(path: Path) -> None:
 
 
 def strip_markup(path: Path) -> None:
-    from linker.crosslingual.bucc import prepare as bucc
+    from linker.papers.bucc import prepare as bucc
 
     bucc.strip_markup(path.read_text(encoding="utf-8", errors="replace"))
 

@@ -29,7 +29,7 @@ from unittest import mock
 import xxhash
 
 from indexes.errors import IndexesError
-from linker.errors import LinkerError
+from linker.base.errors import LinkerError
 from tests.fuzz.mutations import LONGEST, Material, mutated
 
 HERE = Path(__file__).parent

@@ -13,16 +13,16 @@ import numpy as np
 
 from indexes.interface import Filter
 from indexes.rows import Rows
-from linker.errors import InputError
+from linker.base.errors import InputError
 from linker.evaluation import read_qrels, read_run
-from linker.evaluation.all_pairs.input import read_links, read_vectors
-from linker.pairs.data import read_pairs
-from linker.pairs.news.articles import Article, NewsPair, read_news
-from linker.pairs.news.recognise import MentionCache
-from linker.pairs.news.similarity_report import read_predictions
-from linker.pairs.translate import ScriptedTranslator
+from linker.papers.all_pairs.input import read_links, read_vectors
+from linker.papers.news.articles import Article, NewsPair, read_news
+from linker.papers.news.recognise import MentionCache
+from linker.papers.news.similarity_report import read_predictions
+from linker.review.importing import import_judgements
 from linker.review.ledger import Ledger
-from linker.review.old_ledger import import_jsonl
+from linker.scoring.pairs.data import read_pairs
+from linker.scoring.pairs.translate import ScriptedTranslator
 from tests.fuzz.files import file_target
 
 RUN = "q1 Q0 d1 1 12.5 name\nq1 Q0 d2 2 -1e-3 name\n\nq2\tQ0\tdé\t1\t3\tname more\nq10 Q0 d1 1 12345678.125 name\n"
@@ -121,21 +121,21 @@ def _grade(text: bytes) -> int | None:
 
 
 LEDGER = (
-    '{"seed":"s1","id":"d1","relevance":1,"score":0.5,"time":"2026-01-01T00:00:00+00:00"}\n'
-    '{"seed":"s1","id":"d2","relevance":0,"score":2}\n{"undo":true,"time":"x"}\n{"seed":"s2","id":"d1","relevance":2,"score":-1}\n'
+    '{"seed":"s1","id":"d1","verdict":"relevant","score":0.5,"time":"2026-01-01T00:00:00+00:00"}\n'
+    '{"seed":"s1","id":"d2","verdict":"no","score":2}\n{"x":true}\n{"seed":"s2","id":"d1","verdict":1,"phase":"audit"}\n'
 )
 
 
 def check_ledger(path: Path) -> None:
-    """What was imported is there, and is not imported a second time."""
+    """Judgements that were imported are there, and are not imported a second time."""
     new = path.with_name("l.sqlite")
     for left in path.parent.glob("l.sqlite*"):
         left.unlink()
     with Ledger(new, durable=False) as ledger:
-        added, held = import_jsonl(path, ledger)
-        assert held == 0, "an empty ledger held some"
-        assert import_jsonl(path, ledger)[0] == 0, "imported twice"
-        assert len(ledger.history()) == added
+        report = import_judgements(path, ledger)
+        assert report.present == 0, "an empty ledger held some"
+        assert import_judgements(path, ledger).added == 0, "imported twice"
+        assert len(ledger.history()) == report.added
 
 
 METADATA: list[dict[str, Any]] = [
@@ -187,9 +187,7 @@ TARGETS = [
     file_target("run", "x.run", check_run, [RUN], TREC_TOKENS, cases=1000),
     file_target("qrels", "x.qrels", check_qrels, [QRELS, BEIR], TREC_TOKENS, cases=1000),
     file_target("qrels-gzip", "x.qrels.gz", read_qrels, [gzip.compress(QRELS.encode(), mtime=0)], cases=400),
-    file_target(
-        "ledger", "l.jsonl", check_ledger, [LEDGER], ('{"undo":1}\n', '"relevance"', "\n"), cases=800
-    ),
+    file_target("ledger", "l.jsonl", check_ledger, [LEDGER], ('"verdict"', "\n"), cases=800),
     file_target(
         "filter",
         "where",

@@ -21,7 +21,7 @@ def folder_target(name: str, file: str, cases: int) -> Target:
         from linker.encoders.configs import BagConfig, GruConfig, ModelConfig, StarConfig
         from linker.encoders.folder import load, save
         from linker.encoders.text import TextEncoder
-        from linker.tokens import Vocabulary, WordTokenizer
+        from linker.encoders.tokens import Vocabulary, WordTokenizer
 
         torch.set_num_threads(1)
         torch.manual_seed(0)
@@ -60,12 +60,37 @@ def folder_target(name: str, file: str, cases: int) -> Target:
     return Target(name, prepare, words, cases=cases, preload=TORCH)
 
 
+def graph(work: Path) -> tuple[Sequence[bytes], Run]:
+    """Encode by an altered graph of ONNX; one that is another model's is left aside."""
+    import torch
+
+    from linker.encoders.configs import BagConfig
+    from linker.encoders.folder import save
+    from linker.encoders.onnx_export import export
+    from linker.encoders.onnx_model import load_onnx
+    from linker.encoders.text import TextEncoder
+    from linker.encoders.tokens import Vocabulary, WordTokenizer
+
+    torch.set_num_threads(1)
+    folder = work / "graph"
+    save(TextEncoder.new(BagConfig(8), WordTokenizer(Vocabulary.of(VOCABULARY)), 20), folder)
+    export(folder)
+    content = (folder / "model.onnx").read_bytes()
+
+    def run(data: bytes) -> None:
+        (folder / "model.onnx").write_bytes(data)
+        if encoder := load_onnx(folder):
+            assert encoder.encode(["a b", "", "x"]).shape == (3, encoder.dim)
+
+    return [content], run
+
+
 def pieces(work: Path) -> tuple[Sequence[bytes], Run]:
     """Read word vectors from a folder with word pieces: its weights altered."""
     import numpy as np
     from safetensors.numpy import save
 
-    from linker.tokens import load_word_vectors
+    from linker.encoders.tokens import load_word_vectors
     from tests.fuzz.words import PIECES
 
     folder = work / "pieces"
@@ -115,6 +140,9 @@ TARGETS = [
     folder_target("encoder-config", "config.json", 400),
     folder_target("encoder-weights", "model.safetensors", 400),
     folder_target("encoder-tokenizer", "tokenizer.json", 200),
+    Target(
+        "encoder-graph", graph, (b"Loop", b"If", b"Expand", b"location", b"vectors"), cases=400, preload=TORCH
+    ),
     Target(
         "checkpoint",
         checkpoint,

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from indexes import native
 from tests.fuzz.engine import CRASHES, HERE, SANITIZED
 
 ROOT = HERE.parents[1]
@@ -57,8 +56,8 @@ def copy_tree(target: Path, replaced: Mapping[str, str] | None = None) -> None:
         ignored = shutil.ignore_patterns("*.so", "__pycache__", "crashes")
         shutil.copytree(ROOT / package, target / package, ignore=ignored)
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    room = target / "indexes" / "kernels"
     for part in PARTS:
-        room = target / "indexes" / native.ROOMS[part]
         source, library = room / f"{part}.c", room / f"_{part}{suffix}"
         text = source.read_text(encoding="utf-8")
         for old, new in (replaced or {}).items():

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from linker.crosslingual.lexicon.dictionaries import read_dictionary
-from linker.tokens import Vocabulary, load_tokenizer, load_word_vectors
+from linker.corpora.dictionaries import read_dictionary
+from linker.encoders.tokens import Vocabulary, load_tokenizer, load_word_vectors
 from tests.fuzz.engine import Run, Target
 from tests.fuzz.files import file_target
 
@@ -107,14 +107,14 @@ def load_some_vectors(path: Path) -> None:
 
 
 def read_toml(path: Path) -> None:
-    from linker import config
+    from linker.base import config
     from linker.training.config import TrainConfig
 
     config.load(path, TrainConfig)
 
 
 def read_overrides(path: Path) -> None:
-    from linker import config
+    from linker.base import config
     from linker.training.config import TrainConfig
 
     values = {"data": {"queries": "q", "documents": "d", "train": "t"}, "output": {"path": "o"}}

@@ -1,4 +1,4 @@
-"""Indexes as earlier versions wrote them: this one reads, verifies, searches and changes them."""
+"""Indexes as the first version of each format wrote them: this one reads, verifies, searches and changes them."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ INDEXES = sorted(path for path in HERE.glob("index-v*") if path.is_dir())
 
 
 def test_every_format_has_its_index() -> None:
-    assert [path.name for path in INDEXES] == [f"index-v{n}" for n in range(1, records.FORMAT + 1)]
+    assert [path.name for path in INDEXES] == [f"index-v{n}" for n in range(3, records.FORMAT + 1)]
 
 
 @pytest.mark.parametrize("golden", INDEXES, ids=lambda path: path.name)

@@ -11,8 +11,8 @@ from indexes.interface import Document, IndexesError, LockedError
 from indexes.store import files as storage
 from indexes.store import manifest as manifests
 from indexes.store import ownership
-from linker.building import create
-from linker.engine import Engine
+from linker.engine.building import create
+from linker.engine.engine import Engine
 from tests.helpers import linker
 
 

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexes.comparing import COMPARE, Axis, comparable, compares, number_of, period_of
-from indexes.elastic.mapping import meta_terms, range_clause
+from indexes.cluster.mapping import meta_terms, range_clause
+from indexes.comparing import COMPARE, Axis, comparable, compares, iso_of, number_of, period_of
 from indexes.filters import SIGNS, Condition, Filter, unknown_field
 from indexes.interface import BadFilterError
+from indexes.rows import Rows
 
 DAYS = st.dates().map(str)
 TIMES = st.datetimes().map(lambda t: t.isoformat(timespec="microseconds"))
@@ -186,12 +187,22 @@ def test_strings_lists_and_mappings_say_the_same() -> None:
     assert not expected.accepts({"lang": "de", "date": "2021-02", "likes": 101, "kind": ["x", "retweet"]})
 
 
+def nested(depth: int) -> Any:
+    """Return a list in a list, and so on."""
+    value: Any = "x"
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
 @pytest.mark.parametrize(
     ("where", "message"),
     [
         ("likes", "write field=value"), ("=x", "write field=value"), ([3], "write field=value"),
         ("likes>many", "cannot compare 'likes' with 'many'"), ("likes>1|2", "cannot compare 'likes' with '1|2'"),
         ({"likes": {">": [1, 2]}}, "cannot compare 'likes'"), ({"a": {"~": 1}}, "its signs are"),
+        ({"a": [["x"]]}, "without further lists"), ({"a": {"=": {"=": "x"}}}, "without further lists"),
+        ({"a": nested(5000)}, "without further lists"),
         ("date<=2021-02-30", "ISO 8601 date"), ("a\x1fb>3", "cannot have a range"), ("n" * 101 + ">3", "cannot have a"),
     ],
 )  # fmt: skip
@@ -212,3 +223,57 @@ def test_numbers_are_plain() -> None:
     assert [number_of(text) for text in ("1_000", "٣", "0x1", "inf", "1,5", "", ".", "-.5e1")] == [
         None
     ] * 7 + [-5.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "iso"),
+    [
+        ("31.12.2025", "2025-12-31"), ("1. 2. 2025", "2025-02-01"), ("12/31/2025", "2025-12-31"),
+        ("31/12/2025", "2025-12-31"), ("2025/12/31", "2025-12-31"), ("2 March 2022", "2022-03-02"),
+        ("2nd Mar. 2022", "2022-03-02"), ("March 2, 2022", "2022-03-02"), ("31.13.2025", ""),
+        ("2 Foo 2022", ""), ("soon", ""), ("", ""),
+    ],
+)  # fmt: skip
+def test_dates_that_are_written_otherwise_are_advised_about(text: str, iso: str) -> None:
+    assert iso_of(text) == iso
+
+
+def test_a_bound_that_is_written_otherwise_is_refused_with_its_iso_form() -> None:
+    with pytest.raises(BadFilterError, match=r"ISO 8601 date \(date>=2025-12-31\)"):
+        Filter.parse("date>=31.12.2025")
+
+
+def rows_of(*values: Any) -> Rows:
+    rows = Rows()
+    rows.append([f"d{n}" for n in range(len(values))], [{"date": value} for value in values])
+    return rows
+
+
+def misfits(rows: Rows, where: str) -> tuple[str, ...]:
+    parsed = Filter.parse(where)
+    assert parsed is not None
+    return rows.misfits(parsed)
+
+
+def test_values_that_no_range_can_fit_are_named() -> None:
+    rows = rows_of("31.12.2025", "2 March 2022", "31.12.2025", "2021-01-01")
+    (said,) = misfits(rows, "date>=2021")
+    assert said.startswith(
+        "3 of 4 values of 'date' cannot be compared with '2021' and never fit, such as '31.12.2025'"
+    )
+    assert "YYYY-MM-DD" in said and "2025-12-31" in said
+    assert misfits(rows, "date=31.12.2025") == ()
+    assert misfits(rows_of("2021-01-01", "2022"), "date>=2021-05") == ()
+    (said,) = misfits(rows_of("soon"), "date<2021")
+    assert "'soon'" in said and "here" not in said
+
+
+def test_a_bound_of_the_other_kind_is_refused() -> None:
+    with pytest.raises(
+        BadFilterError, match="holds dates, such as '2021-01-01': compare it with an ISO 8601 date"
+    ):
+        misfits(rows_of("2021-01-01"), "date>=20210131")
+    with pytest.raises(BadFilterError, match="holds numbers, such as '7': compare it with a number"):
+        misfits(rows_of(7), "date>=2021-01-31")
+    (said,) = misfits(rows_of(7, "2021-01-01"), "date>=2021-01-31")
+    assert said.startswith("1 of 2 values")

@@ -2,7 +2,7 @@
 
 from typing import get_args
 
-from indexes.elastic.mapping import mapping
+from indexes.cluster.mapping import mapping
 from indexes.kinds import (
     AUTO,
     IN_DIRECTORY,

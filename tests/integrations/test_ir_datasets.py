@@ -15,9 +15,9 @@ from ir_datasets.util import Cache, LocalDownload, RequestsDownload
 from typer.testing import CliRunner
 
 from linker import Engine
+from linker.base.errors import InputError
 from linker.cli import app
 from linker.corpora import read_corpus, read_queries
-from linker.errors import InputError
 from linker.evaluation import evaluate
 from linker.evaluation.formats import load_qrels
 

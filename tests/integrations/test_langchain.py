@@ -15,9 +15,8 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from indexes.interface import BackendUnavailableError, BadFilterError, EncoderMismatchError, IndexesError
-from linker import building
-from linker.engine import Engine
-from linker.errors import InputError
+from linker.base.errors import InputError
+from linker.engine import Engine, building
 from linker.integrations.langchain import LinkerRetriever, LinkerVectorStore
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
+from linker.base.errors import InputError
 from linker.encoders.configs import BagConfig, ModelConfig, StarConfig
 from linker.encoders.folder import save
 from linker.encoders.loading import load_encoder
 from linker.encoders.text import TextEncoder
-from linker.errors import InputError
+from linker.encoders.tokens import Vocabulary, WordTokenizer
 from linker.integrations.sentence_transformers import LinkerModule, open_model
-from linker.tokens import Vocabulary, WordTokenizer
 
 TEXTS = ["a b c", "", "d", "unknown words only", "a " * 30, "c b a d e f g"]
 STAR = StarConfig(dim=8, heads=2, head_dim=4, residual=True, pre_norm=True, contrast=1.0, key_inputs=True)

@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -21,20 +22,21 @@ from indexes.store import generations
 from indexes.store import manifest as manifests
 from indexes.vectors.faiss_index import FaissIndex
 from indexes.writer import Writer
-from linker import building
+from linker.base.files import write_atomically
+from linker.engine import building
 from linker.evaluation.reading.trec import write_run
-from linker.files import write_atomically
 from linker.review.interface import Judgement
 from linker.review.ledger import Ledger
+from linker.review.project import Workspace
+from linker.review.uploads import store, stored
 from tests.faults.support import assert_tidy, content
-from tests.helpers import WORDS, HashEncoder, write_corpus
+from tests.helpers import WORDS, HashEncoder, tiny_bert, write_corpus
 
 if TYPE_CHECKING:
     from linker.encoders.text import TextEncoder
-    from linker.pairs.news.similarity import NewsSimilarity
-    from linker.pairs.sts.cross_encoder import CrossEncoder
+    from linker.papers.news.similarity import NewsSimilarity
+    from linker.scoring.pairs.sts.cross_encoder import CrossEncoder
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "index-v1"
 OPTIONS = building.BuildOptions("hash", "hnsw", batch_size=8, commit_every=24)
 JUDGEMENTS = [
     Judgement("seed", f"d{n}", "relevant" if n % 2 else "not", time=f"2026-01-0{n + 1}T00:00:00+00:00")
@@ -126,10 +128,6 @@ def _base_that_keeps(box: Path) -> None:
             writer.commit()
 
 
-def _base_of_format_1(box: Path) -> None:
-    shutil.copytree(GOLDEN, box / "index")
-
-
 def _check_out(box: Path) -> None:
     last = manifests.load(box / "index")
     generations.checkout(box / "index", max(generations.kept(box / "index", last)))
@@ -193,7 +191,6 @@ INDEXES = {
     "add": _index(_add),
     "delete": _index(_delete),
     "compact": _index(_compact),
-    "rebuild": _index(_compact, _base_of_format_1, dim=8),
     "drop": Change(_small(_base), _drop, _reader("index"), frozenset([manifests.NAME])),
     "add, keeping generations": Change(
         _small(_base_that_keeps), _small(_add), _reader("index"), frozenset([manifests.NAME])
@@ -238,7 +235,7 @@ def _encoder(seed: int) -> TextEncoder:
 
     from linker.encoders.configs import BagConfig
     from linker.encoders.text import TextEncoder
-    from linker.tokens import Vocabulary, WordTokenizer
+    from linker.encoders.tokens import Vocabulary, WordTokenizer
 
     torch.manual_seed(seed)
     tokens = Vocabulary.of("abcdefg" if seed else "abcdxyz")
@@ -277,9 +274,9 @@ def _load_encoder(folder: Path) -> object:
 def _scorer(box: Path, seed: int) -> CrossEncoder:
     import torch
 
-    from linker.pairs.backbone import load_backbone, tiny_bert
-    from linker.pairs.sts.cross_config import CrossConfig
-    from linker.pairs.sts.cross_encoder import CrossEncoder
+    from linker.scoring.pairs.backbone import load_backbone
+    from linker.scoring.pairs.sts.cross_config import CrossConfig
+    from linker.scoring.pairs.sts.cross_encoder import CrossEncoder
 
     torch.manual_seed(seed)
     tiny = box / "tiny"
@@ -289,13 +286,13 @@ def _scorer(box: Path, seed: int) -> CrossEncoder:
 
 
 def _save_scorer(seed: int, folder: Path) -> None:
-    from linker.pairs.sts.scorer_folder import save
+    from linker.scoring.pairs.sts.scorer_folder import save
 
     save(_scorer(folder.parents[2], seed), folder)
 
 
 def _load_scorer(folder: Path) -> object:
-    from linker.pairs.sts.scorer_folder import load
+    from linker.scoring.pairs.sts.scorer_folder import load
 
     return load(folder)
 
@@ -304,11 +301,11 @@ def _load_scorer(folder: Path) -> object:
 def _similarity(box: Path) -> NewsSimilarity:
     import dataclasses
 
-    from linker.pairs.news.recognise import Recogniser
-    from linker.pairs.news.siamese import TunedSiamese
-    from linker.pairs.news.similarity import train
-    from linker.pairs.news.similarity_config import SimilarityConfig
-    from tests.pairs.news.news_data import news
+    from linker.papers.news.recognise import Recogniser
+    from linker.papers.news.siamese import TunedSiamese
+    from linker.papers.news.similarity import train
+    from linker.papers.news.similarity_config import SimilarityConfig
+    from tests.papers.pairs.news.news_data import news
 
     config = SimilarityConfig(features=("encoder",), folds=0)
     model = train(news(12), config, encoder=HashEncoder(8), recogniser=Recogniser({}))
@@ -318,15 +315,15 @@ def _similarity(box: Path) -> NewsSimilarity:
 
 
 def _save_similarity(_seed: int, folder: Path) -> None:
-    from linker.pairs.news.similarity_folder import save
+    from linker.papers.news.similarity_folder import save
 
     if not folder.exists():  # one that is there is never replaced
         save(_similarity(folder.parents[2]), folder)
 
 
 def _load_similarity(folder: Path) -> object:
-    from linker.pairs.news.recognise import Recogniser
-    from linker.pairs.news.similarity_folder import load
+    from linker.papers.news.recognise import Recogniser
+    from linker.papers.news.similarity_folder import load
 
     return load(folder, recogniser=Recogniser({}))
 
@@ -377,7 +374,26 @@ def _read_ledger(box: Path) -> object:
         return tuple(judgement.id for judgement in ledger.judgements())
 
 
+def _make_review(box: Path) -> None:
+    workspace = Workspace(box / "above" / "reviews")
+    if not workspace.projects:
+        workspace.create("Floods")
+    acknowledged()
+    (project,) = workspace.projects
+    if not stored(project):
+        store(project, "posts.csv", BytesIO(b"id,text\n1,a\n"))
+    acknowledged()
+
+
+def _read_reviews(box: Path) -> object:
+    if not (box / "above" / "reviews").exists():
+        return ()
+    found = [(p.name, p.problem, p.about["name"], p) for p in Workspace(box / "above" / "reviews").projects]
+    return tuple((*words, [(f.name, f.read_bytes()) for f in stored(p)]) for *words, p in found)
+
+
 FILES = {
+    "make a review": Change(_nothing, _make_review, _read_reviews, frozenset(["floods", "posts.csv"])),
     "write files atomically": Change(
         lambda box: write_atomically(box / "old.json", b"{}"),
         _write_files,

@@ -14,7 +14,7 @@ from tests.power.recording import record, require_shim
 
 # How many different states of each change are opened, at least.
 STATES = {
-    "build": 600, "add": 450, "delete": 50, "compact": 300, "rebuild": 350, "drop": 200, "back up": 150, "restore": 150,
+    "build": 600, "add": 450, "delete": 50, "compact": 300, "drop": 200, "back up": 150, "restore": 150,
     "add, keeping generations": 150, "check out": 15, "back up to an archive": 8,
 }  # fmt: skip
 AGAIN = 12  # of these the change is made again, at most

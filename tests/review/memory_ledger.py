@@ -1,15 +1,14 @@
 """A ledger in memory, and a small index: what the tests of a review need."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from indexes.interface import Document
-from linker import building
-from linker.engine import Engine
-from linker.review.interface import Judgement, Seed
+from linker.engine import Engine, building
+from linker.review.interface import UNREAD, Judgement, Seed
 from tests.helpers import HashEncoder
 
 
@@ -27,9 +26,10 @@ class MemoryLedger:
     def set(self, key: str, value: Any) -> None:
         self._settings[key] = value
 
-    def add(self, judgement: Judgement) -> Judgement:
-        self.entries.append(judgement)
-        return judgement
+    def add_all(self, judgements: Iterable[Judgement]) -> tuple[Judgement, ...]:
+        added = tuple(judgements)
+        self.entries += added
+        return added
 
     def undo(self, reviewer: str) -> Judgement | None:
         for place in range(len(self.entries) - 1, -1, -1):
@@ -37,9 +37,11 @@ class MemoryLedger:
                 return self.entries.pop(place)
         return None
 
-    def judgements(self, reviewer: str | None = None) -> tuple[Judgement, ...]:
+    def judgements(self, reviewer: str | None = None, *, rows: bool = False) -> tuple[Judgement, ...]:
         standing = {(j.reviewer, j.seed, j.id): j for j in self.entries}
-        return tuple(j for j in standing.values() if reviewer in (None, j.reviewer))
+        return tuple(
+            j for j in standing.values() if reviewer in (None, j.reviewer) and (rows or j.phase not in UNREAD)
+        )
 
 
 STORIES = {

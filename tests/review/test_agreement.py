@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from linker.errors import InputError
+from linker.base.errors import InputError
 from linker.review.agreement import CONSENSUS, agreement, decided, resolve, two_reviewers
 from linker.review.interface import VERDICTS, Judgement, Verdict
 from linker.review.ledger import Ledger

@@ -9,13 +9,13 @@ import pytest
 
 from indexes.store.records import Manifest
 from indexes.writer import Writer
-from linker.engine import Engine
-from linker.errors import InputError
+from linker.base.errors import InputError
+from linker.engine.engine import Engine
 from linker.review.calibrating import agreed, calibrated
 from linker.review.interface import Judgement, Seed
 from linker.review.ledger import Ledger
 from tests.helpers import linker
-from tests.ranking.synthetic import documents, judged_queries
+from tests.scoring.ranking.synthetic import documents, judged_queries
 
 
 def test_only_what_reviewers_agree_on_counts() -> None:

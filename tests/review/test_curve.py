@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linker.building import BuildOptions, build
-from linker.engine import Engine
+from linker.engine.building import BuildOptions, build
+from linker.engine.engine import Engine
 from linker.review import curve
 from linker.review.curve import points, scores
 from linker.review.interface import Seed

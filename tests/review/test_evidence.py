@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from indexes.text.analysis import Analysis
-from linker.building import BuildOptions, build
-from linker.engine import Engine
+from linker.engine.building import BuildOptions, build
+from linker.engine.engine import Engine
 from linker.review.evidence import MARKED, evidence, rarest_words
 from linker.review.folding import copies
 from tests.helpers import sentence

@@ -16,10 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from indexes.interface import Document
-from linker.errors import InputError
+from linker.base.errors import InputError
 from linker.evaluation import read_qrels, read_run
 from linker.review.exporting import cells, export
-from linker.review.importing import import_judgements
+from linker.review.importing import ImportReport, import_judgements
 from linker.review.interface import VERDICTS, Judgement, Seed
 from linker.review.ledger import Ledger
 
@@ -215,7 +215,7 @@ def test_what_leaves_comes_back(
         report = import_judgements(folder / f"x{suffix}", back)
         standing = out.judgements()
         assert (report.added, report.quarantined) == (len(standing), 0)
-        assert back.judgements() == standing
+        assert back.judgements() == tuple(dataclasses.replace(j, phase="prior") for j in standing)
         again = import_judgements(folder / f"x{suffix}", back)
         assert (again.added, again.present) == (0, len(standing))
 
@@ -274,21 +274,93 @@ def test_a_sheet_that_excel_saved_comes_in(tmp_path: Path) -> None:
         assert [j.note for j in ledger.judgements()] == notes
 
 
+def import_table(folder: Path, text: str, **options: str) -> tuple[list[tuple[str, str]], ImportReport]:
+    """Import a CSV into a new ledger with the seeds s1 and s2; return ids with verdicts, and the report."""
+    ledger = Ledger(folder / "table.sqlite", durable=False)
+    ledger.put_seeds(SEEDS)
+    (folder / "x.csv").write_text(text, encoding="utf-8")
+    report = import_judgements(folder / "x.csv", ledger, **{"seed": "s1", **options})
+    return [(j.id, j.verdict) for j in ledger.judgements()], report
+
+
+def test_what_a_reviewer_said_in_asreview_counts_before_the_labels_of_the_data_set(tmp_path: Path) -> None:
+    """ASReview keeps the columns of the data, such as `included`, and leaves its own empty where nobody has read."""
+    rows = "".join(f"d{i},{int(i % 5 == 0)},{'' if i >= 60 else int(i % 3 == 0)}\n" for i in range(303))
+    given, report = import_table(tmp_path, f"id,included,asreview_label\n{rows}-1,1,-1\n")
+    assert given == [(f"d{i}", "relevant" if i % 3 == 0 else "not") for i in range(60)]
+    assert (report.added, report.unread, report.quarantined) == (60, 244, 0)
+
+
+@pytest.mark.parametrize(
+    ("header", "chosen"),
+    [
+        ("label,included", "label"),
+        ("included,label_included", "included"),
+        ("asreview_label,verdict", "asreview_label"),
+    ],
+)
+def test_columns_that_disagree_are_named_with_the_option_that_chooses(
+    tmp_path: Path, header: str, chosen: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        import_table(tmp_path, f"id,{header}\nd1,1,yes\nd2,1,0\n")
+    one, other = header.split(",")
+    assert f"{one!r}" in str(caught.value)
+    assert f"{other!r}" in str(caught.value)
+    assert "x.csv:3: " in str(caught.value)
+    assert "--label" in str(caught.value)
+    assert import_table(tmp_path, f"id,{header}\nd1,1,yes\nd2,1,0\n", label=chosen.upper())[0] == [
+        ("d1", "relevant"), ("d2", "relevant" if header.startswith(chosen) else "not"),
+    ]  # fmt: skip
+
+
+def test_columns_that_agree_are_one_and_an_empty_one_is_silent(tmp_path: Path) -> None:
+    given, report = import_table(tmp_path, "id,label,included\nd1,1.0,yes\nd2,0,n\nd3,,\n")
+    assert given == [("d1", "relevant"), ("d2", "not")]
+    assert report.unread == 1
+    with pytest.raises(InputError, match="disagree"):
+        import_table(tmp_path, "id,label,included\nd1,,1\n")
+
+
+def test_a_column_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no column 'labels' \(--label\); its columns are: id, label"):
+        import_table(tmp_path, "id,label\nd1,1\n", label="labels")
+
+
+def test_an_empty_cell_is_not_filled_from_another_column(tmp_path: Path) -> None:
+    given, report = import_table(tmp_path, "id,record_id,verdict\nd1,0,yes\n,1,yes\n")
+    assert (given, report.quarantined) == ([("d1", "relevant")], 1)
+
+
+def test_what_asreview_has_not_shown_is_unread_in_ris(tmp_path: Path, ledger: Ledger) -> None:
+    records = ("ID  - a\nN1  - ASReview_relevant", "ID  - b\nN1  - ASReview_not_seen")
+    text = "".join(f"TY  - GEN\n{record}\nER  - \n" for record in records)
+    (tmp_path / "x.ris").write_text(text, encoding="utf-8")
+    report = import_judgements(tmp_path / "x.ris", ledger, seed="s1")
+    assert (report.added, report.unread, report.quarantined) == (1, 1, 0)
+
+
+def test_a_seed_that_does_not_exist_is_an_error_that_names_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"no seed 's3' in .*table\.sqlite: choose one of s1, s2 with --seed-id"
+    ):
+        import_table(tmp_path, "id,label\nd1,1\n", seed="s3")
+    given, report = import_table(tmp_path, "id,seed,label\nd1,s2,1\nd2,s3,1\n")
+    assert (given, report.quarantined) == ([("d1", "relevant")], 1)
+    assert report.quarantine
+    assert "there is no seed 's3' in the ledger" in report.quarantine.read_text(encoding="utf-8")
+
+
+def test_a_reviewer_who_has_judged_nothing_is_an_error(tmp_path: Path, ledger: Ledger) -> None:
+    with pytest.raises(InputError, match=r"'anna' has judged nothing in .*: reviewers are 'ana', 'ben'"):
+        export(ledger, None, tmp_path / "x.csv", reviewer="anna")
+
+
 def test_without_a_seed_it_is_said_how_to_name_one(tmp_path: Path, ledger: Ledger) -> None:
     (tmp_path / "x.csv").write_text("id,verdict\nd1,yes\n", encoding="utf-8")
     report = import_judgements(tmp_path / "x.csv", ledger)
     assert report.quarantine
     assert "--seed-id" in report.quarantine.read_text(encoding="utf-8")
-
-
-def test_an_old_ledger_is_known_by_its_fields(tmp_path: Path) -> None:
-    old = {"seed": "s", "id": "d", "relevance": 1, "score": 0.5, "time": TIME}
-    (tmp_path / "x.jsonl").write_text(
-        "\n".join(map(json.dumps, (old, {"undo": True}, old))), encoding="utf-8"
-    )
-    ledger = Ledger(tmp_path / "l")
-    assert import_judgements(tmp_path / "x.jsonl", ledger).added == 1
-    assert len(ledger.history()) == 1
 
 
 def test_exports_are_the_same_each_time(tmp_path: Path, ledger: Ledger) -> None:

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from indexes.dtypes import Float32Array
-from linker.engine import Engine
+from linker.engine.engine import Engine
 from linker.review.interface import Judgement, Seed
 from linker.review.learning import FeedbackOrder
-from linker.review.learning.model import LearnerSettings, fit, logistic
+from linker.review.learning.model import QUICK, LearnerSettings, fit
 from linker.review.population import Population
 from linker.review.session import Review
 from linker.review.settings import Settings
+from linker.scoring.probability import logistic
 from tests.review.memory_ledger import MemoryLedger, engine_of
 from tests.review.test_session import read
 
@@ -135,4 +136,5 @@ def test_the_logistic_regression_is_that_of_scikit_learn(rows: int) -> None:
     labels = vectors[:, 0] + generator.normal(size=rows) / 20 > 0.05
     weights = np.where(labels, 9.8, 1.0)
     expected = linear_model.LogisticRegression(C=5.0).fit(vectors, labels, sample_weight=weights).coef_[0]
-    np.testing.assert_allclose(logistic(vectors, labels.astype(float), weights, 5.0), expected, atol=1e-6)
+    found = logistic.fit(vectors, labels, 1 / 5.0, weights=weights, options=QUICK)
+    np.testing.assert_allclose(found[:-1], expected, atol=1e-6)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from linker.engine import Engine
-from linker.errors import InputError
+from linker.base.errors import InputError
+from linker.engine.engine import Engine
 from linker.review.interface import Candidate, Judgement, Seed
 from linker.review.session import Answer, Limits, Review, find
 from tests.review.memory_ledger import MemoryLedger, engine_of
@@ -101,7 +101,7 @@ def test_undo_with_nothing_given_asks_the_same_again(engine: Engine) -> None:
 
 def test_judgements_of_other_seeds_do_not_count(engine: Engine) -> None:
     kept = ledger(until=1)
-    kept.add(Judgement("other", "flood3", "relevant"))
+    kept.add_all([Judgement("other", "flood3", "relevant")])
     assert find(Review(engine, kept), by([])).relevant == 1
     assert len(kept.judgements()) == 2
 

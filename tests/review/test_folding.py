@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexes.interface import Document
-from linker.building import create
-from linker.engine import Engine
+from linker.engine.building import create
+from linker.engine.engine import Engine
 from linker.review.folding import THRESHOLD, Fold, copies, fold, normalised_words, shingles
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from linker.corpora import Columns
-from linker.engine import Engine
-from linker.review.jobs import points as map_file
-from linker.review.jobs.indexing import SEEDS_QUARANTINE, Source, specification, unfinished
-from linker.review.jobs.job import Job, Step
+from linker.engine.engine import Engine
 from linker.review.ledger import Ledger
 from linker.review.project import Project, Workspace
+from linker.server.jobs import points as map_file
+from linker.server.jobs.indexing import SEEDS_QUARANTINE, Source, specification, unfinished
+from linker.server.jobs.job import Job, Step
 
 DEADLINE = 60.0
 
@@ -95,8 +95,8 @@ PARENT = """
 import sys, time
 from pathlib import Path
 from linker.corpora import Columns
-from linker.review.jobs.indexing import Source, specification, unfinished
-from linker.review.jobs.job import Job
+from linker.server.jobs.indexing import Source, specification, unfinished
+from linker.server.jobs.job import Job
 from linker.review.project import Workspace
 made = Workspace(Path(sys.argv[1])).project("floods")
 job = Job("index", specification(made, [Source(Path(sys.argv[2]), Columns("tweet", "content"))]), unfinished(made))

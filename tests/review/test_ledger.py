@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import multiprocessing
 import sqlite3
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any, cast
@@ -14,10 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linker.errors import InputError
-from linker.review import database
+from linker.base.errors import InputError
+from linker.review import database, schema
 from linker.review.interface import VERDICTS, Judgement, Seed, Verdict
 from linker.review.ledger import Ledger
+from linker.review.ownership import is_ledger
+from tests.helpers import ROOT
 
 NOW = "2026-01-02T03:04:05.000+00:00"
 
@@ -192,9 +196,9 @@ def test_the_sqlite_file_of_another_program_is_refused_and_left_alone(tmp_path: 
 def test_a_newer_version_is_refused(ledger: Ledger) -> None:
     ledger.close()
     other = sqlite3.connect(ledger.path)
-    other.execute("PRAGMA user_version = 2")
+    other.execute("PRAGMA user_version = 3")
     other.close()
-    with pytest.raises(InputError, match="version 2 of the ledger's format, this linker reads 1"):
+    with pytest.raises(InputError, match="version 3 of the ledger's format, this linker reads up to 2"):
         Ledger(ledger.path)
 
 
@@ -255,6 +259,54 @@ def _judge(path: Path, name: str) -> None:
     with Ledger(path, durable=False) as ledger:  # several create it at once
         for n in range(25):
             ledger.add(judgement(f"d{n}", reviewer=name))
+
+
+def test_a_reader_that_sees_an_older_state_than_another_thread_read_is_no_damage(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a reader's transaction begins, somebody else adds and reads: what is known is then newer than its state."""
+    ledger.add(Judgement("s", "a", "not", "ana"))
+    checked, check = list[None](), schema.check
+
+    def meanwhile(connection: sqlite3.Connection, *rest: Any) -> None:
+        check(connection, *rest)
+        if not checked:
+            checked.append(None)
+            ledger.add(Judgement("s", "b", "not", "bea"))
+            assert len(ledger.history()) == 2
+
+    monkeypatch.setattr(schema, "check", meanwhile)
+    assert [e.judgement.id for e in ledger.history()] == ["a"]
+    assert [e.judgement.id for e in ledger.history()] == ["a", "b"]
+
+
+def test_another_program_takes_no_log_away_from_a_process_that_has_opened_the_file_twice(
+    tmp_path: Path,
+) -> None:
+    """The page lists its reviews, in which each ledger is opened once more, and `linker review` runs beside it."""
+    path = tmp_path / "l"
+    page = Ledger(path)
+    page.add(Judgement("s", "a", "not", "ana"))
+    with Ledger(path) as listed:
+        assert len(listed.judgements()) == 1
+    assert is_ledger(path)
+    for id_ in "bd":
+        context = multiprocessing.get_context("spawn")
+        other = context.Process(target=_add_once, args=(path, id_))
+        other.start()
+        other.join()
+        page.add(Judgement("s", f"{id_}2", "not", "ana"))
+    fresh = subprocess.run(
+        [sys.executable, "-c", "import sys; from pathlib import Path; from linker.review.ledger import Ledger; "
+         "print(*(j.id for j in Ledger(Path(sys.argv[1])).judgements()))", str(path)],
+        capture_output=True, text=True, check=True, cwd=ROOT,
+    )  # fmt: skip
+    assert fresh.stdout.split() == ["a", "b", "b2", "d", "d2"]
+
+
+def _add_once(path: Path, id_: str) -> None:
+    with Ledger(path) as ledger:
+        ledger.add(Judgement("s", id_, "not", "bea"))
 
 
 def test_processes_lose_nothing_though_all_of_them_create_it(tmp_path: Path) -> None:

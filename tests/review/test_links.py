@@ -5,7 +5,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from linker.errors import InputError
+from linker.base.errors import InputError
+from linker.engine.building import create
 from linker.review.links import Links, folder_of, make
 from linker.review.project import Project, Workspace
 
@@ -42,6 +43,18 @@ def test_best_pairs_come_first_and_a_page_is_linked_once(tmp_path: Path, project
     again = Links(folder_of(project)).next("bo")
     assert again is not None
     assert again[1].target == "y"
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "pairs.jsonl"])
+def test_a_folder_of_that_name_beside_an_index_is_not_deleted(tmp_path: Path, name: str) -> None:
+    create(tmp_path / "posts.index")
+    index = Workspace(tmp_path / "posts.index").single
+    assert index is not None
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / name).write_text('{"mine": 1}\n')
+    with pytest.raises(InputError, match="was not written by linker: move it elsewhere"):
+        make(index, *files(tmp_path, RUN))
+    assert (tmp_path / "links" / name).read_text() == '{"mine": 1}\n'
 
 
 def test_a_run_of_other_pages_is_refused_and_nothing_is_replaced(tmp_path: Path, project: Project) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from linker.engine import Engine
-from linker.errors import InputError
+from linker.base.errors import InputError
+from linker.engine.engine import Engine
 from linker.review.interface import Candidate, Seed, Verdict
 from linker.review.session import Review
 from tests.review.memory_ledger import MemoryLedger, engine_of
@@ -165,10 +165,14 @@ def test_an_audit_without_a_hit_ends_after_its_size(engine: Engine) -> None:
     review = Review(engine, ledger(audit=7))
     review.begin_audit()
     drawn = []
-    while candidate := review.next():
+    while review.phase == "audit" and (candidate := review.next()):
         drawn.append(candidate.id)
         review.judge(candidate, "not")
     assert len(drawn) == 7
+    assert Review(engine, review.ledger).phase == "queue"
+    review.undo()
+    assert review.phase == "audit"
+    assert read(review, 1) == drawn[-1:]
     review.begin_audit()
     assert review.next() is not None
     review.resume()
@@ -204,12 +208,11 @@ def test_random_controls_come_first_and_the_order_learns_them_only_where_it_come
     assert sum(id_.startswith("flood") for id_ in drawn) == 5
     review = Review(engine, kept)
     assert review.progress().phase == "queue"
-    rest = read(review, 100)
-    assert not set(rest) & set(drawn)
-    assert (
-        "5 of 5 random relevant documents were reached" in review.progress().stop.reason
-        or review.progress().stop.stop
-    )
+    reasons = []
+    while rest := read(review, 1):
+        assert rest[0] not in drawn
+        reasons.append(review.progress().stop.reason)
+    assert any("5 of 5 random relevant documents were reached" in reason for reason in reasons)
 
 
 @pytest.mark.parametrize(
@@ -236,6 +239,6 @@ def test_a_wrong_verdict_or_document_stores_nothing(engine: Engine) -> None:
     review = Review(engine, ledger())
     with pytest.raises(InputError, match="unknown verdict 'perhaps'"):
         review.judge(Candidate("s1", "flood1", 1.0), "perhaps")  # type: ignore[arg-type]  # what a page may send
-    with pytest.raises(InputError, match="'none' is not in"):
+    with pytest.raises(InputError, match="'none' is not in the index"):
         review.judge(Candidate("s1", "none", 1.0), "not")
     assert not review.ledger.judgements()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linker.errors import InputError
+from linker.base.errors import InputError
 from linker.review.project import Project, Workspace
 from linker.review.uploads import SUFFIXES, safe_name, store, stored
 
@@ -24,6 +24,36 @@ def test_a_file_is_stored_and_no_other_is_overwritten(project: Project) -> None:
     second = store(project, "Größe der Flut.CSV", io.BytesIO(b"id,text\n2,b\n"))
     assert [p.name for p in stored(project)] == ["Groe-der-Flut-2.csv", "Groe-der-Flut.csv"]
     assert (first.read_bytes(), second.read_bytes()) == (b"id,text\n1,a\n", b"id,text\n2,b\n")
+
+
+@pytest.mark.parametrize("refusal", [errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK])
+def test_a_disk_without_hard_links_stores_it_too(
+    project: Project, monkeypatch: pytest.MonkeyPatch, refusal: int
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(refusal, os.strerror(refusal))
+
+    monkeypatch.setattr(Path, "hardlink_to", refused)
+    for number in range(2):
+        store(project, "x.csv", io.BytesIO(b"%d" % number))
+    assert {p.name: p.read_bytes() for p in project.uploads.iterdir()} == {"x.csv": b"0", "x-2.csv": b"1"}
+
+
+def test_a_file_is_recorded_with_its_role_or_not_stored(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(project, "a.csv", io.BytesIO(b"a"), "articles")
+    assert project.about["roles"] == {"a.csv": "articles"}
+    (project.own_folder / "project.json").write_text("{")
+    with pytest.raises(InputError, match="is damaged"):
+        store(project, "b.csv", io.BytesIO(b"b"))
+    assert [p.name for p in stored(project)] == ["a.csv"]
+
+
+def test_a_link_among_the_uploads_is_not_followed(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "secret.csv").write_text("id,text\n1,secret\n")
+    (project.uploads / "x.csv").symlink_to(tmp_path / "secret.csv")
+    assert stored(project) == []
 
 
 @pytest.mark.parametrize(

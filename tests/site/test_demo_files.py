@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from linker.demo_files import ABOUT, write_files
-from linker.demo_training import lee_stories
+from linker.demo.files import ABOUT, write_files
+from linker.demo.training import lee_stories
 from linker.evaluation.reading.trec import read_qrels
 
 

@@ -45,13 +45,12 @@ def test_no_page_asks_another_server(site: Path) -> None:
 
 
 def test_every_command_is_in_the_reference(site: Path) -> None:
-    from linker.cli import COMMANDS, INDEX_COMMANDS
+    from linker.cli.entry import app
+    from linker.cli.found import every
 
     page = (site / "reference" / "commands.html").read_text(encoding="utf-8")
-    for command in COMMANDS:
-        assert f">linker {command.__name__.replace('_', '-')}</code>" in page
-    for command in INDEX_COMMANDS:
-        assert f">linker index {command.__name__.replace('_', '-')}</code>" in page
+    for command in every(app):
+        assert f">linker {command}</code>" in page
     assert "Documents per query." in page
 
 

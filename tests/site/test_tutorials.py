@@ -9,7 +9,7 @@ from tests.site.transcripts import ROOT, commands, matches, run
 
 DOCS = ROOT / "docs"
 PAGES = {
-    "index.md": "python -m linker.demo_files news",  # what a reader has done before, on another page
+    "index.md": "python -m linker.demo.files news",  # what a reader has done before, on another page
     "tutorials/index.md": "true",
     "tutorials/newsroom.md": "true",
     "tutorials/researcher.md": "true",

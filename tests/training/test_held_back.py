@@ -12,12 +12,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linker.config import load
+from linker.base.config import load
+from linker.base.errors import ConfigError
 from linker.encoders import folder as folders
 from linker.encoders.configs import PRESETS
 from linker.encoders.star import StarTransformer
-from linker.errors import ConfigError
-from linker.tokens import Vocabulary, WordTokenizer
+from linker.encoders.tokens import Vocabulary, WordTokenizer
 from linker.training import held_back, ready
 from linker.training.batches import Pairs
 from linker.training.config import EncoderConfig, TrainConfig, TrainingConfig

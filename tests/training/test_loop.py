@@ -17,15 +17,14 @@ import numpy as np
 import pytest
 import torch
 
+from linker.base.errors import InputError, LinkerError
 from linker.encoders import folder as folders
-from linker.errors import InputError, LinkerError
 from linker.training import loop
 from linker.training.batches import Batch, Pairs
 from linker.training.config import TrainingConfig
 from linker.training.loop import train
-from linker.training.negatives import mine_negatives
 from linker.training.optimizer import Optimizer
-from linker.training.retrieval import Judge, dev_sample
+from linker.training.retrieval import Judge, dev_sample, mine_negatives
 from linker.training.schedule import learning_rate_scale, parameter_groups
 from linker.training.teacher import Teacher
 

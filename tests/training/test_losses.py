@@ -11,7 +11,7 @@ from pytorch_metric_learning.losses import MultiSimilarityLoss
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from linker.training.losses import cosine_mse, info_nce, multi_similarity, triplet_margin
+from linker.training.losses import info_nce, multi_similarity, triplet_margin
 from linker.training.miners import mine
 
 
@@ -78,11 +78,6 @@ def test_multi_similarity_loss_without_pairs_is_zero() -> None:
     assert float(loss.detach()) == 0
     assert cosines.grad is not None
     assert not cosines.grad.any()
-
-
-def test_cosine_mse_worked() -> None:
-    a, b = torch.tensor([[1.0, 0.0], [0.6, 0.8]]), torch.tensor([[0.6, 0.8], [0.6, 0.8]])
-    assert float(cosine_mse(a, b, torch.tensor([1.0, 0.5]))) == pytest.approx((0.4**2 + 0.5**2) / 2)
 
 
 def brute_force(

@@ -16,7 +16,7 @@ import pytest
 from matplotlib.lines import Line2D
 
 from indexes.interface import Document, MissingExtraError
-from linker.errors import InputError
+from linker.base.errors import InputError
 from linker.training.document_map import draw_documents, tsne
 from linker.training.plots import alpha_caption, draw_alpha, draw_loss, plot_metrics, read_metrics
 from linker.training.post_map import draw_posts

@@ -13,8 +13,8 @@ pytest.importorskip("torch")
 from benchmarks.published_star import ACCEPTED, MEASURES, MODELS, PUBLISHED, STUDY, UNTIL, report, settings
 from benchmarks.support.common import shared_data
 from benchmarks.support.glove import export
-from linker.evaluation.all_pairs.result import RANKS
-from linker.tokens import load_word_vectors
+from linker.encoders.tokens import load_word_vectors
+from linker.papers.all_pairs.result import RANKS
 from linker.training import ready
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from linker.config import load
+from linker.base.config import load
+from linker.base.errors import ConfigError
 from linker.encoders.configs import PRESETS
 from linker.encoders.star import StarTransformer
-from linker.errors import ConfigError
 from linker.training import ready
 from linker.training.config import TrainConfig
 from tests.helpers import linker

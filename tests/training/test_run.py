@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import torch
 
-from linker.config import load
-from linker.demo_training import lee_stories, split_opening
+from linker.base.config import load
+from linker.base.errors import ConfigError, InputError
+from linker.demo.training import lee_stories, split_opening
 from linker.encoders.configs import StarConfig
 from linker.encoders.loading import load_encoder
-from linker.errors import ConfigError, InputError
 from linker.training import loop
 from linker.training.batches import Batch
 from linker.training.config import TrainConfig

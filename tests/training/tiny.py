@@ -11,7 +11,7 @@ import torch
 
 from linker.encoders.configs import PRESETS, StarConfig
 from linker.encoders.text import TextEncoder
-from linker.tokens import Vocabulary, WordTokenizer
+from linker.encoders.tokens import Vocabulary, WordTokenizer
 from linker.training.batches import Pairs
 from linker.training.config import TrainingConfig
 from linker.training.loop import train

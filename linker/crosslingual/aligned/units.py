@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Literal
 
 from indexes.errors import importing
-from linker.logs import logger
+from linker.base.logs import logger
 
 Unit = Literal["sentence", "line"]
 

@@ -10,13 +10,13 @@ from typing import Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from linker.crosslingual.lexicon.dictionaries import Pair
+from linker.corpora.dictionaries import Pair
 from linker.crosslingual.lexicon.lexicon import from_pairs, identical
 from linker.crosslingual.pages.languages import Language
 from linker.crosslingual.pages.pages import Pages, Terms, count_terms
 from linker.crosslingual.scoring.comparability import idf
 from linker.crosslingual.scoring.passage_vectors import PassageVectors, encode_parts, extents
-from linker.crosslingual.scoring.scores import scale_columns, stochastic, unit_rows
+from linker.crosslingual.scoring.scores import ones, scale_columns, stochastic, unit_rows
 from linker.encoders.interface import Encoder
 
 Parts = Sequence[Sequence[str]]
@@ -59,21 +59,29 @@ class ByEncoder:
 
 @dataclass(frozen=True, eq=False)
 class ByWords:
-    """Idf-weighted words of two collections, translated by a dictionary's `pairs` and identical strings."""
+    """Idf-weighted words of two collections, translated by a dictionary's `pairs` and identical strings.
+
+    `taught`: further pairs, where a CSR matrix [v source, v target] is not 0.
+    """
 
     source: Pages
     target: Pages
     pairs: tuple[Pair, ...] = ()
+    taught: sp.csr_array | None = None
 
     @property
     def skip(self) -> float:
         """Cost of leaving a passage out."""
-        return 0.5 if self.pairs else 0.55
+        return 0.5 if self._translates else 0.55
+
+    @property
+    def _translates(self) -> bool:
+        return bool(self.pairs) or (self.taught is not None and self.taught.nnz > 0)
 
     @property
     def length(self) -> float:
         """Share of a link's cost that agreeing lengths take off: more without a dictionary, where little else is."""
-        return 0.25 if self.pairs else 0.5
+        return 0.25 if self._translates else 0.5
 
     @cached_property
     def language(self) -> Language:
@@ -90,24 +98,30 @@ class ByWords:
         """Each source term's translations, which share its weight: float32 CSR [v source, v target]."""
         languages = (self.source.language, self.language)
         lexicon = from_pairs(self.pairs, *languages) | identical(*self.terms, languages)
-        return stochastic(lexicon.relation(*self.terms))
+        known = lexicon.relation(*self.terms)
+        return stochastic(known if self.taught is None else known + ones(self.taught))
 
     def vectors(self, source: Parts, target: Parts) -> tuple[PassageVectors, PassageVectors]:
         """Return the translated words of the source and the words of the target, weighted by idf."""
         weights = idf(self.terms[1])
         translated = sp.csr_array(
-            _present(source, self.source.language, self.terms[0]) @ self.translations, dtype=np.float32
+            present(_one_by_one(source), self.source.language, self.terms[0]) @ self.translations,
+            dtype=np.float32,
         )
-        english = _present(target, self.language, self.terms[1])
+        english = present(_one_by_one(target), self.language, self.terms[1])
         return (
             PassageVectors(unit_rows(scale_columns(translated, weights)), extents(source)),
             PassageVectors(unit_rows(scale_columns(english, weights)), extents(target)),
         )
 
 
-def _present(parts: Parts, language: Language, terms: Terms) -> sp.csr_array:
-    """Return 1 where a passage contains a term: float32 CSR [passages, v]."""
-    rows = [_columns(language.terms(text), terms) for part in parts for text in part]
+def _one_by_one(parts: Parts) -> list[tuple[str]]:
+    return [(text,) for part in parts for text in part]
+
+
+def present(passages: Parts, language: Language, terms: Terms) -> sp.csr_array:
+    """Return 1 where a passage, of one text or several, contains a term: float32 CSR [passages, v]."""
+    rows = [_columns((w for text in texts for w in language.terms(text)), terms) for texts in passages]
     ends = np.concatenate(([0], np.cumsum([len(row) for row in rows], dtype=np.int64)))
     columns = np.array([column for row in rows for column in row], np.int64)
     shape = (len(rows), len(terms.vocabulary))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -10,12 +12,12 @@ from pathlib import Path
 from typing import IO
 from xml.sax.saxutils import escape, quoteattr
 
+from linker.base.errors import InputError
+from linker.base.files import replacing
+from linker.base.printable import spreadsheet_cell
 from linker.crosslingual.aligned.aligning import AlignedPassages, PageAlignment
 from linker.crosslingual.aligned.units import Unit
 from linker.crosslingual.pages.pages import Pages
-from linker.errors import InputError
-from linker.files import replacing
-from linker.printable import spreadsheet_cell
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 COLUMNS = ("source", "target", "score", "source_page", "target_page", "page_score")
@@ -105,7 +107,11 @@ class Writer:
         ids = self.source.ids[passages.link.source], self.target.ids[passages.link.target]
         texts = [text for _, text in self._texts(passages)]
         cells = (*texts, f"{passages.score:.4f}", *ids, f"{passages.link.score:.9g}")
-        return "\t".join(map(spreadsheet_cell, cells)) + "\n"
+        line = (
+            io.StringIO()
+        )  # csv quotes a cell that holds a quotation mark, which readers would take for a quote
+        csv.writer(line, delimiter="\t", lineterminator="\n").writerow(map(spreadsheet_cell, cells))
+        return line.getvalue()
 
     def _texts(self, passages: AlignedPassages) -> tuple[tuple[str, str], tuple[str, str]]:
         codes = self.source.language.code, self.target.language.code

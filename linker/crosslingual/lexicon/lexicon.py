@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from indexes.dtypes import BoolArray
-from linker.crosslingual.lexicon.dictionaries import Pair
+from linker.corpora.dictionaries import Pair
 from linker.crosslingual.pages.languages import Language
 from linker.crosslingual.pages.pages import Terms
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from linker.crosslingual.lexicon.dictionaries import Dictionary
+from linker.base.errors import InputError
+from linker.base.logs import logger
+from linker.corpora.dictionaries import Dictionary
 from linker.crosslingual.pages.pages import Pages
-from linker.logs import logger
 
 T = TypeVar("T")
 
@@ -16,6 +18,8 @@ PAGES = 200  # of each language, from which the words are taken
 PAIRS = 5000  # of the dictionary, which are looked up
 FEWEST = 3  # pairs that have to match the other way round
 TIMES = 2  # as many pairs have to match the other way round as match as given
+# Of real dictionaries, at most one matching pair in fifty matches the other way round alone.
+MIXED, LEAST = 0.2, 10  # share and number of pairs that match against the direction of the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +35,27 @@ class Matches:
         """Whether the dictionary leads from the target's language to the source's."""
         return self.turned >= FEWEST and self.turned > TIMES * self.as_given
 
+    @property
+    def mixed(self) -> bool:
+        """Whether some lines lead from one language to the other, and some back."""
+        fewer = min(self.as_given, self.turned)
+        return fewer >= LEAST and fewer > MIXED * (self.as_given + self.turned)
+
 
 def oriented(dictionary: Dictionary, source: Pages, target: Pages) -> Dictionary:
     """Return the dictionary with the words of the source's language first, turned round if necessary.
 
-    The log says so where it is turned round, and where none of its words is on the pages.
+    The log says so where it is turned round, and where none of its words is on the pages. Raises InputError for a
+    dictionary whose lines lead in both directions.
     """
     found = matches(dictionary, source, target)
     codes = source.language.code, target.language.code
+    if found.mixed:
+        raise InputError(
+            f"{dictionary.path} leads in both directions: of {found.tried:,} pairs, {found.as_given:,} match the pages "
+            f"from {codes[0]} to {codes[1]} and {found.turned:,} only from {codes[1]} to {codes[0]}; put the word in "
+            f"{codes[0]} first in every line"
+        )
     if found.wrong_way_round:
         logger.warning(
             "%s: leads from %s to %s, so it is turned round: of %s pairs, %s match the pages like this and %s as given",
@@ -74,6 +91,6 @@ def _words(pages: Pages) -> set[str]:
 
 
 def _sample(items: Sequence[T], most: int) -> list[T]:
-    """Return up to `most` items at equal distances."""
-    count = min(most, len(items))
-    return [items[i * len(items) // count] for i in range(count)]
+    """Return up to `most` items at random, always the same: those at equal distances may all be of one kind."""
+    chosen = random.Random(0).sample(range(len(items)), min(most, len(items)))
+    return [items[i] for i in sorted(chosen)]

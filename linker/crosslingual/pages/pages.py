@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
@@ -17,10 +17,10 @@ from scipy.sparse import csr_array
 
 from indexes.dtypes import Int32Array, Int64Array
 from indexes.interface import Document
-from linker.corpora import BadLine, read_corpus
+from linker.base.errors import InputError
+from linker.corpora import BadLine, Columns, read_corpus
 from linker.crosslingual.pages.chunks import in_chunks
 from linker.crosslingual.pages.languages import Language, language
-from linker.errors import InputError
 
 LOOKED_AT = 100  # documents whose metadata is searched for the language
 LANGUAGE_FIELDS = ("language", "lang")
@@ -167,15 +167,16 @@ class Pages:
         return Pages(ids, texts, self.language, self.skipped)
 
 
-def read_pages(path: Path, code: str | None = None) -> Pages:
-    """Read the pages of a file or folder, in any format of `read_corpus`.
+def read_documents(
+    path: Path, columns: Columns | None = None
+) -> tuple[dict[str, Document], tuple[BadLine, ...]]:
+    """Read the documents of a file or folder, by id, in any format of `read_corpus`, and what could not be read.
 
-    The language is `code` or, without it, the first of these: the pages' metadata (`language` or `lang`), the name
-    of the file ("fr.jsonl.gz"), "und". Raises InputError where an id is repeated or no page can be read.
+    Raises InputError where an id is repeated or nothing can be read.
     """
     documents: dict[str, Document] = {}
     skipped: list[BadLine] = []
-    for record in read_corpus(path):
+    for record in read_corpus(path, columns):
         if isinstance(record, BadLine):
             skipped.append(record)
         elif record.id in documents:
@@ -184,16 +185,35 @@ def read_pages(path: Path, code: str | None = None) -> Pages:
             documents[record.id] = record
     if not documents:
         raise InputError(f"{path}: no page could be read; the first reason: {skipped[0].reason}")
-    name = code or _from_metadata(documents.values()) or _from_name(path) or "und"
-    texts = tuple(d.full_text for d in documents.values())
-    return Pages(tuple(documents), texts, language(name), tuple(skipped))
+    return documents, tuple(skipped)
+
+
+def language_of(path: Path, documents: Mapping[str, Document]) -> str:
+    """Return the code in the pages' metadata (`language` or `lang`) or the name of the file ("fr.jsonl"), or "und"."""
+    return _from_metadata(documents.values()) or _from_name(path) or "und"
+
+
+def read_pages(path: Path, code: str | None = None) -> Pages:
+    """Read the pages of a file or folder, as `read_documents` does; their language is `code`, or that they name."""
+    documents, skipped = read_documents(path)
+    return pages_from(documents, code or language_of(path, documents), skipped)
+
+
+def pages_from(documents: Mapping[str, Document], code: str, skipped: tuple[BadLine, ...] = ()) -> Pages:
+    """Return documents as pages in the language `code`."""
+    return Pages(tuple(documents), tuple(d.full_text for d in documents.values()), language(code), skipped)
 
 
 def split_languages(pair: str) -> tuple[str, str]:
     """Split a pair such as "fr-en" into its two codes. Raises InputError where it has another form."""
     codes = pair.split("-")
-    if len(codes) != 2 or not all(code.isalpha() for code in codes):
-        raise InputError(f"invalid language pair {pair!r}: give two codes, source first, such as fr-en")
+    if len(codes) != 2 or not all(
+        code.isalpha() and code.isascii() and len(code) in (2, 3) for code in codes
+    ):
+        raise InputError(
+            f"invalid language pair {pair!r}: give two codes of ISO 639, source first, such as fr-en; not names such "
+            "as french-english, whose rules would not be found"
+        )
     return codes[0], codes[1]
 
 

@@ -15,7 +15,7 @@ _CYRILLIC = (
 _GREEK = (
     "α a β v γ g δ d ε e ζ z η i θ th ι i κ k λ l μ m ν n ξ x ο o π p ρ r σ s ς s τ t υ y φ f χ ch ψ ps ω o"
 )
-_WORD = re.compile(r"[^\W\d_]{3,}")
+_WORD = re.compile(r"[^\W\d_]+")
 _MARK = re.compile(r"[^\w\s]|\d+|\n")
 _SAME = str.maketrans("。、，；：？！（）«»„“”‘’", '.,,;:?!()"""""\'\'')
 
@@ -26,10 +26,15 @@ def romanise(text: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
 
 
+def letters(text: str, least: int) -> list[str]:
+    """Return the runs of at least `least` letters, in order."""
+    return [word for word in _WORD.findall(text) if len(word) >= least]
+
+
 def letter_grams(text: str) -> list[str]:
     """Return the 4-grams of the romanised words, with "_" at the words' boundaries."""
     grams: list[str] = []
-    for word in _WORD.findall(romanise(text)):
+    for word in letters(romanise(text), 3):
         if word.isascii():
             bounded = f"_{word}_"
             grams += [bounded[i : i + LETTERS] for i in range(len(bounded) - LETTERS + 1)]

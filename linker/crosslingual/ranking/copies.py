@@ -13,10 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
-from linker.crosslingual.ranking.calibration import compete
 from linker.crosslingual.ranking.features import Lists
 from linker.crosslingual.ranking.fitting import Fitted, aligned
 from linker.crosslingual.ranking.verification import first_candidates
+from linker.scoring.probability.competition import compete
 
 SAME = 0.8  # least Jaccard similarity of the words of near copies
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from indexes.dtypes import Float32Array, Int64Array
-from linker.crosslingual.lexicon.dictionaries import Pair
+from linker.corpora.dictionaries import Pair
 from linker.crosslingual.lexicon.induction import induce
 from linker.crosslingual.lexicon.lexicon import from_pairs, identical
 from linker.crosslingual.pages.languages import HAN, Language

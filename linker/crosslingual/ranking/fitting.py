@@ -10,13 +10,13 @@ import numpy.typing as npt
 from scipy.special import logsumexp
 
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
-from linker.crosslingual.ranking.calibration import compete, temperature
+from linker.base.errors import InputError
 from linker.crosslingual.ranking.features import Lists
 from linker.crosslingual.ranking.learning import Fold
 from linker.crosslingual.ranking.pooled import Pooled
 from linker.crosslingual.ranking.ranker import PENALTY, Ranker, fit_ranker
 from linker.crosslingual.ranking.verification import first_candidates, fit_calibrated, names_of
-from linker.errors import InputError
+from linker.scoring.probability.competition import ANY, ONE, compete, softmax, spread
 
 FEWEST = 20  # links; with fewer, no ranker is learned
 # A link is contradicted where another candidate has at least this log odds against all others, and the linked target
@@ -128,12 +128,12 @@ class _Scored:
 
     @classmethod
     def of(cls, lists: Lists, logits: Float64Array) -> _Scored:
-        return cls(lists, logits, compete(logits, lists.targets, lists.exclusive))
+        return cls(lists, logits, compete(logits, lists.targets, ONE if lists.exclusive else ANY))
 
     def against(self, others: _Scored) -> _Scored:
         """Return the same where the pages of `others` have competed for the same targets."""
         logits, targets = (self.logits, others.logits), (self.lists.targets, others.lists.targets)
-        won = compete(np.concatenate(logits), np.concatenate(targets), self.lists.exclusive)
+        won = compete(np.concatenate(logits), np.concatenate(targets), ONE if self.lists.exclusive else ANY)
         return replace(self, won=won[: len(self.won)])
 
     def features(self, ranker: Ranker) -> Float64Array:
@@ -178,19 +178,6 @@ def _applied(model: Pooled, pages: _Scored, expected: float | None) -> Fitted:
     return Fitted(model, spread(pages.won, model.verifier(x, share)), share)
 
 
-def spread(won: Float64Array, first: Float64Array) -> Float64Array:
-    """Return probabilities [n, c + 1] in which the most probable candidates of `won` [n, c + 1] have `first` [n].
-
-    The other candidates keep their proportion to it as long as all of them sum to one at most; "no link" has the rest.
-    """
-    n, top = np.arange(len(won)), won[:, :-1].argmax(axis=1)
-    out = won[:, :-1] / won[n, top][:, None] * first[:, None]
-    out[n, top] = 0
-    out *= np.minimum(1, (1 - first) / np.maximum(out.sum(axis=1), 1e-12))[:, None]
-    out[n, top] = first
-    return np.concatenate([out, np.maximum(0, 1 - out.sum(axis=1, keepdims=True))], axis=1)
-
-
 def _quality(linked: Sequence[_Scored], parts: Sequence[Fold]) -> float:
     won, right = np.concatenate([s.won for s in linked]), np.concatenate([p.right for p in parts])
     chosen = won[np.arange(len(won)), np.where(right >= 0, right, won.shape[1] - 1)]
@@ -220,3 +207,16 @@ def aligned(
         for name, centre in zip(names, values.tolist(), strict=True)
     ]
     return np.stack(columns, axis=2)
+
+
+def temperature(logits: Float64Array, right: Int64Array) -> float:
+    """Return the divisor of `logits` [n, c + 1] that makes the `right` columns [n] most likely; −1 is the last."""
+    from scipy.optimize import minimize_scalar
+
+    choice = np.where(right >= 0, right, logits.shape[1] - 1)
+    rows = np.arange(len(logits))
+
+    def loss(log_t: float) -> float:
+        return -float(np.log(softmax(logits / np.exp(log_t))[rows, choice] + 1e-12).mean())
+
+    return float(np.exp(minimize_scalar(loss, bounds=(-2, 2), method="bounded").x))

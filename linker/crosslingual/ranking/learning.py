@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from indexes.dtypes import BoolArray, Int64Array
+from linker.base.errors import InputError
 from linker.crosslingual.ranking.describing import describe, free_targets, retrieve_taught
 from linker.crosslingual.ranking.features import Lists
 from linker.crosslingual.ranking.folds import FOLDS, divisions_of, held_out
 from linker.crosslingual.ranking.interface import Evidence, Learned
-from linker.errors import InputError
 
 ONCE = (
     1 << 27
@@ -136,11 +136,3 @@ def list_size(evidence: Evidence, links: Int64Array, folds: int = FOLDS, seed: i
     if not free:
         raise InputError("the training links cover every target page: no page is left to link to")
     return min(evidence.size, free)
-
-
-def gold_of(links: Int64Array) -> Mapping[int, int]:
-    """Return the first target of each linked source row of `links` (int64 [l, 2])."""
-    gold: dict[int, int] = {}
-    for row, column in links.tolist():
-        gold.setdefault(row, column)
-    return gold

@@ -52,6 +52,8 @@ class Ranker:
         The same score is larger with one dictionary or language than with another, wherever a page has its counterpart.
         Nearly all candidates are wrong, so that the share of pages with a counterpart hardly matters.
         """
+        if not len(features):  # all pages are linked: there is nothing to adapt to
+            return self
         flat = features.reshape(-1, features.shape[-1])
         mean, variance = flat.mean(0, dtype=np.float64), flat.var(0, dtype=np.float64)
         part = len(features) / (len(features) + OWN)
@@ -71,11 +73,6 @@ class Ranker:
 def with_none(scores: Float64Array, none: float) -> Float64Array:
     """Return `scores` [n, c] with a last column of the score of "no link": [n, c + 1]."""
     return np.concatenate([scores, np.full((len(scores), 1), none)], axis=1)
-
-
-def softmax(logits: Float64Array) -> Float64Array:
-    """Return the softmax of `logits` [..., c] along the last axis: float64 [..., c]."""
-    return np.asarray(np.exp(logits - logsumexp(logits, axis=-1, keepdims=True)))
 
 
 def fit_ranker(

@@ -18,7 +18,9 @@ import numpy as np
 import orjson
 import xxhash
 
-from linker.crosslingual.lexicon.dictionaries import Pair
+from linker.base.errors import InputError
+from linker.base.files import read_regular
+from linker.corpora.dictionaries import Pair
 from linker.crosslingual.pages.languages import Language
 from linker.crosslingual.ranking.knowledge import HalfSpace, Knowledge, Topics
 from linker.crosslingual.ranking.pooled import Pooled, from_json, to_json
@@ -34,8 +36,6 @@ from linker.encoders.model_folder import (
     replacing,
     write_part,
 )
-from linker.errors import InputError
-from linker.files import read_regular
 
 FORMAT, KIND, MAKER = "linker-links-1", "linking model", "linker link --save-model"
 WORDS, DICTIONARY, ARRAYS = "words.json", "dictionary.json", "spaces.npz"

@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from indexes.dtypes import Int64Array
+from linker.corpora.dictionaries import Pair
 from linker.crosslingual.lexicon.alignment import WordVectors, agreement, align, word_vectors
-from linker.crosslingual.lexicon.dictionaries import Pair
 from linker.crosslingual.ranking.evidence import AllEvidence
 
 AGREEMENT = 0.2  # least share of held-out identical words that the mapping finds again; with less, no pair is returned

@@ -17,14 +17,13 @@ from scipy.special import expit, logit, logsumexp
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from linker.crosslingual.ranking.features import Lists
 from linker.crosslingual.ranking.ranker import Ranker
-from linker.probability import logistic
+from linker.scoring.probability import logistic
+from linker.scoring.probability.shares import estimate_share
 
 EDGE = 1e-4  # probabilities are clipped to at least this distance from 0 and 1
 CLIP = 4.0  # standard deviations
 PENALTY, PENALTY_ALONE = 30.0, 10.0  # towards a prior, and towards zero
 LIST = ("list.score", "list.gap", "list.rest", "list.competition")
-PRIOR_PAGES = 1.0  # linked and unlinked pages that the estimate of the share starts from
-ROUNDS, ENOUGH = 500, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,17 +59,6 @@ class Verifier:
         """Return the probabilities [n] that the first candidates are right, where `share` of the pages are linked."""
         linked = expit(self.odds(features) + logit(_inside(share)))
         return np.asarray(linked * expit(self.right_odds(features)))
-
-
-def estimate_share(odds: Float64Array) -> float:
-    """Return the most probable share of pages that are linked, by EM from their log `odds` [n] at a share of ½."""
-    share = 0.5
-    for _ in range(ROUNDS):
-        linked = float(expit(odds + logit(share)).sum())
-        before, share = share, (linked + PRIOR_PAGES) / (len(odds) + 2 * PRIOR_PAGES)
-        if abs(share - before) < ENOUGH:
-            break
-    return share
 
 
 def names_of(ranker: Ranker) -> tuple[str, ...]:

@@ -50,13 +50,6 @@ def maximum(
     return _greedy(rows, columns, scores, len(forward.targets), source_ids, target_ids)
 
 
-def intersect(forward: Candidates, backward: Candidates) -> Int64Array:
-    """Return the target of each source where the two are each other's best: int64 [n], −1 for none."""
-    best, back = forward.targets[:, 0], backward.targets[:, 0]
-    mutual = (best >= 0) & (back[best] == np.arange(len(best)))
-    return np.where(mutual, best, -1)
-
-
 def promote(candidates: Candidates, partner: Int64Array) -> Candidates:
     """Return the candidates with each source's partner at rank 1, the others in order.
 

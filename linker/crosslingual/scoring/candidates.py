@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -181,21 +180,6 @@ def nearest(
     forward = np.maximum(candidates.scores[:, :k], 0).sum(axis=1) / max(1, min(k, m))
     backward = progress.best.sum(axis=0) / max(1, min(k, n))
     return Neighbours(candidates, forward, backward, progress.holders)
-
-
-def score_pairs(
-    scorer: PagePairScorer, rows: Int64Array, columns: Int64Array, block: int = BLOCK
-) -> Float32Array:
-    """Return the scores of the pairs of source `rows` and target `columns` (int64 [pairs]): float32 [pairs]."""
-    result = np.empty(len(rows), np.float32)
-    order = np.argsort(rows, kind="stable")
-    edges = np.searchsorted(rows[order], np.arange(0, scorer.shape[0] + block, block))
-    for i, (start, stop) in enumerate(pairwise(edges.tolist())):
-        if stop > start:
-            begin, indices = i * block, order[start:stop]
-            scores = scorer.block(begin, min(begin + block, scorer.shape[0]))
-            result[indices] = scores[rows[indices] - begin, columns[indices]]
-    return result
 
 
 def _best_of(scores: Float32Array, k: int, source: Hashes, target: Hashes) -> Candidates:

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import xxhash
 
+from linker.base.errors import InputError
+from linker.base.files import write_atomically
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.scoring.candidates import Candidates, Progress
-from linker.errors import InputError
-from linker.files import write_atomically
 
 # What numpy and zipfile raise on a damaged file.
 DAMAGE = (

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from indexes import native
 from indexes.dtypes import Float64Array
+from indexes.kernels.sampling import sweep
 from linker.crosslingual.scoring.topics import PolylingualTopics
 
 Ints = npt.NDArray[np.int32]
@@ -50,23 +50,7 @@ class Tokens:
 
         `by_page` float64 [n, k] counts the topics of pages over all languages.
         """
-        priors = np.array([alpha, beta, beta * len(self.by_word)])
-        sums = np.empty(by_page.shape[1])
-        library = native.load_sampling()
-        if library is not None:
-            native.call(
-                library.sweep, len(self.topics), len(sums), self.pages, self.words, self.topics, uniform, priors,
-                by_page, self.by_word, self.totals, sums,
-            )  # fmt: skip
-            return
-        for token, (d, w, old) in enumerate(zip(self.pages, self.words, self.topics, strict=True)):
-            for counts in (by_page[d], self.by_word[w], self.totals):
-                counts[old] -= 1
-            np.cumsum((by_page[d] + alpha) * (self.by_word[w] + beta) / (self.totals + priors[2]), out=sums)
-            new = min(int(np.searchsorted(sums, uniform[token] * sums[-1], "right")), len(sums) - 1)
-            self.topics[token] = new
-            for counts in (by_page[d], self.by_word[w], self.totals):
-                counts[new] += 1
+        sweep(self.pages, self.words, self.topics, by_page, self.by_word, self.totals, (alpha, beta), uniform)
 
     def probabilities(self, beta: float) -> Float64Array:
         """Return the probability of each word in each topic: float64 [v, k], columns sum to one."""

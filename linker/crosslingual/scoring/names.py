@@ -8,12 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from linker.crosslingual.pages.pages import Pages, Terms, count_terms
-from linker.crosslingual.pages.surface import romanise
+from linker.crosslingual.pages.surface import letters, romanise
 from linker.crosslingual.scoring.comparability import idf
 from linker.crosslingual.scoring.products import Restrictable, WeightedProduct
 from linker.crosslingual.scoring.scores import scale_columns
 
-_WORD = re.compile(r"[^\W\d_]{2,}")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
@@ -23,7 +22,7 @@ def names_in(text: str) -> list[str]:
     A cheap substitute for a named-entity recogniser that needs no model; in German it returns every noun.
     """
     other = sum(1 for c in text[:2000] if c.isalpha() and ord(c) > 0x24F) * 2 > min(len(text), 2000) // 2
-    return [romanise(w) for w in _WORD.findall(text) if w[0].isupper() or (other and w.isascii())]
+    return [romanise(w) for w in letters(text, 2) if w[0].isupper() or (other and w.isascii())]
 
 
 def numbers_in(text: str) -> list[str]:

@@ -13,11 +13,11 @@ import scipy.sparse as sp
 
 from indexes.cores import cores
 from indexes.dtypes import Float32Array, Int32Array, Int64Array
+from indexes.kernels.products import Factor
 from linker.crosslingual.pages.chunks import in_chunks
 from linker.crosslingual.pages.pages import Terms, narrow
 from linker.crosslingual.scoring.comparability import idf
 from linker.crosslingual.scoring.scores import scale_columns, stochastic, unit_rows
-from linker.crosslingual.scoring.sparse import Factor
 
 LENGTH = 30  # terms per passage; shorter lines are joined, lines of more than twice as many are cut
 PAGES = 32  # whose passages are compared together

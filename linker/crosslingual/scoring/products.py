@@ -16,9 +16,10 @@ import scipy.sparse as sp
 
 from indexes.cores import cores
 from indexes.dtypes import Float32Array, Int64Array
+from indexes.kernels.products import dots
 from linker.crosslingual.scoring.candidates import PagePairScorer
 from linker.crosslingual.scoring.graph import Graph
-from linker.crosslingual.scoring.sparse import csr, dots, on_disk, release
+from linker.crosslingual.scoring.sparse import csr, on_disk, release
 from linker.crosslingual.scoring.split_product import SplitProduct
 
 LEAST_MASS = 1e-6

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from indexes.dtypes import Int64Array
+from linker.base.progress import bar
 from linker.crosslingual.scoring.candidates import Hashes, PagePairScorer, nearest
 from linker.crosslingual.scoring.checkpoint import Checkpoint
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.products import Restrictable
 from linker.crosslingual.scoring.stages import Arrays, Stages
-from linker.progress import bar
 
 
 @dataclass(frozen=True, slots=True)

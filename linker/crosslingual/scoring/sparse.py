@@ -1,123 +1,21 @@
-"""Products of sparse matrices in the two ways that linking needs: of given pairs of rows, and added to dense rows.
-
-Compiled (indexes/text/products.c) or, where that was not built, by scipy.
-"""
+"""Sparse matrices of float32: their products in one thread per core, and their memory in a file."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from itertools import pairwise
 from mmap import ACCESS_READ, mmap
 from tempfile import TemporaryFile
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from indexes import native
 from indexes.cores import cores
 from indexes.disk.reading import give_back, mapping_of
-from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.pages.chunks import in_order
 from linker.crosslingual.pages.pages import narrow
 
-PAIRS = 1 << 18  # products at a time without the compiled loop
-TILE = 1 << 16  # columns; half as many or twice as many are no faster
-MANY = 1 << 20  # pairs that are worth a thread
-MANY_ROWS = 10_000  # likewise
-
-
-@dataclass(frozen=True, eq=False)
-class PostingLists:
-    """The right factor of a product whose rows are dense: d posting lists over m columns, checked once.
-
-    `tiles`: the lists of columns 0 … `TILE` − 1 and so on, because the processor's cache holds part of a row only.
-    """
-
-    tiles: tuple[Factor, ...]
-    shape: tuple[int, int]
-
-    @classmethod
-    def of(cls, matrix: sp.csr_array) -> Self:
-        """Return the rows of `matrix` [d, m] as posting lists. Raises ValueError where it points outside itself."""
-        _parts(matrix)
-        begins = range(0, max(matrix.shape[1], 1), TILE)
-        return cls.of_tiles([sp.csr_array(matrix[:, i : i + TILE]) for i in begins], matrix.shape)
-
-    @classmethod
-    def of_tiles(cls, tiles: Sequence[sp.csr_array], shape: tuple[int, int]) -> Self:
-        """Return the same of a matrix of this shape that is given as tiles, a few columns each."""
-        return cls(tuple(Factor.of(tile) for tile in tiles), shape)
-
-    def add_to(self, out: Float32Array, left: sp.csr_array) -> None:
-        """Add `left` [b, d] · the matrix to `out`, C-contiguous float32 [b, m].
-
-        Raises ValueError where the shapes do not fit and where `left` points outside itself.
-        """
-        if left.shape[1] != self.shape[0] or out.shape != (left.shape[0], self.shape[1]):
-            raise ValueError(f"{left.shape} · {self.shape} cannot be added to {out.shape}")
-        library = native.load_products()
-        given = _parts(left)
-        begin = 0
-        for tile in self.tiles:
-            part = out[:, begin:]
-            begin += tile.matrix.shape[1]
-            if library is not None:
-                native.call(library.add_postings, 0, *out.shape, *given, *tile.parts, part)
-                continue
-            for row, (start, stop) in enumerate(pairwise(left.indptr.tolist())):
-                lists = tile.matrix[left.indices[start:stop]]
-                part[row, : lists.shape[1]] += lists.T @ left.data[start:stop]
-
-
-@dataclass(frozen=True, eq=False)
-class Factor:
-    """A CSR matrix, checked once and in the types that the compiled loops read (`parts`)."""
-
-    matrix: sp.csr_array
-    parts: tuple[np.ndarray, np.ndarray, np.ndarray]
-
-    @classmethod
-    def of(cls, matrix: sp.csr_array) -> Self:
-        """Return the factor. Raises ValueError where the matrix points outside itself."""
-        return cls(matrix, _parts(matrix))
-
-    def dots(self, left: sp.csr_array, begin: Int64Array, others: Int64Array) -> Float32Array:
-        """Return the products of rows of `left` [n, d] and of the matrix [m, d]: float32 [pairs].
-
-        Row i of `left` is multiplied by the rows `others[begin[i]:begin[i + 1]]`; `begin`: int64 [n + 1]. Many pairs
-        are computed in one thread per core. Raises ValueError as `of` does, and where there are no such rows.
-        """
-        _check("row", others, self.matrix.shape[0])
-        starts = len(begin) == left.shape[0] + 1 and begin[0] == 0 and begin[-1] == len(others)
-        if left.shape[1] != self.matrix.shape[1] or not starts or (np.diff(begin) < 0).any():
-            raise ValueError(f"{len(others)} pairs do not fit {left.shape} and {self.matrix.shape}")
-        library = native.load_products()
-        if library is None:
-            return _plain_dots(left, self.matrix, begin, others)
-        out = np.empty(len(others), np.float32)
-        places, (left_begin, *values) = others.astype(np.int32), _parts(left)
-
-        def rows(first: int, last: int) -> None:
-            wide = np.zeros(left.shape[1], np.float32)
-            parts = (begin[first : last + 1], places, left_begin[first : last + 1], *values, *self.parts)
-            native.call(library.dots, last - first, *parts, wide, out)
-
-        jobs = min(cores(), len(others) // MANY) or 1
-        edges = np.searchsorted(begin, np.linspace(0, len(others), jobs + 1)[1:-1]).tolist()
-        if jobs == 1:
-            rows(0, left.shape[0])
-            return out
-        with ThreadPoolExecutor(jobs) as pool:
-            list(pool.map(rows, [0, *edges], [*edges, left.shape[0]]))
-        return out
-
-
-def dots(left: sp.csr_array, right: sp.csr_array, begin: Int64Array, others: Int64Array) -> Float32Array:
-    """Return the products of rows of `left` [n, d] and `right` [m, d] as `Factor.dots` does: float32 [pairs]."""
-    return Factor.of(right).dots(left, begin, others)
+MANY_ROWS = 10_000  # rows that are worth a thread
 
 
 def times(left: sp.csr_array, right: sp.csr_array | sp.csc_array) -> sp.csr_array:
@@ -174,37 +72,3 @@ def csr(matrix: Any) -> sp.csr_array:
     """Return the matrix as float32 CSR; the transpose of a CSC matrix is not copied."""
     result: sp.csr_array = sp.csr_array(matrix).astype(np.float32, copy=False)
     return result
-
-
-def _plain_dots(
-    left: sp.csr_array, right: sp.csr_array, begin: Int64Array, others: Int64Array
-) -> Float32Array:
-    rows = np.repeat(np.arange(len(begin) - 1), np.diff(begin))
-    parts = [np.empty(0, np.float32)]
-    for start in range(0, len(others), PAIRS):
-        part = slice(start, start + PAIRS)
-        parts.append(np.asarray(left[rows[part]].multiply(right[others[part]]).sum(axis=1)).ravel())
-    return np.concatenate(parts).astype(np.float32)
-
-
-def _parts(matrix: sp.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the arrays of a CSR matrix in the types that the compiled loops read; copies only what differs.
-
-    Raises ValueError where the loops would read or write outside an array.
-    """
-    begin, columns = matrix.indptr, matrix.indices
-    _check("column", columns, matrix.shape[1])
-    if len(begin) != matrix.shape[0] + 1 or begin[0] != 0 or (np.diff(begin) < 0).any():
-        raise ValueError("the rows of a sparse matrix do not follow one another")
-    if begin[-1] > min(len(columns), len(matrix.data)):
-        raise ValueError(f"a sparse matrix of {len(columns)} values ends at {begin[-1]}")
-    return (
-        np.ascontiguousarray(begin, np.int64),
-        np.ascontiguousarray(columns, np.int32),
-        np.ascontiguousarray(matrix.data, np.float32),
-    )
-
-
-def _check(what: str, numbers: np.ndarray, size: int) -> None:
-    if len(numbers) and not 0 <= numbers.min() <= numbers.max() < size:
-        raise ValueError(f"no {what} {numbers.min()} or {numbers.max()} among {size}")

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from indexes.dtypes import Float32Array, Int64Array
+from indexes.kernels.products import TILE, PostingLists
 from linker.crosslingual.pages.pages import column_sizes
-from linker.crosslingual.scoring.sparse import TILE, PostingLists
 
 # Where both cost the same: a pair by posting lists takes about 1.2 ns, a cell of a dense column about 0.025 ns.
 DENSE_SHARE = 0.02

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
+from linker.base.errors import InputError
+from linker.base.files import write_atomically
 from linker.crosslingual.scoring.checkpoint import DAMAGE, Checkpoint
-from linker.errors import InputError
-from linker.files import write_atomically
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 OWNER = "TASK"  # the file that holds the fingerprint

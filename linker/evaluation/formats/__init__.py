@@ -20,16 +20,4 @@ __all__ = [
     "load_run",
     "write_run_as",
 ]
-__getattr__ = lazy(
-    __name__,
-    {
-        "FORMATS": "linker.evaluation.formats.writing",
-        "QrelsLike": "linker.evaluation.formats.sources",
-        "RunFormat": "linker.evaluation.formats.writing",
-        "RunLike": "linker.evaluation.formats.sources",
-        "format_of": "linker.evaluation.formats.writing",
-        "load_qrels": "linker.evaluation.formats.sources",
-        "load_run": "linker.evaluation.formats.sources",
-        "write_run_as": "linker.evaluation.formats.writing",
-    },
-)
+__getattr__ = lazy(__name__)

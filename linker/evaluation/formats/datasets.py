@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn
 
 from indexes.errors import importing
-from linker.errors import InputError
+from linker.base.errors import InputError
 
 PREFIX = "ir_datasets:"
 BATCH = 1000  # rows read at a time

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
-from linker.errors import InputError
+from linker.base.errors import InputError
+from linker.base.files import STDIO, open_input, read_bytes
 from linker.evaluation.formats import nested, parquet
 from linker.evaluation.reading.columns import loaded
 from linker.evaluation.reading.entries import Entries, Source
 from linker.evaluation.reading.sources import as_qrels, as_run
 from linker.evaluation.reading.trec import qrels_of, read_qrels, read_run, run_of
-from linker.files import STDIO, open_input, read_bytes
 
 Kind = Literal["trec", "json", "parquet"]
 GZIP, BOM, HEAD = b"\x1f\x8b", b"\xef\xbb\xbf", 256

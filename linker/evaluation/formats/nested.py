@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from linker.errors import InputError
+from linker.base.errors import InputError
 
 Nested = dict[str, dict[str, Any]]
 

@@ -6,7 +6,7 @@ import io
 from typing import Any
 
 from indexes.errors import importing
-from linker.errors import InputError
+from linker.base.errors import InputError
 
 MAGIC = b"PAR1"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from indexes.interface import Hits
-from linker.errors import InputError
-from linker.evaluation.formats import beir, datasets, files
+from linker.base.errors import InputError
+from linker.evaluation.formats import datasets, files
 from linker.evaluation.reading.columns import PathLike
 from linker.evaluation.reading.entries import Entries
 from linker.evaluation.reading.sources import Frame, as_qrels, as_run
@@ -46,7 +46,7 @@ def load_qrels(qrels: QrelsLike, warn: Warn | None = None) -> Entries[int]:
         if datasets.is_name(qrels):
             return as_qrels(datasets.qrels(qrels))
         path = Path(qrels)
-        return files.read_qrels_file(beir.qrels_in(path) if path.is_dir() else path, warn)
+        return files.read_qrels_file(qrels_in(path) if path.is_dir() else path, warn)
     return as_qrels(_nested(qrels, "qrels", "relevance"))
 
 
@@ -81,3 +81,17 @@ def _triple(entry: Any, kind: str, number: str) -> tuple[Any, Any, Any]:
     if isinstance(entry, tuple | list) and len(entry) == 3:
         return entry[0], entry[1], entry[2]
     raise InputError(f"{kind}: {entry!r} is no triple of topic, document and {number}")
+
+
+def qrels_in(folder: Path) -> Path:
+    """Return the file of a BEIR folder's judgements: those of the test split, or the only ones.
+
+    Raises InputError where there are none, or several and none of them is the test split's.
+    """
+    splits = sorted(p for p in (folder / "qrels").glob("*.tsv*") if p.name.endswith((".tsv", ".tsv.gz")))
+    test = [p for p in splits if p.name in ("test.tsv", "test.tsv.gz")]
+    if not splits:
+        raise InputError(f"{folder} holds no judgements: expected qrels/test.tsv, as BEIR has it")
+    if not test and len(splits) > 1:
+        raise InputError(f"{folder} has no test split: name one of {', '.join(map(str, splits))}")
+    return (test or splits)[0]

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from linker.errors import InputError
+from linker.base.errors import InputError
+from linker.base.files import STDIO
 from linker.evaluation.formats import parquet
 from linker.evaluation.reading.trec import replacing_file, run_lines
-from linker.files import STDIO
 
 RunFormat = Literal["trec", "ranx", "pytrec_eval", "parquet", "jsonl"]
 FORMATS: tuple[RunFormat, ...] = get_args(RunFormat)

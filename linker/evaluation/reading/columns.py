@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from indexes.dtypes import Int64Array
-from linker.errors import InputError
+from linker.base.errors import InputError
+from linker.base.files import open_input
 from linker.evaluation.reading.entries import Source
 from linker.evaluation.reading.fields import PAD, Bytes, Fields, padded
-from linker.files import open_input
 
 PathLike = str | os.PathLike[str]
 

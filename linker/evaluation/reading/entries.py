@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from indexes.dtypes import Float64Array, Int64Array
-from linker.errors import InputError
+from linker.base.errors import InputError
 from linker.evaluation.reading.fields import Fields, Words
 from linker.evaluation.reading.hashing import HashTable
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from linker.errors import InputError
+from linker.base.errors import InputError
+from linker.base.logs import logger
 from linker.evaluation.reading.columns import PathLike
 from linker.evaluation.reading.entries import Entries, repeats_text
 from linker.evaluation.reading.trec import read_qrels
 
 
-def merged_qrels(paths: Iterable[PathLike], warn: Callable[[str], None]) -> dict[str, dict[str, int]]:
+def merged_qrels(
+    paths: Iterable[PathLike], warn: Callable[[str], None] = logger.warning
+) -> dict[str, dict[str, int]]:
     """Return the judgements of all files, topic → document → relevance.
 
     A judgement that repeats one of the same relevance, in its file or in an earlier one, is dropped; `warn` is given a

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from indexes.dtypes import Float64Array
-from linker.errors import InputError
+from linker.base.errors import InputError
 from linker.evaluation.reading.entries import Entries, Source
 from linker.evaluation.reading.fields import Fields
 from linker.evaluation.reading.trec import read_qrels, read_run

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from indexes.dtypes import Float64Array, Int64Array
-from linker.errors import InputError
+from linker.base.errors import InputError
+from linker.base.files import replacing
 from linker.evaluation.reading.columns import Block, PathLike, line_count, line_end, lines, load
 from linker.evaluation.reading.decimals import numbers
 from linker.evaluation.reading.entries import Entries, Source
 from linker.evaluation.reading.fields import PAD, Bytes, Fields
-from linker.files import replacing
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
 _RUN_COLUMNS = "topic Q0 document rank score name"

@@ -10,4 +10,4 @@ if TYPE_CHECKING:
     from linker.review.exporting.writing import ExportReport, check_suffix, export
 
 __all__ = ["ExportReport", "check_suffix", "export"]
-__getattr__ = lazy(__name__, dict.fromkeys(__all__, "linker.review.exporting.writing"))
+__getattr__ = lazy(__name__)

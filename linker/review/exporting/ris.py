@@ -11,6 +11,7 @@ from linker.review.exporting.rows import Row
 
 # ASReview's words for a label, in a note; "maybe" and "skip" have none.
 LABELS = {"relevant": "ASReview_relevant", "not": "ASReview_irrelevant"}
+UNSEEN = "ASReview_not_seen"
 OURS = "linker: "  # a note that holds the whole record as JSON, so that nothing is lost on the way back
 # Metadata that has a tag of its own in RIS.
 TAGS = {
@@ -60,9 +61,10 @@ def judged(fields: list[tuple[str, str]]) -> dict[str, Any]:
     ids = [text for tag, text in fields if tag == "ID"]
     verdicts = [verdict for verdict, label in LABELS.items() if label in notes]
     others = [note for note in notes if not note.startswith("ASReview_")]
-    return {
+    said = verdicts[:1] or ([""] if UNSEEN in notes else [])  # without any label, there is no such field
+    record: dict[str, Any] = {
         "id": ids[0] if ids else "",
-        "verdict": verdicts[0] if verdicts else "",
         "note": "\n".join(others),
         "tags": [text for tag, text in fields if tag == "KW"],
     }
+    return record | ({"verdict": said[0]} if said else {})

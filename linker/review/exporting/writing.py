@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,8 @@ from typing import IO, Any
 
 import orjson
 
-from linker.errors import InputError
-from linker.files import replacing
+from linker.base.errors import InputError
+from linker.base.files import replacing
 from linker.review.agreement import decided
 from linker.review.exporting import ris
 from linker.review.exporting.cells import escaped, guarded
@@ -21,6 +22,8 @@ from linker.review.interface import Judgement, Verdict
 from linker.review.ledger import Ledger
 
 MAX_ROWS = 1_048_575  # that a sheet of XLSX holds, beside its header
+MEASURED = 200  # rows by which the widths of columns are set
+NARROW, WIDE = 8, 60  # characters of a column
 EXACT = 10**15  # numbers from here on are text in XLSX, which keeps 15 digits: ids of posts have 19
 PAIRS = (".csv", ".xlsx", ".jsonl")  # formats that hold texts beside verdicts
 GRADES = {"relevant": 1, "not": 0}  # of qrels; "maybe" is left out, as it is neither
@@ -30,8 +33,8 @@ GRADES = {"relevant": 1, "not": 0}  # of qrels; "maybe" is left out, as it is ne
 class ExportReport:
     """What was written: judgements, how many of their documents were not found, and what a format could not hold.
 
-    `left_out` judgements have no place in qrels or runs (maybe, skip, unresolved conflicts); `cut` cells were too long
-    for XLSX.
+    `left_out` judgements have no place in qrels or runs (maybe, skip, unresolved conflicts; imported ones in runs);
+    `cut` cells were too long for XLSX.
     """
 
     path: Path
@@ -65,10 +68,14 @@ def export(
 
     .csv, .xlsx, .jsonl and .ris hold every judgement with the texts and metadata of seed and document (`documents`: an
     Engine; None leaves out what only the index knows). .qrels holds one relevance per seed and document, .run the
-    documents in the order they were read. `bom`: CSV begins with a byte order mark, by which Excel knows UTF-8. Raises
-    InputError where the suffix is unknown, the format cannot hold an id, or the file cannot be written.
+    documents in the order they were read (imported ones were not read here). `bom`: CSV begins with a byte order mark,
+    by which Excel knows UTF-8. Raises InputError where the suffix or the reviewer is unknown, the format cannot hold an
+    id, or the file cannot be written.
     """
     write = WRITERS[check_suffix(path)]
+    if reviewer is not None and reviewer not in (names := ledger.reviewers):
+        known = ", ".join(repr(name) for name in names) or "nobody"
+        raise InputError(f"{reviewer!r} has judged nothing in {ledger.path}: reviewers are {known}")
     chosen = [
         j
         for j in ledger.judgements(reviewer)
@@ -103,12 +110,17 @@ def check_suffix(path: Path) -> str:
 
 
 def _write_csv(job: _Job, file: IO[bytes], _: Path) -> int:
-    text = io.TextIOWrapper(file, "utf-8-sig" if job.bom else "utf-8", newline="")
+    cells_to_csv(table(job.rows), file, bom=job.bom)
+    return len(job.judgements)
+
+
+def cells_to_csv(rows: Iterable[Sequence[Cell]], file: IO[bytes], *, bom: bool = True) -> None:
+    """Write rows of cells as CSV; no cell of it is a formula."""
+    text = io.TextIOWrapper(file, "utf-8-sig" if bom else "utf-8", newline="")
     writer = csv.writer(text)
-    for cells in table(job.rows):
+    for cells in rows:
         writer.writerow([guarded(cell) if isinstance(cell, str) else _plain(cell) for cell in cells])
     text.detach()  # flushes, and leaves the file open
-    return len(job.judgements)
 
 
 def _plain(cell: Cell) -> Cell:
@@ -116,35 +128,58 @@ def _plain(cell: Cell) -> Cell:
 
 
 def _write_xlsx(job: _Job, file: IO[bytes], path: Path) -> int:
-    from openpyxl import Workbook
-
     if len(job.judgements) > MAX_ROWS:
         raise InputError(f"{path}: a sheet holds {MAX_ROWS:,} rows, not {len(job.judgements):,}: write .csv")
-    book = Workbook(write_only=True)
-    sheet = book.create_sheet("judgements")
-    sheet.freeze_panes = "A2"
-    for number, cells in enumerate(table(job.rows)):
-        sheet.append([_xlsx_cell(job, sheet, cell, bold=not number) for cell in cells])
-    book.save(file)
+    job.cut = cells_to_xlsx(table(job.rows), file, "judgements")
     return len(job.judgements)
 
 
-def _xlsx_cell(job: _Job, sheet: Any, cell: Cell, *, bold: bool) -> Any:
-    """Return a cell that is text where its value is, whatever it begins with."""
+def cells_to_xlsx(rows: Iterable[Sequence[Cell]], file: IO[bytes], title: str) -> int:
+    """Write a header and rows of cells as a sheet with fitting widths and a filter; return how many cells were cut.
+
+    Raises InputError where a sheet cannot hold so many rows.
+    """
+    from openpyxl import Workbook
+    from openpyxl.utils import get_column_letter
+
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet(title)
+    sheet.freeze_panes = "A2"
+    rows = iter(rows)
+    first = list(itertools.islice(rows, MEASURED))
+    width = max((len(cells) for cells in first), default=1)
+    for number in range(width):
+        lengths = [
+            len(str(cells[number])) for cells in first if number < len(cells) and cells[number] is not None
+        ]
+        sheet.column_dimensions[get_column_letter(number + 1)].width = min(max([*lengths, NARROW]) + 2, WIDE)
+    cut = count = 0
+    for count, cells in enumerate(itertools.chain(first, rows), start=1):
+        if count > MAX_ROWS + 1:
+            raise InputError(f"a sheet holds {MAX_ROWS:,} rows, which are too few here: write .csv")
+        made = [_xlsx_cell(sheet, cell, bold=count == 1) for cell in cells]
+        sheet.append([cell for cell, _ in made])
+        cut += sum(is_cut for _, is_cut in made)
+    sheet.auto_filter.ref = f"A1:{get_column_letter(max(width, 1))}{max(count, 1)}"
+    book.save(file)
+    return cut
+
+
+def _xlsx_cell(sheet: Any, cell: Cell, *, bold: bool) -> tuple[Any, bool]:
+    """Return a cell that is text where its value is, whatever it begins with, and whether it had to be cut."""
     from openpyxl.cell import WriteOnlyCell
     from openpyxl.styles import Font
 
     if cell is None or (isinstance(cell, int | float) and abs(cell) < EXACT):  # false for NaN and infinity
-        return cell
+        return cell, False
     text, cut = escaped(str(cell))
-    job.cut += cut
     made = WriteOnlyCell(sheet, text)
     made.data_type = "s"  # else a text that begins with = is a formula
     if guarded(text) != text:
         made.quotePrefix = True  # and stays text where somebody edits it
     if bold:
         made.font = Font(bold=True)
-    return made
+    return made, cut
 
 
 def _write_jsonl(job: _Job, file: IO[bytes], _: Path) -> int:
@@ -170,7 +205,8 @@ def _write_qrels(job: _Job, file: IO[bytes], path: Path) -> int:
 def _write_run(job: _Job, file: IO[bytes], path: Path) -> int:
     """Write the order of reading: scores fall from the number of documents to 1, since trec_eval orders by them."""
     count = 0
-    for seed, ids in numbered(j for j in job.judgements if j.verdict != "skip").items():
+    read = (j for j in job.judgements if j.verdict != "skip" and j.phase != "prior")
+    for seed, ids in numbered(read).items():
         for rank, id_ in enumerate(ids, start=1):
             topic, document = _columns(path, seed, id_)
             file.write(f"{topic} Q0 {document} {rank} {len(ids) - rank + 1} review\n".encode())

@@ -10,4 +10,4 @@ if TYPE_CHECKING:
     from linker.review.importing.judgements import ImportReport, import_judgements
 
 __all__ = ["ImportReport", "import_judgements"]
-__getattr__ = lazy(__name__, dict.fromkeys(__all__, "linker.review.importing.judgements"))
+__getattr__ = lazy(__name__)

@@ -8,11 +8,11 @@ from typing import Any
 
 import orjson
 
+from linker.base.errors import InputError
+from linker.base.lines import read_lines
 from linker.corpora.dialects import guess_encoding
 from linker.corpora.tables import Row, csv_rows
 from linker.corpora.workbooks import sheet_rows
-from linker.errors import InputError
-from linker.lines import read_lines
 from linker.review.exporting import ris
 from linker.review.exporting.cells import unescaped, unguarded
 

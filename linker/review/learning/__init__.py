@@ -10,4 +10,4 @@ if TYPE_CHECKING:
     from linker.review.learning.feedback import FeedbackOrder
 
 __all__ = ["FeedbackOrder"]
-__getattr__ = lazy(__name__, {"FeedbackOrder": "linker.review.learning.feedback"})
+__getattr__ = lazy(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +18,7 @@ from linker.review.population import Population
 from linker.review.seeds import Nearest
 
 if TYPE_CHECKING:
-    from linker.engine import Engine
+    from linker.engine.engine import Engine
 
 SPARE = 32  # documents chosen beyond those that are read until the next training
 
@@ -120,6 +120,25 @@ class FeedbackOrder:
             return np.random.default_rng(self._seed).random(len(self._rows.ids), dtype=np.float32)
         return fit(self._examples, training, self._settings, self._seed)
 
+    def held_out(self, groups: Mapping[str, str], folds: int = 5) -> dict[str, tuple[bool, float]]:
+        """Return the label of each judged document, and its score by a model that has not seen it, by id.
+
+        groups: by id, what stands for a document and its copies, which no model may see either.
+        """
+        rows = [row for row, label in self._labels.items() if label is not None]
+        ids = [self._rows.ids[row] for row in rows]
+        order = {group: n for n, group in enumerate(dict.fromkeys(groups.get(id_, id_) for id_ in ids))}
+        fold = np.array([order[groups.get(id_, id_)] % folds for id_ in ids])
+        examples, found = self._judged(len(self._labels)), dict[str, tuple[bool, float]]()
+        for number in range(folds):
+            out = np.flatnonzero(fold == number)
+            kept = [examples[i] for i in np.flatnonzero(fold != number)]
+            if not len(out) or len({e.relevant for e in kept}) < 2:
+                continue
+            scores = fit(self._examples, [*self._seed_examples(), *kept], self._settings, self._seed)
+            found |= {ids[i]: (examples[i].relevant, float(scores[rows[i]])) for i in out}
+        return found
+
     def _seed_examples(self) -> list[Example]:
         if self._start is None:
             ids = [seed.document for seed in self._seeds if seed.document and seed.document in self._rows]
@@ -147,8 +166,8 @@ class FeedbackOrder:
             for number, text in enumerate(texts)
         ]
 
-    def _judged(self) -> list[Example]:
-        known = list(self._labels.items())[: self._trained_on]
+    def _judged(self, count: int | None = None) -> list[Example]:
+        known = list(self._labels.items())[: self._trained_on if count is None else count]
         weight = {True: self._settings.positive, False: 1.0}
         return [self._example(row, label, weight[label]) for row, label in known if label is not None]
 

@@ -11,10 +11,11 @@ import numpy as np
 import orjson
 import xxhash
 
-from indexes.collection import Collection
-from indexes.dtypes import AnyArray, Float32Array, Float64Array
+from indexes.anywhere import AnyCollection
+from indexes.dtypes import AnyArray, Float32Array
 from indexes.interface import Document, Matrix, MissingExtraError
 from indexes.text.linear import TextVector
+from linker.scoring.probability import logistic
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 CACHED = 20_000  # documents whose vectors are kept
 # scikit-learn's checks cost as much as a small model; the numbers here are finite and the parameters known.
 UNCHECKED = {"assume_finite": True, "skip_parameter_validation": True}
+# The tolerances of its LogisticRegression: a closer minimum takes three times as long.
+QUICK = {"gtol": 1e-4, "ftol": 64 * np.finfo(float).eps, "maxls": 50, "maxiter": 100}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ class LearnerSettings:
 class Examples:
     """The vectors of documents that a model is trained on, each computed once."""
 
-    def __init__(self, collection: Collection) -> None:
+    def __init__(self, collection: AnyCollection) -> None:
         self.collection, self.linear = collection, collection.linear
         encoder = collection.manifest.encoder
         blocks = collection.documents.vectors(encoder.dim) if encoder else []
@@ -139,35 +142,11 @@ def _vector_scores(
     assert examples.vectors is not None
     rows = np.array([e.vector for e in training], dtype=np.float64) - examples.mean
     labels, weights = np.array([(e.relevant, e.weight) for e in training]).T
-    values = examples.vectors @ logistic(rows, labels, weights, settings.vector_c).astype(np.float32)
+    fitted = logistic.fit(rows, labels > 0, 1 / settings.vector_c, weights=weights, options=QUICK)
+    values = examples.vectors @ fitted[:-1].astype(np.float32)
     values -= values.mean()
     values /= np.sqrt(values @ values / len(values)) or 1
     return values
-
-
-def logistic(rows: Float64Array, labels: AnyArray, weights: AnyArray, c: float) -> Float64Array:
-    """Return the coefficients of a logistic regression with an intercept, float64 [dim].
-
-    The same minimum, by the same method and tolerance, as scikit-learn's LogisticRegression, which spends most of its
-    time on checks. rows: [n, dim]; labels: 0 or 1 [n]; weights: [n]; c: 1 / the strength of the L2 penalty.
-    """
-    from scipy.optimize import minimize
-    from scipy.special import expit
-
-    rows = np.column_stack((rows, np.ones(len(rows))))
-    penalty = np.append(np.full(rows.shape[1] - 1, 1 / c), 0.0)
-    signs, total = 2 * labels - 1, weights.sum()
-
-    def loss(beta: Float64Array) -> tuple[float, Float64Array]:
-        margins = signs * (rows @ beta)
-        value = weights @ np.logaddexp(0, -margins) + beta @ (penalty * beta) / 2
-        gradient = penalty * beta - (weights * signs * expit(-margins)) @ rows
-        return value / total, gradient / total
-
-    options: Any = {"gtol": 1e-4, "ftol": 64 * np.finfo(float).eps, "maxls": 50, "maxiter": 100}
-    found = minimize(loss, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B", options=options)
-    coefficients: Float64Array = found.x[:-1]
-    return coefficients
 
 
 def load() -> None:

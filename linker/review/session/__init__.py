@@ -9,18 +9,8 @@ from indexes.lazy import lazy
 if TYPE_CHECKING:
     from linker.review.session.finding import Answer, FindReport, Limits, find
     from linker.review.session.noting import note_of
-    from linker.review.session.review import Records, Review
+    from linker.review.session.reading import Records
+    from linker.review.session.review import Review
 
 __all__ = ["Answer", "FindReport", "Limits", "Records", "Review", "find", "note_of"]
-__getattr__ = lazy(
-    __name__,
-    {
-        "Answer": "linker.review.session.finding",
-        "FindReport": "linker.review.session.finding",
-        "Limits": "linker.review.session.finding",
-        "Records": "linker.review.session.review",
-        "Review": "linker.review.session.review",
-        "find": "linker.review.session.finding",
-        "note_of": "linker.review.session.noting",
-    },
-)
+__getattr__ = lazy(__name__)

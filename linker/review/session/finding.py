@@ -21,7 +21,8 @@ STOPPED = {
 class Limits:
     """When to stop besides the settings' `until`: after `max_read` reads, or where the stopping rule says so (`rule`).
 
-    With `audit`, the rule's estimate begins the audit, and reading ends when the rule asks for nothing more.
+    Imported documents are not reads. With `audit`, the audit begins as soon as the rule asks for it, and reading
+    ends when the rule asks for nothing more.
     """
 
     max_read: int | None = None
@@ -33,7 +34,8 @@ class Limits:
 class FindReport:
     """How reading ended: what was read and found of how many, the last candidate's score, the reason.
 
-    `estimated` and `certified` are the stopping rule's two numbers (see `StopState`), `reason` its sentence.
+    Where every seed has links of its own, pairs of `seeds` and `documents` are counted; otherwise `seeds` is 0.
+    `estimated`, `certified` and `left` are what the stopping rule knows (see `StopState`), `reason` its sentence.
     """
 
     read: int
@@ -47,9 +49,21 @@ class FindReport:
     estimated: bool
     certified: float | None
     reason: str
+    seeds: int = 0
+    documents: int = 0
+    left: int | None = None
 
     def __repr__(self) -> str:
-        return f"<FindReport: {self.relevant} relevant of {self.read} read, {self.population} in all; {self.stopped}>"
+        return (
+            f"<FindReport: {self.relevant} relevant of {self.read} read, {self.what} in all; {self.stopped}>"
+        )
+
+    @property
+    def what(self) -> str:
+        """The documents in all, or the pairs of seeds and documents, with their numbers."""
+        if not self.seeds:
+            return f"{self.population}"
+        return f"{self.population} pairs ({self.seeds} seeds, {self.documents} documents)"
 
     def _repr_html_(self) -> str:
         facts = ((name, "" if value is None else value) for name, value in asdict(self).items())
@@ -88,13 +102,13 @@ def _enough(review: Review, limits: Limits) -> str:
     progress, until = review.progress(), review.settings.until
     if until and not review.settings.per_seed and progress.found >= until:
         return f"{until} relevant found"
-    if limits.max_read is not None and progress.read >= limits.max_read:
+    if limits.max_read is not None and progress.read - progress.prior >= limits.max_read:
         return f"{limits.max_read} read"
     if not limits.rule:
         return ""
     if progress.stop.stop or (progress.stop.estimated and not limits.audit):
         return progress.stop.reason
-    if progress.stop.estimated and progress.phase == "queue":
+    if limits.audit and progress.stop.due and progress.phase == "queue":
         review.begin_audit()
     return ""
 
@@ -105,5 +119,5 @@ def _report(review: Review, last: Candidate | None, stopped: str) -> FindReport:
     return FindReport(
         progress.read, progress.found, progress.maybe, progress.skipped, progress.population,
         last.score if last else None, last.probability if last else None, stopped, stop.estimated, stop.certified,
-        stop.reason,
+        stop.reason, progress.seeds, progress.documents, stop.left,
     )  # fmt: skip

@@ -2,200 +2,59 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from datetime import UTC, datetime
 
-from linker.errors import InputError
 from linker.review import stopping
 from linker.review.interface import (
-    VERDICTS,
+    UNREAD,
     Candidate,
+    JudgedMeanwhileError,
     Judgement,
     Phase,
     Progress,
-    Read,
-    Seed,
     StopState,
     Verdict,
 )
-from linker.review.population import Population
-from linker.review.seeds import Nearest
-from linker.review.session.making import make_order, make_rule
-from linker.review.session.tally import Key, Tally
-from linker.review.settings import Settings
-from linker.review.stopping.rules import Controls
-from linker.review.wording import say
-
-if TYPE_CHECKING:
-    from linker.engine import Engine
-
-CONTROLS = 0  # number of the random order of controls; audits count from 1
+from linker.review.learning.doubts import Doubt, doubted, probabilities
+from linker.review.learning.feedback import FeedbackOrder
+from linker.review.session.checking import check, check_row, with_seed
+from linker.review.session.reading import Reading
+from linker.review.session.together import copied, made_together, original
+from linker.review.wording import DOCUMENTS, PAIRS, Sentence, say
 
 
-class Records(Protocol):
-    """What a review needs of its ledger; `linker.review.ledger.Ledger` is one."""
-
-    @property
-    def seeds(self) -> Sequence[Seed]:
-        """The texts whose links are sought, in order."""
-        ...
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """Values by name; `linker.review.settings` says which a review reads."""
-        ...
-
-    def set(self, key: str, value: Any) -> None:
-        """Store a setting."""
-        ...
-
-    def add(self, judgement: Judgement) -> Judgement:
-        """Store a judgement and return it with its time."""
-        ...
-
-    def undo(self, reviewer: str) -> Judgement | None:
-        """Take back the reviewer's last standing judgement and return it, or None where there is none."""
-        ...
-
-    def judgements(self, reviewer: str | None = None) -> Sequence[Judgement]:
-        """Return the standing judgements in the order they were made."""
-        ...
-
-
-class Review:
-    """One review of an index. Several threads may use it, each for its own reviewer.
+class Review(Reading):
+    """One review of an index. Several threads may use it, each for its own reader.
 
     The unit is what the ledger's settings say: in a `topic`, all seeds describe one story, a document is judged once
     and the order learns from each judgement; with `pairs`, every seed has its own links. A process that dies loses
-    nothing but who had which document before them.
+    nothing but who had which document before them. That is known by `holder`, a session of the page for example, so
+    that a reader may change their name and two of one name have different documents; by default the reviewer's name.
     """
 
-    def __init__(self, engine: Engine, ledger: Records) -> None:
-        self.engine, self.ledger = engine, ledger
-        self._lock = threading.RLock()
-        self.refresh()
+    def named(self, id_: str, seed: str) -> Candidate:
+        """Return a document that a reader names, beside its seed; in a topic, whose seed may be gone, the likeliest.
 
-    def refresh(self) -> None:
-        """Read seeds, settings and judgements from the ledger again, after another process has changed them.
+        Raises InputError where a review of pairs lacks the seed, UnknownIdError where the index lacks the document.
+        """
+        is_known = self.settings.unit == "pairs" or any(s.id == seed for s in self.seeds)
+        candidate = Candidate(seed if is_known else "", id_, 0.0, phase="search")
+        return with_seed(candidate, self.seeds, self.settings.unit, self.beside)
 
-        Raises InputError where a setting cannot be used.
+    def standing(self, candidate: Candidate, reviewer: str = "") -> Judgement | None:
+        """Return the judgement of a document that counts now, or None where it was not read.
+
+        Where two reviewers judge everything, blind, it is this reviewer's own.
         """
         with self._lock:
-            stored = self.ledger.settings
-            self.settings = Settings.of(stored)
-            self._phase: Phase = "audit" if stored.get("phase") == "audit" else "queue"
-            unaudited = {"number": 0, "before": 0, "size": self.settings.audit}
-            self._audit: dict[str, int] = stored.get("audit_now", unaudited)
-            self.seeds = tuple(self.ledger.seeds)
-            collection = self.engine.collection
-            self.population = Population(collection.rows, self.seeds, self.settings)
-            self._nearest = Nearest(self.seeds, collection.manifest.analysis)
-            self._order = make_order(self.engine, self.seeds, self.settings, self.population)
-            self._open: dict[str, Candidate] = {}  # what each reviewer has before them
-            self._undone: dict[str, deque[Candidate]] = {}  # what each reviewer has to judge again first
-            self._returned: deque[Candidate] = deque()  # what was handed out and taken back unread
-            self._second_time: set[Key] = set()  # what was handed out after it had been skipped
-            self._restart()
-            self._skipped = deque(
-                self._shown(seed, id_) for (seed, id_), v in self._tally.verdicts.items() if v == "skip"
-            )
-
-    def _restart(self) -> None:
-        """Tell the order, and a new stopping rule, of the judgements that stand."""
-        names = {"", *(seed.id for seed in self.seeds)}
-        standing = [j for j in self.ledger.judgements() if j.seed in names]
-        rule = make_rule(self.settings, self.population.size)
-        self._tally = Tally(rule, standing, pairs=self.settings.unit == "pairs")
-        self._order.restart()
-        for judgement in standing:
-            if judgement.phase != "control":
-                self._order.tell(judgement)
-        self._controls = {self._key(j): j for j in standing if j.phase == "control"}
-
-    @property
-    def phase(self) -> Phase:
-        """Whether documents come from the queue, or are drawn for the audit or as the rule's controls."""
-        rule = self._tally.rule
-        lacks_controls = isinstance(rule, Controls) and rule.drawn < rule.size
-        return "control" if self._phase == "queue" and lacks_controls else self._phase
-
-    def next(self, reviewer: str = "") -> Candidate | None:
-        """Return what this reviewer should judge now, the same until it is judged, or None where nothing is left.
-
-        Nobody else has it before them, unless everyone is to judge everything (`double`). Skipped documents come last.
-        """
-        with self._lock:
-            if reviewer not in self._open and (candidate := self._draw(reviewer)):
-                self._open[reviewer] = candidate
-            return self._open.get(reviewer)
-
-    def _draw(self, reviewer: str) -> Candidate | None:
-        if undone := self._undone.get(reviewer):
-            return undone.popleft()
-        if self.settings.double and (second := self._unseen(reviewer)):
-            return second
-        if self.phase != "queue":
-            return self._drawn()
-        while self._returned:
-            if self._free(candidate := self._returned.popleft()):
-                return candidate
-        while following := self._order.next():
-            if self._free(following):
-                return following
-            self._reach(self._key(following))
-        while self._skipped:
-            if self._free(candidate := self._skipped.popleft()):
-                self._second_time.add(self._key(candidate))
-                return candidate
-        return None
-
-    def _free(self, candidate: Candidate) -> bool:
-        """Return whether a candidate is unread and before nobody."""
-        key = self._key(candidate)
-        return not self._tally.is_read(key) and all(self._key(c) != key for c in self._open.values())
-
-    def _unseen(self, reviewer: str) -> Candidate | None:
-        """Return the first document that one other reviewer has judged and this one has not."""
-        before_others = {self._key(c) for c in self._open.values()}
-        for key, reviewers in self._tally.reviewers.items():
-            if len(reviewers) == 1 and reviewer not in reviewers and key not in before_others:
-                return self._shown(*key)
-        return None
-
-    def _reach(self, key: Key) -> None:
-        """Let the order learn the verdict on a control that it has come upon by itself; count it for the rule."""
-        if control := self._controls.pop(key, None):
-            self._order.tell(control)
-            if control.relevant:
-                self._tally.rule.update(Read(True, "control"))
-
-    def _drawn(self) -> Candidate | None:
-        """Return a random unread document, the same after a restart: audit i reads in the i-th random order."""
-        phase, audit = self.phase, self._audit
-        if phase == "audit" and self._tally.audited - audit["before"] >= audit["size"]:
-            return None
-        drawn = self.population.at_random(
-            [self.settings.seed, audit["number"] if phase == "audit" else CONTROLS],
-            lambda seed, id_: self._free(Candidate(seed, id_, 0.0)),
-        )
-        return self._shown(*drawn, phase=phase) if drawn else None
-
-    def _shown(self, seed: str, id_: str, phase: Phase = "queue") -> Candidate:
-        """Return a document that no order proposed, in a topic beside the seed that it resembles most."""
-        return Candidate(seed or self._nearest.of(self.engine.document(id_).full_text), id_, 0.0, phase=phase)
-
-    def beside(self, id_: str) -> Candidate:
-        """Return a document that a search found as a candidate beside the seed that it resembles most.
-
-        Raises UnknownIdError where it is not in the index.
-        """
-        return self._shown("", id_, phase="search")
-
-    def _key(self, candidate: Candidate | Judgement) -> Key:
-        return (candidate.seed if self.settings.unit == "pairs" else "", candidate.id)
+            key = self._key(candidate)
+            if self.settings.double:
+                own = self.ledger.judgements(reviewer)
+                return next((j for j in own if self._key(j) == key and j.verdict != "skip"), None)
+            return self._tally.standing[key] if self._tally.is_read(key) else None
 
     def judge(
         self,
@@ -204,72 +63,138 @@ class Review:
         reviewer: str = "",
         note: str = "",
         tags: Iterable[str] = (),
+        *,
+        copies: Iterable[str] = (),
+        holder: str = "",
+        seen: str | None = None,
     ) -> Progress:
         """Store a verdict and return how far the review is; a verdict on a document that was judged replaces it.
 
-        The candidate may come from elsewhere: with the phase "search", from a search beside the queue. A relevant
-        document in an audit ends the audit. Raises InputError where the verdict or the document does not exist, or the
-        ledger cannot be written.
+        What the review handed out counts as read in the queue or the audit; any other document, as found by a search
+        beside the queue. `copies`: near duplicates, of which those that nobody has judged get the same verdict; `undo`
+        takes all of them back. `seen`: the verdict that the reviewer saw of this document, or an empty text; raises
+        JudgedMeanwhileError where it is another one by now. The same verdict once more stores nothing. A relevant
+        document in an audit ends the audit. Raises InputError where the verdict, the seed or the document does not
+        exist, or the ledger cannot be written.
         """
-        if verdict not in VERDICTS:
-            raise InputError(f"unknown verdict {verdict!r}: choose one of {', '.join(VERDICTS)}")
-        if candidate.id not in self.engine:
-            raise InputError(f"{candidate.id!r} is not in {self.engine.directory}: nothing was stored")
         with self._lock:
-            judgement = self.ledger.add(
-                Judgement(
-                    candidate.seed, candidate.id, verdict, reviewer, note, tuple(tags), candidate.score,
-                    candidate.probability, self._order.version, candidate.phase,
-                )
+            candidate = with_seed(candidate, self.seeds, self.settings.unit, self.beside)
+            check(candidate, verdict, reviewer, self.population)
+            holder, key, tags = holder or reviewer, self._key(candidate), tuple(tags)
+            before = self.standing(candidate, reviewer)
+            if self._open.of(key) is None and self._is_said(
+                before, candidate, (verdict, reviewer, note, tags)
+            ):
+                return self.progress()
+            if seen is not None and seen != (before.verdict if before else ""):
+                raise JudgedMeanwhileError(before)
+            asked = self._asked(candidate, before)
+            phase = self.phase
+            given = Judgement(
+                candidate.seed, candidate.id, verdict, reviewer, note, tags, asked.score, asked.probability,
+                self._order.version, asked.phase,
             )  # fmt: skip
-            held = self._open.get(reviewer)
-            if held is not None and self._key(held) == self._key(candidate):
-                del self._open[reviewer]
-            if self._tally.add(judgement):
-                if judgement.phase == "control":
-                    self._controls[self._key(judgement)] = judgement
-                else:
-                    self._order.tell(judgement)
-            else:
-                self._restart()
-            if verdict == "skip" and self._key(candidate) not in self._second_time:
-                self._skipped.append(replace(candidate, phase="queue"))
-            ends = judgement.relevant and not self._tally.rule.audit.anytime
-            if judgement.phase == "audit" and (ends or self.stop.stop):
-                self._enter("queue")
+            unread = [
+                i
+                for i in copies
+                if (key[0], i) not in self._tally.verdicts and (key[0], i) in self.population
+            ]
+            for judgement in self.ledger.add_all(copied(given, unread)):
+                self._take(judgement, holder)
+            if verdict == "skip" and key not in self._second_time:
+                self._skipped.append(replace(asked, phase="queue"))
+            if phase == "audit" and self.phase != "audit":
+                self._take_back_all()
             return self.progress()
 
-    def undo(self, reviewer: str = "") -> Judgement | None:
-        """Take back the reviewer's last judgement and return it; its document is the next one again.
+    def say_of_row(
+        self, seed: str, verdict: Verdict, reviewer: str = "", note: str = "", holder: str = ""
+    ) -> None:
+        """Store that a seed has no match ("not"), or is left for later ("skip"). Raises InputError as `judge` does."""
+        with self._lock:
+            check_row(seed, verdict, reviewer, self.seeds)
+            self._open.take_back(holder or reviewer)
+            self.ledger.add_all([Judgement(seed, "", verdict, reviewer, note, phase="row")])
 
-        Returns None where the reviewer has judged nothing.
+    def accept(self, links: Iterable[Candidate], model: str, reviewer: str = "", note: str = "") -> int:
+        """Store links that nobody has read, which one `undo` takes back; return how many. Raises InputError.
+
+        They count as found nowhere but in the rows: neither the curve nor the method note knows them.
         """
         with self._lock:
-            judgement = self.ledger.undo(reviewer)
+            links, time = tuple(links), datetime.now(UTC).isoformat(timespec="milliseconds")
+            for link in links:
+                check(link, "relevant", reviewer, self.population)
+            self.ledger.add_all(
+                Judgement(
+                    c.seed, c.id, "relevant", reviewer, note, (), c.score, c.probability, model, "accepted", time
+                )
+                for c in links
+            )  # fmt: skip
+            return len(links)
+
+    def _is_said(
+        self, before: Judgement | None, candidate: Candidate, said: tuple[Verdict, str, str, tuple[str, ...]]
+    ) -> bool:
+        """Return whether a judgement was made already: a form may be sent twice."""
+        if before is None:
+            return said[0] == self._tally.verdicts.get(self._key(candidate))
+        known = (before.verdict, before.reviewer, before.note, before.tags)
+        return known == said and before.seed == candidate.seed
+
+    def _asked(self, candidate: Candidate, before: Judgement | None) -> Candidate:
+        """Return a candidate as the review handed it out or read it before; otherwise a search found it."""
+        if held := self._open.of(self._key(candidate)):
+            # Where another reviewer has ended the audit, no sample holds this document.
+            is_late = held.phase == "audit" and self.phase != "audit" and before is None
+            return replace(held, seed=candidate.seed, phase="search" if is_late else held.phase)
+        if before is not None:
+            return replace(
+                candidate, score=before.score or 0.0, probability=before.probability, phase=before.phase
+            )
+        return replace(candidate, phase="search")
+
+    def _take(self, judgement: Judgement, holder: str) -> None:
+        """Count a judgement, and let the order learn from it."""
+        key = self._key(judgement)
+        self._open.release(key, holder if self.settings.double else None)
+        if not self._tally.add(judgement):
+            self._restart()
+        elif judgement.phase == "control":
+            self._controls[key] = judgement
+        elif key not in self._controls:
+            self._order.tell(judgement)
+
+    def undo(self, reviewer: str = "", holder: str = "") -> Judgement | None:
+        """Take back the reviewer's last judgement, with those of the copies that were made together with it.
+
+        Returns it; its document is the next one again. Returns None where the reviewer has judged nothing.
+        """
+        with self._lock:
+            judgement, holder = None, holder or reviewer
+            for _ in range(made_together(self.ledger.judgements(reviewer, rows=True))):
+                judgement = self.ledger.undo(reviewer)
             if judgement is None:
                 return None
             self._restart()
-            self._take_back(reviewer)
+            self._take_back(holder)
+            if judgement.phase in UNREAD:
+                return judgement
             score, probability = judgement.score or 0.0, judgement.probability
             candidate = Candidate(judgement.seed, judgement.id, score, 0, probability, judgement.phase)
-            self._undone.setdefault(reviewer, deque()).appendleft(candidate)
-            if judgement.relevant and judgement.phase == "audit":  # it had ended the audit
-                self._enter("audit")
+            self._undone.setdefault(holder, deque()).appendleft(candidate)
             return judgement
 
-    def _take_back(self, reviewer: str) -> None:
-        """Let what a reviewer has before them come again, for whoever asks first; an audit draws its own again."""
-        held = self._open.pop(reviewer, None)
-        if held is not None and held.phase in ("queue", "search"):
+    def _take_back(self, holder: str) -> None:
+        """Let what a reader has before them come again, for whoever asks first; an audit draws its own again."""
+        held = self._open.take_back(holder)
+        if held is not None and held.id and held.phase in ("queue", "search"):
             self._returned.appendleft(held)
 
-    def begin_audit(self, size: int | None = None) -> None:
-        """Draw at random from the unread from now on, until `size` were read (by default the settings' `audit`)."""
+    def begin_audit(self) -> None:
+        """Draw at random from the unread from now on, until the audit of the stopping rule is complete."""
         with self._lock:
-            options = self._tally.rule.options
-            all_of_them = self.population.size if options.looks == "any" else options.audit
-            number, size = self._audit["number"] + 1, size or all_of_them
-            self._audit = {"number": number, "before": self._tally.audited, "size": size}
+            self._audit = {"number": self._audit["number"] + 1, "before": self._tally.audited}
             self.ledger.set("audit_now", self._audit)
             self._enter("audit")
 
@@ -281,8 +206,11 @@ class Review:
     def _enter(self, phase: Phase) -> None:
         self.ledger.set("phase", phase)
         self._phase = phase
-        for reviewer in list(self._open):
-            self._take_back(reviewer)
+        self._take_back_all()
+
+    def _take_back_all(self) -> None:
+        for holder in self._open:
+            self._take_back(holder)
 
     def enough(self) -> str:
         """Return why to stop by the settings' `until` or by the stopping rule's estimate, or an empty text."""
@@ -292,13 +220,42 @@ class Review:
                 return say("%(until)s relevant found", until=until)
             return stop.reason if stop.estimated else ""
 
+    def offer(self) -> stopping.Offer:
+        """Return what the next audit offers."""
+        with self._lock:
+            return stopping.offer_of(self._tally.rule)
+
+    def chances(self) -> dict[tuple[str, str], float]:
+        """Return the probability of each judged document by seed and id, as it is known without its own verdict.
+
+        Where the order learns, its model is trained without the document and its copies; nothing where too few are
+        judged. Otherwise it is the probability that the index had for it.
+        """
+        with self._lock:
+            judged = self._judged()
+            if not isinstance(self._order, FeedbackOrder):
+                return {(j.seed, j.id): j.probability for j in judged if j.probability is not None}
+            known = probabilities(self._order.held_out({j.id: original(j) for j in judged}))
+            return {(j.seed, j.id): known[j.id] for j in judged if j.id in known}
+
+    def doubts(self) -> list[Doubt]:
+        """Return the verdicts that deserve a second look, the most improbable first: at most one in twenty."""
+        with self._lock:
+            return doubted(self._judged(), self.chances())
+
+    def _judged(self) -> list[Judgement]:
+        """Return what was said to be relevant or not, one judgement of each document, or pair."""
+        return [j for j in self._tally.standing.values() if j.verdict in ("relevant", "not")]
+
     def progress(self) -> Progress:
         """Return how far the review is."""
         with self._lock:
-            tally = self._tally
+            tally, pairs = self._tally, self.settings.unit == "pairs"
             return Progress(
                 tally.read, tally.found, tally.counts["maybe"], tally.counts["skip"], self.population.size,
-                tally.curve, self.stop, self.phase, stopping.price_of(tally.rule),
+                tally.curve, self.stop, self.phase, stopping.price_of(tally.rule).about(PAIRS if pairs else DOCUMENTS),
+                tally.prior, tally.audited, len(self.seeds) if pairs else 0, len(self.population.rows),
+                tally.rule.ahead,
             )  # fmt: skip
 
     def total(self, seed: str) -> int | None:
@@ -314,4 +271,7 @@ class Review:
     @property
     def stop(self) -> StopState:
         """What the stopping rule knows now."""
-        return self._tally.rule.state
+        state = self._tally.rule.state
+        if self.settings.unit == "pairs" and isinstance(state.reason, Sentence):
+            return replace(state, reason=state.reason.about(PAIRS))
+        return state

@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, overload
 
 from linker.review.interface import Judgement, Read, Verdict
+from linker.review.population import Population
+from linker.review.reservations import Key
 from linker.review.stopping import Rule
 
-Key = tuple[str, str]  # seed and document; the seed is empty where all seeds describe one topic
+
+def counting(
+    judgements: Iterable[Judgement], seeds: Collection[str], population: Population
+) -> list[Judgement]:
+    """Return the judgements that count in a review of these seeds, in their order.
+
+    A document counts if the review could have shown it: others were not looked for here, so to count them as found
+    would overstate the recall. A judgement that no order proposed was imported, before linker recorded this.
+    """
+    known = [j for j in judgements if j.seed in seeds or not j.seed]
+    inside = population.holds([(j.seed, j.id) for j in known])
+    return [
+        replace(j, phase="prior") if j.phase == "queue" and not j.model else j
+        for j, is_inside in zip(known, inside, strict=True)
+        if is_inside
+    ]
 
 
 class Prefix(Sequence[int]):
@@ -39,27 +57,32 @@ class Prefix(Sequence[int]):
 class Tally:
     """Standing judgements by document, or by seed and document where every seed has its own links (`pairs`).
 
-    Of two reviewers' judgements of one document the later counts, so that whoever settles a conflict has the last word.
+    Of two reviewers' judgements of one document the later counts, so that whoever settles a conflict has the last word;
+    how the document was reached, and when, is what the first one says.
     """
 
     def __init__(self, rule: Rule[Any], judgements: Iterable[Judgement] = (), *, pairs: bool = False) -> None:
         self.rule, self._pairs = rule, pairs
         self.verdicts: dict[Key, Verdict] = {}
+        self.standing: dict[Key, Judgement] = {}  # what was counted, by what it is about
         self.reviewers: dict[Key, set[str]] = {}  # who judged what was read
         self.counts = Counter[Verdict]()
         self.found_by_seed = Counter[str]()
         self.audited = 0  # documents that were read in audits
+        self.prior = 0  # documents that were read elsewhere, and imported
         self._curve: list[int] = []
         standing: dict[Key, Judgement] = {}
         for judgement in judgements:
-            key = self.key(judgement)
+            key, phase = self.key(judgement), judgement.phase
             earlier = standing.get(key)
             if judgement.verdict == "skip" and earlier is not None:
                 continue
+            self._note(judgement)
             if earlier is not None and earlier.verdict == "skip":
                 del standing[key]  # it was read now, not when it was skipped
-            standing[key] = judgement
-            self._note(judgement)
+            elif earlier is not None:
+                phase = earlier.phase
+            standing[key] = replace(judgement, phase=phase)
         for judgement in standing.values():
             self._count(judgement)
 
@@ -76,7 +99,10 @@ class Tally:
         key = self.key(judgement)
         if self.is_read(key):
             self._note(judgement)
-            return self.verdicts[key] == judgement.verdict
+            is_same = self.verdicts[key] == judgement.verdict
+            if is_same:
+                self.standing[key] = replace(judgement, phase=self.standing[key].phase)
+            return is_same
         if self.verdicts.pop(key, None):
             self.counts["skip"] -= 1
         self._note(judgement)
@@ -89,18 +115,22 @@ class Tally:
 
     def _count(self, judgement: Judgement) -> None:
         self.verdicts[self.key(judgement)] = judgement.verdict
+        self.standing[self.key(judgement)] = judgement
         self.counts[judgement.verdict] += 1
         if judgement.verdict == "skip":
             return
         self.audited += judgement.phase == "audit"
         self.found_by_seed[judgement.seed] += judgement.relevant
-        self._curve.append(self.found)
+        if judgement.phase == "prior":
+            self.prior += 1
+        else:
+            self._curve.append(self.found)
         self.rule.update(Read(judgement.relevant, judgement.phase))
 
     @property
     def read(self) -> int:
-        """Number of documents that were read; one that was skipped was not."""
-        return len(self._curve)
+        """Number of documents that were read, here or elsewhere; one that was skipped was not."""
+        return len(self._curve) + self.prior
 
     @property
     def found(self) -> int:
@@ -109,5 +139,5 @@ class Tally:
 
     @property
     def curve(self) -> Prefix:
-        """The number found after each document that was read."""
+        """The number found after each document that was read here; imported ones are counted from where they came."""
         return Prefix(self._curve)

@@ -25,7 +25,10 @@ class Audit:
         self.drawn = 0  # documents in the last one
         self.passed = not size  # the last audit that ended had no find
         self.total: int | None = None  # the most relevant documents that there are, read and unread
+        self.ended = 0  # documents of all audits up to the end of the last one that ended
+        self.result = (0, 0)  # documents of the last audit that ended, and relevant ones among them
         self._open = False
+        self._taken = 0  # documents of all audits
         self._unread = self._found = self._hits = self._left = 0
 
     def take(self, read: Read, unread: int, found: int) -> None:
@@ -35,7 +38,7 @@ class Audit:
             return
         if not self._open:
             self._begin(unread, found)
-        self.drawn += 1
+        self.drawn, self._taken = self.drawn + 1, self._taken + 1
         self._hits += read.relevant
         if self.anytime:
             self._look()
@@ -54,7 +57,12 @@ class Audit:
 
     def _end(self, read: Read, found: int) -> None:
         self._bound(found + most_left(self._unread, self.drawn - read.relevant, 0, self.error))
-        self._open, self.passed = False, not read.relevant
+        self.close(passed=not read.relevant)
+
+    def close(self, *, passed: bool) -> None:
+        """End the open audit; `passed`: it leaves nothing to do."""
+        self._open, self.passed, self.ended = False, passed, self._taken
+        self.result = self.drawn, self._hits
 
     def _bound(self, total: int) -> None:
         self.total = total if self.total is None else min(self.total, total)
@@ -69,6 +77,7 @@ class Audit:
         """How many documents the open audit still has to read; the next one, where none is open."""
         return self.size - self.drawn if self._open else self.size
 
-    def recall(self, found: int) -> float | None:
-        """Return the recall that is certified with so many found; None without an audit that says something."""
-        return None if self.total is None else min(found / max(self.total, 1), 1.0)
+    @property
+    def is_empty(self) -> bool:
+        """Whether the last audit has read as many documents as one reads, and found nothing."""
+        return self.count > 0 and self.drawn >= self.size and not self._hits

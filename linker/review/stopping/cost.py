@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from linker.review.stopping.bounds import hypergeometric_tail, least, log_evidence, short_of
+from linker.review.stopping.bounds import (
+    hypergeometric_tail,
+    least,
+    log_evidence,
+    most_left,
+    most_left_anytime,
+    short_of,
+)
 from linker.review.stopping.rule import LEAST_FOUND, Rule, number
 from linker.review.wording import DOCUMENTS, Sentence, joined, say, say_many
 
@@ -71,6 +79,30 @@ def outlook(population: int, target: float, *, alpha: float = 0.05, what: str = 
         "To certify a recall ≥ %(target)s takes random documents besides: %(prices)s.",
         target=number(target), prices=joined(parts, ", "),
     ).about(what)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What an audit offers: to read `size` documents at random, and what may be claimed if none of them is relevant.
+
+    `left`: at most so many relevant ones are unread then; `recall`: so large a share is found at least, None where too
+    few were found for a share. `price`: how many such documents certify the target recall.
+    """
+
+    size: int
+    left: int
+    recall: float | None
+    price: int
+
+
+def offer_of(rule: Rule[Any]) -> Offer:
+    """Return what the next audit of a rule offers."""
+    unread, found, audit = rule.counts.unread, rule.counts.found, rule.audit
+    needed = price(unread, found, rule.target, alpha=audit.error, anytime=audit.anytime)
+    size = min(needed if audit.anytime else audit.size, unread)
+    bound = most_left_anytime if audit.anytime else most_left
+    left = min(bound(unread, size, 0, audit.error), unread - size)
+    return Offer(size, left, found / (found + left) if found >= LEAST_FOUND else None, needed)
 
 
 def price_of(rule: Rule[Any], what: str = DOCUMENTS) -> Sentence:

@@ -103,7 +103,7 @@ class Reads(Rule[ReadsOptions]):
 
     def _take(self, read: Read) -> None:
         super()._take(read)
-        self._reads += 1
+        self._reads += read.phase != "prior"
 
     def _estimate(self) -> Estimate:
         left = self.options.reads - self._reads

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from linker import config
-from linker.errors import ConfigError, InputError
+from linker.base import config
+from linker.base.errors import ConfigError, InputError
 from linker.review.stopping import habits, rules
 from linker.review.stopping.rule import Options, Rule
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Generic, Literal, TypeVar
@@ -50,7 +51,8 @@ class Counts:
     """Documents of the population that are not yet ruled out, those read of them, found, and read since a find.
 
     A document that was not relevant and came by another way than the queue (an audit, a search) says nothing about
-    the ranking: it only leaves the population. A find always counts, and a gap begins again behind it.
+    the ranking: it only leaves the population. A find always counts, and a gap begins again behind it. What was
+    imported (prior knowledge) leaves the urn as well, and the evidence about the ranking begins behind it.
     """
 
     population: int
@@ -66,6 +68,8 @@ class Counts:
             self.read, self.gap = self.read + 1, self.gap + 1
         else:
             self.population -= 1
+        if read.phase == "prior":
+            self.gap = 0
 
     @property
     def unread(self) -> int:
@@ -87,7 +91,8 @@ class Rule(ABC, Generic[O_co]):
 
     Tell it of every judgement with a verdict other than "skip", in the order they were made; one document once. To
     undo, make a new rule and replay: a thousand judgements take about ten milliseconds. An audit begins with the first
-    judgement of phase "audit"; after a find in it, `estimated` is False again and the queue goes on.
+    judgement of phase "audit"; after a find in it, `estimated` is False again and the queue goes on. The order of
+    judgements of phase "prior" changes nothing.
     """
 
     def __init__(self, population: int, target: float, options: O_co) -> None:
@@ -100,41 +105,68 @@ class Rule(ABC, Generic[O_co]):
         """Take in one more judgement and return what is known now."""
         self.audit.take(read, self.counts.unread, self.counts.found)
         self._take(read)
+        if read.phase == "audit" and self.audit.anytime and self._audited(may_end=True):
+            self.audit.close(passed=True)
         return self.state
 
     @property
     def state(self) -> StopState:
         """What is known now."""
-        found = self.counts.found
+        found, left = self.counts.found, self.left
         if not self.counts.unread:
-            return StopState(True, 1.0 if found else None, say("Every document was read."), stop=True)
+            return StopState(True, 1.0 if found else None, say("Every document was read."), stop=True, left=0)
         estimate = self._estimate()
-        certified = self.certified
-        if found < LEAST_FOUND and not estimate.over:
-            reason = say(
-                "Nothing is claimed with fewer than %(least)s relevant documents found (%(found)s so far): "
-                "read on, or stop without a claim.",
-                least=LEAST_FOUND, found=found,
-            )  # fmt: skip
-            return StopState(False, None, reason)
-        reasons, audited = [estimate.reason], self._audited(certified)
-        if self.audit.total is not None and certified is not None:
-            text = say(
-                "Certified by an audit of the unread: recall is at least %(recall)s.",
-                recall=_floor(certified),
-            )
-            reasons.append(text)
-        if estimate.reached and not audited:
+        few, certified, audited = found < LEAST_FOUND and not estimate.over, self.certified, self._audited()
+        due = estimate.reached and not audited
+        bounds = [*self._bounds(certified, left)]
+        reasons = [_too_few(found, left) if few else estimate.reason, *bounds]
+        if due:
             reasons.append(self._audit_next())
-        stop = estimate.over or (estimate.reached and audited)
-        return StopState(estimate.reached, certified, joined(reasons), stop)
+        # With few found, the estimate is not published, and reading ends with the number left, or not at all.
+        stop = estimate.over or (estimate.reached and audited and not (few and left is None))
+        reached = estimate.reached and not few
+        return StopState(reached, certified, joined(reasons), stop, left, due, joined(bounds))
 
     @property
     def certified(self) -> float | None:
         """The recall that holds with the confidence 1 − alpha, whatever the order was; None where there is none."""
-        if self.counts.found < LEAST_FOUND:
+        found, left = self.counts.found, self.left
+        return None if left is None or found < LEAST_FOUND else found / (found + left)
+
+    @property
+    def left(self) -> int | None:
+        """The most relevant documents left unread, with the confidence 1 − alpha; None without an audit that ended."""
+        if self.audit.total is None:
             return None
-        return self.audit.recall(self.counts.found)
+        return min(max(self.audit.total - self.counts.found, 0), self.counts.unread)
+
+    @property
+    def ahead(self) -> int | None:
+        """How many reads without a find it takes until the estimate reaches the target; None where it cannot tell.
+
+        With few found, none is told: the estimate would not be published.
+        """
+        return self._ahead() if self.counts.found >= LEAST_FOUND else None
+
+    def _ahead(self) -> int | None:
+        return None
+
+    def _bounds(self, certified: float | None, left: int | None) -> Iterator[Sentence]:
+        """Yield what the audits certify."""
+        if left is None:
+            return
+        if self.audit.passed:
+            drawn, hits = self.audit.result
+            yield say(
+                "The audit is complete: %(found)s relevant among %(drawn)s drawn at random from the unread.",
+                found=hits, drawn=drawn,
+            )  # fmt: skip
+        if certified is not None:
+            yield say(
+                "Certified by an audit of the unread: recall is at least %(recall)s.",
+                recall=_floor(certified),
+            )
+        yield most_left_sentence(left, self.options.alpha)
 
     def _audit_next(self) -> Sentence:
         if self.audit.anytime:
@@ -142,14 +174,14 @@ class Rule(ABC, Generic[O_co]):
         return say_many(
             "The audit is next: read unread documents at random, %(num)s document.",
             "The audit is next: read unread documents at random, %(num)s documents.",
-            self.audit.left,
+            min(self.audit.left, self.counts.unread),
         )
 
-    def _audited(self, certified: float | None) -> bool:
-        """Return whether the audit has nothing left to do."""
-        if self.audit.anytime and self.audit.size:
-            return certified is not None and certified >= self.target
-        return self.audit.passed
+    def _audited(self, *, may_end: bool = False) -> bool:
+        """Return whether the audit has nothing left to do; `may_end`: whether an open one at any time may end now."""
+        if self.audit.anytime and self.audit.size and (certified := self.certified) is not None:
+            return certified >= self.target
+        return self.audit.is_empty if may_end else self.audit.passed
 
     def _take(self, read: Read) -> None:
         self.counts.take(read)
@@ -157,6 +189,27 @@ class Rule(ABC, Generic[O_co]):
     @abstractmethod
     def _estimate(self) -> Estimate:
         """Return what the rule says by itself."""
+
+
+def _too_few(found: int, left: int | None) -> Sentence:
+    if left is not None:
+        return say(
+            "No recall is claimed with fewer than %(least)s relevant documents found (%(found)s so far).",
+            least=LEAST_FOUND, found=found,
+        )  # fmt: skip
+    return say(
+        "Nothing is claimed with fewer than %(least)s relevant documents found (%(found)s so far): "
+        "read on, or let an audit bound how many are left.",
+        least=LEAST_FOUND, found=found,
+    )  # fmt: skip
+
+
+def most_left_sentence(left: int, alpha: float) -> Sentence:
+    """Return the bound on what is left that an audit certifies at the error `alpha`, as all pages and notes word it."""
+    return say(
+        "With %(confidence)s confidence, at most %(left)s relevant ones are left unread.",
+        confidence=1 - alpha, left=left,
+    )  # fmt: skip
 
 
 def number(value: float) -> Decimal:

@@ -67,6 +67,9 @@ class Urn(Rule[UrnOptions]):
         """The gap that suffices."""
         return max(self._long, self.options.gap)
 
+    def _ahead(self) -> int:
+        return max(min(self.wanted - self.counts.gap, self.counts.unread), 0)
+
     def _estimate(self) -> Estimate:
         gap, target = self.counts.gap, number(self.target)
         if gap < self.wanted:
@@ -93,20 +96,24 @@ class Hypergeometric(Rule[Options]):
 
     An urn is the last n reads with x finds; K = ⌊r/τ⌋ + 1 − (r − x) relevant ones would have been in it and the unread.
     Stop where the least of P(at most x) is below α. Only urns that begin right after a find (or at the first
-    document) can be least. One judgement multiplies each of these probabilities by 1 − K/unread at least, so most
-    judgements need no look at the urns at all: `_slack` is what is left until one may fall below α, as a logarithm.
+    document) can be least, and none begins before what was imported. One judgement multiplies each of these
+    probabilities by 1 − K/unread at least, so most judgements need no look at the urns at all: `_slack` is what is left
+    until one may fall below α, as a logarithm.
     """
 
     def __init__(self, population: int, target: float, options: Options | None = None) -> None:
         """See `Rule`."""
         super().__init__(population, target, options or Options())
-        self._starts = [0]  # reads before each urn
+        self._starts, self._before = [0], 0  # reads before each urn, and finds before the first one
         self._look()
 
     def _take(self, read: Read) -> None:
         unread, short, found = self.counts.unread, short_of(self.counts.found, self.target), self.counts.found
         super()._take(read)
-        if read.relevant:
+        if read.phase == "prior":  # no urn may begin before it
+            self._starts, self._before = [self.counts.read], self.counts.found
+            self._slack = -math.inf
+        elif read.relevant:
             self._starts.append(self.counts.read)
         # a find adds one to K or, now and then, more: for more, the bound of the class's docstring does not hold
         more = read.relevant and short_of(found + 1, self.target) > short
@@ -122,7 +129,7 @@ class Hypergeometric(Rule[Options]):
             self.p = 0.0
         else:
             starts = np.asarray(self._starts)
-            x = counts.found - np.arange(len(starts))
+            x = counts.found - self._before - np.arange(len(starts))
             self.p = least_tail(x, counts.population - starts, short + x, counts.read - starts)
         self._slack = math.log(self.p / self.options.alpha) if self.p else -math.inf
 

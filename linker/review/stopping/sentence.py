@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 from linker.review.interface import Progress
-from linker.review.stopping.rule import LEAST_FOUND
-from linker.review.wording import DOCUMENTS, Sentence, joined, say
+from linker.review.stopping.rule import LEAST_FOUND, most_left_sentence
+from linker.review.wording import DOCUMENTS, Sentence, joined, say, say_many
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +26,24 @@ def method_note(
     what: str = DOCUMENTS,
     source: str = "",
     alpha: float = 0.05,
+    reading: Sentence | None = None,
 ) -> MethodNote:
     """Return the method note of a review as far as it is.
 
     target, alpha: the rule's. audited: documents that were read in audits. what: the documents, in the plural, such as
-    "posts". source: where they are from, such as "the channel of the ministry, January to March".
+    "posts". source: where they are from, such as "the channel of the ministry, January to March". reading: says instead
+    what was read and found.
     """
-    sentences = [_reading(progress, audited, source).about(what)]
+    sentences = [reading or _reading(progress, audited, source).about(what)]
+    if progress.prior:
+        imported = say_many(
+            "%(num)s of them had been judged before and was imported.",
+            "%(num)s of them had been judged before and were imported.",
+            progress.prior,
+        )
+        sentences.append(imported)
     if progress.read >= progress.population:
-        return MethodNote(sentences[0], (_JUDGED,))
+        return MethodNote(joined(sentences), (_JUDGED,))
     if progress.stop.estimated:
         sentences.append(
             say(
@@ -48,6 +57,8 @@ def method_note(
             confidence=1 - alpha, share=math.ceil(100 * (1 - certified) - 1e-9),
         )  # fmt: skip
         sentences.append(missed)
+    if progress.stop.left is not None:
+        sentences.append(most_left_sentence(progress.stop.left, alpha))
     return MethodNote(joined(sentences), _cautions(progress, target, what))
 
 
@@ -79,10 +90,10 @@ def _cautions(progress: Progress, target: float, what: str) -> tuple[Sentence, .
     ).about(what)
     if progress.found < LEAST_FOUND:
         few = say(
-            "Give no share at all: with fewer than %(least)s found, neither estimate nor bound is made.",
+            "Give no share at all: with fewer than %(least)s found, it is neither estimated nor bounded.",
             least=LEAST_FOUND,
         )
-        return (unread, few, _JUDGED)
+        return (unread, few, _on_the_limit(progress), _JUDGED)
     return (unread, _on_the_estimate(progress, target), _on_the_limit(progress), _JUDGED)
 
 
@@ -100,11 +111,11 @@ def _on_the_estimate(progress: Progress, target: float) -> Sentence:
 
 
 def _on_the_limit(progress: Progress) -> Sentence:
-    if progress.stop.certified is None:
+    if progress.stop.left is None and progress.stop.certified is None:
         return say(
             "Give no upper limit of what was missed: only an audit of random unread documents yields one."
         )
     return say(
-        "The limit of the share missed is certain to the confidence given, whatever the order was. It is a limit and "
-        "no estimate: do not write that so many were missed."
+        "The limit of what was missed holds with the confidence given, whatever the order was. It is a limit, not an "
+        "estimate: do not write that this many were missed."
     )

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linker.crosslingual.lexicon.dictionaries import Dictionary, glosses, read_dictionary
-from linker.errors import InputError
+from linker.base.errors import InputError
+from linker.corpora.dictionaries import Dictionary, glosses, read_dictionary
 
 CEDICT = """# CC-CEDICT
 檔案 档案 [dang4 an4] /file/record/archive/

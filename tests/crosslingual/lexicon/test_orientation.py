@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from linker.crosslingual.lexicon.dictionaries import Dictionary
+from linker.base.errors import InputError
+from linker.corpora.dictionaries import Dictionary
 from linker.crosslingual.lexicon.orientation import Matches, matches, oriented
 from linker.crosslingual.methods import link
 from linker.crosslingual.task import Task
@@ -68,3 +69,22 @@ def test_links_are_the_same_either_way() -> None:
     np.testing.assert_array_equal(first.candidates.targets, second.candidates.targets)
     assert "turned_dictionaries" not in first.metadata
     assert second.metadata["turned_dictionaries"] == ["fr-en.tsv"]
+
+
+@pytest.mark.parametrize(
+    ("straight", "back", "mixed"), [(40, 10, False), (39, 10, True), (9, 9, False), (10, 40, False)]
+)
+def test_few_pairs_against_the_others_are_no_mixture(straight: int, back: int, mixed: bool) -> None:
+    assert Matches(straight, back, 100).mixed is mixed
+
+
+def test_a_dictionary_with_every_second_line_turned_is_refused() -> None:
+    corpus = twin(pages=80)
+    pairs = tuple(
+        (b, a) if line % 2 else (a, b) for line, (a, b) in enumerate([*corpus.dictionary, *corpus.dictionary])
+    )
+    with pytest.raises(
+        InputError, match=r"leads in both directions.*put the word in und first in every line"
+    ):
+        oriented(dictionary(*pairs), corpus.source, corpus.target)
+    assert oriented(dictionary(*corpus.dictionary), corpus.source, corpus.target).pairs == corpus.dictionary

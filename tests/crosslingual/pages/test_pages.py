@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linker.crosslingual.lexicon.dictionaries import Dictionary
+from linker.base.errors import InputError
+from linker.corpora.dictionaries import Dictionary
 from linker.crosslingual.lexicon.lexicon import from_pairs
 from linker.crosslingual.methods import link
 from linker.crosslingual.pages.languages import language
 from linker.crosslingual.pages.pages import count_terms, read_pages, split_languages
 from linker.crosslingual.task import Task
-from linker.errors import InputError
 from tests.crosslingual.tiny import numbered, pages
 
 
@@ -136,7 +136,7 @@ def test_unusable_records_are_kept_aside_and_repeated_ids_refused(tmp_path: Path
 
 def test_language_pairs() -> None:
     assert split_languages("fr-en") == ("fr", "en")
-    for wrong in ("fr", "fr-", "a-b-c", "1-2"):
+    for wrong in ("fr", "fr-", "a-b-c", "1-2", "spanish-english"):
         with pytest.raises(InputError, match="fr-en"):
             split_languages(wrong)
 

@@ -6,15 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from linker.base.errors import InputError
+from linker.corpora.dictionaries import Dictionary
 from linker.crosslingual.learned import by_auto, by_cascade
-from linker.crosslingual.lexicon.dictionaries import Dictionary
 from linker.crosslingual.methods import link
 from linker.crosslingual.pages.languages import language
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.auto import solve
 from linker.crosslingual.ranking.evidence import AllEvidence, overlapping
 from linker.crosslingual.task import LinkingResult, Options, Task, TopicLearning
-from linker.errors import InputError
 from tests.crosslingual.synthetic import Twin, twin
 
 pytestmark = pytest.mark.usefixtures("divided_once")

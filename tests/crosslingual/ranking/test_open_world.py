@@ -7,27 +7,27 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
+from linker.base.errors import InputError
+from linker.corpora.dictionaries import Dictionary
 from linker.crosslingual.learned import by_auto
-from linker.crosslingual.lexicon.dictionaries import Dictionary
 from linker.crosslingual.methods import link
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.auto import Solution, describe_unlinked, solve
-from linker.crosslingual.ranking.calibration import calibration_error
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.features import Lists
-from linker.crosslingual.ranking.fitting import Fitted, Held, learn_ranker, spread
+from linker.crosslingual.ranking.fitting import Fitted, Held, learn_ranker
 from linker.crosslingual.ranking.learning import out_of_fold
 from linker.crosslingual.ranking.ranker import Ranker
 from linker.crosslingual.ranking.verification import (
     Verifier,
-    estimate_share,
     first_candidates,
     fit_calibrated,
     fit_verifier,
 )
 from linker.crosslingual.task import Options, Task
 from linker.crosslingual.thresholds import best_f1, least_probability
-from linker.errors import InputError
+from linker.scoring.probability.competition import spread
+from linker.scoring.probability.measures import calibration_error
 from tests.crosslingual.synthetic import Twin, twin
 
 NAMES = ("a", "b")
@@ -55,17 +55,6 @@ def test_the_share_is_found_and_the_probabilities_are_right_at_any_share(share: 
     p = verifier(x, verifier.share(x))
     assert calibration_error(p, right) < 0.025
     assert calibration_error(verifier(x, 0.5), right) > 0.05 or share == 0.5
-
-
-def test_the_share_is_the_most_likely_one() -> None:
-    """EM against a search over all shares; with one page of each kind added, as the prior says."""
-    odds = np.random.default_rng(3).normal(-1, 3, 200)
-    shares = np.linspace(0.001, 0.999, 999)
-    weights = np.log(shares[:, None] * expit(odds) + (1 - shares[:, None]) * expit(-odds)).sum(axis=1)
-    best = shares[(weights + np.log(shares) + np.log(1 - shares)).argmax()]
-    assert estimate_share(odds) == pytest.approx(best, abs=0.002)
-    assert estimate_share(np.empty(0)) == 0.5
-    assert 0 < estimate_share(np.full(50, -30.0)) < 0.05 < 0.95 < estimate_share(np.full(50, 30.0)) < 1
 
 
 def test_log_odds_that_a_ridge_made_too_small_are_rescaled() -> None:

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from linker.crosslingual.ranking.calibration import calibration_error, compete, temperature
+from benchmarks.support.absent import calibration_error
 from linker.crosslingual.ranking.features import Lists
-from linker.crosslingual.ranking.fitting import adapted
+from linker.crosslingual.ranking.fitting import adapted, temperature
 from linker.crosslingual.ranking.pooled import Pooled, from_json, to_json
-from linker.crosslingual.ranking.ranker import Ranker, _Objective, fit_ranker, softmax
+from linker.crosslingual.ranking.ranker import Ranker, _Objective, fit_ranker
 from linker.crosslingual.ranking.verification import Verifier, names_of
+from linker.scoring.probability.competition import compete, softmax
 
 RNG = np.random.default_rng(2)
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from indexes.dtypes import AnyArray
+from linker.base.errors import InputError
 from linker.crosslingual.scoring.stages import OWNER, Stages, digest
-from linker.errors import InputError
 from tests.crosslingual.synthetic import twin
 from tests.helpers import linker
 

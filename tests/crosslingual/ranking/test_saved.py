@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from linker.crosslingual.lexicon.dictionaries import Dictionary
+from linker.base.errors import InputError
+from linker.corpora.dictionaries import Dictionary
 from linker.crosslingual.methods import link
 from linker.crosslingual.pages.languages import Language, language
 from linker.crosslingual.pages.pages import Pages, count_terms
@@ -17,7 +18,6 @@ from linker.crosslingual.ranking.saved import ARRAYS, DICTIONARY, WORDS, LinkMod
 from linker.crosslingual.scoring.comparability import idf
 from linker.crosslingual.task import LinkingResult, Task
 from linker.encoders.model_folder import CONFIG
-from linker.errors import InputError
 from tests.crosslingual.synthetic import Twin, twin
 from tests.helpers import linker
 
@@ -271,3 +271,11 @@ def test_the_command_saves_and_uses_a_model(corpus: Twin, tmp_path: Path) -> Non
         "cannot read"
         in linker("link", tmp_path / "new.jsonl", theirs, *base, "x", "--model", "none", check=1).stderr
     )
+
+
+def test_links_of_every_page_make_a_model_that_can_be_loaded(corpus: Twin, tmp_path: Path) -> None:
+    """Nothing is left to link, and so there are no lists to whose scale the ranker could adapt."""
+    links = link(Task(corpus.source, corpus.target, train=corpus.links), "auto")
+    assert (links.candidates.targets < 0).all() and links.model
+    save(links.model(), tmp_path / "model")
+    assert np.isfinite(load(tmp_path / "model").start.ranker.weights).all()

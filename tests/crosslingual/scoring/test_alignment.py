@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linker.crosslingual.aligned.lengths import agreement, gale_church
+from linker.crosslingual.aligned.aligning import agreement, gale_church
 from linker.crosslingual.scoring.alignment import MOVES, Bead, Costs, align, least_costs
 
 

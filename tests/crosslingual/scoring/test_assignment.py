@@ -9,7 +9,6 @@ from scipy.optimize import linear_sum_assignment
 from linker.crosslingual.scoring.assignment import (
     descending,
     greedy,
-    intersect,
     margin,
     maximum,
     pigeonhole,
@@ -49,9 +48,8 @@ def test_worked_numbers() -> None:
     assert linear_sum_assignment(-matrix(ratios))[1].tolist() == [1, 0, 2]
 
 
-def test_max_and_intersect() -> None:
+def test_max() -> None:
     forward, backward = candidates(S), candidates(np.transpose(S).tolist())
-    assert intersect(forward, backward).tolist() == [0, -1, -1]
     # Forward bests 00 (.9), 10 (.85), 21 (.4); backward bests 00, 01 (.8), 22 (.35): 10 and 01 find their sides used.
     assert maximum(forward, backward, SOURCES, TARGETS).tolist() == [0, -1, 1]
     scores = [[0.9, 0.2], [0.85, 0.5]]  # the second source's best is taken; the second target's best is free

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indexes.dtypes import Float32Array
+from linker.base.errors import InputError
 from linker.crosslingual.scoring.candidates import (
     Candidates,
     Neighbours,
@@ -16,10 +17,8 @@ from linker.crosslingual.scoring.candidates import (
     hashes,
     nearest,
     rank,
-    score_pairs,
 )
 from linker.crosslingual.scoring.checkpoint import Checkpoint, fingerprint
-from linker.errors import InputError
 from tests.crosslingual.tiny import Given, numbered
 
 
@@ -100,15 +99,6 @@ def test_sums_in_another_order_are_ties() -> None:
         for s in (scores, scores[:, ::-1])
     }
     assert len(first) == 1
-
-
-@given(MATRICES)
-@settings(max_examples=20, deadline=None)
-def test_scores_of_single_pairs(scores: np.ndarray) -> None:
-    n, m = scores.shape
-    rng = np.random.default_rng(m)
-    rows, columns = rng.integers(0, n, 20), rng.integers(0, m, 20)
-    assert np.array_equal(score_pairs(Given(scores.tolist()), rows, columns, block=2), scores[rows, columns])
 
 
 class Failing(Given):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from indexes import native
+from indexes import kernels
 from linker.crosslingual.scoring.gibbs import Tokens, sample_topics
 from tests.crosslingual.scoring.test_topics_lsi import two_topics
 
@@ -19,8 +19,8 @@ PAGES = (sp.csr_array([[2, 0, 1], [0, 1, 1], [0, 0, 0]]), sp.csr_array([[1, 1], 
 @pytest.fixture(params=[True, False], ids=["compiled", "numpy"])
 def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if not request.param:
-        monkeypatch.setattr(native, "load_sampling", lambda: None)
-    elif native.load_sampling() is None:
+        monkeypatch.setattr(kernels, "load", lambda name: None)
+    elif kernels.load("sampling") is None:
         pytest.skip("not built")
 
 

@@ -6,12 +6,14 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indexes import native
+from indexes import kernels
+from indexes.kernels import products
+from indexes.kernels.products import PostingLists, dots
 from linker.crosslingual.scoring import sparse
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.products import Dense, Scores, WeightedProduct
 from linker.crosslingual.scoring.retrieval import Pass, filled, retrieve
-from linker.crosslingual.scoring.sparse import PostingLists, dots, times
+from linker.crosslingual.scoring.sparse import times
 from linker.crosslingual.scoring.stages import Stages
 
 RNG = np.random.default_rng(11)
@@ -82,20 +84,20 @@ def test_a_graph_holds_each_pair_once_in_order(pairs: list[tuple[int, int]]) -> 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_products_of_pairs_are_those_of_all_pairs(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not compiled:
-        monkeypatch.setattr(native, "load_products", lambda: None)
-    elif native.load_products() is None:
-        pytest.skip(native.products_status())
+        monkeypatch.setattr(kernels, "load", lambda name: None)
+    elif kernels.load("products") is None:
+        pytest.skip(kernels.status("products"))
     left, right = matrix(20, 50), matrix(30, 50, empty=4)
     everything = (left @ right.T).toarray()
     graph = Graph.of(RNG.integers(3, 20, 90), RNG.integers(0, 30, 90), (20, 30))
     found = dots(left, right, graph.begin, graph.columns)
-    monkeypatch.setattr(sparse, "MANY", 20)
+    monkeypatch.setattr(products, "MANY", 20)
     monkeypatch.setattr("os.sched_getaffinity", lambda _: range(3))
     np.testing.assert_array_equal(dots(left, right, graph.begin, graph.columns), found)
     monkeypatch.setattr(sparse, "MANY_ROWS", 7)
     np.testing.assert_allclose(times(left, right.T).toarray(), everything, rtol=1e-6)
     np.testing.assert_allclose(found, everything[graph.rows, graph.columns], rtol=1e-5, atol=1e-6)
-    monkeypatch.setattr(sparse, "TILE", 13)
+    monkeypatch.setattr(products, "TILE", 13)
     out = np.ones((20, 30), np.float32)
     PostingLists.of(sp.csr_array(right.T)).add_to(out, left)
     np.testing.assert_allclose(out, everything + 1, rtol=1e-5, atol=1e-6)

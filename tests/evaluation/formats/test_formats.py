@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from ir_measures import Qrel, ScoredDoc
 
 from indexes.interface import Hits
-from linker.errors import InputError
+from linker.base.errors import InputError
 from linker.evaluation import evaluate
 from linker.evaluation.formats import FORMATS, RunFormat, format_of, load_qrels, load_run, write_run_as
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linker.errors import InputError
+from linker.base.errors import InputError
 from linker.evaluation import read_qrels
 from linker.evaluation.reading.judgements import merged_qrels
 from tests.helpers import shared_data

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linker.errors import InputError
+from linker.base.errors import InputError
 from linker.evaluation import evaluate, read_qrels, read_run, write_run
 from linker.evaluation.reading import columns
 from linker.evaluation.reading.decimals import numbers

@@ -19,8 +19,8 @@ from indexes.store import backup as backups
 from indexes.store import files as storage
 from indexes.store import manifest as manifests
 from indexes.store import records
-from linker.building import create
-from linker.engine import Engine
+from linker.engine.building import create
+from linker.engine.engine import Engine
 from tests.faults.support import assert_tidy, content
 from tests.faults.test_compaction import document, fresh
 from tests.helpers import linker, linker_process

@@ -6,8 +6,8 @@ from pathlib import Path
 import orjson
 import pytest
 
+from indexes.cluster.client import ElasticSettings
 from indexes.collection import Collection
-from indexes.elastic.client import ElasticSettings
 from indexes.interface import DamagedError, IndexesError
 from indexes.store import files as storage
 from indexes.store import generations, records

@@ -1,7 +1,6 @@
 """What is not ours stays as it is, wherever it lies and whatever it is called; and no link leads us out."""
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,10 +11,9 @@ from indexes.store import files as storage
 from indexes.store import manifest as manifests
 from indexes.store import ownership, records
 from indexes.writer import Writer
-from linker.building import create
-from linker.engine import Engine
+from linker.engine.building import create
+from linker.engine.engine import Engine
 from tests.faults.support import assert_tidy
-from tests.golden.make_index import HERE as GOLDEN
 from tests.helpers import linker, write_corpus
 
 OTHERS = (
@@ -70,6 +68,29 @@ def test_a_build_refuses_a_folder_it_did_not_make(tmp_path: Path, name: str, loc
         refused = linker("index", "build", corpus, "--out", out, *more, check=1).stderr
         assert f"{out} is not empty (it holds" in refused
         assert content(out) == before
+
+
+@pytest.mark.parametrize("lock", [b"4711\n", b"linker: something else\n", b"x" + ownership.MARK])
+def test_a_lone_lock_file_of_another_program_makes_nothing_ours(tmp_path: Path, lock: bytes) -> None:
+    (tmp_path / "lock").write_bytes(lock)
+    assert not ownership.is_marked(tmp_path)
+    with pytest.raises(IndexesError, match=r"is not empty \(it holds 'lock'\)"):
+        create(tmp_path)
+    with pytest.raises(IndexesError, match="was not made by linker"):
+        dropping.discard(tmp_path)
+    assert content(tmp_path) == {"lock": lock}
+
+
+def test_what_a_killed_build_left_is_discarded_and_nothing_else(tmp_path: Path) -> None:
+    out = filled(tmp_path / "i")
+    (out / manifests.NAME).unlink()
+    (out / "quarantine").mkdir(exist_ok=True)
+    (out / "quarantine" / "NOTES.md").write_text("mine")
+    dropping.discard(out)
+    assert content(out) == {"quarantine/NOTES.md": b"mine"}
+    dropping.discard(filled(tmp_path / "whole"))
+    dropping.discard(tmp_path / "none")
+    assert [p.name for p in tmp_path.iterdir()] == ["i"]
 
 
 def test_texts_in_a_folder_of_our_names_are_not_taken_for_leftovers(tmp_path: Path) -> None:
@@ -206,18 +227,6 @@ def test_an_interrupted_drop_of_an_older_index_is_finished_by_the_next_build(
     assert content(out).keys() > {"lock"}
     create(out)
     assert content(out).keys() == {"lock", manifests.NAME}
-
-
-@pytest.mark.parametrize("golden", ["index-v1", "index-v2"])
-def test_an_index_of_an_earlier_format_goes_whole(tmp_path: Path, golden: str) -> None:
-    out = tmp_path / "i"
-    shutil.copytree(GOLDEN / golden, out)
-    linker("index", "compact", out)
-    assert_tidy(out)
-    shutil.rmtree(out)
-    shutil.copytree(GOLDEN / golden, out)
-    dropping.drop(out)
-    assert not out.exists()
 
 
 LINKS = (

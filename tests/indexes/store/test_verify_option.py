@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from indexes.interface import DamagedError, Document
-from linker import building
-from linker.engine import Engine
+from linker.engine import Engine, building
 
 VECTORS = np.eye(4, dtype=np.float32)[[0, 1, 2]]
 

@@ -18,7 +18,7 @@ from indexes.interface import DamagedError, Filter, IndexesError, RowSearch, Tex
 from indexes.rows import Rows
 from indexes.text.analysis import Analysis
 from indexes.text.bm25 import Bm25Index
-from indexes.text.parameters import LANGUAGES, STEMMED, WITHOUT_STOP_WORDS, AnalysisSettings, Bm25Parameters
+from indexes.text.parameters import LANGUAGES, STEMMED, WITHOUT_STOP_WORDS, Bm25Parameters
 
 SHARED = Path(os.environ.get("LINKER_SHARED_DATA", Path(__file__).parents[4] / "shared" / "data"))
 
@@ -99,14 +99,6 @@ def test_parameters_of_a_query_need_no_other_index() -> None:
     for k1 in range(1, 9):  # more than are kept
         index.search(["cat"], 2, bm25=Bm25Parameters(k1=k1))
     assert index.search(["cat"], 2, bm25=bare)[0].scores.tolist() == presence.scores.tolist()
-
-
-def test_an_index_of_another_version_of_the_analysis_is_refused(tmp_path: Path) -> None:
-    live = filled(Bm25Index(directory=tmp_path / "live"), 0, 5)
-    live.commit()
-    live.snapshot(tmp_path / "one")
-    with pytest.raises(DamagedError, match="another version of the analysis: rebuild"):
-        Bm25Index.open(tmp_path / "one", numbered(5), AnalysisSettings(version=1))
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from indexes import native
+from indexes import kernels
 from indexes.text import features
 from indexes.text.analysis import Analysis
 from indexes.text.features import CAPITAL, CONTENT, NAMES, NUMBER, QueryReader
 from indexes.text.forward_index import ForwardIndex
 
-compiled = pytest.mark.skipif(native.load_features() is None, reason=native.features_status())
+compiled = pytest.mark.skipif(kernels.load("features") is None, reason=kernels.status("features"))
 WORDS = ["the", "cat", "Cat", "sat", "mat", "of", "42", "Zebra", "dog", "runs", "blue."]
 TEXT = st.lists(st.sampled_from([*WORDS, ".", "\n"]), max_size=60).map(" ".join)
 TEXTS = st.lists(TEXT, min_size=1, max_size=6)
@@ -72,7 +72,7 @@ def test_the_compiled_loop_is_plain_python(texts: list[str], query: str) -> None
     rows, words = np.arange(len(texts)), index.words(query)
     fast = index.describe(words, rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(native, "load_features", lambda: None)
+        patch.setattr(kernels, "load", lambda name: None)
         slow = index.describe(words, rows)
     np.testing.assert_allclose(fast, slow, rtol=1e-6, atol=1e-6)
 
@@ -85,7 +85,7 @@ def test_long_texts_and_queries_are_cut_alike(monkeypatch: pytest.MonkeyPatch) -
     words = index.words(" ".join(f"w{n}" for n in rng.integers(0, 600, 1500)))
     assert len(words.hashes) == features.MOST_TERMS and len(words.word) <= features.MOST_WORDS
     fast = index.describe(words, np.arange(3))
-    monkeypatch.setattr(native, "load_features", lambda: None)
+    monkeypatch.setattr(kernels, "load", lambda name: None)
     np.testing.assert_allclose(fast, index.describe(words, np.arange(3)), rtol=1e-5, atol=1e-6)
 
 

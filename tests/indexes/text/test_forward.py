@@ -22,7 +22,7 @@ from indexes.text.forward import ForwardSegment
 from indexes.text.forward_index import ForwardIndex
 from indexes.text.vocabulary import Vocabulary, term_hash
 from indexes.writer import Writer
-from linker.engine import Engine
+from linker.engine.engine import Engine
 
 TEXTS = st.lists(
     st.text(alphabet=st.sampled_from("ab Ç語。.!?\n'\u0301 ı12,@#_/:\u00a0"), max_size=40),

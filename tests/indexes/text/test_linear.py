@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from indexes import native
+from indexes import kernels
 from indexes.interface import Document
 from indexes.text.bm25 import Bm25Index
 from indexes.text.fields import FieldsIndex
@@ -18,7 +18,7 @@ from indexes.text.vocabulary import term_hash
 from tests.helpers import WORDS, sentence
 
 PARAMETERS = Bm25Parameters(k1=0.9, b=0.4)
-compiled = pytest.mark.skipif(native.load_linear() is None, reason=native.linear_status())
+compiled = pytest.mark.skipif(kernels.load("linear") is None, reason=kernels.status("linear"))
 
 
 def texts(count: int = 300) -> list[str]:
@@ -71,7 +71,7 @@ def test_vectors_are_the_formula() -> None:
 @pytest.mark.parametrize("compiled_loop", [pytest.param(True, marks=compiled), False])
 def test_scores_are_the_formula(compiled_loop: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not compiled_loop:
-        monkeypatch.setattr(native, "load_linear", lambda: None)
+        monkeypatch.setattr(kernels, "load", lambda name: None)
     corpus, rng = texts(), random.Random(3)
     weights = {word: rng.uniform(-1, 1) for word in [*WORDS[:30], "common", "unknown"]}
     hashes = np.array([term_hash(word) for word in weights], dtype=np.uint64)
@@ -88,7 +88,7 @@ def test_the_compiled_loop_and_numpy_agree_exactly(monkeypatch: pytest.MonkeyPat
     hashes = np.array([term_hash(word) for word in WORDS], dtype=np.uint64)
     weights = np.random.default_rng(0).standard_normal(len(WORDS))
     fast = linear_of(corpus).scores(hashes, weights)
-    monkeypatch.setattr(native, "load_linear", lambda: None)
+    monkeypatch.setattr(kernels, "load", lambda name: None)
     np.testing.assert_array_equal(fast, linear_of(corpus).scores(hashes, weights))
 
 

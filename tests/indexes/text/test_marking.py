@@ -23,6 +23,9 @@ def words(analysis: Analysis, text: str, query: str) -> list[str]:
         ("chinese", "大雨", "今天大雨很大", ["大雨"]),
         ("none", "flood", "floods flood", ["flood"]),
         ("english", "the rain", "the rain", ["rain"]),
+        ("english", "O'Brien in the U.S.", "O’Brien left the U.S. today", ["O’Brien"]),
+        ("german", "Zürich", "in Zu\u0308rich", ["Zu\u0308rich"]),
+        ("chinese", "手机", "新iPhone手机", ["手机"]),
     ],
 )  # fmt: skip
 def test_words_are_marked_by_their_stems(language: str, query: str, text: str, expected: list[str]) -> None:

@@ -19,8 +19,7 @@ from indexes.text.bm25 import Bm25Index
 from indexes.text.forward_index import ForwardIndex
 from indexes.text.phrases import PhraseSearch, quoted
 from indexes.text.vocabulary import term_hash
-from linker import building
-from linker.engine import Engine
+from linker.engine import Engine, building
 from tests.helpers import HashEncoder, linker
 
 DOCUMENTS = [
@@ -181,8 +180,8 @@ def test_texts_of_one_filter_are_asked_together() -> None:
 
     def find(texts: Sequence[str], where: Filter | None) -> Answer:
         asked.append((list(texts), where))
-        hits = [Hits((text,), np.ones(1, dtype=np.float32)) for text in texts]
-        return Answer(hits, "bm25", "down" if where is other else "", no_match=tuple(0.5 for _ in texts))
+        hits = [Hits((text,), np.ones(1, dtype=np.float32), no_match=0.5) for text in texts]
+        return Answer(hits, "bm25", "down" if where is other else "")
 
     answer = by_filter(find, ["p", "q", "r"], [one, other, Filter.parse(["a=b"])])
     assert asked == [(["p", "r"], one), (["q"], other)]

@@ -13,23 +13,22 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from indexes import native
+from indexes import kernels
 from indexes.interface import DamagedError, Filter
 from indexes.text import postings, scoring, segment_files
-from indexes.text.analysis import Analysis
+from indexes.text.analysis import ASCII, SEPARATED, Analysis
 from indexes.text.bm25 import Bm25Index
 from indexes.text.parameters import (
     BIGRAMS,
-    OLD_PARAMETERS,
+    TOKENIZERS,
     AnalysisSettings,
     Bm25Parameters,
     TokenizerName,
 )
-from indexes.text.pieces import ASCII, SEPARATED
-from indexes.text.postings import BLOCK, EXACT, ROUNDED, PostingsSegment
+from indexes.text.postings import BLOCK, LENGTHS, PostingsSegment
 from indexes.text.vocabulary import QueryTerms, Vocabulary, term_hash
 
-compiled = pytest.mark.skipif(native.load_postings() is None, reason=native.postings_status())
+compiled = pytest.mark.skipif(kernels.load("postings") is None, reason=kernels.status("postings"))
 DEFAULT = Bm25Parameters()
 HASHES = np.array([term_hash(f"t{n}") for n in range(12)], dtype=np.uint64)
 PARAMETERS = st.builds(
@@ -38,10 +37,10 @@ PARAMETERS = st.builds(
 CORPUS = st.lists(st.lists(st.integers(0, 11), max_size=30), min_size=1, max_size=30)
 
 
-def segment_of(texts: list[list[int]], first: int = 0, *, exact: bool = True) -> PostingsSegment:
+def segment_of(texts: list[list[int]], first: int = 0) -> PostingsSegment:
     tokens = np.array([t for text in texts for t in text], dtype=np.int32)
     lengths = np.array([len(t) for t in texts], dtype=np.int64)
-    return postings.from_tokens(first, tokens, lengths, HASHES, exact=exact)
+    return postings.from_tokens(first, tokens, lengths, HASHES)
 
 
 def content(segment: PostingsSegment) -> dict[int, list[tuple[int, int]]]:
@@ -60,19 +59,13 @@ def oracle(texts: list[list[int]]) -> dict[int, list[tuple[int, int]]]:
     return found
 
 
-def test_old_lengths_are_lucenes() -> None:
-    assert ROUNDED[:43].tolist() == [*range(40), 40, 42, 44]
-    assert ROUNDED[-1] == 2013265944
-    assert (np.diff(ROUNDED) > 0).all()
-
-
-def test_new_lengths_are_exact_and_then_within_a_thousandth() -> None:
-    assert len(EXACT) == 1 << 16
-    assert EXACT[: 1 << 15].tolist() == [*range(1 << 15)]
-    steps = np.diff(EXACT)
+def test_lengths_are_exact_and_then_within_a_thousandth() -> None:
+    assert len(LENGTHS) == 1 << 16
+    assert LENGTHS[: 1 << 15].tolist() == [*range(1 << 15)]
+    steps = np.diff(LENGTHS)
     assert (steps > 0).all()
-    assert (steps[1 << 15 :] / EXACT[1 << 15 : -1]).max() < 0.001
-    assert EXACT[-1] >= postings.MOST_TOKENS // 4
+    assert (steps[1 << 15 :] / LENGTHS[1 << 15 : -1]).max() < 0.001
+    assert LENGTHS[-1] >= postings.MOST_TOKENS // 4
 
 
 @settings(deadline=None)
@@ -82,7 +75,7 @@ def test_postings_are_the_counts_of_each_row(texts: list[list[int]]) -> None:
     assert content(segment) == oracle(texts)
     assert (np.diff(segment.terms.astype(object)) > 0).all()
     assert segment.tokens == sum(map(len, texts))
-    assert [EXACT[b] for b in segment.lengths[: len(texts)]] == [len(t) for t in texts]
+    assert [LENGTHS[b] for b in segment.lengths[: len(texts)]] == [len(t) for t in texts]
     assert len(segment.lengths) % BLOCK == 0
 
 
@@ -90,7 +83,7 @@ def test_a_count_is_capped() -> None:
     segment = segment_of([[1], [0] * 70_000])
     assert content(segment) == {int(HASHES[1]): [(0, 1)], int(HASHES[0]): [(1, 65_535)]}
     assert segment.tokens == 70_001
-    assert EXACT[segment.lengths[1]] == 69_952
+    assert LENGTHS[segment.lengths[1]] == 69_952
 
 
 @settings(deadline=None)
@@ -106,18 +99,16 @@ def test_merged_segments_are_those_of_all_texts(texts: list[list[int]], parts: i
     assert found.lengths.tolist() == segment_of(texts).lengths.tolist()
 
 
-@pytest.mark.parametrize("exact", [True, False])
-def test_a_file_is_named_by_its_content_and_read_back(exact: bool, tmp_path: Path) -> None:
-    segment = segment_of([[1, 1, 2], [], [2] * 1001], exact=exact)
+def test_a_file_is_named_by_its_content_and_read_back(tmp_path: Path) -> None:
+    segment = segment_of([[1, 1, 2], [], [2] * 1001])
     written = postings.write(segment, tmp_path)
-    again = postings.write(segment_of([[1, 1, 2], [], [2] * 1001], exact=exact), tmp_path)
+    again = postings.write(segment_of([[1, 1, 2], [], [2] * 1001]), tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == [written.path.name if written.path else ""]
     assert again.path == written.path
     (read,) = postings.read_folder(tmp_path)
     assert content(read) == content(segment)
     assert read.lengths.tolist() == segment.lengths.tolist()
-    assert read.exact == exact
-    assert (EXACT if exact else ROUNDED)[read.lengths[2]] == (1001 if exact else 984)
+    assert LENGTHS[read.lengths[2]] == 1001
     assert not read.rows.flags.writeable
 
 
@@ -159,9 +150,9 @@ def test_wrong_rows_in_a_file_do_not_leave_the_arrays(tmp_path: Path) -> None:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Score by the compiled loop, or by numpy."""
     if request.param == "numpy":
-        monkeypatch.setattr(native, "load_postings", lambda: None)
-    elif native.load_postings() is None:
-        pytest.skip(native.postings_status())
+        monkeypatch.setattr(kernels, "load", lambda name: None)
+    elif kernels.load("postings") is None:
+        pytest.skip(kernels.status("postings"))
     yield request.param
 
 
@@ -191,7 +182,7 @@ def ranked(
         Bm25Parameters(0, 0.5, 0),
         Bm25Parameters(2, 0.9, math.inf),
         Bm25Parameters(0.9, 0, 8),
-        OLD_PARAMETERS,
+        Bm25Parameters(k3=math.inf),
     ],
     ids=str,
 )
@@ -217,12 +208,7 @@ def test_compiled_and_numpy_agree_to_the_last_bit(data: st.DataObject) -> None:
     # rows far apart, counts beyond the table, several segments
     far = [[], *([[0] * 9 + [1]] * 3), *[[] for _ in range(BLOCK * 2)], *texts]
     cut = data.draw(st.integers(0, len(far)))
-    exact = data.draw(st.booleans())
-    segments = [
-        s
-        for s in (segment_of(far[:cut], exact=exact), segment_of(far[cut:], cut, exact=exact))
-        if s.documents
-    ]
+    segments = [s for s in (segment_of(far[:cut]), segment_of(far[cut:], cut)) if s.documents]
     queries = data.draw(
         st.lists(st.dictionaries(st.sampled_from(HASHES.tolist()), st.integers(1, 3)), max_size=4)
     )
@@ -232,7 +218,7 @@ def test_compiled_and_numpy_agree_to_the_last_bit(data: st.DataObject) -> None:
     parameters = data.draw(PARAMETERS)
     fast = scoring.Bm25Scorer(segments).best(queries, k, allowed, parameters)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(native, "load_postings", lambda: None)
+        patch.setattr(kernels, "load", lambda name: None)
         slow = scoring.Bm25Scorer(segments).best(queries, k, allowed, parameters)
     assert [a.tobytes() for a in fast] == [b.tobytes() for b in slow]
 
@@ -255,23 +241,21 @@ TEXT = st.text(max_size=40) | st.text(
 @given(
     TEXT,
     st.sampled_from(["english", "german", "turkish", "arabic", "tamil", "none", "chinese", "korean"]),
-    st.sampled_from([(1, "words"), (2, "words"), (2, "posts")]),
+    st.sampled_from(TOKENIZERS),
     st.sampled_from([1, 2]),
     st.booleans(),
 )
-@example("don't—stop… “now”", "english", (2, "words"), 1, False)
-@example("İSTANBUL'da I", "turkish", (2, "words"), 1, False)
-@example("1.5 1.5.", "english", (2, "words"), 1, False)
-@example("a https://t.co/x?1,2\u00a0#A_bC@d1.5", "english", (2, "posts"), 1, False)
+@example("don't—stop… “now”", "english", "words", 1, False)
+@example("İSTANBUL'da I", "turkish", "words", 1, False)
+@example("1.5 1.5.", "english", "words", 1, False)
+@example("a https://t.co/x?1,2\u00a0#A_bC@d1.5", "english", "posts", 1, False)
 def test_a_text_has_the_terms_that_its_analysis_finds(
-    text: str, language: str, rules: tuple[int, TokenizerName], shortest: int, slow: bool
+    text: str, language: str, tokenizer: TokenizerName, shortest: int, slow: bool
 ) -> None:
-    version, tokenizer = rules
-    shortest = shortest if version > 1 else 1
-    analysis = Analysis(AnalysisSettings(language, tokenizer, min_token=shortest, version=version))
+    analysis = Analysis(AnalysisSettings(language, tokenizer, min_token=shortest))
     with pytest.MonkeyPatch.context() as patch:
         if slow:
-            patch.setattr(native, "load_postings", lambda: None)
+            patch.setattr(kernels, "load", lambda name: None)
         vocabulary = Vocabulary(analysis)
     tokens, lengths = vocabulary.numbers([text, "", text])
     assert lengths.tolist() == [lengths[0], 0, len(tokens) - lengths[0]]
@@ -324,17 +308,16 @@ def test_segments_are_merged_as_a_counter_carries(
     assert {p.name for p in (tmp_path / "live").iterdir()} == {s.path.name for s in index._segments if s.path}
 
 
-def test_texts_indexed_anew_answer_the_same(tmp_path: Path) -> None:
+def test_texts_indexed_anew_answer_the_same() -> None:
     texts = ["one cat", "two cats", "no dog", "cat cat"]
     index = Bm25Index()
     index.add([f"d{n}" for n in range(4)], texts)
     index.remove(["d0"])
     before = index.search(["cat", "dog"], 4)
-    for folder in (None, tmp_path / "live"):
-        again = Bm25Index.rebuilt(texts, index._rows, directory=folder)
-        for old, new in zip(before, again.search(["cat", "dog"], 4), strict=True):
-            assert new.ids == old.ids
-            assert new.scores.tolist() == old.scores.tolist()
+    again = Bm25Index.rebuilt(texts, index._rows)
+    for old, new in zip(before, again.search(["cat", "dog"], 4), strict=True):
+        assert new.ids == old.ids
+        assert new.scores.tolist() == old.scores.tolist()
     with pytest.raises(DamagedError, match="3 documents, but there are 4 ids"):
         Bm25Index.rebuilt(texts[:3], index._rows)
 

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indexes import native
+from indexes import kernels
 from indexes.arrays import normalised
 from indexes.interface import Filter, Mask, Matrix, RowArray, ScoreArray
 from indexes.vectors import certified, flat
@@ -26,10 +26,12 @@ from indexes.vectors.certified import ByteScan, _Queries
 from indexes.vectors.faiss_files import load_faiss
 from indexes.vectors.faiss_index import FaissIndex
 from indexes.vectors.scores import scores
-from linker import doctor
+from linker.cli import checking as doctor
 
 ROOT = Path(__file__).parents[3]
-compiled = pytest.mark.skipif(native.load() is None, reason=f"the compiled scan: {native.status()}")
+compiled = pytest.mark.skipif(
+    kernels.load("scan") is None, reason=f"the compiled scan: {kernels.status('scan')}"
+)
 
 
 def oracle(rows: Matrix, queries: Matrix, k: int, mask: Mask | None = None) -> tuple[RowArray, ScoreArray]:
@@ -213,7 +215,7 @@ def test_scores_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, queries = cluster(300, 33, 1.0), cluster(5, 33, 1.0, seed=1)
     named = np.random.default_rng(0).integers(-1, 300, (5, 70))
     mine = scores(rows, queries, named)
-    monkeypatch.setattr(native, "load", lambda: None)
+    monkeypatch.setattr(kernels, "load", lambda name: None)
     monkeypatch.setattr(certified, "BUFFER_BYTES", 8 * 33 * 70 * 2)
     np.testing.assert_array_max_ulp(mine[named >= 0], scores(rows, queries, named)[named >= 0], maxulp=1)
     assert np.isneginf(scores(rows, queries, named)[named < 0]).all()
@@ -223,7 +225,7 @@ def test_scores_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_the_library_faiss_scans(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "load", lambda: None)
+    monkeypatch.setattr(kernels, "load", lambda name: None)
     rows, queries = cluster(20_000, 16, 1.0), cluster(200, 16, 1.0, seed=1)
     index = FaissIndex(16)
     index.add([f"d{n}" for n in range(len(rows))], rows)
@@ -235,17 +237,16 @@ def test_without_the_library_faiss_scans(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_status_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with monkeypatch.context() as patch:
-        patch.setenv(native.SWITCH, "0")
-        assert "LINKER_NATIVE=0" in native.status()
-        assert "numpy" in native.postings_status()
+        patch.setenv(kernels.SWITCH, "0")
+        assert "LINKER_NATIVE=0" in kernels.status("scan")
+        assert "numpy" in kernels.status("postings")
     with monkeypatch.context() as patch:
-        patch.setattr(native, "__file__", str(tmp_path / "native.py"))
-        assert "not built" in native.status()
-        broken = tmp_path / "vectors" / f"_scan{EXTENSION_SUFFIXES[0]}"
-        broken.parent.mkdir()
+        patch.setattr(kernels, "__file__", str(tmp_path / "__init__.py"))
+        assert "not built" in kernels.status("scan")
+        broken = tmp_path / f"_scan{EXTENSION_SUFFIXES[0]}"
         broken.write_text("no library")
-        assert "cannot be loaded" in native.status()
-    assert native.status()
+        assert "cannot be loaded" in kernels.status("scan")
+    assert kernels.status("scan")
 
 
 @compiled
@@ -258,21 +259,21 @@ def test_status_names_a_processor_without_the_instructions(monkeypatch: pytest.M
             return 0
 
     for version, said in (
-        (native.VERSIONS["scan"], "lacks AVX-512 VNNI"),
+        (kernels.KERNELS["scan"].version, "lacks AVX-512 VNNI"),
         (1, "another version: install again"),
     ):
         monkeypatch.setattr(ctypes, "CDLL", lambda _, v=version: Library(v))
-        assert native._load_scan()[0] is None
-        assert said in native.status()
+        assert kernels._load("scan")[0] is None
+        assert said in kernels.status("scan")
 
 
 def build(tmp_path: Path, compiler: str) -> subprocess.CompletedProcess[str]:
     """Build the extension from a copy of its sources with another compiler."""
     pytest.importorskip("setuptools")
     shutil.copy(ROOT / "setup.py", tmp_path)
-    for name, room in native.ROOMS.items():
-        (tmp_path / "indexes" / room).mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / "indexes" / room / f"{name}.c", tmp_path / "indexes" / room)
+    (tmp_path / "indexes" / "kernels").mkdir(parents=True)
+    for source in (ROOT / "indexes" / "kernels").glob("*.c"):
+        shutil.copy(source, tmp_path / "indexes" / "kernels")
     command = [sys.executable, "setup.py", "build_ext", "--inplace"]
     environment = {**os.environ, "CC": compiler}
     return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
@@ -289,7 +290,7 @@ def test_the_build(tmp_path: Path) -> None:
     done = build(tmp_path, "cc")
     assert done.returncode == 0, done.stderr
     built = sorted(path.name.partition(".")[0] for path in (tmp_path / "indexes").rglob("_*"))
-    assert built == sorted(f"_{name}" for name in native.VERSIONS)
+    assert built == sorted(f"_{name}" for name in kernels.KERNELS)
 
 
 def test_the_threshold_is_put_back_and_shared() -> None:
@@ -330,9 +331,9 @@ def test_searches_leave_the_threshold_alone() -> None:
 def test_the_doctor_shows_the_scan(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_gpus", lambda: {"faiss": 0, "torch": []})  # imports torch
     report = doctor.examine("http://127.0.0.1:9")
-    assert report["cpu"]["scan"] == native.status()
-    assert report["cpu"]["bm25"] == native.postings_status()
-    assert f"{native.status()}; BM25: {native.postings_status()}" in doctor.render(report)
+    assert report["cpu"]["scan"] == kernels.status("scan")
+    assert report["cpu"]["bm25"] == kernels.status("postings")
+    assert f"{kernels.status('scan')}; BM25: {kernels.status('postings')}" in doctor.render(report)
 
 
 @compiled

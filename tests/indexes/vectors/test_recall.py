@@ -19,10 +19,9 @@ from indexes.vectors.faiss_index import FaissIndex
 from indexes.vectors.hnsw import Hnsw
 from indexes.vectors.pq import PqScan
 from indexes.vectors.recall import Point
-from linker import building
-from linker.engine import Engine
-from linker.errors import InputError
-from linker.recall import tune_recall, write_curve
+from linker.base.errors import InputError
+from linker.engine import Engine, building
+from linker.engine.recall import tune_recall, write_curve
 from tests.helpers import HashEncoder, linker, write_corpus
 
 DIM, ROWS = 16, 3000

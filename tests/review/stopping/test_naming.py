@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from linker.errors import ConfigError, InputError, LinkerError
+from linker.base.errors import ConfigError, InputError, LinkerError
 from linker.review.stopping import NAMES, load, make
 from linker.review.stopping.rules import Urn
 

@@ -33,7 +33,7 @@ class Ledger:
 
 class Review:
     def progress(self) -> Progress:
-        return Progress(912, 55, 0, 0, 11_665, [], StopState(True, 0.2925, ""), "audit", "")
+        return Progress(912, 55, 0, 0, 11_665, [], StopState(True, 0.2925, "", left=133), "audit", "")
 
 
 def test_the_blocks_print_what_stands_there() -> None:

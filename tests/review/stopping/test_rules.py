@@ -203,15 +203,15 @@ def test_certified_recalls_hold_in_random_audits(looks: str) -> None:
 def test_below_fifteen_nothing_is_claimed() -> None:
     for name in ("urn", "hypergeometric", "row"):
         rule = make(name, 3000, 0.8)
-        state = tell(rule, [HIT] * 14 + [MISS] * 2000 + [AUDIT_MISS] * 300)
-        assert state == StopState(False, None, state.reason)
+        state = tell(rule, [HIT] * 14 + [MISS] * 2000)
+        assert state == StopState(False, None, state.reason, due=state.due)
         assert "fewer than 15" in state.reason
         assert tell(rule, [Read(True, "search"), *[MISS] * 500]).estimated
 
 
 def test_everything_read_is_certain() -> None:
     state = tell(make("urn", 60, 0.9), [HIT] * 3 + [MISS] * 57)
-    assert state == StopState(True, 1.0, "Every document was read.", stop=True)
+    assert state == StopState(True, 1.0, "Every document was read.", stop=True, left=0)
     assert tell(make("urn", 3, 0.9), [MISS] * 3).certified is None
 
 
@@ -261,3 +261,16 @@ def test_controls_are_drawn_and_then_reached() -> None:
     assert rule.counts.found == 14 + 13  # a control that is reached was found before
     state = rule.update(control)
     assert (state.estimated, state.certified) == (True, 0.8)
+
+
+@pytest.mark.parametrize("found", [0, 3, 14])
+def test_an_audit_ends_a_review_of_a_rare_topic_with_a_bound(found: int) -> None:
+    rule = make("urn", 5000, 0.8)
+    assert tell(rule, [HIT] * found + [MISS] * 3000).due
+    almost = tell(rule, [AUDIT_MISS] * 299)
+    assert (almost.stop, almost.left, almost.audit) == (False, None, "")
+    state = rule.update(AUDIT_MISS)
+    left = most_left(2000 - found, 300, 0, 0.025)
+    assert (state.estimated, state.certified, state.stop, state.left) == (False, None, True, left)
+    assert "The audit is complete: 0 relevant among 300" in state.reason
+    assert f"With 95% confidence, at most {left} relevant ones are left unread." in state.reason

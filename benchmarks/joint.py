@@ -1,0 +1,271 @@
+"""What does deciding together gain in one language, and what does it cost?
+
+`python -m benchmarks.joint --work FOLDER` → benchmarks/results/joint.json. Words alone, nothing chosen on test: MRR and
+S@1 of the texts of `test`, each alone (`--links many-to-one`) and together, with the 95 % bootstrap interval of the
+paired difference; beside them, assignment by the Hungarian method over BM25's scores (scipy). `statements`: all 17,213
+statements at once, by a ranker of the training links, of which none is taken; then with the training links known.
+`tweets`: with the training links known, which many tweets share, three seeds. `equal`: 800 texts and their 800
+documents, nothing known, one to one. FOLDER is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.support import rank_data
+from benchmarks.support.common import RESULTS, record, shared_data
+from benchmarks.support.rank_data import Judged
+from indexes.dtypes import Float64Array
+from indexes.interface import Document
+from linker.cli.commands.linking import link
+from linker.cli.commands.sides import side_of
+from linker.cli.commands.together import SETTINGS, candidate_lists, ranked
+from linker.corpora import read_corpus
+from linker.engine.engine import Engine
+from linker.evaluation.reading.trec import read_run
+from linker.evaluation.significance import bootstrap
+from linker.scoring.probability.competition import Kind
+from linker.scoring.probability.deciding import decide
+from linker.scoring.ranking.folder import save
+
+STATEMENTS, TWEETS = "statements2articles", "tweets2claims"
+SEEDS = (0, 1, 2)
+KEPT = 30
+EQUAL = 800
+KINDS: tuple[Kind, ...] = ("none", "one-to-one")
+CODE = """import resource
+from linker.cli import main
+try:
+    main()
+finally:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    print("COST", used.ru_utime + used.ru_stime, used.ru_maxrss)
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", type=Path, required=True, help="folder for indexes, kept")
+    parser.add_argument(
+        "--only", choices=[*PARTS], help="only this part; the others stay as they were recorded"
+    )
+    arguments = parser.parse_args()
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    path = RESULTS / "joint.json"
+    results = json.loads(path.read_text())["results"] if path.exists() else {}
+    for name, part in PARTS.items():
+        if arguments.only in (None, name):
+            results[name] = part(arguments.work)
+            record("joint", results, seed=SEEDS[0])
+            print(json.dumps({name: results[name]}, indent=2), flush=True)
+
+
+def statements(work: Path) -> dict[str, Any]:
+    """All statements at once by a stored ranker, none taken; and those of dev and test where the others are known."""
+    links, stored = rank_data.links(STATEMENTS), work / "statements-ranked"
+    rank_data.make_index(STATEMENTS, stored)
+    engine = Engine(stored)
+    if engine.ranker is None:
+        train = links["train"]
+        trained = engine.train_ranker(train.queries, train.qrels, SETTINGS)
+        with tempfile.TemporaryDirectory() as folder:
+            save(trained.ranker, trained.text, Path(folder) / "ranker")
+            engine.store_ranker(Path(folder) / "ranker")
+    every = _texts(work / "statements.jsonl", links.values())
+    together = _by_kinds(stored, every)
+    cost = _in_a_process(every, shared_data() / STATEMENTS / "corpus.jsonl.gz", work / "known.run")
+    known, about = read_run(work / "known.run"), json.loads((work / "known.run.json").read_text())
+    matched = _hungarian(stored, every)
+    rows: dict[str, Any] = {}
+    for split in ("dev", "test"):
+        before, judged = _reciprocal(together["none"], links[split]), links[split]
+        rows[split] = {
+            "alone": _row(before),
+            "together": _row(_reciprocal(together["one-to-one"], judged), before),
+            "known links taken": _row(_reciprocal(known, judged), before),
+            "BM25": _row(_reciprocal(_bm25(stored, judged), judged)),
+            "BM25 + Hungarian": _row(_reciprocal(matched, judged), before),
+        }
+    return {**rows, "competition": _competition(about), "cost": cost}
+
+
+def _by_kinds(directory: Path, texts: Path) -> dict[str, dict[str, dict[str, float]]]:
+    """Return the runs without and with one-to-one competition, by the index's ranker, of candidates found once."""
+    side, engine = side_of(texts, None, None), Engine(directory)
+    ids, left = engine.collection.rows.ids, list(side.documents)
+    lists, _, _ = candidate_lists(engine, side, left, [], 0)
+    runs = {}
+    for kind in KINDS:
+        best = ranked(lists, decide(lists, None, kind), left, ids)
+        rows = zip(left, best.targets.tolist(), best.scores.tolist(), strict=True)
+        runs[str(kind)] = {
+            id_: {ids[row]: score for row, score in zip(of, scores, strict=True) if row >= 0}
+            for id_, of, scores in rows
+        }
+    return runs
+
+
+def _in_a_process(texts: Path, documents: Path, out: Path) -> dict[str, float]:
+    """Link with the training links known, as a command; return its CPU minutes and GiB, the index included."""
+    command = [sys.executable, "-c", CODE, "link", str(texts), str(documents), "--train", str(_train(STATEMENTS)),
+               "-k", str(KEPT), "--out", str(out)]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    seconds, kib = done.stdout.rpartition("COST ")[2].split()
+    return {"cpu_minutes": round(float(seconds) / 60, 2), "gib": round(int(kib) / 2**20, 2)}
+
+
+def tweets(work: Path) -> dict[str, Any]:
+    """Tweets, whose claims are shared: what the links say of the capacity, alone and together."""
+    links, directory = rank_data.links(TWEETS), work / TWEETS
+    rank_data.make_index(TWEETS, directory)
+    every = _texts(work / "tweets.jsonl", (links["train"], links["test"]))
+    rows: dict[str, Any] = {}
+    for seed in SEEDS:
+        options: dict[str, Any] = {"k": KEPT, "train": _train(TWEETS), "seed": seed}
+        alone, together = (
+            link(every, directory, links="many-to-one", **options),
+            link(every, directory, **options),
+        )
+        before = _reciprocal(alone.run, links["test"])
+        rows[str(seed)] = {
+            "alone": _row(before),
+            "together": _row(_reciprocal(together.run, links["test"]), before),
+            "competition": _competition(together.metadata),
+        }
+    matched = _hungarian(directory, _texts(work / "test-tweets.jsonl", (links["test"],)))
+    return {**rows, "BM25 + Hungarian": _row(_reciprocal(matched, links["test"]))}
+
+
+def equal(work: Path) -> dict[str, Any]:
+    """Headlines and articles, descriptions and pages: as many texts as documents, nothing known, one to one."""
+    news = [d for d in _documents(shared_data() / "bbc-news" / "corpus.jsonl.gz") if d.title]
+    judged = rank_data.links("descriptions")["test"]
+    pages = {d.id: d for d in _documents(shared_data() / "linked-pages" / "masked" / "en.jsonl.gz")}
+    described = [(q.text, pages[next(iter(judged.qrels[q.id]))]) for q in judged.queries]
+    sets = {
+        "headlines": [(d.title, Document(d.id, d.text)) for d in news],
+        "descriptions": list({page.id: (text, page) for text, page in described}.values()),
+    }
+    return {name: _equal(work, name, pairs) for name, pairs in sets.items()}
+
+
+def _equal(work: Path, name: str, pairs: Sequence[tuple[str, Document]]) -> dict[str, Any]:
+    chosen = np.random.default_rng(0).permutation(len(pairs))[:EQUAL]
+    some = [pairs[i] for i in chosen.tolist()]
+    queries, documents = work / f"{name}-texts.jsonl", work / f"{name}-documents.jsonl"
+    _write(queries, ({"id": f"q{i}", "text": text} for i, (text, _) in enumerate(some)))
+    _write(documents, ({"id": d.id, "text": d.full_text} for _, d in sorted(some, key=lambda p: p[1].id)))
+    gold = {f"q{i}": {document.id: 1.0} for i, (_, document) in enumerate(some)}
+    alone, together = (
+        link(queries, documents, k=KEPT, links=cardinality) for cardinality in ("many-to-one", "one-to-one")
+    )
+    before = _by_gold(alone.run, gold)
+    directory = work / f"{name}-index"
+    if not directory.exists():
+        from linker.engine.building import BuildOptions, build
+
+        build([documents], directory, BuildOptions())
+    return {
+        "alone": _row(before),
+        "together": _row(_by_gold(together.run, gold), before),
+        "BM25 + Hungarian": _row(_by_gold(_hungarian(directory, queries), gold), before),
+    }
+
+
+def _train(name: str) -> Path:
+    return shared_data() / name / "qrels" / "train.tsv"
+
+
+def _texts(path: Path, parts: Iterable[Judged]) -> Path:
+    _write(path, ({"id": q.id, "text": q.text} for part in parts for q in part.queries))
+    return path
+
+
+def _write(path: Path, records: Iterable[Mapping[str, str]]) -> None:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+
+
+def _documents(path: Path) -> list[Document]:
+    return [r for r in read_corpus(path) if isinstance(r, Document)]
+
+
+def _bm25(directory: Path, judged: Judged) -> dict[str, dict[str, float]]:
+    answer = Engine(directory).search([q.text for q in judged.queries], KEPT, mode="bm25")
+    return {
+        q.id: dict(zip(hits.ids, hits.scores.tolist(), strict=True))
+        for q, hits in zip(judged.queries, answer.hits, strict=True)
+    }
+
+
+def _hungarian(directory: Path, texts: Path) -> dict[str, dict[str, float]]:
+    """Assign texts to documents one to one, so that the sum of BM25's scores is largest; the others follow by score.
+
+    Sparse (Jonker and Volgenant): BM25's best KEPT documents, and "none" at a score of 0.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+    documents = _documents(texts)
+    run = _bm25(directory, Judged([_query(d) for d in documents], {}))
+    ids = list(dict.fromkeys(id_ for of in run.values() for id_ in of))
+    column = {id_: i for i, id_ in enumerate(ids)}
+    cells = [(i, column[id_], score) for i, of in enumerate(run.values()) for id_, score in of.items()]
+    top = max(score for _, _, score in cells) + 1
+    cells = [(i, j, top - score) for i, j, score in cells] + [(i, len(ids) + i, top) for i in range(len(run))]
+    rows, columns, weights = (np.array(part) for part in zip(*cells, strict=True))
+    graph = csr_array((weights, (rows, columns)), shape=(len(run), len(ids) + len(run)))
+    _, partner = min_weight_full_bipartite_matching(graph)
+    for of, j in zip(run.values(), partner.tolist(), strict=True):
+        if j < len(ids):
+            of[ids[j]] = float(top)
+    return run
+
+
+def _query(document: Document) -> Any:
+    from linker.corpora import Query
+
+    return Query(document.id, document.full_text)
+
+
+def _reciprocal(run: Mapping[str, Mapping[str, float]], judged: Judged) -> Float64Array:
+    return _by_gold(run, {q.id: judged.qrels[q.id] for q in judged.queries})
+
+
+def _by_gold(run: Mapping[str, Mapping[str, float]], gold: Mapping[str, Mapping[str, float]]) -> Float64Array:
+    """Return the reciprocal ranks [n] of the first right document among KEPT."""
+    found = []
+    for id_, right in gold.items():
+        order = sorted(run.get(id_, {}).items(), key=lambda entry: -entry[1])
+        found.append(next((1 / r for r, (name, _) in enumerate(order, 1) if right.get(name, 0) > 0), 0.0))
+    return np.array(found)
+
+
+def _row(found: Float64Array, before: Float64Array | None = None) -> dict[str, Any]:
+    row: dict[str, Any] = {"mrr": round(float(found.mean()), 4), "s1": round(float((found == 1).mean()), 4)}
+    if before is None:
+        return row
+    low, high = bootstrap(found - before)
+    return row | {"lead": [round(float((found - before).mean()), 4), round(low, 4), round(high, 4)]}
+
+
+def _competition(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: metadata[name] for name in ("competition", "capacity", "competition_leads")}
+
+
+PARTS: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "tweets": tweets,
+    "equal": equal,
+    "statements": statements,
+}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""P(link) of a ranker where some queries have no match.
+
+Their document is taken from the candidates and the next one moves up, so that its siblings stay. Nonsense is words
+drawn from the queries of a set. P(link) is told of each query alone, and of TOGETHER queries that are asked at once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.support import rank_data
+from benchmarks.support.rank_data import Gathered, Judged
+from indexes.dtypes import BoolArray, Float64Array
+from linker.engine.engine import Engine
+from linker.scoring.ranking.candidates import Gatherer, Pool, PoolSettings
+from linker.scoring.ranking.learning import gathered
+from linker.scoring.ranking.ranker import Ranker
+from linker.scoring.ranking.training import train
+
+ORPHANS = (0.0, 0.5, 0.9)  # shares of queries without a match
+TOGETHER = 256  # queries asked at once
+LINKS = 1000  # of training, at most
+CERTAIN = 0.5  # the P(link) from which on a watch takes a link
+
+
+def figures(work: Path, name: str, seed: int) -> dict[str, float]:
+    """Return the figures of a ranker on test; where there is no training split, on a random half."""
+    directory, links = work / f"{name}-BM25", rank_data.links(name)
+    rank_data.make_index(name, directory)
+    deeper = PoolSettings(bm25=PoolSettings().bm25 + 1)
+    test = rank_data.gather(directory, links["test"], deeper, encoder=False)
+    random = np.random.default_rng(seed)
+    if "train" in links:
+        queries, qrels = links["train"].queries, links["train"].qrels
+        few = Judged([queries[i] for i in random.permutation(len(queries))[:LINKS]], qrels)
+        learn = rank_data.gather(directory, few, deeper, encoder=False)
+    else:
+        half = random.permutation(len(test.relevant)) % 2 == 0
+        learn, test = _part(test, half).sample(LINKS), _part(test, ~half)
+    learn = _without(learn, np.zeros(len(learn.relevant), dtype=bool))
+    ranker = train(learn.pool, learn.relevant, PoolSettings(), seed=seed).ranker
+    row: dict[str, float] = {"queries": len(test.relevant)}
+    for share in ORPHANS:
+        part = _without(test, random.random(len(test.relevant)) < share)
+        for how, size in (("alone", 1), ("together", TOGETHER)):
+            said, right = first(ranker, part, size)
+            kept = said >= CERTAIN
+            row |= {
+                f"error_{share:g}_{how}": calibration_error(said, right),
+                f"precision_{share:g}_{how}": float(right[kept].mean()) if kept.any() else 1.0,
+                f"kept_{share:g}_{how}": float(kept.mean()),
+            }
+    made = gathered(
+        Gatherer(Engine(directory).collection, PoolSettings(), None), _nonsense(links["test"], random)
+    )
+    nothing = Gathered(made, np.zeros(made.rows.shape, dtype=bool), np.zeros(len(made.rows)))
+    for how, size in (("alone", 1), ("together", TOGETHER)):
+        row[f"nonsense_{how}"] = float(np.median(first(ranker, nothing, size)[0]))
+    return {key: round(value, 4) for key, value in row.items()}
+
+
+def _part(part: Gathered, chosen: BoolArray) -> Gathered:
+    pool = Pool(part.pool.rows[chosen], part.pool.features[chosen], part.pool.names)
+    return Gathered(pool, part.relevant[chosen], part.hybrid[chosen])
+
+
+def _without(part: Gathered, orphans: BoolArray) -> Gathered:
+    """Return the best candidates but one, and without the relevant ones for the queries that `orphans` [n] marks."""
+    gone = part.relevant & orphans[:, None]
+    order = np.argsort(gone, axis=1, kind="stable")[:, :-1]
+    rows = np.take_along_axis(np.where(gone, -1, part.pool.rows), order, 1)
+    features = np.take_along_axis(part.pool.features, order[:, :, None], 1)
+    return Gathered(
+        Pool(rows, features, part.pool.names),
+        np.take_along_axis(part.relevant & ~gone, order, 1),
+        part.hybrid,
+    )
+
+
+def first(ranker: Ranker, part: Gathered, size: int) -> tuple[Float64Array, BoolArray]:
+    """Return P(link) of the first candidates [n] and whether they are right, where `size` queries are asked at once."""
+    ranked = ranker.rank(part.pool)
+    right = (part.relevant & (part.pool.rows == ranked.rows[:, :1])).any(axis=1)
+    none = np.concatenate(
+        [ranker.calibration.together(ranked.none[i : i + size]) for i in range(0, len(right), size)]
+    )
+    times = np.divide(1 - none, 1 - ranked.none, out=np.ones(len(none)), where=ranked.none < 1)
+    return ranked.links[:, 0] * times, right
+
+
+def _nonsense(judged: Judged, random: np.random.Generator) -> list[str]:
+    """Return TOGETHER queries of the lengths of judged ones, of words drawn from all of them."""
+    words = [word for query in judged.queries for word in query.text.split()]
+    chosen = random.choice(len(judged.queries), TOGETHER)
+    return [" ".join(random.choice(words, max(3, len(judged.queries[i].text.split())))) for i in chosen]
+
+
+def calibration_error(said: Float64Array, right: BoolArray) -> float:
+    """Return the mean distance of P(link) [n] from how often it is right, in ten bins of equal width."""
+    bins = np.minimum((said * 10).astype(int), 9)
+    return float(np.abs(np.bincount(bins, said - right, 10)).sum() / max(len(said), 1))

@@ -1,0 +1,71 @@
+"""What an index on a cluster can do, and the errors for what it cannot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from indexes.address import Address
+from indexes.cluster.client import PRODUCTS
+from indexes.interface import IndexesError
+from indexes.kinds import AUTO, kinds_on
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What a backend of indexes without a directory can do.
+
+    `vectors`: its kind of vectors by the name that a build gives. `refusals`: what it cannot do, and why and what to
+    do instead.
+    """
+
+    name: str
+    vectors: dict[str, str]
+    refusals: dict[str, str]
+
+
+DIRECTORY = "build an index in a directory for it (--out DIR)"
+REFUSALS = {
+    "the search for phrases": f"its postings have no positions: leave --phrases out, or {DIRECTORY}",
+    "--fields": f"it ranks one text for each document: leave it out, or {DIRECTORY}",
+    "--positions": f"it keeps terms without their order: leave it out, or {DIRECTORY}",
+    "--keep": "a change is visible at once, so that there are no older generations: take snapshots of the "
+    "cluster instead",
+    "backups": "its documents are files of the servers: take a snapshot of its indexes, NAME-*, with the cluster's own "
+    "API",
+    "older generations": "a change is visible at once, and nothing older is kept: restore a snapshot of the cluster",
+    "the rebuilding": "there is no directory to fill it from: build another one from the corpus, and drop this one",
+    "a copy of the encoder": "models stay where they are: name the model's folder with --encoder at each use",
+}
+
+
+def _abilities(server: str) -> Abilities:
+    product, kinds = PRODUCTS[server], kinds_on(server)
+    short = {"none": "none", AUTO: f"{server}-hnsw", "flat": f"{server}-flat", "hnsw": f"{server}-hnsw"}
+    recall = (
+        f"{product} chooses among candidates of its own: build with --vectors {server}-flat for exact search"
+    )
+    return Abilities(product, short | dict(zip(kinds, kinds, strict=True)), REFUSALS | {"--recall": recall})
+
+
+ABILITIES = {server: _abilities(server) for server in PRODUCTS}
+
+
+def abilities_of(address: Address) -> Abilities:
+    """Return what the index at an address can do."""
+    return ABILITIES[address.server]
+
+
+def refused(address: Address, what: str) -> IndexesError:
+    """Return the error for what the backend cannot do: what, why and the remedy."""
+    by = abilities_of(address)
+    return IndexesError(f"{address} is an index on {by.name}, which does not do {what}: {by.refusals[what]}")
+
+
+def vectors_of(address: Address, asked: str) -> str:
+    """Return the kind of vectors that a build by `asked` has. Raises IndexesError where there is none."""
+    by = abilities_of(address)
+    if asked not in by.vectors:
+        raise IndexesError(
+            f"{address} cannot have the vectors {asked!r}: choose one of {', '.join(sorted(by.vectors))}"
+        )
+    return by.vectors[asked]

@@ -1,0 +1,130 @@
+"""Questions to a cluster while a node of it is away: asked again where another node has a copy, never half answered."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import orjson
+
+from indexes.cluster.client import (
+    BUSY,
+    REMEDY,
+    ElasticSettings,
+    PassingError,
+    api_error,
+    reason_of,
+)
+from indexes.cluster.dialects import DIALECTS
+from indexes.interface import BackendUnavailableError
+
+if TYPE_CHECKING:
+    from elasticsearch import Elasticsearch
+
+PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # seconds between tries
+ANY_COPY = 60.0  # seconds for which any copy may answer, after the preferred one did not
+
+T = TypeVar("T")
+
+
+class Asking:
+    """Sends searches, and whatever else must be answered by every shard."""
+
+    def __init__(self, client: Elasticsearch, settings: ElasticSettings, preference: str) -> None:
+        """The same copies of the shards answer all searches of one `preference`, so that ties keep their order."""
+        self._client, self._settings, self._preference = client, settings, preference
+        self._once = client.options(retry_on_timeout=False)
+        self._others = client.options(max_retries=max(0, len(settings.urls) - 2))
+        self._any_until = 0.0
+
+    def patiently(self, ask: Callable[[], T], seconds: float | None = None) -> T:
+        """Return what `ask` returns, called again while it raises PassingError, for so many `seconds`.
+
+        The default is what a search has: six where there are replicas; otherwise no other node can answer, and `ask` is
+        called once. Raises the last PassingError.
+        """
+        if seconds is None:
+            seconds = sum(PAUSES) if self._settings.replicas else 0.0
+        end = time.monotonic() + seconds
+        for pause in itertools.chain(PAUSES, itertools.repeat(PAUSES[-1])):
+            try:
+                return ask()
+            except PassingError:
+                if time.monotonic() + pause > end:
+                    raise
+            time.sleep(pause)
+        raise AssertionError("the pauses never end")
+
+    def check(self, answer: Mapping[str, Any]) -> None:
+        """Raise PassingError where an answer says that shards are missing in it."""
+        shards = answer.get("_shards", {})
+        if shards.get("failed"):
+            raise PassingError(
+                f"{shards['failed']} of the {shards['total']} shards of {self._settings.index} did not answer "
+                f"({reason_of(answer)}): {REMEDY}"
+            )
+
+    def msearch(self, index: str, bodies: Sequence[Mapping[str, Any]]) -> list[list[list[Any]]]:
+        """Return the sort values of each hit, per search: its score, its row and what else `bodies` sort by.
+
+        With replicas, a search whose node died is sent again, because another node has a copy. Raises
+        BackendUnavailableError where the answer is missing or partial, IndexesError where a search is rejected.
+        """
+        answers = self._search(index, bodies)
+        for pause in PAUSES if self._settings.replicas else ():
+            retries = [i for i, answer in enumerate(answers) if answer["status"] in BUSY]
+            if not retries:
+                break
+            time.sleep(pause)
+            for i, answer in zip(retries, self._search(index, [bodies[i] for i in retries]), strict=True):
+                answers[i] = answer
+        return [self._hits(answer) for answer in answers]
+
+    def _search(self, index: str, bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Return the answers; when the preferred copies hang, which a node that is cut off does, any may answer."""
+        dialect = DIALECTS[self._settings.server]
+        with dialect.errors(self._settings):
+            if not self._settings.replicas:
+                return self._post(self._client, index, bodies, self._preference)
+            if time.monotonic() < self._any_until:
+                return self._post(self._client, index, bodies)
+            try:
+                return self._post(self._once, index, bodies, self._preference)
+            except dialect.timed_out():
+                self._any_until = time.monotonic() + ANY_COPY
+                if len(self._settings.urls) == 1:
+                    raise  # the time that a search may take is over
+                return self._post(self._others, index, bodies)
+
+    def _post(
+        self, client: Elasticsearch, index: str, bodies: Sequence[Mapping[str, Any]], preference: str = ""
+    ) -> list[dict[str, Any]]:
+        header: dict[str, Any] = {"allow_partial_search_results": False}
+        if preference:
+            header["preference"] = preference
+        lines = [line for body in bodies for line in (orjson.dumps(header), _body(body))]
+        answer = client.msearch(
+            searches=lines,  # type: ignore[arg-type]  # bytes are sent as they are
+            index=index,
+            search_type="dfs_query_then_fetch" if self._settings.shards > 1 else "query_then_fetch",
+            filter_path="responses.status,responses.error,responses.timed_out,responses._shards.failed,"
+            "responses.hits.hits.sort",
+        )
+        responses: list[dict[str, Any]] = answer.body["responses"]
+        return responses
+
+    def _hits(self, response: Mapping[str, Any]) -> list[list[Any]]:
+        status = response["status"]
+        if status != 200:
+            raise api_error(self._settings, status, reason_of(response))
+        if response.get("timed_out") or response.get("_shards", {}).get("failed"):
+            raise BackendUnavailableError(
+                f"{self._settings.index} answered a search only in part: search again"
+            )
+        return [hit["sort"] for hit in response.get("hits", {}).get("hits", ())]
+
+
+def _body(body: Mapping[str, Any]) -> bytes:
+    return orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)

@@ -1,0 +1,147 @@
+"""Whether an index on a cluster is whole: by counts over all documents, and by a sample that is read.
+
+One that is alone is sampled at random, and its documents are found again; one beside a directory is compared with that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from indexes.address import Address
+from indexes.cluster import mapping
+from indexes.cluster.beside import outdated
+from indexes.cluster.client import ElasticSettings
+from indexes.cluster.index import ClusterIndex
+from indexes.cluster.sending import DirectSender, vector_kind
+from indexes.cluster.states import state_at, stored_manifest
+from indexes.interface import DamagedError, Document
+from indexes.store.documents import DocumentStore, read_rows
+from indexes.store.records import Manifest
+from indexes.text.analysis import Analysis
+
+SAMPLE = 1000  # documents
+BATCH = 100  # documents that are looked up in one request
+COMPARED = 512  # documents that are compared at a time
+MOST_TERMS = 500  # of one document: a server limits the clauses of a query
+
+
+class Check(NamedTuple):
+    """What a check found: `damage`, one line each, harmless `notes`, and how many documents it counted and read."""
+
+    damage: list[str]
+    notes: list[str]
+    documents: int
+    sampled: int
+
+
+def check(address: Address, sample: int = SAMPLE, seed: int | None = None) -> Check:
+    """Check an index on a cluster; other writers may be at work.
+
+    All documents must have an id, a stamp and, with an encoder, a vector. Of a random sample (by `seed`), each document
+    must be readable, have its stamp as its version, and be found by each of its terms, those of its metadata included.
+    Raises IndexesError where there is no index, BackendUnavailableError where the server does not answer.
+    """
+    state = state_at(address)
+    settings = ElasticSettings.of(address, state.shards, state.replicas)
+    with contextlib.closing(ClusterIndex(settings, state.name)) as index:
+        try:
+            return _checked(index, stored_manifest(address, state), sample, seed)
+        except DamagedError as e:
+            return Check([str(e)], [], 0, 0)
+
+
+def _checked(index: ClusterIndex, manifest: Manifest, sample: int, seed: int | None) -> Check:
+    name, health = index.name, index.health()
+    missing, waiting = health["missing"], health["waiting"]
+    notes = [f"{name}: {waiting} copies of shards are not there (yet)"] if waiting else []
+    if missing:
+        return Check([f"{name}: {missing} of its {index.settings.shards} shards are missing"], notes, 0, 0)
+    sources = index.sample(sample, random.randrange(2**31) if seed is None else seed)
+    damage = [*_uncounted(index, manifest), *_unfound(index, manifest, sources)]
+    return Check(damage, notes, index.count(), len(sources))
+
+
+def _uncounted(index: ClusterIndex, manifest: Manifest) -> Iterator[str]:
+    dim, kind = vector_kind(manifest)
+    fields = ["id", "stamp"] + ["vector"] * bool(dim) + ["near"] * (bool(dim) and kind != "flat")
+    for field in fields:
+        if lacking := index.count({"bool": {"must_not": [{"exists": {"field": field}}]}}):
+            yield f"{index.name}: {lacking} documents have no {field}: build the index again"
+
+
+def _unfound(index: ClusterIndex, manifest: Manifest, sources: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    analysis = Analysis(manifest.analysis)
+    queries, documents = [], []
+    for hit in sources:
+        document = mapping.document_of(hit["_source"], index.name)
+        if hit["_id"] != mapping.key_of(document.id) or hit["_version"] != hit["_source"].get("stamp"):
+            yield f"{index.name}: document {document.id!r} has another id or stamp than its place"
+            continue
+        documents.append((document, int(hit["_version"])))
+        queries.append(_found_by(document, hit["_id"], analysis))
+    for start in range(0, len(queries), BATCH):
+        found = index.matches(queries[start : start + BATCH])
+        for (document, stamp), is_found in zip(documents[start:], found, strict=False):
+            # One that another writer has changed meanwhile is no damage.
+            if not is_found and index.versions([document.id]).get(document.id) == stamp:
+                yield f"{index.name}: document {document.id!r} is not found by its own terms: build the index again"
+
+
+def _found_by(document: Document, key: str, analysis: Analysis) -> dict[str, Any]:
+    """Return a query that a document matches by its id and all its terms."""
+    terms = sorted(set(analysis.terms(analysis.prepare(document.full_text))))[:MOST_TERMS]
+    clauses: list[dict[str, Any]] = [{"ids": {"values": [key]}}]
+    # A longer one is cut into several by the server's analysis.
+    clauses += [{"term": {"terms": term}} for term in terms if len(term) <= 255]
+    clauses += [{"term": {"meta": term}} for term in mapping.meta_terms(document.metadata)]
+    clauses += [{"term": {"fields": field}} for field in mapping.fields_of(document)]
+    return {"bool": {"filter": clauses}}
+
+
+def compare(directory: Path, manifest: Manifest, sample: int = SAMPLE) -> Check:
+    """Compare the server with the directory: all counts, and the content of `sample` documents spread over it.
+
+    Rows that are not in the commit are no damage: a writer is at work or was interrupted, and searches skip them.
+    Raises BackendUnavailableError where the server does not answer.
+    """
+    documents = DocumentStore(directory, manifest.segments)
+    rows = read_rows(directory, manifest, documents)
+    mask = rows.mask()
+    live = np.arange(manifest.rows) if mask is None else np.flatnonzero(mask)
+    sampled = live[np.linspace(0, len(live) - 1, min(sample, len(live)), dtype=np.int64)].tolist()
+    with contextlib.closing(ClusterIndex(ElasticSettings.from_json(manifest.elastic))) as index:
+        name, removed = index.settings.index, index.count_rows(rows.dead)
+        count = index.count({"range": {"row": {"lt": manifest.rows}}}) - removed
+        damage = [message] if (message := outdated(index, manifest)) else []
+        if count != manifest.documents:
+            damage.append(f"{name}: {count} documents instead of {manifest.documents}")
+        damage += _different(index, documents, manifest, sampled)
+        extra = removed + index.count({"range": {"row": {"gte": manifest.rows}}})
+    note = (
+        f"{name}: {extra} rows that are not in the commit: searches skip them, the next change removes them"
+    )
+    return Check(damage, [note] if extra else [], count, len(sampled))
+
+
+def _different(
+    index: ClusterIndex, documents: DocumentStore, manifest: Manifest, sampled: Sequence[int]
+) -> Iterator[str]:
+    sender, name = DirectSender(index, manifest), index.settings.index
+    for start in range(0, len(sampled), COMPARED):
+        part = sampled[start : start + COMPARED]
+        stored = index.fetch(part)
+        for row in part:
+            document = documents[row]
+            expected = {"row": row, "id": document.id, "terms": sender.terms(document)}
+            if document.metadata and (meta := mapping.meta_terms(document.metadata, index.ordered())):
+                expected["meta"] = meta
+            if row not in stored:
+                yield f"{name}: document {document.id!r} is missing"
+            elif stored[row] != expected:
+                yield f"{name}: document {document.id!r} differs from the directory's"

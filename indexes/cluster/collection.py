@@ -1,0 +1,177 @@
+"""An index that is alone on a cluster, opened for reading: nothing of it is on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from indexes.address import Address
+from indexes.anywhere import search_settings
+from indexes.cluster import files
+from indexes.cluster.abilities import abilities_of, refused
+from indexes.cluster.client import ElasticSettings
+from indexes.cluster.documents import RemoteDocuments
+from indexes.cluster.index import ClusterIndex, State
+from indexes.cluster.mapping import document_of
+from indexes.cluster.retrievers import retrievers
+from indexes.cluster.rows import ByStamp
+from indexes.cluster.searching import Guarded, RemoteHybrid
+from indexes.cluster.sending import vector_kind
+from indexes.cluster.states import state_at, stored_manifest
+from indexes.dtypes import Float32Array
+from indexes.filters import unknown_field
+from indexes.hybrid import HybridIndex, OnFailure
+from indexes.interface import BackendUnavailableError, Document, Filter, RowArray, UnknownIdError
+from indexes.rows import Rows, name_some
+from indexes.text.bm25 import Bm25Index
+from indexes.text.forward_index import ForwardIndex
+from indexes.text.linear import FULL_TEXT, LinearText
+from indexes.text.phrases import PhraseSearch
+
+
+class RemoteCollection:
+    """One generation on a cluster, opened for search; later additions and deletions are seen."""
+
+    def __init__(self, address: Address, state: State, on_failure: OnFailure = "degrade") -> None:
+        """Raise DamagedError, FormatVersionError where the stored manifest cannot be read."""
+        self.directory, self.address, self.state = Path(str(address)), address, state
+        settings = ElasticSettings.of(address, state.shards, state.replicas)
+        self.index = index = ClusterIndex(settings, state.name)
+        self.manifest = dataclasses.replace(
+            stored_manifest(address, state), documents=index.count(), elastic=settings.to_json()
+        )
+        self.documents = RemoteDocuments(index, str(address))
+        self._fields: set[str] = set()  # those of which it is known that documents have them
+        self._text, dense = retrievers(
+            index, self.manifest, ByStamp(lambda ids, _: self.rows.find(ids), index.about)
+        )
+        self.text, vectors = Guarded(self._text), Guarded(dense) if dense else None
+        self.hybrid = RemoteHybrid(index, vectors, self.text, search_settings(self.manifest, on_failure))
+
+    def __len__(self) -> int:
+        return self.index.count()
+
+    @functools.cached_property
+    def rows(self) -> Rows:
+        """The rows of all documents in the order of their stamps, read into memory once. Raises as `documents.ids`."""
+        rows = Rows()
+        rows.restore(self.documents.ids(), np.empty(0, dtype=np.int64), self.documents.metadata())
+        return rows
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The metadata fields by which documents can be filtered, sorted."""
+        return self.index.fields()
+
+    def again(self) -> RemoteCollection:
+        """Return the same generation, opened again: what it reads of all documents is read once more."""
+        return RemoteCollection(self.address, self.state)
+
+    def matching(self, where: Filter | None = None) -> Iterator[Document]:
+        """Yield the documents that pass the filter, in the order of their stamps, as of one point in time."""
+        clauses = self._text.clauses(where)
+        return (document_of(source, self.index.name) for _, source in self.index.scan(clauses, source=True))
+
+    def vectors_of(self, ranking: HybridIndex, rows: RowArray) -> Float32Array:
+        """Return the vectors of documents `rows` (int64 [...]) of `ranking`, float32 [..., dim]; zeros where −1 is.
+
+        They are read from the cluster, each once.
+        """
+        dim, _ = vector_kind(self.manifest)
+        there = np.unique(rows[rows >= 0])
+        read = self.index.vectors([ranking.rows.ids[row] for row in there.tolist()], dim)
+        out = np.zeros((*rows.shape, dim), dtype=np.float32)
+        out[rows >= 0] = read[np.searchsorted(there, rows[rows >= 0])]
+        return out
+
+    @contextlib.contextmanager
+    def stored(self, folder: str) -> Iterator[Path]:
+        """Give a local copy of a folder that is stored in the index, as long as it is open. Raises DamagedError."""
+        with tempfile.TemporaryDirectory(prefix="linker-") as name:
+            files.get(self.index, self.manifest.files, folder, Path(name))
+            yield Path(name)
+
+    @property
+    def backend(self) -> str:
+        """The kind of server."""
+        return self.address.server
+
+    def check_can(self, what: str) -> None:
+        """Raise IndexesError where the cluster cannot do `what`."""
+        if what in abilities_of(self.address).refusals:
+            raise refused(self.address, what)
+
+    @property
+    def phrases(self) -> PhraseSearch:
+        """Refused: the cluster stores no positions."""
+        raise refused(self.address, "the search for phrases")
+
+    @functools.cached_property
+    def forward(self) -> ForwardIndex:
+        """The terms of all documents, read into memory once."""
+        return ForwardIndex.of(self.documents.texts(), self.manifest.analysis)
+
+    @functools.cached_property
+    def linear(self) -> LinearText:
+        """The rows as vectors, from postings made of the stored texts, in memory."""
+        analysis, bm25 = self.manifest.analysis, self.manifest.bm25
+        index = Bm25Index.rebuilt(self.documents.texts(), self.rows, analysis)
+        return LinearText({FULL_TEXT: index.scorer()}, analysis, bm25)
+
+    def ranking(self) -> HybridIndex:
+        """Return the retrievers, which number the documents that they meet, or are asked for: not all are read."""
+        return self.hybrid.meeting()
+
+    def check_fields(self, where: Filter) -> None:
+        """Raise BadFilterError, which names the near miss, where no document has a field of the filter."""
+        try:
+            for name in set(where.fields) - self._fields:
+                if self.index.has_field(name):
+                    self._fields.add(name)
+                elif fields := self.index.fields():
+                    raise unknown_field(name, fields)
+        except BackendUnavailableError:
+            return  # the search will say so
+
+    def misfits(self, where: Filter) -> tuple[str, ...]:
+        """Return no remarks about the ranges of a filter: they would cost a reading of all documents."""
+        return ()
+
+    def present(self, ids: Sequence[str]) -> set[str]:
+        """Return which of `ids` are in the index, as last written."""
+        return set(self.index.versions([id_ for id_ in ids if id_]))
+
+    def document(self, id_: str) -> Document:
+        """Return a document as last written. Raises UnknownIdError where there is none of this id."""
+        return self.read([id_])[0]
+
+    def read(self, ids: Sequence[str]) -> list[Document]:
+        """Return documents by id, in this order. Raises UnknownIdError naming those that are gone."""
+        found = self.documents.read(ids)
+        if missing := [id_ for id_ in ids if id_ not in found]:
+            raise UnknownIdError(f"not in the index (any more): {name_some(missing)}")
+        return [found[id_] for id_ in ids]
+
+    def is_last(self) -> bool:
+        """Return whether the name leads to the same generation with the same settings. Raises IndexesError."""
+        return state_at(self.address) == self.state
+
+    def has_moved(self) -> bool:
+        """Return whether the node that answers knows of another generation or settings. Raises IndexesError.
+
+        Raises NoMasterError where that node has no master, so that its documents may be outdated.
+        """
+        self.index.check_led()
+        found = self.index.state(near=True)
+        return found is not None and found != self.state
+
+
+def open_remote(address: Address, on_failure: OnFailure = "degrade") -> RemoteCollection:
+    """Return an index on a cluster, opened for search. Raises as `state_at`, and as RemoteCollection."""
+    return RemoteCollection(address, state_at(address), on_failure)

@@ -1,0 +1,180 @@
+"""One index on a cluster as this process reaches it: what is sent to it, made visible, and counted.
+
+An acknowledged write is in the translog on the disk. Nothing becomes visible before a refresh, except that a restarted
+server refreshes by itself.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from indexes.cluster.asking import Asking
+from indexes.cluster.bulk import Bulk, BulkSettings, Outcome
+from indexes.cluster.client import (
+    PING_SECONDS,
+    REMEDIES,
+    REMEDY,
+    WRITE_SECONDS,
+    ElasticSettings,
+    PassingError,
+    reason_of,
+)
+from indexes.cluster.dialects import DIALECTS
+from indexes.interface import RowArray
+
+if TYPE_CHECKING:
+    from elasticsearch import Elasticsearch
+
+ROWS_AT_ONCE = 10_000
+COUNTED = 5.0  # seconds for which a count is good enough to choose between exact and approximate search
+
+
+class NoMasterError(PassingError):
+    """The node that answers is cut off from most others, or a master is being elected."""
+
+
+class Connection:
+    """Requests to one index on the cluster."""
+
+    def __init__(
+        self,
+        settings: ElasticSettings,
+        at: str = "",
+        timeout: float | None = None,
+        bulk: BulkSettings | None = None,
+    ) -> None:
+        """Create the client; nothing is sent. `at` is the generation that is meant, by default the alias's.
+
+        `timeout` is per search, in seconds. Raises what `connect` raises.
+        """
+        self.settings, self.name = settings, at or settings.index
+        self.dialect = DIALECTS[settings.server]
+        self.client: Elasticsearch = self.dialect.connect(settings, timeout)
+        self.patient = self.client.options(request_timeout=WRITE_SECONDS)
+        self._near = self.client.options(request_timeout=PING_SECONDS)  # for what a node knows by itself
+        # The same shard copies answer this process, as long as they do.
+        self._asking = Asking(self.client, settings, secrets.token_hex(8))
+        self._bulk_settings = bulk or BulkSettings()
+        self._counted = (0.0, 0)
+        self.bulk = self.sending()
+
+    def errors(self) -> AbstractContextManager[None]:
+        """Return a context manager that turns the client's errors into ours."""
+        return self.dialect.errors(self.settings)
+
+    def close(self) -> None:
+        """Stop the threads and close the connections; operations that were not flushed may be lost."""
+        self.bulk.close()
+        self.client.close()
+
+    def sending(self, index: str = "") -> Bulk:
+        """Return what sends operations to `index`, by default to this one."""
+        return Bulk(lambda lines: self._send(lines, index or self.name), self._bulk_settings)
+
+    def _send(self, lines: Sequence[bytes], index: str) -> Sequence[Outcome]:
+        with self.errors():
+            answer = self.patient.options(max_retries=0).bulk(
+                operations=lines,  # type: ignore[arg-type]  # bytes are sent as they are
+                index=index,
+                # Otherwise a lost index would be created again without its mapping.
+                require_alias=index == self.settings.index,
+                filter_path="items.*.status,items.*.error",
+            )
+        items = (next(iter(item.values())) for item in answer.body["items"])
+        return [Outcome(i["status"], reason_of(i["error"]) if "error" in i else "") for i in items]
+
+    def flush(self) -> None:
+        """Wait until the queue is acknowledged, then make it visible. Raises what `Bulk.flush` raises."""
+        self.bulk.flush()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Make what is written visible on every copy that searches may ask.
+
+        Raises BackendUnavailableError where a shard, or a copy, does not do so in time.
+        """
+        self._asking.patiently(self._refresh, self._bulk_settings.patience if self.settings.replicas else 0.0)
+
+    def _refresh(self) -> None:
+        with self.errors():
+            answer = self.patient.indices.refresh(index=self.name).body
+            self._asking.check(answer)
+            done, copies = (answer.get("_shards", {}).get(name) for name in ("successful", "total"))
+            if done == copies:
+                return
+            # Copies that wait for a node are not counted as failed, and neither are shards without any copy.
+            health = self.client.cluster.health(index=self.name)
+        primaries = int(health["active_primary_shards"])
+        if primaries < self.settings.shards or done < int(health["active_shards"]):
+            raise PassingError(
+                f"{self.settings.index} has {primaries} of its {self.settings.shards} shards now: what was "
+                f"acknowledged is safe, but searches may not find it yet; {REMEDY}"
+            )
+
+    def health(self) -> dict[str, int]:
+        """Return how many shards are `missing`, and how many more copies are `waiting` for a node."""
+        with self.errors():
+            found = self.client.cluster.health(index=self.name)
+            shards = self.client.indices.stats(index=self.name, metric="docs")["_shards"]
+        missing = self.settings.shards - int(found["active_primary_shards"])
+        return {"missing": missing, "waiting": int(shards["total"]) - int(found["active_shards"]) - missing}
+
+    def ping(self) -> None:
+        """Return if the index would answer a search. Raises BackendUnavailableError or IndexesError if not."""
+        with self.errors():
+            self.client.options(max_retries=0, request_timeout=PING_SECONDS).search(
+                index=self.name, size=0, terminate_after=1, track_total_hits=False,
+                allow_partial_search_results=False,
+            )  # fmt: skip
+
+    def check_led(self) -> None:
+        """Raise NoMasterError where the node that answers knows no master: it is cut off from most others, or votes.
+
+        Such a node goes on answering searches, with the documents that it had. Raises BackendUnavailableError.
+        """
+        with self.errors():
+            state = self._near.cluster.state(metric="master_node", local=True, filter_path="master_node").body
+        if isinstance(state, dict) and state.get("master_node", "") is None:
+            raise NoMasterError(
+                f"{self.settings.where} has no master now, so that its documents may be "
+                f"outdated: {REMEDIES['master']}"
+            )
+
+    def msearch(self, bodies: Sequence[Mapping[str, Any]]) -> list[list[list[Any]]]:
+        """Return the sort values of each hit, per search: its score, its row and what else `bodies` sort by.
+
+        Raises BackendUnavailableError where the answer is missing or partial, IndexesError where a search is rejected.
+        """
+        return self._asking.msearch(self.name, bodies)
+
+    def count(self, query: Mapping[str, Any] | None = None) -> int:
+        """Return the number of visible documents, or of those that match `query`. Raises BackendUnavailableError."""
+        return self._asking.patiently(lambda: self._count(query))
+
+    def _count(self, query: Mapping[str, Any] | None) -> int:
+        with self.errors():
+            found = self.client.count(index=self.name, query=query)
+        self._asking.check(found.body)
+        return int(found["count"])
+
+    def about(self) -> int:
+        """Return the number of visible documents, as it was a few seconds ago."""
+        at, count = self._counted
+        if time.monotonic() - at > COUNTED:
+            count = self.count()
+            self._counted = (time.monotonic(), count)
+        return count
+
+    def count_rows(self, rows: RowArray) -> int:
+        """Return how many of `rows`, int64 [n], are visible. Raises BackendUnavailableError."""
+        return sum(self.count(query) for query in of_rows(rows))
+
+
+def of_rows(rows: RowArray) -> Iterator[dict[str, Any]]:
+    """Yield queries that together match `rows`, int64 [n], each within the server's limit of terms."""
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        yield {"terms": {"row": rows[start : start + ROWS_AT_ONCE].tolist()}}

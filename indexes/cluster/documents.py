@@ -1,0 +1,78 @@
+"""The documents of an index that is alone on a cluster, read by id, or by the row when the ids of all are read."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+
+from indexes.cluster.index import ClusterIndex
+from indexes.cluster.mapping import document_of
+from indexes.cluster.reads import BATCH
+from indexes.interface import Document, IndexesError, Matrix, Metadata
+
+MOST = 1_000_000  # documents whose ids are read at once
+BLOCK, BLOCKS = 64, 512  # documents that are read together by their rows, and how many such blocks are kept
+
+
+class RemoteDocuments:
+    """Reads documents from the cluster; `named` is how errors name the index.
+
+    What asks for a row reads the ids of all documents, once, in the order of their stamps: a document that is written
+    later has no row, and one that is deleted later is empty. It raises IndexesError where they are more than MOST.
+    """
+
+    def __init__(self, index: ClusterIndex, named: str) -> None:
+        self._index, self._named = index, named
+        self._block = functools.lru_cache(BLOCKS)(self._read_block)
+
+    def read(self, ids: Sequence[str]) -> dict[str, Document]:
+        """Return the documents of those `ids` that there are, as last written."""
+        name = self._index.name
+        return {id_: document_of(source, name) for id_, source in self._index.sources(ids).items()}
+
+    @functools.cached_property
+    def _ids(self) -> list[str]:
+        count = self._index.count()
+        if count > MOST:
+            raise IndexesError(
+                f"{self._named} has {count:,} documents, and this would read the ids of all into memory, for which "
+                f"{MOST:,} is the limit: narrow it down to an index of fewer, or use `linker search`, which reads none"
+            )
+        return [id_ for id_, _ in self._index.scan()]
+
+    @property
+    def rows(self) -> int:
+        """Number of documents when their ids were read."""
+        return len(self._ids)
+
+    def ids(self) -> Sequence[str]:
+        """Return all ids, in the order of the rows."""
+        return self._ids
+
+    def metadata(self) -> Iterator[Metadata]:
+        """Yield every document's metadata, in the order of the rows."""
+        return (document.metadata for document in self._each())
+
+    def texts(self) -> Iterator[str]:
+        """Yield every document's indexed text, in the order of the rows."""
+        return (document.full_text for document in self._each())
+
+    def _each(self) -> Iterator[Document]:
+        for start in range(0, self.rows, BATCH):
+            yield from self._at(start, BATCH)
+
+    def _at(self, start: int, count: int) -> list[Document]:
+        part = self._ids[start : start + count]
+        found = self.read(part)
+        return [found.get(id_, Document(id_, "")) for id_ in part]
+
+    def vectors(self, dim: int) -> list[Matrix]:
+        """Return the vectors of all documents as at most one block, float32 [rows, dim], read into memory."""
+        return [self._index.vectors(self._ids, dim)] if self._ids else []
+
+    def __getitem__(self, row: int) -> Document:
+        block, place = divmod(row, BLOCK)
+        return self._block(block)[place]
+
+    def _read_block(self, number: int) -> list[Document]:
+        return self._at(number * BLOCK, BLOCK)

@@ -1,0 +1,282 @@
+"""The life cycle of an index on a cluster: created behind an alias, described, rebuilt, dropped.
+
+Its name is an alias of one generation, NAME-g000001 and so on. Beside a directory, a document's `_id` is its row, so
+that writing it twice changes nothing: a lost answer, a resumed build and a retry are all harmless, and readers skip
+rows that they do not know. Where the index is alone, its manifest lies in the mapping, the `_id` is the document's id,
+and its version, the `stamp`, is external: of two writes of one document the later version stays, in whatever order they
+arrive.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from indexes.cluster.bulk import BulkSettings
+from indexes.cluster.client import ElasticSettings, not_the_product
+from indexes.cluster.connection import of_rows
+from indexes.cluster.mapping import WITH_ORDER, mapping
+from indexes.cluster.reads import Reads
+from indexes.interface import BackendUnavailableError, IndexesError, RowArray
+from indexes.kinds import SERVER_TYPES
+from indexes.store import manifest as manifests
+from indexes.store.records import Manifest
+from indexes.text.parameters import Bm25Parameters
+
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,150}(\.\d+)?")
+DEFAULT = Bm25Parameters()
+KEPT_DELETES = "1h"  # how long a deletion's version is known, so that no older write undoes it
+MASTER_WAIT = "3s"  # for the election of a master, which takes less
+QUARANTINE, FILES = "-quarantine", "-files"  # how the names of the indexes beside one that is alone end
+
+
+class State(NamedTuple):
+    """A generation: its name, its manifest as it was stored, the next stamp of its build, shards and replicas."""
+
+    name: str
+    stored: str
+    stamp: int
+    shards: int
+    replicas: int
+
+
+def new_name(stem: str) -> str:
+    """Return a name for an index: a readable stem plus a random suffix, so that no two directories share a name."""
+    readable = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:60] or "linker"
+    return f"{readable}-{secrets.token_hex(5)}"
+
+
+def check_name(name: str) -> str:
+    """Return `name` if it can name an index in Elasticsearch. Raises IndexesError otherwise."""
+    if not NAME.fullmatch(name):
+        raise IndexesError(f"cannot name an index {name!r}: use lower-case letters, digits, '-' and '_'")
+    return name
+
+
+class ClusterIndex(Reads):
+    """An index beside a directory, or alone, which its settings say."""
+
+    def __init__(
+        self,
+        settings: ElasticSettings,
+        at: str = "",
+        timeout: float | None = None,
+        bulk: BulkSettings | None = None,
+    ) -> None:
+        """Raise IndexesError where it cannot have such a name. See `Connection`."""
+        check_name(settings.index)
+        super().__init__(settings, at, timeout, bulk)
+        self._ordered: bool | None = None  # whether the index has the terms of ranges, once it is known
+
+    def create(self, dim: int = 0, kind: str = "hnsw", bm25: Bm25Parameters = DEFAULT) -> None:
+        """Create the first generation, with the alias; `bm25` sets its k1 and b for good.
+
+        Raises IndexesError where the name is taken.
+        """
+        with self.errors():
+            taken = self.client.indices.exists(index=self.settings.index)
+        if taken:
+            raise IndexesError(
+                f"{self.settings.index!r} exists already: choose another name with --index, "
+                "or delete the existing index if nothing needs it"
+            )
+        self._create(self._generation(1), dim, kind, bm25, {self.settings.index: {}})
+
+    def start(self, manifest: Manifest, dim: int, kind: str, stamp: int) -> None:
+        """Create the first generation, which has no alias yet. Raises IndexesError where there is one."""
+        self.name = self._generation(1)
+        self._create(self.name, dim, kind, manifest.bm25)
+        self.describe(manifest, stamp)
+
+    def _generation(self, number: int) -> str:
+        return f"{self.settings.index}-g{number:06d}"
+
+    def _create(
+        self, name: str, dim: int, kind: str, bm25: Bm25Parameters, aliases: Mapping[str, Any] | None = None
+    ) -> None:
+        if kind not in SERVER_TYPES:
+            raise IndexesError(f"unknown kind of vectors {kind!r}: choose one of {', '.join(SERVER_TYPES)}")
+        alone = self.settings.stateless
+        settings = {
+            "number_of_shards": self.settings.shards,
+            "number_of_replicas": self.settings.replicas,
+            "refresh_interval": "-1",
+            "translog": {"durability": "request"},
+            "similarity": {"default": {"type": "BM25", "k1": bm25.k1, "b": bm25.b}},
+            **self.dialect.settings(dim, kind),
+            **({"gc_deletes": KEPT_DELETES} if alone else {}),
+        }
+        # A replica that is not active yet saves no write when its primary dies. With too few nodes, do without.
+        wait: dict[str, Any] = (
+            {"wait_for_active_shards": "all", "timeout": "20s"} if self.settings.replicas else {}
+        )
+        fields = mapping(dim, kind, self.dialect.fields, alone)
+        with self.errors():
+            self.patient.indices.create(
+                index=name, settings=settings, mappings=fields, aliases=aliases or {}, **wait
+            )
+
+    def current(self) -> str:
+        """Return the name of the index that has the alias. Raises BackendUnavailableError where there is none."""
+        with self.errors():
+            names = sorted(self.client.indices.get_alias(name=self.settings.index).body)
+        return str(names[-1])
+
+    def clean(self, rows: int, dead: RowArray, documents: int) -> int:
+        """Remove the leftovers of an interrupted writer and return the number of documents that remain.
+
+        These are the rows from `rows` on and, where the remaining number is not `documents`, the `dead` rows, int64
+        [n]. Raises BackendUnavailableError where the server does not answer.
+        """
+        self.refresh()
+        self._delete_by({"range": {"row": {"gte": rows}}})
+        if self.count() != documents:
+            for query in of_rows(dead):
+                self._delete_by(query)
+        return self.count()
+
+    def _delete_by(self, query: Mapping[str, Any]) -> None:
+        with self.errors():
+            self.patient.delete_by_query(index=self.name, query=query, conflicts="proceed", refresh=True)
+
+    def next_generation(
+        self, dim: int = 0, kind: str = "hnsw", bm25: Bm25Parameters = DEFAULT
+    ) -> ClusterIndex:
+        """Create the next generation, empty and without the alias, and return it.
+
+        `promote` gives it the alias. Raises IndexesError where `kind` is unknown.
+        """
+        number = generation(self.current()) + 1 if self.exists() else 1
+        after = ClusterIndex(self.settings, self._generation(number), bulk=self._bulk_settings)
+        with self.errors():  # the leftover of an interrupted rebuild
+            self.patient.indices.delete(index=after.name, ignore_unavailable=True)
+        after._create(after.name, dim, kind, bm25)
+        return after
+
+    def format(self) -> int:
+        """Return the format version of the mapping, which determines the fields of the documents."""
+        with self.errors():
+            indices = list(self.client.indices.get_mapping(index=self.name).body.values())
+        if len(indices) != 1 or not isinstance(indices[0], dict):
+            raise BackendUnavailableError(
+                f"what answers for {self.name} is no {self.settings.product}, or has no such index"
+            )
+        return int(indices[0].get("mappings", {}).get("_meta", {}).get("linker", {}).get("format", 1))
+
+    def ordered(self, again: bool = False) -> bool:
+        """Return whether numbers and dates can be compared, for which an earlier version's index has no terms.
+
+        The server is asked once; with `again`, once more where the answer was no, since a rebuild may have come.
+        """
+        if self._ordered is None or (again and not self._ordered):
+            self._ordered = self.format() >= WITH_ORDER
+        return self._ordered
+
+    def exists(self) -> bool:
+        """Return whether there is an index behind the alias. Raises BackendUnavailableError."""
+        with self.errors():
+            return bool(self.client.indices.exists_alias(name=self.settings.index))
+
+    def promote(self) -> None:
+        """Move the alias to this generation and delete the other generations, in one step."""
+        alias, new = self.settings.index, self.name
+        with self.errors():
+            names = self.client.indices.get(index=f"{alias}-g*", expand_wildcards="open").body
+            # Another index may be named ALIAS-german.
+            own = re.compile(rf"{re.escape(alias)}-g\d{{6}}")
+            old = [name for name in names if name != new and own.fullmatch(name)]
+            actions: list[dict[str, Any]] = [{"add": {"index": new, "alias": alias}}]
+            actions += [{"remove_index": {"index": name}} for name in old]
+            self.patient.indices.update_aliases(actions=actions)
+        self.name = alias
+
+    def drop(self, numberings: bool = False) -> None:
+        """Delete every generation; with `numberings`, delete the index's other row numberings instead."""
+        stem, _, _ = self.settings.index.partition(".")
+        current = re.compile(rf"{re.escape(self.settings.index)}-g\d{{6}}")
+        pattern = re.compile(rf"{re.escape(stem)}(\.\d+)?-g\d{{6}}")
+        with self.errors():
+            names = [n for n in self.client.indices.get(index=f"{stem}*-g*").body if pattern.fullmatch(n)]
+            names = [n for n in names if bool(current.fullmatch(n)) != numberings]
+            if names:
+                self.patient.indices.delete(index=names, ignore_unavailable=True)
+
+    def state(self, of: str = "", *, near: bool = False) -> State | None:
+        """Return what is at the name now, or at the generation `of`; None where there is no index.
+
+        With `near`, that is what the node that answers knows, with or without a master. Raises IndexesError where the
+        index is not one of this package's without a directory, BackendUnavailableError.
+        """
+        name = of or self.settings.index
+        with self.errors():
+            client = self._near if near else self.client
+            found = client.indices.get(
+                index=name, ignore_unavailable=True, local=near, master_timeout=MASTER_WAIT
+            ).body
+        if not found:
+            return None
+        try:
+            (real, index), *others = found.items()
+            about, numbers = index["mappings"].get("_meta", {}).get("linker", {}), index["settings"]["index"]
+            shape = int(numbers["number_of_shards"]), int(numbers["number_of_replicas"])
+            if not others and "manifest" in about:
+                return State(str(real), str(about["manifest"]), int(about.get("stamp", 0)), *shape)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise not_the_product(self.settings) from None
+        raise IndexesError(
+            f"{name!r} at {', '.join(self.settings.urls)} is not an index of linker that lives on the cluster: "
+            "choose another name"
+        )
+
+    def led_state(self, seconds: float) -> State | None:
+        """Return `state`, as a node with a master knows it, which has so many seconds to be elected.
+
+        Raises as `state`, and NoMasterError.
+        """
+
+        def look() -> State | None:
+            self.check_led()
+            return self.state(near=True)
+
+        self._near = self.client  # no search waits for this
+        return self._asking.patiently(look, seconds)
+
+    def unfinished(self) -> State | None:
+        """Return the generation of a build that has not ended, if there is one."""
+        return None if self.exists() else self.state(self._generation(1))
+
+    def describe(self, manifest: Manifest, stamp: int = 0) -> None:
+        """Store the manifest, and the next stamp of a build, in the generation."""
+        with self.errors():
+            indices = self.client.indices.get_mapping(index=self.name).body
+            about = next(iter(indices.values()))["mappings"]["_meta"]["linker"]
+            about = {**about, "manifest": manifests.dump(manifest).decode(), "stamp": stamp}
+            self.patient.indices.put_mapping(index=self.name, meta={"linker": about})
+
+    def bytes(self) -> int:
+        """Return the bytes that the index takes on the disks of the cluster, copies included."""
+        with self.errors():
+            stats = self.client.indices.stats(index=self.name, metric="store")
+        return int(stats["_all"]["total"]["store"]["size_in_bytes"])
+
+    def expunge(self) -> None:
+        """Reclaim the space of deleted documents, which then no longer count in the statistics."""
+        with self.errors():
+            self.client.options(request_timeout=3600).indices.forcemerge(
+                index=self.name, only_expunge_deletes=True
+            )
+
+    def remove_all(self) -> None:
+        """Delete every generation, the quarantine and the files."""
+        self.drop()
+        with self.errors():
+            for suffix in (QUARANTINE, FILES):
+                self.patient.indices.delete(index=f"{self.settings.index}{suffix}", ignore_unavailable=True)
+
+
+def generation(name: str) -> int:
+    """Return the number in the name of a generation; 0 where there is none."""
+    found = re.search(r"-g(\d{6})$", name)
+    return int(found[1]) if found else 0

@@ -1,0 +1,224 @@
+"""How documents lie on a server: the fields of an index, what is sent and read back, and metadata as terms."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import orjson
+import xxhash
+
+from indexes.cluster.bulk import Operation
+from indexes.comparing import date_limit, number_of, period_of
+from indexes.filters import has_order
+from indexes.interface import Condition, DamagedError, Document, Matrix, Metadata, filter_values
+from indexes.store.document_checks import read_document
+from indexes.text.analysis import encodable
+
+Vectors = Mapping[str, Matrix]  # by field
+
+FORMAT = 3
+WITH_NOISE = 2  # the first format whose graphs tell equal vectors apart
+WITH_ORDER = 3  # the first format whose numbers and dates can be compared
+LONGEST_VALUE = 200  # characters of a metadata term; longer terms are replaced by their checksum
+# Twice the server's defaults, whose recall fell to .86 where many vectors are similar.
+LINKS = {"m": 32, "ef_construction": 200}
+LONGEST_ID = 500  # bytes of an `_id`; Elasticsearch allows 512
+APART = 1e-4  # the length of the noise added to a vector before it enters a graph
+
+
+def dense_vectors(dim: int, kind: str) -> dict[str, Any]:
+    """Return Elasticsearch's fields for vectors of dimension `dim`; 0 leaves them out.
+
+    The vectors are normalised, so their inner product is the cosine; the similarity "cosine" would reject the zero
+    vector of an empty text.
+    """
+    if not dim:
+        return {}
+    vector = {"type": "dense_vector", "dims": dim, "element_type": "float"}
+    if kind == "flat":
+        return {"vector": {**vector, "index": False}}
+    graph = {"index": True, "similarity": "max_inner_product", "index_options": {"type": kind, **LINKS}}
+    return {"vector": {**vector, "index": False}, "near": {**vector, **graph}}
+
+
+def mapping(
+    dim: int, kind: str, vectors: Callable[[int, str], Mapping[str, Any]] = dense_vectors, alone: bool = False
+) -> dict[str, Any]:
+    """Return the index mapping, whose `vectors` make the fields for vectors of dimension `dim`; 0 leaves them out.
+
+    Beside a directory, a document has its `row` there. Where the index is `alone`, `document` is the whole document as
+    a line of JSON, so that it is read back exactly as it was, and `stamp` is its version, by whose order equal scores
+    are sorted.
+    """
+    unstored = ["vector", "near"]  # they are not stored again in the JSON
+    properties: dict[str, Any] = {
+        "terms": {"type": "text", "analyzer": "whitespace"},
+        "meta": {"type": "keyword"},
+        **vectors(dim, kind),
+    }
+    if alone:
+        unstored += ["terms", "meta", "fields"]  # what follows from the rest
+        properties["stamp"] = {"type": "long"}
+        properties["id"] = {"type": "keyword", "index": False}
+        properties["fields"] = {"type": "keyword"}
+        properties["document"] = {"type": "keyword", "index": False, "doc_values": False}
+    else:
+        properties["row"] = {"type": "long"}
+        properties["id"] = {"type": "keyword", "index": False, "doc_values": False}
+    return {
+        "dynamic": "strict",
+        "_meta": {"linker": {"format": FORMAT, "dim": dim, "vectors": kind if dim else "none"}},
+        "_source": {"excludes": unstored},
+        "properties": properties,
+    }
+
+
+def written(document: Document, row: int, terms: str, vectors: Vectors, order: bool = True) -> Operation:
+    """Return the operation that writes the document of a row beside a directory; writing it twice changes nothing.
+
+    `terms` are separated by blanks, and `vectors` holds one vector, float32 [dim], for each vector field; with `order`,
+    numbers and dates of the metadata can be compared.
+    """
+    source: dict[str, Any] = {"row": row, "id": document.id, "terms": terms, **vectors}
+    if meta := meta_terms(document.metadata, order):
+        source["meta"] = meta
+    return Operation(_action("index", _id=str(row)), _json(source))
+
+
+def written_alone(document: Document, stamp: int, terms: str, vectors: Vectors) -> Operation:
+    """Return the operation that writes a document to an index alone, as `written`; of two, the later `stamp` stays."""
+    source: dict[str, Any] = {"stamp": stamp, "id": document.id, "terms": terms, **vectors}
+    values = {
+        "id": document.id,
+        "text": document.text,
+        "title": document.title,
+        "metadata": document.metadata,
+    }
+    source["document"] = orjson.dumps(values, option=orjson.OPT_NON_STR_KEYS).decode()
+    if meta := meta_terms(document.metadata):
+        source |= {"meta": meta, "fields": fields_of(document)}
+    return Operation(_versioned("index", document.id, stamp), _json(source))
+
+
+def deleted(row: int) -> Operation:
+    """Return the operation that deletes the document of a row, if it is there."""
+    return Operation(_action("delete", _id=str(row)))
+
+
+def deleted_alone(id_: str, stamp: int) -> Operation:
+    """Return the operation that deletes a document from an index alone, unless it has a later stamp then."""
+    return Operation(_versioned("delete", id_, stamp))
+
+
+def _versioned(name: str, id_: str, stamp: int) -> bytes:
+    return _action(name, _id=key_of(id_), version=stamp, version_type="external")
+
+
+def _action(name: str, **target: Any) -> bytes:
+    return orjson.dumps({name: target})
+
+
+def _json(source: Mapping[str, Any]) -> bytes:
+    return orjson.dumps(source, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def key_of(id_: str) -> str:
+    """Return the `_id` of a document: its id, or a checksum, which no id can be, where that is too long."""
+    encoded = id_.encode()
+    return id_ if len(encoded) <= LONGEST_ID else f"\x1f{xxhash.xxh3_128_hexdigest(encoded)}"
+
+
+def fields_of(document: Document) -> list[str]:
+    """Return the metadata fields by which a document can be filtered, without those of very long names."""
+    named = [name for name, value in document.metadata.items() if filter_values(value)]
+    return sorted({encodable(name) for name in named if len(name) <= LONGEST_VALUE})
+
+
+def document_of(source: Mapping[str, Any], index: str) -> Document:
+    """Return the document in the stored fields. Raises DamagedError where they do not hold one."""
+    id_, line = source.get("id"), source.get("document")
+    if not isinstance(id_, str) or not isinstance(line, str):
+        raise DamagedError(f"{index} holds a document that linker did not write: build the index again")
+    return read_document(line.encode(errors="surrogatepass"), id_, index)
+
+
+def stored_vectors(vectors: Matrix, kind: str, first: int) -> dict[str, Matrix]:
+    """Return the vector fields, float32 [n, dim] each, of the rows from `first` on: `vector`, and `near` for a graph.
+
+    Lucene does not link a row to one that is as close to one of the row's neighbours as to the row itself. Equal
+    vectors (retweets, empty texts) would therefore be linked only to each other, and a search that enters the graph
+    at one of them would find nothing else in its segment. So the graph gets vectors with random noise of length
+    APART: `near` generates candidates, `vector` scores them.
+    """
+    if kind == "flat":
+        return {"vector": vectors}
+    noise = np.random.default_rng(first).standard_normal(vectors.shape, dtype=np.float32)
+    return {"vector": vectors, "near": vectors + APART * noise / np.linalg.norm(noise, axis=1, keepdims=True)}
+
+
+def meta_terms(metadata: Metadata, order: bool = True) -> list[str]:
+    """Return the terms by which a document's metadata can be filtered; with `order`, also by ranges."""
+    terms = []
+    for name, value in metadata.items():
+        for one in filter_values(value):
+            terms.append(encodable(meta_term(name, one)))
+            if order and has_order(name):
+                terms.extend(f"{name}\x1f{code}" for code in _codes(one))
+    return terms
+
+
+def meta_term(name: str, value: str) -> str:
+    """Return the term for a metadata field and value; a checksum replaces one that is too long or ambiguous."""
+    term = encodable(f"{name}\x1f{value}")
+    if len(term) <= LONGEST_VALUE and term.count("\x1f") == 1:
+        return term
+    return xxhash.xxh3_128_hexdigest(json.dumps([name, value]).encode())
+
+
+def _codes(value: str) -> Iterator[str]:
+    """Yield the codes of a number and of a date, whose order as strings is theirs.
+
+    A date's code tells whether it is a number too, because two numbers are never compared as dates.
+    """
+    number, period = number_of(value), period_of(value)
+    if number is not None:
+        yield _number_code(number)
+    if period is not None:
+        yield _date_code(period.begin, number is not None)
+
+
+def _number_code(number: float) -> str:
+    (bits,) = struct.unpack(">Q", struct.pack(">d", number))
+    # A negative float has its first bit set, and the others grow with its distance from 0.
+    return f"n\x1f{bits ^ (2**64 - 1) if bits >> 63 else bits | 1 << 63:016x}"
+
+
+def _date_code(instant: int, numeric: bool) -> str:
+    return f"{'y' if numeric else 'd'}\x1f{instant + (1 << 62):016x}"
+
+
+def range_clause(condition: Condition) -> dict[str, Any]:
+    """Return the clause for a range, which matches the documents that `Condition.accepts` does."""
+    bound, name = condition.values[0], condition.field
+    number, period = number_of(bound), period_of(bound)
+    clauses = []
+    if number is not None:
+        clauses.append(_beyond(name, condition.sign, _number_code(number)))
+    if period is not None:
+        sign = ">=" if condition.sign in (">", ">=") else "<"
+        limit = date_limit(condition.sign, period)
+        # Where both are numbers, they have been compared as such.
+        kinds = (False,) if number is not None else (False, True)
+        clauses.extend(_beyond(name, sign, _date_code(limit, numeric)) for numeric in kinds)
+    return {"bool": {"should": clauses, "minimum_should_match": 1}}
+
+
+def _beyond(name: str, sign: str, code: str) -> dict[str, Any]:
+    """Return the clause for the terms of a field on one side of a code, within the codes of its kind."""
+    kind, signs = code[0], {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
+    other = {"gt": f"{name}\x1f{kind}\x1f"} if sign in ("<", "<=") else {"lt": f"{name}\x1f{kind}\x1fg"}
+    return {"range": {"meta": {signs[sign]: f"{name}\x1f{code}", **other}}}

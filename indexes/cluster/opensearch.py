@@ -1,0 +1,288 @@
+"""The connection to OpenSearch: opensearch-py's transport, and over it the calls that this package makes of a client.
+
+The calls are those of Elasticsearch's client, from whose server OpenSearch descends; what differs between the two is
+translated here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from indexes.cluster import trust
+from indexes.cluster.client import (
+    BUSY,
+    ElasticSettings,
+    api_error,
+    authority,
+    authorization,
+    no_answer,
+    not_the_product,
+    reason_of,
+    seconds_of,
+)
+from indexes.errors import importing
+from indexes.interface import IndexesError
+
+if TYPE_CHECKING:
+    import ssl
+
+    from opensearchpy import Transport
+
+CONNECTIONS = 10  # that are kept open to each node
+IN_ADDRESS = ("allow_partial_search_results",)  # the parameters of a search that are not in its body
+
+
+class Reply(dict[str, Any]):
+    """An answer, as a mapping and as its own `body`."""
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        """The answer."""
+        return self
+
+
+@dataclass(frozen=True)
+class OpenSearchClient:
+    """Sends requests, each for at most `seconds` per node that is tried."""
+
+    transport: Transport
+    seconds: float
+
+    def options(
+        self,
+        *,
+        request_timeout: float | None = None,
+        max_retries: int | None = None,
+        retry_on_timeout: bool | None = None,
+    ) -> OpenSearchClient:
+        """Return a client with other options over the same connections."""
+        transport = copy.copy(self.transport)
+        if max_retries is not None:
+            transport.max_retries = max_retries
+        if retry_on_timeout is not None:
+            transport.retry_on_timeout = retry_on_timeout
+        return dataclasses.replace(self, transport=transport, seconds=request_timeout or self.seconds)
+
+    def request(self, method: str, path: str, body: Any = None, **parameters: Any) -> Reply:
+        """Return the answer. Raises what opensearch-py raises."""
+        written = {name: _written(value) for name, value in parameters.items() if value is not None}
+        answer = self.transport.perform_request(method, path, params=written, body=body, timeout=self.seconds)
+        return Reply(answer or {})
+
+    def exists(self, path: str) -> bool:
+        """Return whether there is something under a path. Raises what opensearch-py raises."""
+        return bool(self.transport.perform_request("HEAD", path, timeout=self.seconds))
+
+    @property
+    def indices(self) -> Indices:
+        """The calls about whole indexes."""
+        return Indices(self)
+
+    @property
+    def cluster(self) -> Cluster:
+        """The calls about the cluster."""
+        return Cluster(self)
+
+    def search(self, *, index: str = "", **values: Any) -> Reply:
+        """Search an index, or a point in time."""
+        parameters = {name: values.pop(name) for name in IN_ADDRESS if name in values}
+        body = {{"source": "_source"}.get(name, name): v for name, v in values.items() if v is not None}
+        return self.request("POST", f"/{index}/_search" if index else "/_search", body, **parameters)
+
+    def msearch(self, *, searches: Sequence[bytes], index: str, **parameters: Any) -> Reply:
+        """Send several searches, whose lines are JSON."""
+        return self.request("POST", f"/{index}/_msearch", _lines(searches), **parameters)
+
+    def bulk(self, *, operations: Sequence[bytes], index: str, **parameters: Any) -> Reply:
+        """Send operations, whose lines are JSON."""
+        return self.request("POST", f"/{index}/_bulk", _lines(operations), **parameters)
+
+    def mget(self, *, index: str, ids: Sequence[str], source: bool = True) -> Reply:
+        """Read documents by id."""
+        return self.request("POST", f"/{index}/_mget", {"ids": ids}, _source=source)
+
+    def count(self, *, index: str, query: Any = None, **parameters: Any) -> Reply:
+        """Count documents."""
+        return self.request("POST", f"/{index}/_count", {"query": query} if query else None, **parameters)
+
+    def open_point_in_time(self, *, index: str, keep_alive: str) -> Reply:
+        """Open a point in time; its `id` stands for it."""
+        path = f"/{index}/_search/point_in_time"
+        return Reply(id=self.request("POST", path, keep_alive=keep_alive)["pit_id"])
+
+    def close_point_in_time(self, *, id: str) -> Reply:
+        """Close a point in time."""
+        return self.request("DELETE", "/_search/point_in_time", {"pit_id": [id]})
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.transport.close()
+
+
+@dataclass(frozen=True)
+class Indices:
+    """Calls about whole indexes."""
+
+    client: OpenSearchClient
+
+    def get(self, *, index: str, master_timeout: str | None = None, **parameters: Any) -> Reply:
+        """Return the mappings and settings of indexes."""
+        return self.client.request("GET", f"/{index}", cluster_manager_timeout=master_timeout, **parameters)
+
+    def exists(self, *, index: str) -> bool:
+        """Return whether there is an index or an alias of the name."""
+        return self.client.exists(f"/{index}")
+
+    def exists_alias(self, *, name: str) -> bool:
+        """Return whether there is an alias."""
+        return self.client.exists(f"/_alias/{name}")
+
+    def get_alias(self, *, name: str) -> Reply:
+        """Return the indexes that have an alias."""
+        return self.client.request("GET", f"/_alias/{name}")
+
+    def update_aliases(self, *, actions: Sequence[Any]) -> Reply:
+        """Move aliases and delete indexes, in one step."""
+        return self.client.request("POST", "/_aliases", {"actions": actions})
+
+    def create(
+        self,
+        *,
+        index: str,
+        wait_for_active_shards: str | None = None,
+        timeout: str | None = None,
+        **body: Any,
+    ) -> Reply:
+        """Create an index."""
+        return self.client.request(
+            "PUT", f"/{index}", body, wait_for_active_shards=wait_for_active_shards, timeout=timeout
+        )
+
+    def delete(self, *, index: str | Sequence[str], **parameters: Any) -> Reply:
+        """Delete indexes."""
+        names = index if isinstance(index, str) else ",".join(index)
+        return self.client.request("DELETE", f"/{names}", **parameters)
+
+    def get_mapping(self, *, index: str) -> Reply:
+        """Return the mappings of indexes."""
+        return self.client.request("GET", f"/{index}/_mapping")
+
+    def put_mapping(self, *, index: str, meta: Any) -> Reply:
+        """Store what the mapping says about the index."""
+        return self.client.request("PUT", f"/{index}/_mapping", {"_meta": meta})
+
+    def refresh(self, *, index: str) -> Reply:
+        """Make what is written visible."""
+        return self.client.request("POST", f"/{index}/_refresh")
+
+    def stats(self, *, index: str, metric: str) -> Reply:
+        """Return the statistics of an index."""
+        return self.client.request("GET", f"/{index}/_stats/{metric}")
+
+    def forcemerge(self, *, index: str, only_expunge_deletes: bool) -> Reply:
+        """Merge the segments."""
+        path = f"/{index}/_forcemerge"
+        return self.client.request("POST", path, only_expunge_deletes=only_expunge_deletes)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Calls about the cluster."""
+
+    client: OpenSearchClient
+
+    def health(self, *, index: str) -> Reply:
+        """Return how many shards of an index are there."""
+        return self.client.request("GET", f"/_cluster/health/{index}")
+
+    def state(self, *, metric: str, local: bool, filter_path: str) -> Reply:
+        """Return the master as a node knows it, whose name here is the cluster's manager."""
+        assert (metric, filter_path) == ("master_node", "master_node")
+        manager = "cluster_manager_node"
+        answer = self.client.request("GET", f"/_cluster/state/{manager}", local=local, filter_path=manager)
+        return Reply({"master_node": answer[manager]} if answer and manager in answer else {})
+
+
+def connect(settings: ElasticSettings, timeout: float | None = None) -> OpenSearchClient:
+    """Return a client whose searches end after `timeout` seconds (default: LINKER_OPENSEARCH_TIMEOUT, or 10).
+
+    As for Elasticsearch, nothing is sent yet, the time is divided among the addresses, redirects are not followed and
+    nodes are not discovered. Raises MissingExtraError where the client library is missing, UntrustedHostError where
+    credentials must not go to an address, IndexesError where they are invalid.
+    """
+    with importing("the OpenSearch backend", "opensearch"):
+        from opensearchpy import Transport
+    logging.getLogger("opensearch").addHandler(logging.NullHandler())  # we report failures ourselves
+    seconds = seconds_of(settings) if timeout is None else timeout
+    urls, header = list(dict.fromkeys(settings.urls)), authorization(settings)
+    if header:
+        trust.check(urls, named=settings.named)
+    transport = Transport(
+        [_node(url) for url in urls],
+        headers={"authorization": header} if header else {},
+        max_retries=max(1, len(urls) - 1),
+        retry_on_timeout=len(urls) > 1,
+        retry_on_status=BUSY,
+        pool_maxsize=CONNECTIONS,
+        ssl_context=_trusting(authority(settings)),
+    )
+    return OpenSearchClient(transport, seconds / len(urls))
+
+
+@contextlib.contextmanager
+def errors(settings: ElasticSettings) -> Iterator[None]:
+    """Turn the client's errors into ours. Raises as `client.elastic_errors`."""
+    from opensearchpy import OpenSearchException, TransportError
+
+    try:
+        yield
+    except TransportError as e:
+        if isinstance(e.status_code, int):
+            raise api_error(settings, e.status_code, reason_of(e.info or e.error)) from None
+        raise no_answer(settings, type(e).__name__, str(e.error)) from None
+    except (OpenSearchException, ValueError):  # what it answered is no JSON object
+        raise not_the_product(settings) from None
+
+
+def timed_out() -> type[Exception]:
+    """Return the error of a request that a node did not answer in time."""
+    from opensearchpy import ConnectionTimeout
+
+    return ConnectionTimeout
+
+
+def _node(url: str) -> dict[str, Any]:
+    """Return a node as opensearch-py's transport takes it."""
+    parts = urlsplit(url)
+    port = parts.port or int(trust.PORTS[parts.scheme])
+    return {
+        "host": parts.hostname,
+        "port": port,
+        "use_ssl": parts.scheme == "https",
+        "url_prefix": parts.path,
+    }
+
+
+def _trusting(authority: str | None) -> ssl.SSLContext:
+    """Return what checks certificates, by this authority or the system's. Raises IndexesError where it is none."""
+    import ssl  # which a search without a server need not wait for
+
+    try:
+        return ssl.create_default_context(cafile=authority)
+    except ssl.SSLError:
+        raise IndexesError(f"{authority} holds no certificate: name the authority's, in PEM") from None
+
+
+def _lines(lines: Sequence[bytes]) -> bytes:
+    return b"\n".join(lines) + b"\n"
+
+
+def _written(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,252 @@
+"""Text and vector retrievers on a cluster, with the same answers as the embedded ones.
+
+Texts become terms here, by the same analysis as in the embedded BM25, and the server ranks terms: moving an index
+to a cluster changes no ranking, in any language, and the server needs no plugin. Its scores are Lucene's,
+which omit BM25's constant factor k1 + 1.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from indexes.arrays import check_k, normalised, padding
+from indexes.cluster.index import ClusterIndex
+from indexes.cluster.mapping import meta_term, range_clause
+from indexes.cluster.rows import Numbers
+from indexes.cluster.sending import vector_kind
+from indexes.interface import Condition, Filter, IndexesError, Matrix, RowArray, ScoreArray, check_vectors
+from indexes.store.records import Manifest
+from indexes.text.analysis import Analysis
+from indexes.text.parameters import AnalysisSettings, Bm25Parameters
+
+BATCH = 256  # searches in one request
+WINDOW = 10_000  # hits a search may return at once (the server's own limit)
+# A server limits the clauses of a query by its memory, but always accepts this many.
+LONGEST_QUERY = 1000
+EXACT_BELOW = 10_000  # up to this many documents every vector is compared
+
+Query = Mapping[str, Any]
+
+
+class _Retriever:
+    """What both retrievers share: reading answers page by page, whose hits `numbers` makes rows."""
+
+    def __init__(self, index: ClusterIndex, numbers: Numbers) -> None:
+        self.index, self._numbers = index, numbers
+
+    def numbered_by(self, numbers: Numbers) -> Self:
+        """Return the same retriever with other rows."""
+        other = copy.copy(self)
+        other._numbers = numbers
+        return other
+
+    def ping(self) -> None:
+        """Return if the server would answer a search. Raises BackendUnavailableError or IndexesError if not."""
+        self.index.ping()
+
+    def clauses(self, where: Filter | None) -> list[dict[str, Any]]:
+        """Return a filter as clauses, all of which must match. Raises IndexesError for a range on an old index."""
+        conditions = where.all if where else ()
+        if any(condition.is_range for condition in conditions) and not self.index.ordered(again=True):
+            raise IndexesError(
+                f"{self.index.settings.index} was made by an earlier version, which cannot compare numbers and dates: "
+                "fill it again with `linker index rebuild`"
+            )
+        return [_clause(condition) for condition in conditions]
+
+    def _top(self, queries: Sequence[Query], k: int) -> tuple[RowArray, ScoreArray]:
+        """Return the top k rows and scores of each query, both [n, k].
+
+        Further pages are read where hits were skipped or k exceeds a page.
+        """
+        rows, scores = padding(len(queries), k)
+        filled = np.zeros(len(queries), dtype=np.int64)
+        after: dict[int, list[Any] | None] = dict.fromkeys(range(len(queries)))
+        while after:
+            unfinished: dict[int, list[Any] | None] = {}
+            numbers = list(after)
+            for start in range(0, len(numbers), BATCH):
+                part = numbers[start : start + BATCH]
+                sizes = [min(k - int(filled[q]), WINDOW) for q in part]
+                bodies = [self._page(queries[q], size, after[q]) for q, size in zip(part, sizes, strict=True)]
+                for q, size, hits in zip(part, sizes, self.index.msearch(bodies), strict=True):
+                    found = self._numbers.of(hits)
+                    alive, n = found >= 0, int(filled[q])
+                    new = int(alive.sum())
+                    hit_scores = np.fromiter((hit[0] for hit in hits), dtype=np.float32, count=len(hits))
+                    rows[q, n : n + new], scores[q, n : n + new] = found[alive], hit_scores[alive]
+                    filled[q] += new
+                    if len(hits) == size and n + new < k:
+                        unfinished[q] = hits[-1]
+            after = unfinished
+        return rows, scores
+
+    def _page(self, query: Query, size: int, after: list[Any] | None) -> dict[str, Any]:
+        body = {
+            "query": query,
+            "size": size,
+            "sort": self._numbers.order,
+            "stored_fields": "_none_",
+            "track_total_hits": False,
+        }
+        return body | {"search_after": after} if after else body
+
+
+def _clause(condition: Condition) -> dict[str, Any]:
+    """Return a condition of a filter as a clause."""
+    if condition.is_range:
+        return range_clause(condition)
+    clause = {"terms": {"meta": [meta_term(condition.field, value) for value in condition.values]}}
+    return {"bool": {"must_not": [clause]}} if condition.sign == "!=" else clause
+
+
+class ClusterText(_Retriever):
+    """TextSearch on a server: BM25 like the embedded one, except for a factor and rounded lengths.
+
+    Of `parameters`, the server keeps k1 and b as they were when the index was created; k3 may differ per query. A query
+    of more than LONGEST_QUERY different terms is cut to its most frequent ones. Raises IndexesError where the language
+    is unknown.
+    """
+
+    def __init__(
+        self, index: ClusterIndex, numbers: Numbers, analysis: AnalysisSettings, parameters: Bm25Parameters
+    ) -> None:
+        super().__init__(index, numbers)
+        self._analysis, self._parameters = Analysis(analysis), parameters
+
+    def search_rows(
+        self,
+        queries: Sequence[str],
+        k: int,
+        where: Filter | None = None,
+        bm25: Bm25Parameters | None = None,
+    ) -> tuple[RowArray, ScoreArray]:
+        """Return rows (int64) and scores (float32), both [n, k], filled with −1 and −inf.
+
+        Raises BackendUnavailableError where the server does not answer, IndexesError where k is below 1 or `bm25` has
+        another k1 or b than the index.
+        """
+        check_k(k)
+        parameters = self._checked(bm25 or self._parameters)
+        rows, scores = padding(len(queries), k)
+        counts = [self._analysis.query_terms(text) for text in queries]
+        answerable = [q for q, terms in enumerate(counts) if terms]
+        if answerable and (width := self._numbers.width(k)):
+            clauses = self.clauses(where)
+            top = self._top([_text_query(counts[q], parameters, clauses) for q in answerable], width)
+            rows[answerable, :width], scores[answerable, :width] = top
+        return rows, scores
+
+    def _checked(self, parameters: Bm25Parameters) -> Bm25Parameters:
+        """Return the parameters if the server can answer by them. Raises IndexesError."""
+        own = self._parameters
+        if parameters.fields:
+            raise IndexesError(
+                f"an index on {self.index.settings.product} has no fields: build one in a directory alone"
+            )
+        if (parameters.k1, parameters.b) != (own.k1, own.b):
+            raise IndexesError(
+                f"the index on {self.index.settings.product} has k1 = {own.k1:g} and b = {own.b:g}, which a query "
+                "cannot change: build it again with --k1 and --b, or give --k3 alone"
+            )
+        return parameters
+
+
+def _text_query(counts: Counter[str], parameters: Bm25Parameters, clauses: list[dict[str, Any]]) -> Query:
+    """Return the query that sums the BM25 scores of the terms, each times its weight in the query."""
+    terms: defaultdict[int, list[str]] = defaultdict(list)
+    for term, count in counts.most_common(LONGEST_QUERY):
+        terms[count].append(term)
+    different = np.array(list(terms), dtype=np.float64)
+    weights = parameters.query_weights(different, np.full(len(different), float(counts.total()))).tolist()
+    should = [
+        {"match": {"terms": {"query": " ".join(t), "boost": w}}}
+        for w, t in zip(weights, terms.values(), strict=True)
+    ]
+    if len(should) == 1 and not clauses:
+        return should[0]
+    return {"bool": {"should": should, "filter": clauses, "minimum_should_match": 1}}
+
+
+class ClusterVectors(_Retriever):
+    """RowSearch on a server: exact by a script, or approximate by HNSW over float32 or int8 vectors.
+
+    `kind` is "flat", "hnsw" or "int8_hnsw". The approximate kinds compare every vector up to `exact_below` documents
+    and where the graph returns too few. Each shard proposes `breadth` candidates. Scores are those of "flat".
+    """
+
+    def __init__(
+        self,
+        index: ClusterIndex,
+        numbers: Numbers,
+        dim: int,
+        kind: str = "flat",
+        *,
+        exact_below: int = EXACT_BELOW,
+        breadth: int = 400,
+    ) -> None:
+        super().__init__(index, numbers)
+        self._kind, self._dim, self._exact_below, self._breadth = kind, dim, exact_below, breadth
+
+    def search_rows(
+        self, queries: Matrix, k: int, where: Filter | None = None
+    ) -> tuple[RowArray, ScoreArray]:
+        """Return rows (int64) and cosines (float32), both [n, k], filled with −1 and −inf.
+
+        `queries` is float32 [n, dim]. Raises IndexesError where k is below 1, BadVectorError where they are invalid,
+        BackendUnavailableError where the server does not answer.
+        """
+        check_k(k)
+        queries = normalised(check_vectors(queries, self._dim))
+        rows, scores = padding(len(queries), k)
+        n = self._numbers.width(k)
+        if not n or not len(queries):
+            return rows, scores
+        clauses = self.clauses(where)
+        if self._kind == "flat" or len(self._numbers) <= self._exact_below or n > WINDOW // 2:
+            top = self._exact(queries, n, clauses)
+        else:
+            top = self._approximate(queries, n, clauses)
+        rows[:, :n], scores[:, :n] = top
+        return rows, scores
+
+    def _exact(self, queries: Matrix, k: int, clauses: list[dict[str, Any]]) -> tuple[RowArray, ScoreArray]:
+        matching = {"bool": {"filter": clauses}} if clauses else {"match_all": {}}
+        return self._scored(queries, k, [matching] * len(queries))
+
+    def _approximate(
+        self, queries: Matrix, k: int, clauses: list[dict[str, Any]]
+    ) -> tuple[RowArray, ScoreArray]:
+        breadth = min(max(self._breadth, 2 * k), WINDOW)
+        near = self.index.dialect.near
+        rows, scores = self._scored(queries, k, [near(q.tolist(), breadth, clauses) for q in queries])
+        short = np.flatnonzero(rows[:, -1] < 0)
+        if len(short):
+            rows[short], scores[short] = self._exact(queries[short], k, clauses)
+        return rows, scores
+
+    def _scored(self, queries: Matrix, k: int, candidates: Sequence[Query]) -> tuple[RowArray, ScoreArray]:
+        """Return the top k rows and cosines, both [n, k], among the matches of each query's `candidates` clause."""
+        dialect = self.index.dialect
+        rows, scores = self._top(
+            [
+                {"script_score": {"query": clause, "script": dialect.score(q.tolist())}}
+                for q, clause in zip(queries, candidates, strict=True)
+            ],
+            k,
+        )
+        return rows, dialect.cosines(scores)
+
+
+def retrievers(
+    index: ClusterIndex, manifest: Manifest, numbers: Numbers
+) -> tuple[ClusterText, ClusterVectors | None]:
+    """Return the text retriever and, if the vectors are on the server, the dense one; nothing is sent yet."""
+    dim, kind = vector_kind(manifest)
+    text = ClusterText(index, numbers, manifest.analysis, manifest.bm25)
+    return text, ClusterVectors(index, numbers, dim, kind) if dim else None

@@ -1,0 +1,121 @@
+"""How hits become rows: a directory's, or those of documents that only a cluster knows, met in a search or all read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from indexes.interface import Mask, RowArray
+from indexes.rows import Rows
+
+FEW = 10_000  # so many documents are never more than memory holds
+
+
+class Numbers(Protocol):
+    """Which row each hit has, and in which order hits come."""
+
+    @property
+    def order(self) -> Sequence[Mapping[str, str]]:
+        """What the server sorts hits by: their score, and among equal ones what orders the rows."""
+
+    def __len__(self) -> int:
+        """Return about how many documents there are."""
+
+    def width(self, k: int) -> int:
+        """Return how many documents an answer can have, at most k."""
+
+    def of(self, hits: Sequence[Sequence[Any]]) -> RowArray:
+        """Return the rows, int64 [n], of n hits by what they are sorted by; −1 for one that must not be answered."""
+
+
+class ByRow:
+    """The rows of a directory, which the server's documents have as a field."""
+
+    order = ({"_score": "desc"}, {"row": "asc"})
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def width(self, k: int) -> int:
+        """Return k, or the number of documents where that is less."""
+        return min(k, len(self))
+
+    def of(self, hits: Sequence[Sequence[Any]]) -> RowArray:
+        """Return the rows that are live here: the server may have newer ones, or removed ones."""
+        rows = np.fromiter((hit[1] for hit in hits), dtype=np.int64, count=len(hits))
+        known: Mask = rows < len(self._rows.ids)
+        mask = self._rows.mask()
+        if mask is not None:
+            known[known] &= mask[rows[known]]
+        return np.where(known, rows, -1)
+
+
+class ByStamp:
+    """Rows that `number` gives to ids and stamps, −1 to a newer document; `about` says how many documents there are."""
+
+    order = ({"_score": "desc"}, {"stamp": "asc"}, {"id": "asc"})
+
+    def __init__(
+        self, number: Callable[[Sequence[str], Sequence[int]], RowArray], about: Callable[[], int]
+    ) -> None:
+        self._number, self._about = number, about
+
+    def __len__(self) -> int:
+        return self._about()
+
+    def width(self, k: int) -> int:
+        """Return k: the documents are not counted for each search."""
+        return k
+
+    def of(self, hits: Sequence[Sequence[Any]]) -> RowArray:
+        """Return the rows."""
+        return self._number([hit[2] for hit in hits], [hit[1] for hit in hits])
+
+
+class Seen(Rows):
+    """Numbers for the documents that a search has met."""
+
+    def __init__(self, count: Callable[[], int]) -> None:
+        """`count` returns the number of documents of the index."""
+        super().__init__()
+        self.ids: list[str] = []
+        self._count = count
+        self._stamps: list[int] = []
+
+    def at_most(self, k: int) -> int:
+        """Return k, or 1 or the number of the index's documents where that is less."""
+        return k if k <= FEW else min(k, max(1, self._count()))
+
+    def find(self, ids: Sequence[str]) -> RowArray:
+        """Return the rows of documents, int64 [n], whether they have been met or not."""
+        return self.number(ids, [0] * len(ids))
+
+    def locate(self, ids: Sequence[str]) -> RowArray:
+        """Return the rows of documents, int64 [n], which an answer has named."""
+        return self.find(ids)
+
+    def number(self, ids: Sequence[str], stamps: Sequence[int]) -> RowArray:
+        """Return the rows of documents, int64 [n]; those that are new get the next ones."""
+        lookup = self._lookup()
+        rows = np.empty(len(ids), dtype=np.int64)
+        for place, (id_, stamp) in enumerate(zip(ids, stamps, strict=True)):
+            row = lookup.setdefault(id_, len(self.ids))
+            if row == len(self.ids):
+                self.ids.append(id_)
+                self._stamps.append(stamp)
+            rows[place] = row
+        return rows
+
+    def sort(self) -> RowArray:
+        """Number the documents again, in the order of their stamps; return the new row of each, int64 [rows]."""
+        order = sorted(range(len(self.ids)), key=lambda row: (self._stamps[row], self.ids[row]))
+        self.ids, self._stamps = [self.ids[row] for row in order], [self._stamps[row] for row in order]
+        self._row_of = {id_: row for row, id_ in enumerate(self.ids)}
+        renumbered = np.empty(len(order), dtype=np.int64)
+        renumbered[order] = np.arange(len(order))
+        return renumbered

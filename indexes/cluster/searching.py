@@ -1,0 +1,87 @@
+"""Searches over an index that is alone on a cluster: each numbers the documents that it meets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from indexes.cluster.breaker import Breaker
+from indexes.cluster.index import ClusterIndex
+from indexes.cluster.retrievers import ClusterText, ClusterVectors
+from indexes.cluster.rows import ByStamp, Seen
+from indexes.fusion import Ranking
+from indexes.hybrid import Answer, Embed, HybridIndex, Mode, SearchSettings
+from indexes.interface import BackendUnavailableError, Filter, RowArray, ScoreArray
+from indexes.text.parameters import Bm25Parameters
+
+
+class Guarded:
+    """RowSearch by a retriever behind a circuit breaker, which it shares with those that number documents otherwise."""
+
+    def __init__(self, side: ClusterText | ClusterVectors, breaker: Breaker | None = None) -> None:
+        self.side, self.breaker = side, breaker or Breaker(side)
+
+    def search_rows(
+        self, queries: Any, k: int, where: Filter | None = None, bm25: Bm25Parameters | None = None
+    ) -> tuple[RowArray, ScoreArray]:
+        """Return rows (int64) and scores (float32), both [n, k]. Raises as `Breaker.search_rows`."""
+        side: Any = self.side
+        parameters = {} if bm25 is None else {"bm25": bm25}
+        found: tuple[RowArray, ScoreArray] = self.breaker.run(
+            lambda: side.search_rows(queries, k, where, **parameters)
+        )
+        return found
+
+    def into(self, rows: Seen) -> Guarded:
+        """Return the same retriever, which numbers documents by `rows`."""
+        return Guarded(self.side.numbered_by(ByStamp(rows.number, self.side.index.about)), self.breaker)
+
+
+class _OneSearch(HybridIndex):
+    """Fuses the answers to one search, in which documents of equal scores come in the order of their stamps."""
+
+    rows: Seen
+
+    def _ask(
+        self, retrievers: Any, depth: int
+    ) -> tuple[dict[str, Ranking], dict[str, BackendUnavailableError]]:
+        rankings, failures = super()._ask(retrievers, depth)
+        rank = np.append(self.rows.sort(), -1)  # −1, which fills short answers, stays itself
+        return {name: (rank[rows], scores) for name, (rows, scores) in rankings.items()}, failures
+
+
+class RemoteHybrid(HybridIndex):
+    """Fuses two retrievers over an index on a cluster; each search numbers the documents that it meets.
+
+    `text` and `vectors`, asked directly, number documents by the rows of all.
+    """
+
+    def __init__(
+        self, index: ClusterIndex, vectors: Guarded | None, text: Guarded, settings: SearchSettings
+    ) -> None:
+        super().__init__(Seen(index.count), vectors, text, settings)
+        self._index, self._sides = index, (vectors, text)
+
+    def __len__(self) -> int:
+        return self._index.count()
+
+    def meeting(self) -> HybridIndex:
+        """Return the retrievers for one search, or for several whose rows are compared."""
+        seen = Seen(self._index.count)
+        vectors, text = (side and side.into(seen) for side in self._sides)
+        return _OneSearch(seen, vectors, text, self.settings)
+
+    def search(
+        self,
+        texts: Sequence[str],
+        k: int,
+        *,
+        embed: Embed | None = None,
+        mode: Mode | None = None,
+        where: Filter | None = None,
+        bm25: Bm25Parameters | None = None,
+    ) -> Answer:
+        """Return the top k documents for each text. Raises as `HybridIndex.search`."""
+        return self.meeting().search(texts, k, embed=embed, mode=mode, where=where, bm25=bm25)

@@ -1,0 +1,80 @@
+"""Sends documents to an index on a cluster, under the rows or stamps that its writer has given them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from indexes.cluster.bulk import Operation
+from indexes.cluster.index import ClusterIndex
+from indexes.cluster.mapping import stored_vectors, written, written_alone
+from indexes.interface import Document, Matrix
+from indexes.kinds import KINDS, on_server
+from indexes.store.documents import own_vectors
+from indexes.store.records import Manifest
+from indexes.text.analysis import Analysis
+
+
+class Sender(Protocol):
+    """Where a writer puts documents that may be written."""
+
+    def put(self, documents: Sequence[Document], vectors: Matrix | None, first: int) -> None:
+        """Send documents; document n has the row, or the stamp, `first` + n. Raises the error of an earlier call."""
+
+    def flush(self) -> None:
+        """Wait until the servers have acknowledged all documents. Raises as `Bulk.flush`."""
+
+
+class DirectSender:
+    """Analyses documents in this process and sends them from it; `vectors`, float32 [n, dim], if the index keeps some.
+
+    Vectors of an index beside a directory are of length 1 already.
+    """
+
+    def __init__(self, index: ClusterIndex, manifest: Manifest) -> None:
+        self._index, self._manifest, self._kind = index, manifest, vector_kind(manifest)
+        self._analysis = Analysis(manifest.analysis)
+
+    def put(self, documents: Sequence[Document], vectors: Matrix | None, first: int) -> None:
+        """Queue documents, or none of them. Raises as `Sender.put`, and BadVectorError."""
+        self.queue(self.operations(documents, vectors, first))
+
+    def queue(self, operations: Iterable[Operation]) -> None:
+        """Queue operations. Raises the error of an earlier request."""
+        for operation in operations:
+            self._index.bulk.put(operation)
+
+    def operations(
+        self, documents: Sequence[Document], vectors: Matrix | None, first: int
+    ) -> list[Operation]:
+        """Return what writes documents, as `put` does."""
+        alone, (dim, kind) = self._index.settings.stateless, self._kind
+        if alone:  # a directory's writer has done so
+            vectors = own_vectors(self._manifest, vectors, [d.id for d in documents])
+        blocks = {} if vectors is None or not dim else stored_vectors(np.asarray(vectors), kind, first)
+        operations = []
+        for n, document in enumerate(documents):
+            terms, own = self.terms(document), {name: block[n] for name, block in blocks.items()}
+            if alone:
+                operations.append(written_alone(document, first + n, terms, own))
+            else:
+                order = bool(document.metadata) and self._index.ordered()
+                operations.append(written(document, first + n, terms, own, order))
+        return operations
+
+    def terms(self, document: Document) -> str:
+        """Return the terms of a document, separated by blanks, as the server stores them."""
+        return " ".join(self._analysis.terms(self._analysis.prepare(document.full_text)))
+
+    def flush(self) -> None:
+        """Wait for the servers. Raises as `Sender.flush`."""
+        self._index.bulk.flush()
+
+
+def vector_kind(manifest: Manifest) -> tuple[int, str]:
+    """Return the dimension and the kind of the vectors on the server; dimension 0 where it has none."""
+    if manifest.encoder is None or not on_server(manifest.vectors):
+        return 0, "flat"
+    return manifest.encoder.dim, KINDS[manifest.vectors].server_type

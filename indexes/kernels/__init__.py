@@ -1,0 +1,97 @@
+"""What is compiled, and its loader: the certified scan, BM25, features, linear models, sparse products, sampling.
+
+Each loop is optional: where it cannot be used, its caller computes the same by numpy, scipy or Python, or asks FAISS.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["KERNELS", "call", "load", "pointers", "status"]
+
+SWITCH = "LINKER_NATIVE"  # 0 turns all of them off
+NEEDS = "AVX-512 VNNI"  # for the scan
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A C file of this folder: the version of its functions' arguments, as in C, and what is used instead of it."""
+
+    version: int
+    instead: str
+    returns: Mapping[str, Any] = field(default_factory=dict)  # of functions that do not return an int
+    uses: str = "compiled"
+
+
+KERNELS = {
+    "scan": Kernel(
+        2,
+        "FAISS is used instead",
+        {"encode": ctypes.c_double, "scan": ctypes.c_int64},
+        f"8-bit codes by {NEEDS}",
+    ),
+    "postings": Kernel(6, "numpy is used instead", {"number": ctypes.c_int64}),
+    "features": Kernel(2, "Python is used instead, far slower"),
+    "linear": Kernel(1, "numpy is used instead"),
+    "products": Kernel(1, "scipy is used instead"),
+    "sampling": Kernel(1, "numpy is used instead, far slower"),
+}
+
+
+@functools.cache
+def load(name: str) -> Any:
+    """Return the library of one of `KERNELS`, or None where it cannot be used; `status` says why."""
+    return _load(name)[0]
+
+
+def status(name: str) -> str:
+    """Return a phrase that says whether one of `KERNELS` is used, and if not, why."""
+    return _load(name)[1]
+
+
+def _load(name: str) -> tuple[Any, str]:
+    kernel = KERNELS[name]
+    if os.environ.get(SWITCH) == "0":
+        return None, f"off ({SWITCH}=0): {kernel.instead}"
+    paths = (Path(__file__).with_name(f"_{name}{suffix}") for suffix in EXTENSION_SUFFIXES)
+    path = next((path for path in paths if path.exists()), None)
+    if path is None:
+        return None, f"not built (no C compiler at installation?): {kernel.instead}"
+    try:
+        library = ctypes.CDLL(str(path))
+        if library.version() != kernel.version:
+            return None, f"{path.name} was built from another version: install again; {kernel.instead}"
+        if name == "scan" and not library.supported():
+            return None, f"the processor lacks {NEEDS}: {kernel.instead}"
+        for function, kind in kernel.returns.items():
+            getattr(library, function).restype = kind
+    except (OSError, AttributeError) as e:
+        return None, f"{path.name} cannot be loaded ({e}): {kernel.instead}"
+    return library, kernel.uses
+
+
+def call(function: Any, *arguments: Any) -> Any:
+    """Call a compiled function without the GIL: arrays become pointers, None a null pointer, integers int64."""
+    return function(*map(_argument, arguments))
+
+
+def pointers(*arguments: Any) -> list[Any]:
+    """Return the arguments as `call` converts them, for repeated calls; the caller must keep the arrays alive."""
+    return list(map(_argument, arguments))
+
+
+def _argument(value: Any) -> Any:
+    if isinstance(value, int):
+        return ctypes.c_int64(value)
+    if isinstance(value, np.ndarray):
+        return ctypes.c_void_p(value.__array_interface__["data"][0])
+    return value

@@ -1,0 +1,249 @@
+/* The inner loops of BM25: the best rows of each query in the postings of one segment (indexes/text/scoring.py gives the
+   formula, and computes the same with numpy where this is not built), and the numbers of the pieces of texts
+   (indexes/text/vocabulary.py). */
+
+#include <stdint.h>
+#include <string.h>
+
+#define VERSION 6    /* of the functions' arguments, which __init__.py checks */
+#define BLOCK 4096   /* rows whose sums are held at a time: they fit the L1 cache */
+#define TABLED 8     /* the factors of smaller counts are in the table */
+#if defined(__x86_64__) && defined(__GNUC__)
+#define BEST_OF __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define BEST_OF
+#endif
+
+int64_t version(void) { return VERSION; }
+
+/* Replace the root, the least key of a heap of the k largest, by a larger key. */
+static void replace_least(uint64_t *heap, int64_t k, uint64_t key) {
+    int64_t at = 0;
+    for (int64_t child = 1; child < k; child = 2 * at + 1) {
+        if (child + 1 < k && heap[child + 1] < heap[child]) child++;
+        if (heap[child] >= key) break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = key;
+}
+
+/* Return the sum that a row must exceed to be considered: a little less than the least sum in the heap, which was
+   rounded to a float. */
+static int64_t bar(const uint64_t *heap) {
+    const uint32_t bits = heap[0] >> 32;
+    float least;
+    memcpy(&least, &bits, sizeof least);
+    return (int64_t)(least * (1 - 0x1p-22));
+}
+
+/* Offer the rows of a block to the heap. The upper half of a key is the sum as a float, whose bits sort as floats do,
+   and the lower half the complement of the row: of equal scores the lower row is kept. */
+BEST_OF static void collect(const int64_t *sums, int64_t rows, int64_t first, const uint8_t *allowed, int64_t k,
+                            uint64_t *heap) {
+    int64_t least = bar(heap);
+    for (int64_t j = 0; j < rows; j += 64) {
+        int64_t most = 0;
+        for (int l = 0; l < 64; l++) most = sums[j + l] > most ? sums[j + l] : most;
+        if (most <= least) continue;
+        for (int64_t row = j; row < j + 64 && row < rows; row++) {
+            if (sums[row] <= least || (allowed && !allowed[row])) continue;
+            const float sum = (float)sums[row];
+            uint32_t bits;
+            memcpy(&bits, &sum, sizeof bits);
+            const uint64_t key = (uint64_t)bits << 32 | (uint32_t)~(first + row);
+            if (key <= heap[0]) continue;
+            replace_least(heap, k, key);
+            least = bar(heap);
+        }
+    }
+}
+
+/* For each query, add up the factors of its terms by row, and keep the k best rows in its heap.
+
+   rows, counts: of all postings; lengths: one code per row, below `codes`, padded to whole blocks; first: the segment's
+   first row; allowed: one byte per row of the segment, or NULL; norm [codes] and factor [TABLED][codes]: by length. Query q has the
+   terms first_term[q] to first_term[q + 1] - 1, each with a weight; places [3][width]: where a term's postings begin
+   and end, and working space for how far they have been read. */
+void search(const uint32_t *rows, const uint16_t *counts, const uint16_t *lengths, int64_t documents, int64_t first,
+            const float *norm, const float *factor, int64_t codes, const uint8_t *allowed, int64_t queries, const int64_t *first_term,
+            int64_t *places, int64_t width, const float *weight, int64_t k, uint64_t *heap) {
+    int64_t sums[BLOCK];
+    for (int64_t q = 0; q < queries; q++, heap += k) {
+        const int64_t terms = first_term[q + 1] - first_term[q];
+        const int64_t *from = places + first_term[q], *end = from + width;
+        int64_t *at = places + 2 * width + first_term[q];
+        memcpy(at, from, sizeof(*at) * terms);
+        for (;;) {
+            uint32_t next = UINT32_MAX;
+            for (int64_t t = 0; t < terms; t++)
+                if (at[t] < end[t] && rows[at[t]] < next) next = rows[at[t]];
+            if (next >= documents) break;
+            const int64_t base = next / BLOCK * BLOCK, limit = base + BLOCK;
+            const uint16_t *length = lengths + base;
+            memset(sums, 0, sizeof sums);
+            for (int64_t t = 0; t < terms; t++) {
+                const float w = weight[first_term[q] + t];
+                int64_t p = at[t];
+                for (; p < end[t] && rows[p] < limit; p++) {
+                    const uint32_t row = rows[p] & (BLOCK - 1); /* stays inside sums even if the file is damaged */
+                    const uint16_t n = counts[p];
+                    const float f = n < TABLED ? factor[n * codes + length[row]] : n / (n + norm[length[row]]);
+                    sums[row] += (int64_t)(w * f) + 1;
+                }
+                at[t] = p;
+            }
+            collect(sums, documents - base < BLOCK ? documents - base : BLOCK, first + base,
+                    allowed ? allowed + base : 0, k, heap);
+        }
+    }
+}
+
+/* Return the first place from `begin` to `end` whose row is not below `row`, or `end`. */
+static int64_t place_of(const uint32_t *rows, int64_t begin, int64_t end, int64_t row) {
+    while (begin < end) {
+        const int64_t middle = begin + (end - begin) / 2;
+        if (rows[middle] < row)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
+/* The same for BM25F (indexes/text/field_scoring.py), over consecutive rows that lie in one segment of each field.
+
+   rows, counts, lengths, factor: of each field's segment, the factor of a count by the code of the row's length; shift:
+   the number of the first row within each segment; documents: how many rows; first: the number of the first one;
+   places [fields][3][width], the rest as above. Rows outside the range, which only a damaged file has there, are
+   skipped. */
+void search_fields(int64_t fields, const uint32_t *const *rows, const uint16_t *const *counts,
+                   const uint16_t *const *lengths, const float *const *factor, const int64_t *shift, const float *k1,
+                   int64_t documents, int64_t first, const uint8_t *allowed, int64_t queries, const int64_t *first_term,
+                   int64_t *places, int64_t width, const float *weight, int64_t k, uint64_t *heap) {
+    int64_t sums[BLOCK];
+    float frequency[BLOCK]; /* of a term, over the fields */
+    memset(frequency, 0, sizeof frequency);
+    for (int64_t q = 0; q < queries; q++, heap += k) {
+        for (int64_t t = first_term[q]; t < first_term[q + 1]; t++)
+            for (int64_t f = 0; f < fields; f++) {
+                int64_t *place = places + 3 * f * width + t;
+                place[2 * width] = place_of(rows[f], place[0], place[width], shift[f]);
+            }
+        for (;;) {
+            int64_t next = documents;
+            for (int64_t t = first_term[q]; t < first_term[q + 1]; t++)
+                for (int64_t f = 0; f < fields; f++) {
+                    const int64_t *place = places + 3 * f * width + t;
+                    if (place[2 * width] >= place[width]) continue;
+                    const int64_t row = (int64_t)rows[f][place[2 * width]] - shift[f];
+                    if (row < next) next = row;
+                }
+            if (next >= documents) break;
+            const int64_t base = next < 0 ? 0 : next / BLOCK * BLOCK;
+            const int64_t span = documents - base < BLOCK ? documents - base : BLOCK;
+            memset(sums, 0, sizeof sums);
+            for (int64_t t = first_term[q]; t < first_term[q + 1]; t++) {
+                const float w = weight[t];
+                for (int64_t f = 0; f < fields; f++) {
+                    const int64_t *place = places + 3 * f * width + t, start = shift[f] + base;
+                    const uint16_t *length = lengths[f] + start;
+                    for (int64_t p = place[2 * width]; p < place[width] && rows[f][p] < start + BLOCK; p++) {
+                        const uint64_t row = (uint64_t)((int64_t)rows[f][p] - start);
+                        if (row < (uint64_t)span) frequency[row] += counts[f][p] * factor[f][length[row]];
+                    }
+                }
+                for (int64_t f = 0; f < fields; f++) {
+                    int64_t *place = places + 3 * f * width + t, p = place[2 * width];
+                    const int64_t start = shift[f] + base;
+                    for (; p < place[width] && rows[f][p] < start + BLOCK; p++) {
+                        const uint64_t row = (uint64_t)((int64_t)rows[f][p] - start);
+                        if (row >= (uint64_t)span || frequency[row] == 0) continue;
+                        sums[row] += (int64_t)(w * (frequency[row] / (*k1 + frequency[row]))) + 1;
+                        frequency[row] = 0; /* the other fields' postings of this row have been counted */
+                    }
+                    place[2 * width] = p;
+                }
+            }
+            collect(sums, span, first + base, allowed ? allowed + base : 0, k, heap);
+        }
+    }
+}
+
+/* Hash the bytes of a piece to 64 bits, never 0: eight bytes at a time, by a 128-bit product folded in two. The seed is
+   secret, so that nobody can write texts whose words collide. */
+static uint64_t mixed(const uint8_t *piece, int64_t bytes, uint64_t seed) {
+    uint64_t state = seed ^ (uint64_t)bytes;
+    for (int64_t i = 0; i < bytes; i += 8) {
+        uint64_t part = 0;
+        memcpy(&part, piece + i, bytes - i < 8 ? bytes - i : 8);
+        const unsigned __int128 product = (unsigned __int128)(state ^ part ^ 0xd6e8feb86659fd93) * 0xa0761d6478bd642f;
+        state = (uint64_t)product ^ (uint64_t)(product >> 64);
+    }
+    const unsigned __int128 product = (unsigned __int128)(state ^ seed ^ 0xe7037ed1a0b428db) * 0x8ebc6af09c88c6e3;
+    return ((uint64_t)product ^ (uint64_t)(product >> 64)) | 1;
+}
+
+static int digit(uint8_t c) { return c >= '0' && c <= '9'; }
+
+/* Return the length in bytes of the separator at a place of a UTF-8 text, or 0 if a piece begins or goes on there.
+   Separators are ASCII characters other than letters and digits, U+2000 to U+206F, and the no-break space; pieces
+   between other separators are analysed as one. A point or comma between digits is none, and in posts there are no
+   others than ASCII's blanks and control characters (indexes/text/analysis.py). */
+static int64_t separator(const uint8_t *start, int64_t at, int64_t bytes, int64_t posts) {
+    const uint8_t *text = start + at, c = *text;
+    const int64_t left = bytes - at;
+    if (posts) return c <= ' ' || c == 127;
+    if ((c == '.' || c == ',') && at > 0 && left > 1 && digit(text[-1]) && digit(text[1])) return 0;
+    if (c < 128) return !(digit(c) || ((c | 32) >= 'a' && (c | 32) <= 'z'));
+    if (c == 0xe2 && left > 2 && (text[1] == 0x80 || (text[1] == 0x81 && text[2] <= 0xaf))) return 3;
+    return c == 0xc2 && left > 1 && text[1] == 0xa0 ? 2 : 0;
+}
+
+/* Look up the pieces of texts, each of which ends with a byte 255, in a table [slots, a power of two] of hashes and
+   numbers; return how many pieces there are, at most one per two bytes. posts: whether texts are cut as posts are; found: the number of each piece; ends: how many
+   pieces there are up to the end of each text; unknown: position, hash, begin and end of each piece that is not in the
+   table; unknowns: how many there are. */
+int64_t number(const uint8_t *text, int64_t bytes, int64_t posts, const uint64_t *hashes, const int32_t *numbers, int64_t slots,
+               int64_t seed, int32_t *found, int64_t *ends, int64_t *unknown, int64_t *unknowns) {
+    int64_t pieces = 0, listed = 0;
+    for (int64_t begin = 0; begin < bytes;) {
+        if (text[begin] == 255) {
+            *ends++ = pieces;
+            begin++;
+            continue;
+        }
+        const int64_t skip = separator(text, begin, bytes, posts);
+        if (skip) {
+            begin += skip;
+            continue;
+        }
+        int64_t end = begin + 1;
+        while (end < bytes && text[end] != 255 && !separator(text, end, bytes, posts)) end++;
+        const uint64_t hash = mixed(text + begin, end - begin, (uint64_t)seed);
+        uint64_t slot = hash >> 8 & (slots - 1);
+        while (hashes[slot] && hashes[slot] != hash) slot = (slot + 1) & (slots - 1);
+        found[pieces] = numbers[slot];
+        if (!hashes[slot]) {
+            const int64_t entry[4] = {pieces, (int64_t)hash, begin, end};
+            memcpy(unknown + 4 * listed++, entry, sizeof entry);
+        }
+        pieces++;
+        begin = end;
+    }
+    *unknowns = listed;
+    return pieces;
+}
+
+/* Enter hashes and their numbers into a table that has room for them; entries that are there already stay. */
+void enter(const uint64_t *new_hashes, const int32_t *new_numbers, int64_t count, uint64_t *hashes, int32_t *numbers,
+           int64_t slots) {
+    for (int64_t i = 0; i < count; i++) {
+        if (!new_hashes[i]) continue;
+        uint64_t slot = new_hashes[i] >> 8 & (slots - 1);
+        while (hashes[slot] && hashes[slot] != new_hashes[i]) slot = (slot + 1) & (slots - 1);
+        if (hashes[slot]) continue;
+        hashes[slot] = new_hashes[i];
+        numbers[slot] = new_numbers[i];
+    }
+}

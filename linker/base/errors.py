@@ -1,0 +1,60 @@
+"""Errors that the user can correct; the command line prints their text and exits with status 1."""
+
+from __future__ import annotations
+
+import re
+
+from indexes.errors import DISTRIBUTION
+
+# The distribution of each module whose name is not its distribution's.
+DISTRIBUTIONS = {
+    "faiss": "faiss-cpu",
+    "haystack": "haystack-ai",
+    "mcp_types": "mcp",
+    "onnx_ir": "onnxscript",
+    "opensearchpy": "opensearch-py",
+    "sklearn": "scikit-learn",
+    "starlette": "fastapi",
+    "tokenizers": "sentence-transformers",
+    "transformers": "sentence-transformers",
+}
+OURS = ("bench", "dev", "docs", "peers")  # extras for those who develop linker
+REQUIREMENT = re.compile(r"([\w.-]+)[^;]*(?:;.*\bextra == [\"']([\w-]+)[\"'])?")
+
+
+class LinkerError(Exception):
+    """Base of every error of this package; its text names what was wrong, where, and the remedy."""
+
+
+class InputError(LinkerError):
+    """A file or value given by the user cannot be used; names the file and, where known, the line."""
+
+
+class ConfigError(LinkerError):
+    """A configuration file or a `--set` value is wrong."""
+
+
+def requirements() -> dict[str, list[str]]:
+    """Return the distributions that each extra installs, and under "" those that are always installed.
+
+    They are those of the package's metadata; a package that is not installed has none.
+    """
+    import importlib.metadata
+
+    found: dict[str, list[str]] = {}
+    try:
+        lines = importlib.metadata.requires(DISTRIBUTION) or []
+    except importlib.metadata.PackageNotFoundError:
+        return found
+    for line in lines:
+        name, extra = REQUIREMENT.match(line).groups("")  # type: ignore[union-attr] # every line begins with a name
+        if name != DISTRIBUTION and extra not in OURS:
+            found.setdefault(extra, []).append(name)
+    return found
+
+
+def extra_of(module: str) -> str | None:
+    """Return the first extra that installs a module, or None where none does."""
+    top = module.partition(".")[0]
+    name = DISTRIBUTIONS.get(top, top.replace("_", "-"))
+    return next((extra for extra, names in requirements().items() if extra and name in names), None)

@@ -1,0 +1,227 @@
+"""Read and write the user's files: written whole or not at all, read with errors that name the file."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import math
+import mmap
+import os
+import stat
+import sys
+import tokenize
+from collections.abc import Iterable, Iterator, Mapping
+from io import BufferedReader
+from pathlib import Path
+from typing import IO, Any
+
+from linker.base.errors import InputError
+from linker.base.printable import print_for_programs
+
+STDIO = Path("-")  # stands for stdin where a file is read, for stdout where one is written
+# Not replaced where it is redirected to a file, which others write, too.
+STDOUT = (STDIO, Path("/dev/stdout"))
+MAX_JSON, MAX_TOKENIZER = 16 << 20, 256 << 20  # bytes of a file of settings, and of a tokenizer
+MAX_NPY_HEAD = 1 << 14
+
+
+def real(path: Path) -> Path:
+    """Return where a path leads; a loop of links, which nothing can be opened through, stays as it is."""
+    return Path(os.path.realpath(path))
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file so that a crash leaves the old one or the new one; on return, the new one is on the disk.
+
+    Pipes and devices are written directly. Raises InputError where the file cannot be written.
+    """
+    with replacing(path) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Open a temporary file that replaces `path` once the block has ended without an error and it is on the disk.
+
+    Pipes and devices are written directly, and so is stdout (`-` or /dev/stdout), at the end of the block. Raises
+    InputError where the file cannot be written, or is part of an index.
+    """
+    if path in STDOUT:
+        held = io.BytesIO()
+        yield held
+        print_for_programs(held.getvalue())
+        return
+    # With numpy, for which the start of a command need not wait.
+    from indexes.disk.writing import sync
+    from indexes.store.ownership import index_of
+
+    target = path.resolve()  # keeps a symbolic link as it is
+    if index := index_of(target):
+        raise InputError(f"{path} is a file of the index {index}: write elsewhere")
+    try:
+        direct = target.exists() and not target.is_file()
+        temporary = target if direct else target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        try:
+            with target.open("wb") if direct else _new_file(temporary, target) as file:
+                yield file
+                if not direct:
+                    file.flush()
+                    os.fsync(file.fileno())
+            if not direct:
+                temporary.replace(target)
+                sync(target.parent)
+        finally:
+            if not direct:
+                temporary.unlink(missing_ok=True)
+    except OSError as e:
+        raise InputError(f"cannot write {target}: {e.strerror}") from e
+
+
+def _new_file(path: Path, replaced: Path) -> IO[bytes]:
+    """Open a new file with the mode of the one that it will replace: a private file stays private."""
+    if not replaced.exists():
+        return path.open("wb")
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.fchmod(descriptor, stat.S_IMODE(replaced.stat().st_mode))
+    return os.fdopen(descriptor, "wb")
+
+
+def check_outputs(outputs: Mapping[str, str | Path | None], inputs: Iterable[str | Path | None]) -> None:
+    """Raise InputError where the file of an option cannot be written, or is an input or another option's file, too.
+
+    `outputs`: option → file, None where it is not given.
+    """
+    for option, name in outputs.items():
+        if name is None or (path := Path(name)) in STDOUT:
+            continue
+        if path.is_dir():
+            raise InputError(f"{option} {path} is a folder: name a file in it")
+        if not path.parent.is_dir():
+            raise InputError(f"{option} {path}: there is no folder {path.parent}: create it")
+    check_distinct(outputs, inputs)
+
+
+def check_distinct(outputs: Mapping[str, str | Path | None], inputs: Iterable[str | Path | None]) -> None:
+    """Raise InputError where the file of an option is an input or the file of another option, too."""
+    used = {real(Path(path)): "an input, which would be lost" for path in inputs if path is not None}
+    for option, name in outputs.items():
+        if name is None or Path(name) in STDOUT:
+            continue
+        if (place := real(Path(name))) in used:
+            raise InputError(f"{option} {name} is also {used[place]}: name another file")
+        used[place] = f"the file of {option}"
+
+
+def open_input(path: Path) -> BufferedReader:
+    """Open a file that the user named: a regular file, a pipe (read once), a terminal, or stdin, by the name `-`.
+
+    Raises InputError for any other device, whose data may never end, and OSError as `open` does.
+    """
+    if path == STDIO:
+        # A copy, so that the caller may close it.
+        return os.fdopen(os.dup(sys.stdin.fileno()), "rb")
+    mode = path.stat().st_mode
+    refusal = InputError(f"{path} is a device or socket, not a file: save its data to a file and name that")
+    if stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
+        raise refusal
+    file = path.open("rb")
+    if stat.S_ISCHR(mode) and not file.isatty():
+        file.close()
+        raise refusal
+    return file
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a file that the user named. Raises InputError naming it and the reason."""
+    try:
+        with open_input(path) as file:
+            return file.read()
+    except OSError as e:
+        raise InputError(f"cannot read {path}: {e.strerror}") from e
+
+
+def map_bytes(path: Path) -> mmap.mmap | bytes:
+    """Return the content of a file that the user named, mapped into memory if that is possible.
+
+    Raises InputError naming it and the reason.
+    """
+    try:
+        with open_input(path) as file:
+            state = os.fstat(file.fileno())
+            if stat.S_ISREG(state.st_mode) and state.st_size:
+                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            return file.read()
+    except OSError as e:
+        raise InputError(f"cannot read {path}: {e.strerror or e}") from e
+
+
+def npy_array(path: Path, content: mmap.mmap | bytes) -> Any:
+    """Return the array of numbers in the content of a .npy file, without copying: numpy trusts the shape in its head.
+
+    Raises InputError where it is damaged or holds anything but numbers.
+    """
+    import numpy as np  # for which the start of a command need not wait
+
+    head = io.BytesIO(content[:MAX_NPY_HEAD])
+    try:
+        version = np.lib.format.read_magic(head)
+        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        if version not in readers:
+            raise ValueError("it holds no numbers")
+        shape, is_fortran, dtype = readers[version](head)
+        if dtype.kind not in "fiu":
+            raise ValueError(f"it holds {'Python objects' if dtype.hasobject else dtype}, not numbers")
+        count = math.prod(shape)
+        if min(shape, default=0) < 0 or count > (len(content) - head.tell()) // dtype.itemsize:
+            raise ValueError(f"it is shorter than the shape {shape} that it declares")
+        array = np.frombuffer(content, dtype, count, head.tell()) if count else np.empty(0, dtype)
+        return array.reshape(shape, order="F" if is_fortran else "C")
+    # A header is a Python literal, so that parsing it may raise any of these.
+    except (ValueError, TypeError, OverflowError, SyntaxError, RecursionError, tokenize.TokenError) as e:
+        raise InputError(
+            f"cannot read {path} as a .npy matrix: {str(e)[:200]}; save its numbers again"
+        ) from None
+
+
+def path_text(path: Path) -> str:
+    r"""Return a path as text that JSON can hold: bytes that are not UTF-8 are shown as \xNN."""
+    return os.fsencode(path).decode(errors="backslashreplace")
+
+
+def read_regular(path: Path, limit: int) -> bytes:
+    """Return the content of a regular file of at most `limit` bytes; never wait for a pipe or device.
+
+    Raises InputError for another kind of file or a larger one, OSError where the file cannot be read.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        state = os.fstat(descriptor)
+        if not stat.S_ISREG(state.st_mode):
+            raise InputError(f"{path} is not a regular file: replace it with the file that belongs there")
+        if state.st_size > limit:
+            raise InputError(
+                f"{path} has {state.st_size:,} bytes, more than the {limit:,} allowed for such a file"
+            )
+        return file.read(limit)
+
+
+def read_json(path: Path, limit: int = MAX_JSON) -> Any:
+    """Return the value in a JSON file of at most `limit` bytes.
+
+    Raises InputError where it is not JSON, and errors as `read_regular` does.
+    """
+    content = read_regular(path, limit)
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as e:  # RecursionError: thousands of nested brackets
+        raise InputError(f"{path} is damaged: {e}") from None
+
+
+def nonempty_lines(path: Path) -> list[str]:
+    """Return the non-empty lines of a text file, stripped. Raises InputError where it is unreadable or not UTF-8."""
+    try:
+        lines = read_bytes(path).decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as e:
+        raise InputError(f"{path} is not UTF-8 text (byte {e.start}): convert it first") from e
+    return [stripped for line in lines if (stripped := line.strip())]

@@ -1,0 +1,161 @@
+"""Read the lines of a file that may be gzipped, damaged or endless, in bounded memory."""
+
+from __future__ import annotations
+
+import codecs
+import itertools
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from linker.base.errors import InputError
+from linker.base.files import open_input
+
+MAX_LINE = 16 << 20  # bytes; the rest of a longer line is dropped
+BLOCK = 1 << 18
+GZIP_MAGIC = b"\x1f\x8b"
+UNKNOWN = "linker-unknown"  # the name of the handler of bytes that an encoding does not know
+GZIP = 31  # zlib's window bits for gzip with its checksum
+
+Line = tuple[int, bytes, int]  # number from 1, content cut at the limit, bytes before the cut
+
+
+class DamagedInputError(InputError):
+    """A compressed file is cut or corrupted; `raw` is the unfinished line, number `line`, before the damage."""
+
+    def __init__(self, path: Path, line: int, reason: str, raw: bytes) -> None:
+        super().__init__(f"{path}:{line}: {reason}")
+        self.path, self.line, self.reason, self.raw = path, line, reason, raw
+
+
+class _DamageError(Exception):
+    pass
+
+
+def read_lines(path: Path, limit: int = MAX_LINE, encoding: str | None = None) -> Iterator[Line]:
+    r"""Yield a file's lines without their newlines; gzip is detected by content, a UTF-8 BOM is dropped.
+
+    With an `encoding`, the lines are converted to UTF-8; bytes that it does not know become \xff, which is not UTF-8.
+    A line of more than `limit` bytes is cut and comes with its size before the cut; memory stays near `limit`. Raises
+    InputError where the file cannot be read, DamagedInputError after the lines before any damage.
+    """
+    lines = _split(path, limit, encoding)
+    for number, raw, size in itertools.islice(lines, 1):
+        if encoding is None and raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise InputError(
+                f"{path} is UTF-16, not UTF-8: convert it, or if the command has --encoding, name it with that"
+            )
+        marked = len(codecs.BOM_UTF8) if raw.startswith(codecs.BOM_UTF8) else 0
+        yield number, raw[marked:], size - marked
+    yield from lines
+
+
+class Splitter:
+    """Cuts blocks of bytes into lines; what follows the last newline waits for the next block."""
+
+    def __init__(self, limit: int = MAX_LINE, number: int = 1) -> None:
+        """`number` is that of the first line. Of a line of more than `limit` bytes, the rest is dropped."""
+        self._limit = limit
+        self.number, self.head = number, bytearray()
+        self.waiting = 0  # bytes after the last newline, before the cut
+
+    def feed(self, block: bytes) -> Iterator[Line]:
+        """Yield the lines that end in a block."""
+        *whole, tail = block.split(b"\n")
+        for piece in whole:
+            if self.waiting:
+                self.head += piece[: self._limit - len(self.head)]
+                yield self.number, bytes(self.head), self.waiting + len(piece)
+                self.head, self.waiting = bytearray(), 0
+            else:
+                yield self.number, piece[: self._limit], len(piece)
+            self.number += 1
+        self.head += tail[: self._limit - len(self.head)]
+        self.waiting += len(tail)
+
+    def rest(self) -> Iterator[Line]:
+        """Yield the last line where no newline ends it."""
+        if self.waiting:
+            yield self.number, bytes(self.head), self.waiting
+
+
+def _split(path: Path, limit: int, encoding: str | None) -> Iterator[Line]:
+    lines = Splitter(limit)
+    try:
+        for block in _with_newlines(_converted(_blocks(path), encoding), encoding):
+            yield from lines.feed(block)
+    except _DamageError as e:
+        raise DamagedInputError(path, lines.number, str(e), bytes(lines.head)) from None
+    yield from lines.rest()
+
+
+def _converted(data: Iterable[bytes], encoding: str | None) -> Iterator[bytes]:
+    """Convert blocks of bytes to UTF-8."""
+    if encoding is None or codecs.lookup(encoding).name == "utf-8":
+        yield from data
+        return
+    decoder = codecs.getincrementaldecoder(encoding)(UNKNOWN)
+    for block in data:
+        yield decoder.decode(block).encode("utf-8", "surrogateescape")
+    yield decoder.decode(b"", True).encode("utf-8", "surrogateescape")
+
+
+def _with_newlines(data: Iterator[bytes], encoding: str | None) -> Iterator[bytes]:
+    """Turn CR into newlines where nothing else ends the lines of a table, as Excel's "CSV (Macintosh)" has it."""
+    first = next(data, b"")
+    is_mac = encoding is not None and b"\r" in first[:-1] and b"\n" not in first
+    for block in itertools.chain([first] if first else [], data):
+        yield block.replace(b"\r", b"\n") if is_mac else block
+
+
+def _unknown(error: UnicodeError) -> tuple[str, int]:
+    """Stand for bytes that cannot be decoded, by what surrogateescape writes as the byte ff."""
+    assert isinstance(error, UnicodeDecodeError)
+    return "\udcff", error.end
+
+
+codecs.register_error(UNKNOWN, _unknown)
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    """Yield a file's bytes, decompressed, some at a time. Raises InputError where it cannot be read."""
+    try:
+        with open_input(path) as file:
+            first = file.read(BLOCK)
+            data = itertools.chain([first] if first else [], iter(lambda: file.read(BLOCK), b""))
+            if first.startswith(GZIP_MAGIC):
+                yield from _inflate(data)
+            elif first and path.suffix == ".gz":
+                raise InputError(f"{path} is not gzip data, though its name ends in .gz: rename it")
+            else:
+                yield from data
+    except OSError as e:
+        raise InputError(f"cannot read {path}: {e.strerror}") from e
+
+
+def _inflate(compressed: Iterable[bytes]) -> Iterator[bytes]:
+    """Decompress gzip members; of damaged data, yield everything up to the damage.
+
+    zlib drops the output of a call that fails, so the call is repeated for half as many bytes, down to one.
+    """
+    inflater, size = zlib.decompressobj(GZIP), BLOCK
+    for block in compressed:
+        data = block
+        while data:
+            if inflater.eof:
+                data = data.lstrip(b"\0")  # padding between and after members
+                if not data:
+                    break
+                inflater = zlib.decompressobj(GZIP)
+            before = inflater.copy()
+            try:
+                yield inflater.decompress(data, size)
+            except zlib.error as e:
+                if size == 1:
+                    raise _DamageError(f"damaged gzip data ({e}): lines before it may be altered") from None
+                inflater, size = before, size // 2
+            else:
+                data = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
+    if not inflater.eof:
+        yield inflater.flush()
+        raise _DamageError("the gzip data break off here: the file was cut")

@@ -1,0 +1,33 @@
+"""The logger `linker`: silent unless a program gives it a handler; every other logger of the package is below it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+
+from linker.base.printable import printable
+
+
+def _shown(record: logging.LogRecord) -> bool:
+    """Make a record printable: names of files may hold what a terminal obeys, or bytes that no encoding takes."""
+    record.msg, record.args = printable(record.getMessage()), None
+    return True
+
+
+logger = logging.getLogger("linker")
+logger.addHandler(logging.NullHandler())  # otherwise Python prints warnings on stderr by itself
+logger.addFilter(_shown)
+
+
+@contextlib.contextmanager
+def logging_to(handler: logging.Handler, level: int = logging.INFO) -> Iterator[None]:
+    """Send what the package logs from `level` on to `handler`, for as long as the context lasts."""
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(level)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)

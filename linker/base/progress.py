@@ -1,0 +1,88 @@
+"""Progress: bars on a terminal, log lines elsewhere, and calls of whoever listens (`progress=` of public functions)."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Never
+
+from tqdm import tqdm
+
+from linker.base.logs import logger
+from linker.base.printable import on_one_line, unguarded
+
+if TYPE_CHECKING:
+    _Tqdm = tqdm[Never]
+else:
+    _Tqdm = tqdm  # takes no parameter at run time
+
+# What is done, how much of it is done, and of how much (None: unknown).
+Progress = Callable[[str, int, int | None], object]
+EVERY = 10.0  # seconds between the log lines of one bar
+# Of this thread or task alone, so that jobs of one process do not hear each other.
+_listeners: contextvars.ContextVar[tuple[Progress, ...]] = contextvars.ContextVar("listeners", default=())
+
+
+class _Bar(_Tqdm):
+    """A bar that also tells the listeners; tqdm itself counts nothing where it shows nothing."""
+
+    what: str
+    units = 0
+    whole: int | None
+    unit: str
+    figures = ""
+
+    def begin(self, what: str, whole: int | None) -> None:
+        """Remember what is done, and when it began."""
+        self.what, self.whole, self.said = what, whole, time.monotonic()
+
+    def update(self, n: float | None = 1) -> bool | None:
+        self.units += int(n or 0)
+        if self.whole != 0:
+            for tell in _listeners.get():
+                tell(self.what, self.units, self.whole)
+            if self.disable and (now := time.monotonic()) - self.said >= EVERY:
+                self.said = now
+                self._log()
+        return super().update(n)
+
+    def set_postfix_str(self, s: str = "", refresh: bool = True) -> None:
+        self.figures = f", {s}" if s else ""
+        super().set_postfix_str(s, refresh)
+
+    def _log(self) -> None:
+        of = "" if self.whole is None else f" of {self.whole:,}"
+        unit = "" if self.unit == "it" else self.unit  # which begins with a space
+        logger.info("%s: %s%s%s%s", self.what, f"{self.units:,}", of, unit, self.figures)
+
+
+def bar(total: int | None, what: str, unit: str = "") -> tqdm[Never]:
+    """Return a bar to `update(n)`; where stderr is no terminal, it logs a line every ten seconds instead.
+
+    A `total` of 0 makes one that neither shows, logs nor tells anything.
+    """
+    name = f" {unit}" if unit else "it"
+    shown = _Bar(
+        total=total,
+        desc=on_one_line(what),
+        unit=name,
+        disable=None,
+        leave=False,
+        file=unguarded(sys.stderr),
+    )
+    shown.unit = name  # tqdm sets none where it shows nothing
+    shown.begin(what, total)
+    return shown
+
+
+@contextlib.contextmanager
+def listening(listener: Progress | None) -> Iterator[None]:
+    """Tell `listener`, if there is one, of every step of every bar of this thread or task while the context lasts."""
+    before = _listeners.set((*_listeners.get(), *([listener] if listener else ())))
+    try:
+        yield
+    finally:
+        _listeners.reset(before)

@@ -1,0 +1,41 @@
+"""The commands as functions of the same names: `link`, `find`, `watch`, `train`, `calibrate`, `compare` and others.
+
+Remarks go to the logger `linker`. Where work takes a while, `progress` is called with what is done, how much of it is
+done, and of how much (None: unknown).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from indexes.lazy import lazy
+
+if TYPE_CHECKING:
+    from linker.cli.commands.aligning import Alignment, align
+    from linker.cli.commands.calibrating import calibrate
+    from linker.cli.commands.comparing import compare
+    from linker.cli.commands.finding import Question, find
+    from linker.cli.commands.inducing import LearnedDictionary, learn_dictionary
+    from linker.cli.commands.linking import Links, link
+    from linker.cli.commands.training import train
+    from linker.cli.commands.triangulating import Triangles, triangulate
+    from linker.cli.commands.watching import Watched, watch
+
+__all__ = [
+    "Alignment",
+    "LearnedDictionary",
+    "Links",
+    "Question",
+    "Triangles",
+    "Watched",
+    "align",
+    "calibrate",
+    "compare",
+    "find",
+    "learn_dictionary",
+    "link",
+    "train",
+    "triangulate",
+    "watch",
+]
+__getattr__ = lazy(__name__)

@@ -1,0 +1,130 @@
+"""`align`: the passages of linked pages that translate each other, as a translation memory or a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from linker.base.errors import InputError
+from linker.base.files import check_outputs, read_json
+from linker.base.logs import logger
+from linker.base.progress import Progress, listening
+from linker.cli.commands.page_files import dictionary_of, pages_of
+from linker.crosslingual.aligned.aligning import PageLink, align_pages
+from linker.crosslingual.aligned.learning import learn_words
+from linker.crosslingual.aligned.units import Unit, unit_or_default
+from linker.crosslingual.aligned.vectors import ByEncoder, ByWords, Vectoriser
+from linker.crosslingual.aligned.writing import Writer
+from linker.crosslingual.lexicon.orientation import oriented
+from linker.crosslingual.pages.pages import Pages, split_languages
+from linker.crosslingual.runs import metadata_path
+from linker.evaluation.reading.trec import read_run
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """Counts of an alignment written to `file`: `pages` pairs of linked pages, and `passages` pairs of passages.
+
+    Left out were `below` pairs of passages with too low a score, and `source_skipped` and `target_skipped` passages
+    without a counterpart on the other page. `unit` is what a passage consists of.
+    """
+
+    file: Path
+    unit: Unit
+    pages: int
+    passages: int
+    below: int
+    source_skipped: int
+    target_skipped: int
+
+
+def align(
+    run: str | Path,
+    source: str | Path,
+    target: str | Path,
+    out: str | Path,
+    *,
+    languages: str | None = None,
+    dictionary: Sequence[str | Path] = (),
+    encoder: str | None = None,
+    unit: Unit | None = None,
+    min_probability: float = 0.0,
+    min_score: float = 0.0,
+    progress: Progress | None = None,
+) -> Alignment:
+    """Align the passages of linked pages and write them to `out`: .tmx (a translation memory) or .tsv (a table).
+
+    `run` holds the links, as `link` writes them; the best one of each page counts, if its score is at least
+    `min_probability`. Without `languages`, those of RUN.json beside the run count, then those of the pages. The other
+    options are those of `linker align`. Raises InputError where a file cannot be read or written, no link is between
+    these pages, or both an encoder and a dictionary are given.
+    """
+    if encoder and dictionary:
+        raise InputError("an encoder needs no dictionary: give either --encoder or --dictionary")
+    check_outputs({"--out": out}, (run, source, target, *dictionary))
+    with listening(progress):
+        codes = split_languages(languages) if languages else _languages(Path(run))
+        pages = pages_of(source, codes[0]), pages_of(target, codes[1])
+        chosen = unit_or_default(unit)
+        writer = Writer(Path(out), *pages, chosen)
+        links = _links(Path(run), *pages, min_probability)
+        vectoriser = _vectoriser(*pages, dictionary, encoder)
+        if isinstance(vectoriser, ByWords):
+            vectoriser = learn_words(vectoriser, links, chosen)
+        alignments = align_pages(*pages, links, vectoriser, chosen)
+        counts = writer.write(alignments, min_score)
+    return Alignment(
+        Path(out),
+        chosen,
+        counts.pages,
+        counts.passages,
+        counts.below,
+        counts.source_skipped,
+        counts.target_skipped,
+    )
+
+
+def _languages(run: Path) -> tuple[str | None, str | None]:
+    """Return the codes of the languages that RUN.json names; None for each that it does not name."""
+    beside = metadata_path(run)
+    about = read_json(beside) if beside.is_file() else {}
+    codes = about.get("languages") if isinstance(about, dict) else None
+    if not isinstance(codes, list) or len(codes) != 2:
+        return None, None
+    source, target = (code if isinstance(code, str) and code != "und" else None for code in codes)
+    return source, target
+
+
+def _vectoriser(
+    source: Pages, target: Pages, dictionary: Sequence[str | Path], encoder: str | None
+) -> Vectoriser:
+    if encoder is None:
+        read = (oriented(dictionary_of(path), source, target) for path in dictionary)
+        return ByWords(source, target, tuple(pair for one in read for pair in one.pairs))
+    from linker.encoders.loading import load_encoder
+
+    return ByEncoder(load_encoder(encoder))
+
+
+def _links(path: Path, source: Pages, target: Pages, least: float) -> list[PageLink]:
+    """Return the best link of each page, in their order, if its score is at least `least`.
+
+    Raises InputError where there is none.
+    """
+    links, foreign = [], []
+    for page, ranked in read_run(path).items():
+        counterpart, score = _best(ranked)
+        if page not in source.position or counterpart not in target.position:
+            foreign.append(f"{page} {counterpart}")
+        elif score >= least:
+            links.append(PageLink(source.position[page], target.position[counterpart], score))
+    if foreign:
+        logger.warning(f"{path}: {len(foreign):,} links are not between these pages; the first: {foreign[0]}")
+    if not links:
+        raise InputError(f"{path}: no link between these pages has a score of at least {least:g}")
+    return sorted(links, key=lambda link: link.source)
+
+
+def _best(ranked: Mapping[str, float]) -> tuple[str, float]:
+    return max(ranked.items(), key=lambda entry: entry[1])

@@ -1,0 +1,102 @@
+"""Links with both texts, as tables: all that were found, or the least certain, for people to judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from indexes.interface import Document
+from linker.base.errors import InputError
+from linker.base.logs import logger
+from linker.cli.commands.sides import Side
+from linker.review.exporting.rows import Row
+from linker.review.exporting.writing import PAIRS, write_pairs
+from linker.review.interface import Judgement, Seed
+
+UNJUDGED: Any = ""
+Proposed = Sequence[tuple[str, str, float]]
+
+
+class Linked(Protocol):
+    """Links as `Links` holds them."""
+
+    @property
+    def run(self) -> Mapping[str, Mapping[str, float]]:
+        """The targets of each text with their scores, best first."""
+        ...
+
+    @property
+    def none(self) -> Mapping[str, float]:
+        """P(none) of each text."""
+        ...
+
+    @property
+    def copies(self) -> Mapping[str, Sequence[str]]:
+        """The near copies of first targets among the others."""
+        ...
+
+
+def check_doubts(path: Path, between: tuple[float, float]) -> None:
+    """Raise InputError where the bounds or the file's name cannot be used, before anything is linked."""
+    if not 0 <= between[0] <= between[1] <= 1:
+        raise InputError(f"uncertain links are between two probabilities, such as .1 and .9, not {between}")
+    if path.suffix.lower() not in PAIRS:
+        raise InputError(f"cannot tell the format of {path}: its name must end in {', '.join(PAIRS)}")
+
+
+def write_doubts(
+    path: Path, source: Side, target: Side, proposed: Proposed, between: tuple[float, float]
+) -> int:
+    """Write the links whose probability is `between` two bounds, the least certain first; return how many there are.
+
+    Each record is a pair as `linker review export` writes it, with an empty verdict. Raises InputError where the file
+    cannot be written.
+    """
+    doubts = [link for link in proposed if between[0] <= link[2] <= between[1]]
+    doubts.sort(key=lambda link: (abs(link[2] - 0.5), link[0]))
+    write_pairs(list(_rows(doubts, source, target)), path)
+    logger.info("%s: %s links with a probability from %g to %g to judge", path, f"{len(doubts):,}", *between)
+    return len(doubts)
+
+
+def write_linked(path: Path, links: Linked, source: Side, target: Side, *, probable: bool) -> None:
+    """Write all links as a table, in the columns of `write_doubts` and with the rank of each target.
+
+    `probable`: the scores are probabilities. Also, where they are known: P(none) of the text (`seed_none`) and near
+    copies of the target among the others (`copies`). Raises InputError where the file cannot be written.
+    """
+    write_pairs(list(_linked_rows(links, source, target, probable)), path)
+
+
+def _linked_rows(links: Linked, source: Side, target: Side, probable: bool) -> Iterator[Row]:
+    for one, of in links.run.items():
+        none = {"none": round(links.none[one], 6)} if one in links.none else {}
+        for rank, (other, score) in enumerate(of.items(), start=1):
+            said: dict[str, Any] = {"rank": rank}
+            if rank == 1 and one in links.copies:
+                said["copies"] = " ".join(links.copies[one])
+            yield _row(source, one, target, other, (score, score if probable else None), none, said)
+
+
+def _rows(doubts: Proposed, source: Side, target: Side) -> Iterator[Row]:
+    for one, other, probability in doubts:
+        p = round(probability, 6)
+        yield _row(source, one, target, other, (p, p), {}, {})
+
+
+def _row(
+    source: Side,
+    one: str,
+    target: Side,
+    other: str,
+    said: tuple[float, float | None],
+    more: Mapping[str, Any],
+    others: Mapping[str, Any],
+) -> Row:
+    """Return a pair with its score and probability `said`, and what is known of the text and of the target."""
+    first, second = source.documents[one], target.documents[other]
+    metadata = {"language": source.code, **more, **first.metadata}
+    seed = Seed(one, first.full_text, metadata=metadata)
+    document = Document(other, second.full_text, "", {"language": target.code, **others, **second.metadata})
+    return Row(Judgement(one, other, UNJUDGED, score=said[0], probability=said[1]), seed, document)

@@ -1,0 +1,199 @@
+"""`find`: documents for seed texts, best first, until enough relevant ones were judged."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from indexes.hybrid import Mode
+from indexes.interface import Document
+from linker.base.errors import InputError
+from linker.base.files import real
+from linker.base.logs import logger
+from linker.base.progress import Progress
+from linker.cli.commands.given import Paths, opened
+from linker.corpora import Columns, read_queries
+from linker.engine.engine import Engine
+from linker.evaluation.reading.sources import as_qrels
+from linker.review.exporting import check_suffix, export
+from linker.review.interface import Candidate, Seed
+from linker.review.ledger import Ledger
+from linker.review.session import Answer, FindReport, Limits, Review
+from linker.review.session import find as read
+from linker.review.settings import OrderName, Settings
+
+SUFFIX = ".review.sqlite"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a judge is asked: is this document relevant to the seed?
+
+    The candidate has the document's rank, score, P(link) if known, and the phase: "audit" was drawn at random.
+    """
+
+    seed: Seed
+    document: Document
+    candidate: Candidate
+
+
+Judge = Callable[[Question], Answer]
+Seeds = str | Path | Sequence[str] | Mapping[str, str]
+
+
+def find(
+    directory: Paths | Engine,
+    seeds: Seeds,
+    judge: Judge | None = None,
+    *,
+    judgements: str | Path | Mapping[str, Mapping[str, float]] | None = None,
+    until: int | None = None,
+    per_seed: bool = False,
+    static: bool = False,
+    order: OrderName | None = None,
+    target: float | None = None,
+    stop: str | None = None,
+    audit: bool = False,
+    max_read: int | None = None,
+    threshold: float | None = None,
+    score: float | None = None,
+    ledger: str | Path | None = None,
+    out: str | Path | None = None,
+    reviewer: str = "",
+    mode: Mode | None = None,
+    where: str | Sequence[str] | None = None,
+    encoder: str | None = None,
+    columns: Columns | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> FindReport:
+    """Find documents for seed texts, best first, and learn from each answer of `judge` what to ask about next.
+
+    `directory` is an index, several that are searched as one, or an open Engine; `seeds` a file, texts, or texts by id.
+    `judge` returns "relevant", "not", "maybe", "skip", "undo" or "quit"; or `judgements`, a file or a mapping, answer
+    (what they do not name is "not").
+    All seeds describe one story; with `static`, each has links of its own. The search ends when the stopping rule
+    estimates that the `target` recall is reached, or after `until` relevant documents or `max_read` judgements. These
+    are kept in the file `ledger` (by default beside a seed file; nowhere for texts), and a second call continues.
+    `columns` says how a seed file is to be read.
+    Raises InputError for options that contradict each other, and where a file cannot be read.
+    """
+    if (judge is None) == (judgements is None):
+        raise InputError("give either a judge or --judgements")
+    if (per_seed or order or threshold is not None or score is not None) and not static:
+        raise InputError("--per-seed, --order, --threshold and --score need --static")
+    if per_seed and until is None:
+        raise InputError("--per-seed needs --until")
+    if out is not None:
+        check_suffix(Path(out))
+    settings = {
+        "unit": "pairs" if static else "topic", "order": order or (None if static else "feedback"),
+        "target": target, "rule": stop, "until": until, "per_seed": per_seed, "mode": mode,
+        "where": where.split("\n") if isinstance(where, str) else list(where or ()), "seed": seed,
+        "threshold": threshold, "score": score,
+    }  # fmt: skip
+    by_rule = stop is not None or target is not None or audit or not (static or until or max_read)
+    with opened(directory, encoder) as engine, _ledger(ledger, seeds, durable=judge is not None) as kept:
+        texts = seeds_of(seeds, engine, columns)
+        review = _review(engine, kept, texts, settings)
+        answer = _told(progress, _asking(engine, texts, judge) if judge else _known(judgements, review))
+        report = read(review, answer, Limits(max_read, by_rule, audit), reviewer)
+        if review.degraded:
+            logger.warning("degraded: %s", review.degraded)
+        if out is not None:
+            export(kept, engine, Path(out), verdicts=["relevant"], seeds={"", *(s.id for s in texts)})
+    return report
+
+
+def seeds_of(given: Seeds, engine: Engine, columns: Columns | None = None) -> list[Seed]:
+    """Return the seeds of a file, or texts; one that has id and text of a document is that document.
+
+    `columns` name what a file's columns hold; without them, the index's own names and the usual ones count.
+    """
+    columns = columns or dataclasses.replace(
+        Columns.remembered(engine.collection.manifest.build.columns), usual=True
+    )
+
+    def document(id_: str, text: str) -> str:
+        same = id_ in engine and text.strip() in (engine.document(id_).text, engine.document(id_).full_text)
+        return id_ if same else ""
+
+    if isinstance(given, Mapping):
+        pairs = list(given.items())
+    elif isinstance(given, (str, Path)):
+        pairs = [(q.id, q.text) for q in read_queries(Path(given), columns)]
+    else:
+        pairs = [(str(number), text) for number, text in enumerate(given, start=1)]
+    return [Seed(id_, text, document=document(id_, text)) for id_, text in pairs]
+
+
+def ledger_path(given: str | Path | None, seeds: str | Path) -> Path:
+    """Return the file of the judgements: the one given, or one beside the seed file."""
+    seeds = real(Path(seeds))
+    return Path(given) if given else seeds.with_name(seeds.name + SUFFIX)
+
+
+@contextlib.contextmanager
+def _ledger(given: str | Path | None, seeds: Seeds, *, durable: bool) -> Iterator[Ledger]:
+    if given is None and not isinstance(seeds, (str, Path)):
+        with tempfile.TemporaryDirectory() as folder, Ledger(Path(folder, "find" + SUFFIX)) as kept:
+            yield kept
+        return
+    beside = seeds if isinstance(seeds, (str, Path)) else given
+    assert beside is not None
+    with Ledger(ledger_path(given, beside), durable=durable) as kept:
+        yield kept
+
+
+def _review(engine: Engine, ledger: Ledger, seeds: list[Seed], settings: Mapping[str, Any]) -> Review:
+    """Return the review of a ledger with these seeds and settings. Raises InputError where it has other seeds."""
+    earlier = {s.id for s in ledger.seeds}
+    if earlier and earlier.isdisjoint(s.id for s in seeds):
+        raise InputError(f"{ledger.path} is the review of other seeds: name another file with --ledger")
+    Settings.of({**ledger.settings, **settings})
+    for key, value in settings.items():
+        ledger.set(key, value)
+    ledger.put_seeds(seeds)
+    return Review(engine, ledger)
+
+
+def _asking(engine: Engine, seeds: Sequence[Seed], judge: Judge) -> Callable[[Candidate], Answer]:
+    by_id = {seed.id: seed for seed in seeds}
+
+    def asked(candidate: Candidate) -> Answer:
+        seed = by_id.get(candidate.seed) or Seed(candidate.seed, "")
+        return judge(Question(seed, engine.document(candidate.id), candidate))
+
+    return asked
+
+
+def _known(judgements: Any, review: Review) -> Callable[[Candidate], Answer]:
+    """Return a judge that knows the answers (of a topic: relevant to any seed); what they do not name is "not"."""
+    qrels = as_qrels(judgements)
+    every = [seed.id for seed in review.seeds]
+
+    def judge(candidate: Candidate) -> Answer:
+        seeds = [candidate.seed] if review.settings.unit == "pairs" else every
+        return "relevant" if any(qrels.get(s, {}).get(candidate.id, 0) > 0 for s in seeds) else "not"
+
+    return judge
+
+
+def _told(progress: Progress | None, judge: Callable[[Candidate], Answer]) -> Callable[[Candidate], Answer]:
+    """Return the judge, which also tells `progress` after each answer how many it gave."""
+    if progress is None:
+        return judge
+    numbers = itertools.count(1)
+
+    def counted(candidate: Candidate) -> Answer:
+        answer = judge(candidate)
+        progress("judging", next(numbers), None)
+        return answer
+
+    return counted

@@ -1,0 +1,199 @@
+"""The two sides of a link: files, folders or indexes, read once, and whether both are in one language."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from indexes.address import Address
+from indexes.interface import Document
+from indexes.store import manifest as manifests
+from indexes.text.analysis import Analysis
+from indexes.text.parameters import BIGRAMS, STEMMED, WITHOUT_STOP_WORDS
+from linker.base.errors import InputError
+from linker.base.logs import logger
+from linker.cli.commands.page_files import report_skipped
+from linker.corpora import BadLine, Columns
+from linker.crosslingual.pages.pages import Pages, language_of, pages_from, read_documents
+from linker.engine.engine import Engine
+from linker.evaluation.reading.judgements import merged_qrels
+from linker.review.importing.columns import NAMES, WORDS
+from linker.review.importing.readers import read_records
+from linker.scoring.pairs.words import CHARACTER_OR_WORD
+
+CODES = {
+    "arabic": "ar", "chinese": "zh", "danish": "da", "dutch": "nl", "english": "en", "finnish": "fi", "french": "fr",
+    "german": "de", "greek": "el", "hungarian": "hu", "italian": "it", "japanese": "ja", "korean": "ko",
+    "norwegian": "no", "portuguese": "pt", "romanian": "ro", "russian": "ru", "spanish": "es", "swedish": "sv",
+    "tamil": "ta", "turkish": "tr",
+}  # fmt: skip
+UNKNOWN = "und"
+TEXTS, CHARACTERS = 500, 2000  # of a side, that are looked at
+FREQUENT, KNOWN = 50, 500  # words of one side, and of the other
+SHARED = (
+    0.5  # share of the running frequent words that two collections of one language have in common, at least
+)
+# Running words below which a side shows only its script, and below which it says nothing of what the other side knows.
+TOLD_BY_SCRIPT, ONE_WAY = 10, 500
+STOP_WORDS = 0.15  # share of the running words in a language that are its stop words, at least
+TABLES = (".csv", ".xlsx", ".jsonl")  # known links as a table; other files are qrels
+SOURCES = (*NAMES["seed"], "source", "qid", "query_id", "query-id", "post", "post_id", "id1")
+TARGETS = (*NAMES["id"], "target", "doc_id", "docid", "corpus-id", "article", "article_id", "id2")
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One side: its documents by id, the code of its language ("und" if unknown), and its index, if it is one."""
+
+    path: Path
+    documents: Mapping[str, Document]
+    code: str
+    engine: Engine | None = None
+    skipped: tuple[BadLine, ...] = ()
+
+    @property
+    def pages(self) -> Pages:
+        """The documents as pages of a language."""
+        return pages_from(self.documents, self.code, self.skipped)
+
+
+def is_index(path: Path) -> bool:
+    """Return whether a path names an index: a directory of one, or an address of one on a cluster."""
+    return Address.of(path) is not None or (path / manifests.NAME).is_file()
+
+
+def side_of(path: Path, code: str | None, columns: Columns | None, encoder: str | None = None) -> Side:
+    """Read a side. Raises InputError as `read_documents` does, IndexesError where an index cannot be opened."""
+    if is_index(path):
+        engine = Engine.open(path, encoder=encoder if not has_encoder(path) else None)
+        documents = {d.id: d for d in engine.documents()}
+        if not documents:
+            raise InputError(f"{path} holds no documents: there is nothing to link")
+        name = engine.collection.manifest.analysis.language
+        side = Side(path, documents, code or CODES.get(name, UNKNOWN), engine)
+    else:
+        found, skipped = read_documents(path, columns)
+        side = Side(path, found, code or language_of(path, found), None, skipped)
+        report_skipped(skipped)
+    logger.info("%s: %s texts, language %s", path, f"{len(side.documents):,}", side.code)
+    return side
+
+
+def has_encoder(path: Path) -> bool:
+    """Return whether an index in a directory knows the encoder of its vectors."""
+    return Address.of(path) is None and manifests.load(path).embeds
+
+
+def same_language(source: Side, target: Side) -> bool:
+    """Return whether both sides are in one language: by their codes or, where one is unknown, by their words.
+
+    Two collections of one language share most of their frequent words, whatever they are about. Of a few words, only
+    the script tells something.
+    """
+    if UNKNOWN not in (source.code, target.code):
+        return source.code == target.code
+    sides = [_frequencies(side.documents.values()) for side in (source, target)]
+    few, many = sorted(sides, key=Counter.total)
+    if few.total() < TOLD_BY_SCRIPT:
+        return _by_script("".join(few.elements())) == _by_script("".join(many.elements()))
+    shared = _shared(few, many)
+    return (shared if few.total() < ONE_WAY else min(shared, _shared(many, few))) >= SHARED
+
+
+def _frequencies(documents: Iterable[Document]) -> Counter[str]:
+    texts = (d.full_text[:CHARACTERS].lower() for d in islice(documents, TEXTS))
+    return Counter(word for text in texts for word in CHARACTER_OR_WORD.findall(text) if not word.isdigit())
+
+
+def _shared(words: Counter[str], others: Counter[str]) -> float:
+    """Return which share of the running frequent words is frequent among others, too."""
+    known = {word for word, _ in others.most_common(KNOWN)}
+    frequent = words.most_common(FREQUENT)
+    return sum(count for word, count in frequent if word in known) / max(1, sum(c for _, c in frequent))
+
+
+def analysis_of(source: Side, target: Side) -> str:
+    """Return the name of the sides' language for an index: by a code, else by script and stop words, else "none"."""
+    names = {code: name for name, code in CODES.items()}
+    for side in (target, source):
+        if side.code in names:
+            return names[side.code]
+    texts = [d.full_text[:CHARACTERS] for d in islice(target.documents.values(), TEXTS)]
+    shares = {name: _stopped(name, texts) for name in STEMMED if name not in WITHOUT_STOP_WORDS}
+    best = max(shares, key=lambda name: shares[name])
+    if shares[best] >= STOP_WORDS:
+        return best
+    return _by_script("".join(texts)) or "none"
+
+
+def _stopped(name: str, texts: Sequence[str]) -> float:
+    """Return which share of the texts' words are stop words of a language."""
+    analysis = Analysis(name)
+    every = stopped = 0
+    for text in texts:
+        prepared = analysis.prepare(text)
+        terms = len(analysis.terms(prepared))
+        every, stopped = every + terms, stopped + terms - len(analysis.content_terms(prepared))
+    return stopped / max(every, 1)
+
+
+def _by_script(text: str) -> str:
+    scripts = {
+        "japanese": r"[\u3040-\u30ff]", "korean": r"[\uac00-\ud7af]", "chinese": r"[\u3400-\u9fff]",
+        "arabic": r"[\u0600-\u06ff]", "greek": r"[\u0370-\u03ff]", "tamil": r"[\u0b80-\u0bff]",
+    }  # fmt: skip
+    least = 0.1 * len(text)
+    return next(
+        (name for name, characters in scripts.items() if len(re.findall(characters, text)) > least), ""
+    )
+
+
+assert {*CODES} == {*STEMMED, *BIGRAMS}
+
+
+def known_links(
+    files: Sequence[Path], source: Mapping[str, object], target: Mapping[str, object]
+) -> list[tuple[str, str]]:
+    """Return the links of qrels (and BEIR's TSV) and of tables, between ids that are on both sides.
+
+    A table is CSV, XLSX or JSON lines: a column of each side's ids, by the usual names or the first two, and, if it has
+    one, a verdict, of which only "relevant" counts. Links with other ids are left out, which the log says. Raises
+    InputError where none of a file's links is between these texts.
+    """
+    found: dict[tuple[str, str], None] = {}
+    for path in files:
+        links = _from_table(path) if path.suffix.lower() in TABLES else _from_qrels(path)
+        good = [(a, b) for a, b in links if a in source and b in target]
+        if not good:
+            raise InputError(f"{path}: none of its links is between these pages; do the ids agree?")
+        if missing := [(a, b) for a, b in links if a not in source or b not in target]:
+            logger.info(
+                f"{path}: {len(missing):,} of {len(links):,} links name a page that is not here, so they are left "
+                f"out; the first: {' '.join(missing[0])}"
+            )
+        found |= dict.fromkeys(good)
+    return list(found)
+
+
+def _from_qrels(path: Path) -> list[tuple[str, str]]:
+    judged = merged_qrels([path])
+    return [(one, other) for one, of in judged.items() for other, grade in of.items() if grade > 0]
+
+
+def _from_table(path: Path) -> list[tuple[str, str]]:
+    links = []
+    for number, _, fields in read_records(path):
+        if isinstance(fields, str):
+            raise InputError(f"{path}:{number}: {fields}")
+        names = list(fields)
+        first = next((name for name in SOURCES if name in fields), names[0])
+        second = next((n for n in TARGETS if n in fields and n != first), names[1] if len(names) > 1 else "")
+        verdict = next((fields[n] for n in ("verdict", "label", "relevance", "relevant") if n in fields), "1")
+        one, other = (str(fields.get(name) or "").strip() for name in (first, second))
+        if one and other and WORDS.get(str(verdict).strip().lower()) == "relevant":
+            links.append((one, other))
+    return links

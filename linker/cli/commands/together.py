@@ -1,0 +1,317 @@
+"""Linking two collections of one language: candidates of an index, a ranker, and a decision about all texts at once."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from indexes.dtypes import BoolArray, Float64Array, Int64Array
+from indexes.errors import MissingExtraError
+from linker.base.errors import InputError
+from linker.base.logs import logger
+from linker.base.progress import bar
+from linker.cli.commands.sides import Side, analysis_of
+from linker.crosslingual.scoring.assignment import greedy, promote
+from linker.crosslingual.scoring.candidates import Candidates
+from linker.crosslingual.task import Cardinality
+from linker.engine.building import create
+from linker.engine.engine import Engine
+from linker.review.evidence import evidence
+from linker.review.folding import fold
+from linker.scoring.probability.competition import Kind
+from linker.scoring.probability.deciding import FEWEST as FEWEST_HELD
+from linker.scoring.probability.deciding import Decision, Known, Lists, decide
+from linker.scoring.probability.promise import promise
+from linker.scoring.ranking import pooled
+from linker.scoring.ranking.candidates import Gatherer, Pool, PoolSettings
+from linker.scoring.ranking.ranker import BATCH, Ranker
+from linker.scoring.ranking.training import FEWEST, train
+
+SETTINGS = PoolSettings(bm25=30, dense=15)  # of a ranker that is trained here
+KINDS: Mapping[Cardinality | None, Kind | None] = {
+    None: None, "one-to-one": "one-to-one", "many-to-one": "none"
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the options of `link` say about two collections of one language.
+
+    `k` documents per text are kept; `precision` is promised with 95 % confidence; `explain`: name the shared words.
+    """
+
+    k: int = 5
+    cardinality: Cardinality | None = None
+    min_probability: float = 0.0
+    precision: float | None = None
+    encoder: str | None = None
+    seed: int = 0
+    explain: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Together:
+    """The texts that were linked, by id: documents with P(link), best first; P(none); near copies of the first.
+
+    `matches`: the words that each text shares with its first document, and their weights, if they were asked for.
+    """
+
+    run: dict[str, dict[str, float]]
+    none: dict[str, float]
+    copies: dict[str, list[str]]
+    metadata: dict[str, Any]
+    proposed: list[tuple[str, str, float]]
+    matches: dict[str, list[tuple[str, float]]]
+
+
+def link_together(source: Side, target: Side, links: Sequence[tuple[str, str]], wishes: Wishes) -> Together:
+    """Link the texts of `source` that are in none of the known `links` to documents of `target`.
+
+    Raises InputError where nothing is left to link, or an option needs more known links than there are.
+    """
+    if wishes.cardinality not in KINDS:
+        raise InputError(
+            f"--links {wishes.cardinality} is not for two collections of one language: choose one-to-one or many-to-one"
+        )
+    if wishes.precision is not None and len({a for a, _ in links}) < FEWEST_HELD:
+        raise InputError(
+            f"--precision tests its threshold on known links: pass at least {FEWEST_HELD} (--train), or use "
+            "--min-probability"
+        )
+    linked = {one for one, _ in links}
+    left = [id_ for id_ in source.documents if id_ not in linked]
+    if not left:
+        raise InputError("the known links cover every text: none is left to link")
+    with _indexed(target, source, wishes.encoder) as engine:
+        lists, known, about = candidate_lists(engine, source, left, links, wishes.seed)
+        decision = decide(lists, known, KINDS[wishes.cardinality], wishes.seed)
+        return _result(engine, source, target, left, lists, decision, about, wishes)
+
+
+@contextlib.contextmanager
+def _indexed(target: Side, source: Side, encoder: str | None) -> Iterator[Engine]:
+    """Yield the target's index; without one, build it in a temporary directory."""
+    if target.engine is not None:
+        if encoder and not target.engine.collection.manifest.embeds:
+            logger.warning("%s has no vectors: --encoder %s is not used", target.path, encoder)
+        yield target.engine
+        return
+    name = analysis_of(source, target)
+    with tempfile.TemporaryDirectory(prefix="linker-") as folder:
+        directory = Path(folder) / "index"
+        create(directory, encoder=encoder or "none", language=name, positions=True)
+        logger.info("indexing %s (language of the stemmer: %s)", target.path, name)
+        with Engine.open(directory) as engine:
+            engine.add(target.documents.values())
+            yield engine
+
+
+def candidate_lists(
+    engine: Engine, source: Side, left: Sequence[str], links: Sequence[tuple[str, str]], seed: int
+) -> tuple[Lists, Known | None, dict[str, Any]]:
+    """Return the lists of the texts to link, those of the known links, and what the metadata say of the ranker."""
+    linked = list(dict.fromkeys(one for one, _ in links))
+    texts = [source.documents[id_].full_text for id_ in (*linked, *left)]
+    ranker = engine.ranker
+    embeds = engine.collection.manifest.embeds and engine.collection.manifest.encoder is not None
+    if ranker is None and len(linked) < FEWEST:
+        ranker = pooled.load()
+    settings = ranker.pool if ranker else SETTINGS
+    embed = engine.embed if embeds and (ranker is None or ranker.encoder) else None
+    pool = _gathered(Gatherer(engine.collection, settings, embed), texts)
+    split = len(linked)
+    place = {id_: number for number, id_ in enumerate(linked)}
+    documents = engine.collection.rows.locate([other for _, other in links])
+    pairs = np.stack([np.array([place[one] for one, _ in links], np.int64), documents], axis=1)
+    relevant = _relevant(pool.rows[:split], pairs)
+    held: Float64Array | None = None
+    if ranker is None:
+        ranker, held = _trained(_part(pool, slice(split)), relevant, engine, seed)
+        if held is None:  # too few, or without LightGBM
+            pool = _gathered(Gatherer(engine.collection, ranker.pool, None), texts)
+            relevant = _relevant(pool.rows[:split], pairs)
+    about = {
+        "ranker": ranker.fingerprint or "trained on the known links",
+        "candidates": int(pool.rows.shape[1]),
+    }
+    lists = _scored(ranker, _part(pool, slice(split, None)))
+    known = None
+    if split:
+        known = Known(_scored(ranker, _part(pool, slice(split)), held), relevant, pairs)
+    return lists, known, about
+
+
+def _gathered(gatherer: Gatherer, texts: Sequence[str]) -> Pool:
+    """Return the candidates of many texts, with a progress bar."""
+    from linker.scoring.ranking.learning import gathered
+
+    with bar(len(texts), "finding candidates", "texts") as meter:
+        return gathered(gatherer, texts, lambda _: meter.update(min(BATCH, len(texts) - meter.n)))
+
+
+def _part(pool: Pool, rows: slice) -> Pool:
+    return Pool(pool.rows[rows], pool.features[rows], pool.names)
+
+
+def _relevant(rows: Int64Array, pairs: Int64Array) -> BoolArray:
+    """Return which candidates `rows` [n, c] are links: bool [n, c]. `pairs` int64 [l, 2]: texts and documents."""
+    width = int(max(rows.max(initial=0), pairs[:, 1].max(initial=0))) + 1
+    codes = np.where(rows >= 0, rows, 0) + np.arange(len(rows))[:, None] * width
+    return np.asarray(np.isin(codes, pairs[:, 0] * width + pairs[:, 1]) & (rows >= 0))
+
+
+def _trained(
+    pool: Pool, relevant: BoolArray, engine: Engine, seed: int
+) -> tuple[Ranker, Float64Array | None]:
+    """Return a ranker trained on known links with its scores out of fold, or the pooled one and None."""
+    found = int(relevant.any(axis=1).sum())
+    if found < FEWEST:
+        return pooled.load(), None
+    record = engine.collection.manifest.encoder
+    name = record.fingerprint if record and "cosine" in pool.names else ""
+    try:
+        with bar(None, "training the ranker", "steps") as meter:
+            training = train(
+                pool, relevant, SETTINGS, seed=seed, encoder=name, advance=lambda _: meter.update()
+            )
+    except MissingExtraError as e:
+        logger.warning("%s; the ranker that comes with linker is used", e)
+        return pooled.load(), None
+    logger.info(
+        "a ranker learned from %s known links: MRR %.4f, first stage %.4f (cross-validated)",
+        f"{found:,}", training.mrr, training.mrr_before,
+    )  # fmt: skip
+    return training.ranker, training.held
+
+
+def _scored(ranker: Ranker, pool: Pool, held: Float64Array | None = None) -> Lists:
+    """Return the lists of a pool by a ranker, or by the scores `held` of others that did not see its texts."""
+    scores = ranker.scores(pool) if held is None else held
+    finite = np.where(pool.valid, scores, 0)
+    features = pool.features[:, :, [pool.names.index(name) for name in ranker.names]]
+    _, none = ranker.calibration.probabilities(finite, pool.valid, features, ranker.names)
+    logits = np.where(pool.valid, ranker.calibration.slope * finite, -np.inf)
+    return Lists(pool.rows, logits, none)
+
+
+def _result(
+    engine: Engine,
+    source: Side,
+    target: Side,
+    left: Sequence[str],
+    lists: Lists,
+    decision: Decision,
+    about: Mapping[str, Any],
+    wishes: Wishes,
+) -> Together:
+    ids = engine.collection.rows.ids
+    candidates = ranked(lists, decision, left, ids)
+    threshold, thresholds = _threshold(decision, wishes)
+    first = candidates.scores[:, 0]
+    proposed = [
+        (id_, ids[row], float(p))
+        for id_, row, p in zip(left, candidates.targets[:, 0].tolist(), first.tolist(), strict=True)
+        if row >= 0
+    ]
+    run: dict[str, dict[str, float]] = {}
+    for id_, rows, scores in zip(left, candidates.targets, candidates.scores, strict=True):
+        if rows[0] >= 0 and scores[0] >= threshold:
+            best = zip(rows[: wishes.k].tolist(), scores[: wishes.k].tolist(), strict=True)
+            run[id_] = {ids[row]: score for row, score in best if row >= 0}
+    choice = decision.choice
+    metadata = {
+        "method": "auto",
+        "languages": [source.code, target.code],
+        "pages": [len(source.documents), len(target.documents)],
+        "links": len(source.documents) - len(left),
+        "competition": choice.kind,
+        "capacity": dataclasses.asdict(choice.capacity),
+        "competition_leads": {kind: list(lead) for kind, lead in choice.leads.items()},
+        **about,
+        **thresholds,
+        "transductive": choice.kind != "none",
+        "no_link": [id_ for id_ in left if id_ not in run],
+    }
+    logger.info("%s", _said(decision))
+    return Together(
+        run,
+        {id_: float(p) for id_, p in zip(left, decision.none.tolist(), strict=True)},
+        _copies(run, target),
+        metadata,
+        proposed,
+        _matches(engine, source, run) if wishes.explain else {},
+    )
+
+
+def ranked(lists: Lists, decision: Decision, left: Sequence[str], ids: Sequence[str]) -> Candidates:
+    """Return the candidates by P(link), equal ones in the ranker's order; one to one, each document first once."""
+    order = np.lexsort((-lists.scores, -decision.links), axis=1)
+    rows = np.take_along_axis(lists.documents, order, 1)
+    scores = np.take_along_axis(decision.links, order, 1).astype(np.float32)
+    ranking = Candidates(rows, np.where(rows >= 0, scores, -np.inf).astype(np.float32))
+    if decision.choice.kind != "one-to-one":
+        return ranking
+    candidates = promote(ranking, greedy(ranking, left, ids))
+    promoted = (ranking.targets == candidates.targets[:, :1]) & (ranking.targets >= 0)
+    confidence = np.where(promoted, ranking.scores, 0).max(axis=1)
+    return Candidates(candidates.targets, np.minimum(candidates.scores, confidence[:, None]))
+
+
+def _threshold(decision: Decision, wishes: Wishes) -> tuple[float, dict[str, Any]]:
+    """Return the least P(link) of a text's first document by the options, and a record of it."""
+    record: dict[str, Any] = {"min_probability": wishes.min_probability}
+    if wishes.precision is None:
+        return wishes.min_probability, record
+    certified = promise(decision.held, decision.right, wishes.precision)
+    if certified is None:
+        logger.warning(
+            "no threshold on P(link) is certain to keep a precision of %g with these known links, so no text is "
+            "linked: lower --precision, pass more links with --train, or use --min-probability",
+            wishes.precision,
+        )
+        return math.inf, record | {"promise": {"precision": wishes.precision, "threshold": None}}
+    logger.info("%s", certified)
+    least = max(wishes.min_probability, certified.threshold)
+    return least, record | {"promise": dataclasses.asdict(certified)}
+
+
+def _said(decision: Decision) -> str:
+    """Return what the log says of the competition."""
+    choice = decision.choice
+    leads = "; ".join(
+        f"{kind} {lead:+.4f} [{low:+.4f}, {high:+.4f}]" for kind, (lead, low, high) in choice.leads.items()
+    )
+    how = f" (MRR of held-out links beside none: {leads})" if leads else ""
+    return f"competition for documents: {choice.kind}{how}"
+
+
+def _matches(
+    engine: Engine, source: Side, run: Mapping[str, Mapping[str, float]]
+) -> dict[str, list[tuple[str, float]]]:
+    """Return the words that each text shares with its first document, with their share of the weight."""
+    found = {}
+    for id_, of in run.items():
+        document = engine.document(next(iter(of)))
+        found[id_] = list(
+            evidence(engine.collection, source.documents[id_].full_text, document.full_text).words
+        )
+    return found
+
+
+def _copies(run: Mapping[str, Mapping[str, float]], target: Side) -> dict[str, list[str]]:
+    """Return the near copies of each text's first document among its other ones."""
+    found = {}
+    for id_, of in run.items():
+        names = list(of)
+        group = fold([target.documents[name].full_text for name in names])[0]
+        if group.copies:
+            found[id_] = [names[i] for i in group.copies]
+    return found

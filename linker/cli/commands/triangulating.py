@@ -1,0 +1,185 @@
+"""`triangulate`: links between more than two languages, made consistent by one another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import scipy.sparse as sp
+
+from linker.base.errors import InputError
+from linker.base.files import read_json, write_atomically
+from linker.base.logs import logger
+from linker.crosslingual.pages.languages import language
+from linker.crosslingual.pages.pages import Pages, split_languages
+from linker.crosslingual.runs import metadata_path, run_of, write_links
+from linker.crosslingual.scoring.assignment import descending, promote
+from linker.crosslingual.scoring.candidates import Candidates, hashes, rank
+from linker.crosslingual.triangles import Cluster, Network, Pair, clusters, network, triangulated
+from linker.evaluation.reading.judgements import merged_qrels
+from linker.evaluation.reading.trec import read_run
+
+CLUSTERS = "clusters.jsonl"
+NAMED = re.compile(r"([A-Za-z]+-[A-Za-z]+)=(.+)", re.DOTALL)
+ABOVE = 1 + 1e-6  # scores are raised a little, so that those of a page decrease strictly
+Named = str | Path
+
+
+@dataclass(frozen=True, slots=True)
+class Triangles:
+    """Clusters of counterparts, surest first, and a run for each two languages: "de-fr" → page → page → probability."""
+
+    clusters: Sequence[Cluster]
+    runs: Mapping[str, Mapping[str, Mapping[str, float]]] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.clusters)
+
+
+def triangulate(
+    runs: Sequence[Named],
+    out: str | Path | None = None,
+    *,
+    known: Sequence[Named] = (),
+    min_probability: float = 0.5,
+    k: int = 5,
+    run_name: str = "triangles",
+) -> Triangles:
+    """Join runs of several pairs of languages: links through a third language are evidence for direct ones.
+
+    `runs` were written by `link` with the method `auto` or `cascade`, whose scores are probabilities; the languages are
+    those of RUN.json, or of a prefix such as "de-en=links.run". `known`: qrels of links that are certain, with such a
+    prefix. With `out`, a run for each pair and clusters.jsonl are written into that folder. Raises InputError where a
+    file cannot be read, its languages are not known, or its scores are no probabilities.
+    """
+    if len(runs) + len(known) < 2:
+        raise InputError("triangles need links between two pairs of languages or more: name several runs")
+    given = network(map(_run, runs), map(_known, known))
+    found = triangulated(given)
+    groups = clusters(found, min_probability)
+    partners = _partners(groups)
+    written = {}
+    for (source, target), matrix in found.links.items():
+        ours, theirs = _bare(found, source), _bare(found, target)
+        candidates = _candidates(matrix, ours, theirs, partners, k)
+        name = f"{source}-{target}"
+        written[name] = run_of(ours, theirs, candidates)
+        if out is not None:
+            about = _about(given, (source, target), min_probability)
+            _folder(Path(out))
+            write_links(Path(out) / f"{name}.run", ours, theirs, candidates, run_name, about)
+    if out is not None:
+        _folder(Path(out))
+        lines = (orjson.dumps({"pages": c.pages, "probability": c.probability}) + b"\n" for c in groups)
+        write_atomically(Path(out) / CLUSTERS, b"".join(lines))
+    logger.info("%s clusters of pages in %s", f"{len(groups):,}", ", ".join(found.ids))
+    return Triangles(groups, written)
+
+
+def _run(named: Named) -> tuple[Pair, Mapping[str, Mapping[str, float]]]:
+    pair, path = _named(named)
+    pair = pair or _languages(path)
+    run = read_run(path)
+    for source, scores in run.items():
+        for target, score in scores.items():
+            if not 0 <= score <= ABOVE:
+                raise InputError(
+                    f"{path}: the score {score:g} of {source} and {target} is no probability: triangles need runs of "
+                    "the methods auto or cascade"
+                )
+    return pair, run
+
+
+def _known(named: Named) -> tuple[Pair, Mapping[str, Mapping[str, float]]]:
+    pair, path = _named(named)
+    if pair is None:
+        raise InputError(f"{path}: name the languages of known links before their file, such as de-en={path}")
+    judged = merged_qrels([path])
+    return pair, {s: {t: 1.0 for t, grade in targets.items() if grade > 0} for s, targets in judged.items()}
+
+
+def _named(named: Named) -> tuple[Pair | None, Path]:
+    """Return the languages before "=", if there are any, and the path."""
+    found = NAMED.fullmatch(named) if isinstance(named, str) else NAMED.fullmatch(str(named))
+    if found is None or Path(named).exists():
+        return None, Path(named)
+    return split_languages(found[1].lower()), Path(found[2])
+
+
+def _languages(path: Path) -> Pair:
+    """Return the languages of a run as the file beside it names them."""
+    beside = metadata_path(path)
+    remedy = f"name them before the run, such as de-en={path}"
+    try:
+        languages = read_json(beside).get("languages")
+    except (OSError, AttributeError) as e:
+        raise InputError(
+            f"cannot tell the languages of {path}, as {beside} cannot be read ({e}): {remedy}"
+        ) from None
+    if not isinstance(languages, list) or len(languages) != 2 or len(set(map(str, languages))) < 2:
+        raise InputError(f"{beside} names no two languages: {remedy}")
+    return str(languages[0]), str(languages[1])
+
+
+def _partners(groups: Iterable[Cluster]) -> Mapping[tuple[str, str], Mapping[str, str]]:
+    """Return the cluster of each page: (language, id) → language → id."""
+    return {page: cluster.pages for cluster in groups for page in cluster.pages.items()}
+
+
+def _candidates(
+    matrix: sp.csr_array,
+    source: Pages,
+    target: Pages,
+    partners: Mapping[tuple[str, str], Mapping[str, str]],
+    k: int,
+) -> Candidates:
+    """Rank each page's targets by probability, that of its cluster first; those that it overtook are lowered to it."""
+    links = sp.coo_array(matrix)
+    names = hashes(source.ids), hashes(target.ids)
+    columns = links.col.astype(np.int64)
+    depth = max(k, int(np.diff(matrix.indptr).max(initial=1)))
+    ranking = rank(
+        links.row.astype(np.int64), columns, links.data.astype(np.float32), len(source), depth, *names
+    )
+    code, other = source.language.code, target.language.code
+    partner = np.array(
+        [target.position.get(partners.get((code, id_), {}).get(other, ""), -1) for id_ in source.ids],
+        np.int64,
+    )
+    promoted = promote(ranking, partner)
+    first = np.where(ranking.targets == promoted.targets[:, :1], ranking.scores, -np.inf).max(axis=1)
+    scores = np.minimum(promoted.scores, first[:, None])
+    return descending(Candidates(promoted.targets, scores).cut(k))
+
+
+def _bare(found: Network, code: str) -> Pages:
+    """Return the pages of a language without their texts, which nobody needs any more."""
+    return Pages(found.ids[code], ("",) * len(found.ids[code]), language(code))
+
+
+def _about(given: Network, pair: Pair, least: float) -> Mapping[str, Any]:
+    through = [
+        code
+        for code in given.ids
+        if code not in pair and all(given.between(one, code) is not None for one in pair)
+    ]
+    direct = given.between(*pair) is not None
+    return {
+        "method": "triangles",
+        "languages": pair,
+        "direct": direct,
+        "through": through,
+        "min_probability": least,
+    }
+
+
+def _folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise InputError(f"cannot write the folder {path}: {e.strerror}") from e

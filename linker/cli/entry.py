@@ -1,0 +1,139 @@
+"""All commands in their groups, and what becomes of errors that reach the top."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+import typer
+
+from indexes.cluster import trust as elastic_trust
+from indexes.errors import IndexesError, MissingExtraError
+from linker.base.errors import LinkerError, extra_of
+from linker.base.logs import logging_to
+from linker.base.printable import guard_output, on_one_line
+from linker.cli import (
+    align,
+    backup,
+    doctor,
+    elastic,
+    evaluate,
+    explain,
+    export,
+    find,
+    index,
+    join,
+    link,
+    models,
+    probability,
+    rank,
+    review,
+    search,
+    triangulate,
+    tune,
+    watch,
+)
+from linker.cli.common import Notes
+from linker.cli.found import Commands, grouped
+from linker.cli.outputs import Command
+
+__all__ = ["app", "main"]
+
+WIDEST = 120  # columns of a help text, in a terminal that has them
+
+app = typer.Typer(
+    name="linker",
+    help="Find which posts belong to which articles (and the reverse), on a laptop.",
+    cls=Commands,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDEST},
+)
+GROUPS = {
+    "index": grouped(
+        "Build, change, inspect and tune an index.",
+        (
+            *(index.build, index.add, index.delete, index.compact, index.drop, index.info, index.verify),
+            *(backup.backup, backup.restore, backup.checkout),
+            *(export.export, join.join, tune.tune, elastic.rebuild),
+        ),
+    ),
+    "rank": grouped("Train a ranker and explain its order.", (rank.train, rank.explain)),
+    "review": grouped(
+        "Export, import and compare a review's judgements.",
+        (review.status, review.export, ("import", review.import_), review.agreement),
+    ),
+}
+COMMANDS: tuple[Callable[..., None], ...] = (
+    search.search,
+    find.find,
+    watch.watch,
+    link.link,
+    triangulate.triangulate,
+    align.align,
+    models.train,
+    models.plot,
+    models.encode,
+    models.export,
+    explain.explain,
+    probability.calibrate,
+    evaluate.evaluate,
+    evaluate.compare,
+    doctor.doctor,
+)
+for group_name, group in GROUPS.items():
+    app.add_typer(group, name=group_name)
+for command in COMMANDS:
+    app.command(cls=Command)(command)
+
+
+@app.callback(invoke_without_command=True)
+def _version(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+) -> None:
+    if context.invoked_subcommand is None and not version:
+        typer.echo(context.get_help())
+    if version:
+        from linker.base.version import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line. A user's mistake prints one line on stderr and exits with status 1, wrong usage with 2."""
+    # From numpy's import on, the threads of OpenBLAS wait in a loop for 2**26 cycles: a quarter of a lone search.
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "16")
+    elastic_trust.confirm = elastic.confirm_host
+    guard_output()
+    try:
+        with logging_to(Notes()):
+            app(prog_name="linker")  # by which the shell asks for completions
+    except (LinkerError, IndexesError) as e:
+        _fail(str(e))
+    except ModuleNotFoundError as e:
+        extra = extra_of(e.name or "")
+        if extra is None:
+            raise
+        _fail(str(MissingExtraError(f"this command ({e.name} is missing)", extra)))
+    except ImportError as e:
+        _fail(
+            f"a package cannot be loaded ({e}): memory is short (see `ulimit -v`) or the installation is damaged"
+        )
+    except BrokenPipeError:  # the reader of our output, such as `head`, has closed it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except MemoryError:
+        _fail(
+            "memory is short: raise its limit (`ulimit -v`), close other programs, or give smaller inputs or batches"
+        )
+    except OSError as e:
+        _fail(f"{e.filename}: {e.strerror}" if e.filename else str(e))
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _fail(message: str) -> None:
+    print(f"error: {on_one_line(message)}", file=sys.stderr)
+    sys.exit(1)

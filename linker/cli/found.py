@@ -1,0 +1,73 @@
+"""Commands that other rooms and other packages bring, by the entry points of the group `linker.commands`.
+
+Each names a function with Typer's annotations, or a `typer.Typer` that groups several. They are looked for only where
+the command line names none of linker's own: reading the entry points of all packages takes longer than a short search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from linker.cli.outputs import Command
+
+GROUP = "linker.commands"
+
+
+class Commands(TyperGroup):
+    """The commands of the command line, with those of entry points behind them."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands."""
+        return [*super().list_commands(ctx), *(entry.name for entry in _entries())]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command by its name; None if there is none."""
+        return super().get_command(ctx, cmd_name) or _found(cmd_name)
+
+
+def grouped(help_text: str, commands: Iterable[Any]) -> typer.Typer:
+    """Return functions as the commands of a group; a pair (name, function) has another name than the function's."""
+    group = typer.Typer(help=help_text, no_args_is_help=True, rich_markup_mode=None)
+    for command in commands:
+        name, function = command if isinstance(command, tuple) else (None, command)
+        group.command(name, cls=Command)(function)
+    return group
+
+
+def every(app: typer.Typer) -> dict[str, Any]:
+    """Return all commands of a command line by their words, such as "index build"."""
+    return dict(_walked(typer.main.get_command(app), ""))
+
+
+def _walked(group: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    context = group.make_context(prefix, [], resilient_parsing=True)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if hasattr(command, "list_commands"):
+            yield from _walked(command, f"{prefix}{name} ")
+        else:
+            yield prefix + name, command
+
+
+def _entries() -> list[Any]:
+    from importlib.metadata import entry_points
+
+    return sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
+
+
+def _found(name: str) -> Any:
+    for entry in _entries():
+        if entry.name == name:
+            thing = entry.load()
+            if not isinstance(thing, typer.Typer):
+                single = typer.Typer(add_completion=False, rich_markup_mode=None)
+                single.command(name, cls=Command)(thing)
+                thing = single
+            command: Any = typer.main.get_command(thing)
+            command.name = name
+            return command
+    return None

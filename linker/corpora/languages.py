@@ -1,0 +1,67 @@
+"""Tell the language of texts by their script and their commonest words, for the analysis of an index."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+
+# By the names of `indexes.text.parameters.LANGUAGES`.
+CODES = {
+    "arabic": "ar", "danish": "da", "dutch": "nl", "english": "en", "finnish": "fi", "french": "fr", "german": "de",
+    "greek": "el", "hungarian": "hu", "italian": "it", "norwegian": "no", "portuguese": "pt", "romanian": "ro",
+    "russian": "ru", "spanish": "es", "swedish": "sv", "tamil": "ta", "turkish": "tr", "chinese": "zh",
+    "japanese": "ja", "korean": "ko",
+}  # fmt: skip
+SCRIPTS = {
+    "ARABIC": "arabic", "GREEK": "greek", "CYRILLIC": "russian", "TAMIL": "tamil", "HANGUL": "korean",
+    "HIRAGANA": "japanese", "KATAKANA": "japanese", "CJK": "chinese",
+}  # fmt: skip
+WORDS = {
+    "danish": "og i at er det en til på som med af for ikke den har de et fra var jeg hvad også efter blev mere",
+    "dutch": "de het een van en in is dat op te voor met zijn niet aan er om ook bij naar wordt deze maar hebben",
+    "english": "the of and to in is that for it on was with as be by are this from at have has not they but you",
+    "finnish": "ja on ei se että oli hän mutta ovat myös kun joka mukaan sen ole tai kuin jo vain nyt jos niin",
+    "french": "le la les de des et est une un du que pas pour dans qui sur au avec ce ne par plus sont nous elle",
+    "german": "der die und das ist nicht von den mit ein zu im auf für eine sich des dem auch es wie nach bei aus",
+    "hungarian": "a az és hogy nem is egy ez meg csak volt már van azt de el kell még ha mert vagy után lesz",
+    "italian": "di che è la il e un per non in una sono con del si le della da i gli al nel anche più come",
+    "norwegian": "og i at er det en til på som med av for ikke den har de et fra var jeg hva også etter ble mer noen",
+    "portuguese": "de que o a e do da em um para com não uma os no se na por mais as dos ao foi pela são",
+    "romanian": "și de la în a nu cu că un o pe care din mai este sunt pentru să sau fost după prin ca al",
+    "spanish": "de la que el en y a los se del las un por con no una para es al lo más como pero fue su",
+    "swedish": "och i att det som en på är av för med den till inte har om ett från var jag efter mer eller men",
+    "turkish": "ve bir bu da de için ile çok ne daha olarak gibi ama var mi kadar olan sonra ise değil her",
+}
+LISTS = {language: frozenset(words.split()) for language, words in WORDS.items()}
+SHARED = Counter(word for words in LISTS.values() for word in words)  # a word of many languages says little
+TOKEN = re.compile(r"[^\W\d_]+")
+MOST = 20_000  # words that are looked at
+LEAST = 0.05  # of the words, weighted, that must be a language's commonest
+
+
+def guess_language(texts: Iterable[str]) -> str | None:
+    """Return the language of most texts, by its name as an index has it; None where it cannot be told."""
+    words: list[str] = []
+    for text in texts:
+        words += TOKEN.findall(text[:2000].lower())
+        if len(words) >= MOST:
+            break
+    scripts = Counter(_script(word) for word in words)
+    if scripts and (found := scripts.most_common(1)[0][0]):
+        kana = scripts["japanese"]  # Japanese mixes kana and Chinese characters
+        return "japanese" if found == "chinese" and 5 * kana > scripts["chinese"] else found
+    score: dict[str, float] = dict.fromkeys(LISTS, 0.0)
+    for word, count in Counter(words).items():
+        for language, common in LISTS.items():
+            if word in common:
+                score[language] += count / SHARED[word]
+    best, points = max(score.items(), key=lambda pair: pair[1], default=("", 0.0))
+    return best if points >= LEAST * len(words) > 0 else None
+
+
+def _script(word: str) -> str:
+    """Return the language that a word's script stands for; empty for Latin and other scripts."""
+    name = unicodedata.name(word[0], "").partition(" ")[0]
+    return SCRIPTS.get(name, "")

@@ -1,0 +1,14 @@
+"""An index with its encoder and rankers, as one thing to build, to change and to ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from indexes.lazy import lazy
+
+if TYPE_CHECKING:
+    from linker.engine.building import BuildOptions, build, create
+    from linker.engine.engine import Engine
+
+__all__ = ["BuildOptions", "Engine", "build", "create"]
+__getattr__ = lazy(__name__)

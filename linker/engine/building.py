@@ -1,0 +1,297 @@
+"""From a corpus to a committed index: read, encode, add, commit, and continue after an interruption."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from indexes.address import Address
+from indexes.cluster import RemoteWriter, manifest_of, refused, vectors_of
+from indexes.cluster.client import ElasticSettings, remember
+from indexes.store import manifest as manifests
+from indexes.store.ownership import check_vacant
+from indexes.store.records import BuildRecord, EncoderRecord, Manifest
+from indexes.text.parameters import Bm25Parameters, TokenizerName
+from indexes.writer import Writer, writer_of
+from linker.base.errors import InputError
+from linker.base.files import path_text
+from linker.base.resuming import check_same_build
+from linker.corpora import Columns
+from linker.corpora.identity import identity
+from linker.corpora.vectors import GivenVectors, read_vectors
+from linker.encoders.interface import Encoder
+from linker.encoders.loading import load_encoder
+from linker.encoders.opened import name_for
+from linker.engine.intake import (
+    COMMIT_DOCUMENTS,
+    BuildOptions,
+    BuildReport,
+    Intake,
+    Interruption,
+    check_given,
+    interruptible,
+)
+
+__all__ = ["BuildOptions", "BuildReport", "add", "build", "create"]
+
+
+def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: bool = False) -> BuildReport:
+    """Index corpora into the directory `out`; with `resume`, continue from the last commit of an interrupted build.
+
+    Records that cannot be used go to the index's quarantine files. Raises InputError where a corpus cannot be read,
+    IndexesError where `out` cannot take the index or, with `resume`, holds the build of another one.
+    """
+    address = Address.of(out)
+    if options.engine == "ray" and options.encoder == "none" and not address:
+        raise InputError("--engine ray distributes the encoding: name an --encoder, or leave out --engine")
+    _check_fields(options)
+    sources = tuple((path_text(path), identity(path, options.columns, out)) for path in corpora)
+    if not resume and not address:
+        _check_target(out)
+    given = _given(corpora, options)
+    encoder = _encoder(options)
+    sources += (given.source,) if given else ()
+    columns = options.columns.to_remember() if options.columns else {}
+    record = BuildRecord(complete=False, position=0, sources=sources, columns=columns)
+    requested = _manifest(options, out, encoder, record, given)
+    if address:
+        return _build_on(address, corpora, requested, encoder, options, given, resume=resume)
+    if resume and (out / manifests.NAME).exists():
+        existing = manifests.load(out)
+        check_same_build(existing, requested, out)
+        if existing.build.complete:  # it was interrupted after its last commit
+            return BuildReport(existing.documents, 0, 0, existing.generation)
+        opened = Writer.open(out, options.keep, resume=True)
+    else:
+        _reach(options.elastic)
+        opened = Writer.create(out, requested, _own_model(Path(options.encoder)), options.keep)
+    with interruptible() as interrupted, opened as writer:
+        return Intake(writer, encoder, options, _loader(options), given=given).run(corpora, interrupted)
+
+
+def _build_on(
+    address: Address,
+    corpora: Sequence[Path],
+    requested: Manifest,
+    encoder: Encoder | None,
+    options: BuildOptions,
+    given: GivenVectors | None,
+    *,
+    resume: bool,
+) -> BuildReport:
+    """Build an index on a cluster; see `build`."""
+    servers = options.elastic
+    opened = (
+        RemoteWriter.resume(address)
+        if resume
+        else RemoteWriter.begin(address, requested, *((servers.shards, servers.replicas) if servers else ()))
+    )
+    with interruptible() as interrupted, opened as writer:
+        check_same_build(writer.manifest, requested, str(address))
+        if writer.manifest.build.complete:  # it was interrupted within its last commit
+            after = writer.commit()
+            return BuildReport(after.documents, 0, 0, after.generation)
+        if options.engine == "ray":
+            return _build_by_many(writer, corpora, encoder, options, interrupted)
+        return Intake(writer, encoder, options, _loader(options), given=given).run(corpora, interrupted)
+
+
+def _build_by_many(
+    writer: RemoteWriter,
+    corpora: Sequence[Path],
+    encoder: Encoder | None,
+    options: BuildOptions,
+    interrupted: Interruption,
+) -> BuildReport:
+    """Build an index on a cluster with Ray's workers, which encode and write."""
+    from linker.engine.scaleout import by_many
+
+    load = _loader(options)
+    with by_many(writer, load if encoder else None, options.worker_gpus) as sender:
+        every = options.commit_every or COMMIT_DOCUMENTS * sender.workers  # which wait for each other then
+        options = dataclasses.replace(options, commit_every=every)
+        return Intake(writer, None, options, load).run(corpora, interrupted)
+
+
+def create(
+    out: str | Path,
+    *,
+    encoder: str | Path = "none",
+    vectors: str = "auto",
+    language: str = "english",
+    tokenizer: TokenizerName = "words",
+    stop_words: bool = False,
+    min_token: int = 1,
+    bm25: Bm25Parameters | None = None,
+    positions: bool = False,
+    elastic: ElasticSettings | None = None,
+) -> None:
+    """Create an empty index in a new directory, to be filled by `Engine.add`. Raises IndexesError where one exists."""
+    options = BuildOptions(
+        str(encoder),
+        vectors,
+        language=language,
+        tokenizer=tokenizer,
+        stop_words=stop_words,
+        min_token=min_token,
+        bm25=bm25,
+        positions=positions,
+        elastic=elastic,
+    )
+    _check_fields(options)
+    address = Address.of(out)
+    if address is None:
+        _check_target(Path(out))
+        _reach(elastic)
+    model = _encoder(options)
+    manifest = _manifest(options, Path(out), model, BuildRecord())
+    if address:
+        shape = (elastic.shards, elastic.replicas) if elastic else ()
+        with RemoteWriter.begin(address, manifest, *shape) as remote:
+            remote.commit()
+        return
+    with Writer.create(Path(out), manifest, _own_model(Path(options.encoder))):
+        pass
+
+
+def _given(corpora: Sequence[Path], options: BuildOptions) -> GivenVectors | None:
+    """Return the vectors computed elsewhere, if there are some. Raises InputError unless they are the documents'."""
+    if options.vectors_file is None:
+        if options.ids_file is not None:
+            raise InputError("--ids names the rows of --vectors-file: give both, or neither")
+        return None
+    if options.engine == "ray":
+        raise InputError("--vectors-file holds the vectors: there is nothing to encode with --engine ray")
+    given = read_vectors(options.vectors_file, options.ids_file)
+    check_given(given, corpora, options.columns)
+    return given
+
+
+def _manifest(
+    options: BuildOptions,
+    out: Path,
+    encoder: Encoder | None,
+    build: BuildRecord,
+    given: GivenVectors | None = None,
+) -> Manifest:
+    name = name_for(out, options.encoder)
+    record = EncoderRecord(name, encoder.fingerprint, encoder.dim) if encoder else None
+    if given and record is None:
+        record = EncoderRecord(name, "", given.dim)
+    if given and record and record.dim != given.dim:
+        raise InputError(
+            f"{given.path} has vectors of {given.dim} dimensions, and --encoder {name} makes {record.dim}: name the "
+            "encoder that made them, or none"
+        )
+    vectors = options.vectors if record else "none"
+    elastic = options.elastic.to_json() if options.elastic else {}
+    if address := Address.of(out):
+        check_possible(address, options)
+        vectors = vectors_of(address, vectors)
+        elastic = (options.elastic or ElasticSettings.of(address)).to_json()
+    return Manifest(
+        vectors=vectors,
+        analysis=options.analysis,
+        bm25=options.bm25 or Bm25Parameters(),
+        positions=options.positions,
+        encoder=record,
+        build=build,
+        elastic=elastic,
+    )
+
+
+def check_possible(address: Address, options: BuildOptions) -> None:
+    """Raise IndexesError where a build on a cluster is asked for what that cannot do."""
+    asked = {
+        "--fields": options.bm25 and options.bm25.fields,
+        "--positions": options.positions,
+        "--keep": options.keep,
+    }
+    for what, given in asked.items():
+        if given:
+            raise refused(address, what)
+
+
+def _check_target(out: Path) -> None:
+    """Raise IndexesError, before an encoder is loaded, where the directory cannot take an index."""
+    if out.is_dir():
+        check_vacant(out)
+
+
+def _check_fields(options: BuildOptions) -> None:
+    if options.elastic and options.bm25 and options.bm25.fields:
+        raise InputError(
+            "Elasticsearch ranks one text for each document: leave out --fields, or build the index "
+            "in a directory alone"
+        )
+
+
+def _reach(settings: ElasticSettings | None) -> None:
+    """Raise BackendUnavailableError, before anything is written, where a server is named and does not answer."""
+    if settings is None:
+        return
+    from indexes.cluster import ClusterIndex
+
+    with contextlib.closing(ClusterIndex(settings)) as index:
+        index.exists()
+        remember(settings)
+
+
+def add(
+    corpora: Sequence[Path],
+    out: Path,
+    encoder: Encoder | None,
+    options: BuildOptions,
+    *,
+    replace: bool = False,
+    wait: float = 0,
+) -> BuildReport:
+    """Add corpora to a finished index in one commit; `wait` so many seconds for another writer to end.
+
+    Without `options.columns`, files are read by the columns of the build. A document whose id is already in the index
+    replaces it with `replace` and is quarantined without. Raises InputError where a corpus cannot be read, IndexesError
+    where the index cannot be changed.
+    """
+    if options.columns is None:
+        options = dataclasses.replace(options, columns=Columns.remembered(manifest_of(out).build.columns))
+    for path in corpora:
+        identity(path, options.columns, out)
+    record, given = manifest_of(out).encoder, _given(corpora, options)
+    if record and given and given.dim != record.dim:
+        raise InputError(
+            f"{given.path} has vectors of {given.dim} dimensions, and those of {out} have {record.dim}"
+        )
+    if given and record is None:
+        raise InputError(f"{out} has no vectors: leave out --vectors-file, or build the index again with it")
+    if record and given is None and encoder is None:
+        raise InputError(
+            f"the vectors of {out} were computed elsewhere: give those of the new documents with --vectors-file and "
+            "--ids, or name the encoder that makes them with --encoder"
+        )
+    with interruptible() as interrupted, writer_of(out, options.keep, wait=wait) as writer:
+        intake = Intake(writer, encoder, options, _loader(options), replace=replace, given=given)
+        return intake.run(corpora, interrupted)
+
+
+def _encoder(options: BuildOptions) -> Encoder | None:
+    if options.encoder == "none":
+        return None
+    here = dataclasses.replace(options, worker_gpus=0)  # the GPUs are the workers', not this process's
+    return _loader(here)()
+
+
+def _loader(options: BuildOptions) -> Callable[[], Encoder]:
+    precision, compiled, gpu = options.precision, options.compiled, options.worker_gpus > 0
+    return functools.partial(load_encoder, options.encoder, precision=precision, compiled=compiled, gpu=gpu)
+
+
+def _own_model(folder: Path) -> Path | None:
+    """Return the folder if it holds a model of this package, which is small enough to be copied into the index."""
+    if not (folder / "config.json").is_file():
+        return None
+    from linker.encoders.folder import is_saved
+
+    return folder if is_saved(folder) else None

@@ -1,0 +1,297 @@
+"""Take records into a writer in batches: encode, add or quarantine them, and commit from time to time."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import itertools
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Literal, TypeVar
+
+import orjson
+
+from indexes.anywhere import AnyWriter
+from indexes.cluster.client import ElasticSettings
+from indexes.disk import faults
+from indexes.interface import Document, Matrix
+from indexes.text.parameters import AnalysisSettings, Bm25Parameters, TokenizerName
+from linker.base.errors import InputError
+from linker.base.files import path_text
+from linker.base.progress import bar
+from linker.corpora import BadLine, Columns, read_corpus
+from linker.corpora.vectors import GivenVectors
+from linker.encoders.interface import Encoder, Precision
+
+T = TypeVar("T")
+
+COMMIT_SECONDS = 60.0
+COMMIT_DOCUMENTS = 20_000
+COMMIT_CHARACTERS = 1 << 26  # uncommitted documents are held in memory
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """Options of a build, which commits after `commit_every` documents (0: by volume) or a minute."""
+
+    encoder: str = "none"
+    vectors: str = "auto"
+    _: KW_ONLY
+    language: str = "english"
+    tokenizer: TokenizerName = "words"
+    stop_words: bool = False  # dropped from documents too, not from queries alone
+    min_token: int = 1  # characters of the shortest term
+    bm25: Bm25Parameters | None = None  # None: the defaults
+    positions: bool = False  # whether to store a forward index, which a learned ranker reads
+    batch_size: int = 256
+    commit_every: int = 0
+    columns: Columns | None = None
+    precision: Precision = "float32"
+    compiled: bool = False
+    elastic: ElasticSettings | None = None  # where BM25 runs, if not in the directory
+    engine: Literal["local", "ray"] = "local"  # where texts are encoded
+    worker_gpus: float = 0.0  # of Ray's, for each worker that encodes
+    keep: int | None = None  # older generations to keep from now on; None: as before
+    vectors_file: Path | None = None  # vectors computed elsewhere, .npy or FAISS …
+    ids_file: Path | None = None  # … and their ids, one per line
+
+    def __post_init__(self) -> None:
+        """Raise InputError where workers shall have GPUs that they cannot have, or have no use for."""
+        gpus = self.worker_gpus
+        if gpus and (self.engine != "ray" or self.encoder == "none"):
+            raise InputError(
+                "--worker-gpus is for workers that encode: give --engine ray and an --encoder, too"
+            )
+        if not 0 <= gpus < math.inf or (gpus > 1 and gpus != int(gpus)):
+            raise InputError(f"--worker-gpus {gpus:g}: a part of one GPU, as 0.5, or a whole number of them")
+
+    @property
+    def analysis(self) -> AnalysisSettings:
+        """How texts become terms. Raises IndexesError where a setting is unknown."""
+        return AnalysisSettings(self.language, self.tokenizer, self.stop_words, self.min_token)
+
+
+@dataclass(frozen=True, slots=True)
+class BuildReport:
+    """Counts of documents after a build or addition; `interrupted` where Ctrl-C ended it after its last commit.
+
+    `notes` say what of a file of vectors was not taken over.
+    """
+
+    documents: int
+    added: int
+    quarantined: int
+    generation: int
+    interrupted: bool = False
+    notes: tuple[str, ...] = ()
+
+
+class Intake:
+    """Adds records to a writer in batches and commits from time to time."""
+
+    def __init__(
+        self,
+        writer: AnyWriter,
+        encoder: Encoder | None,
+        options: BuildOptions,
+        load: Callable[[], Encoder],
+        *,
+        replace: bool = False,
+        given: GivenVectors | None = None,
+    ):
+        """`load` loads the encoder again, in another process; with `replace`, present documents are replaced.
+
+        Documents have the vectors that are `given`, otherwise those that the encoder computes.
+        """
+        self._given = given
+        self._writer, self._encoder, self._options, self._replace = writer, encoder, options, replace
+        self._load = load
+        self._build = writer.manifest.build
+        self._added = self._quarantined = self._characters = 0
+        self._taken: set[str] = set()  # ids added by this run, where it replaces documents
+        self._committed_at = time.monotonic()
+
+    def run(self, corpora: Sequence[Path], interrupted: Interruption) -> BuildReport:
+        """Take all records; an interrupted build keeps what it has taken, an interrupted addition keeps nothing."""
+        before = self._writer.manifest
+        building = not self._build.complete
+        records = _records(corpora, self._options.columns)
+        if building:
+            records = itertools.islice(records, self._build.position, None)
+        with (
+            bar(None, "indexing", "documents") as progress,
+            contextlib.closing(self._remote(corpora)) as remote,
+        ):
+            progress.update(self._build.position if building else 0)
+            while not interrupted.is_set() and (batch := interrupted.read(records, self._options.batch_size)):
+                self._take(batch, next(remote, None))
+                progress.update(len(batch))
+                if building:
+                    position = self._build.position + len(batch)
+                    self._build = dataclasses.replace(self._build, position=position)
+                    self._commit_when_due()
+        if interrupted.is_set() and not building and self._writer.takes_back:
+            return BuildReport(before.documents, 0, 0, before.generation, True)
+        if not interrupted.is_set():
+            self._build = dataclasses.replace(self._build, complete=True)
+        faults.point("build.read")
+        after = self._writer.commit(self._build)
+        notes = self._given.notes if self._given else ()
+        return BuildReport(
+            after.documents, self._added, self._quarantined, after.generation, interrupted.is_set(), notes
+        )
+
+    def _remote(self, corpora: Sequence[Path]) -> Generator[Matrix]:
+        """Yield each batch's vectors [n, dim] from Ray's workers; nothing where they are computed in this process."""
+        if self._encoder is None or self._options.engine != "ray":
+            return
+        from linker.engine.scaleout import encoded
+
+        texts = functools.partial(_texts, corpora, self._options, self._build.position)
+        yield from encoded(texts, self._load, self._encoder, self._options.worker_gpus)
+
+    def _commit_when_due(self) -> None:
+        pending = self._writer.pending + self._writer.quarantined
+        due = (
+            time.monotonic() - self._committed_at > COMMIT_SECONDS
+            or pending >= (self._options.commit_every or COMMIT_DOCUMENTS)
+            or (self._characters > COMMIT_CHARACTERS and not self._options.commit_every)
+        )
+        if pending and due:
+            self._writer.commit(self._build)
+            self._characters, self._committed_at = 0, time.monotonic()
+
+    def _take(self, batch: Sequence[tuple[Path, int, Document | BadLine]], encoded: Matrix | None) -> None:
+        """Add the usable documents of a batch; quarantine its bad lines and repeated ids.
+
+        `encoded` [n, dim] are its documents' vectors; None: compute them. Raises InputError where the counts differ.
+        """
+        documents: dict[str, Document] = {}
+        outdated: list[str] = []
+        present = self._writer.present([r.id for _, _, r in batch if isinstance(r, Document)])
+        positions: list[int] = []  # of the accepted documents, among all of the batch
+        position = -1
+        for path, number, record in batch:
+            position += isinstance(record, Document)
+            if isinstance(record, BadLine):
+                self._quarantine(orjson.dumps(record.to_json()))
+            elif (
+                record.id in documents
+                or record.id in self._taken
+                or (record.id in present and not self._replace)
+            ):
+                self._quarantine(_duplicate(path, number, record))
+            else:
+                documents[record.id] = record
+                positions.append(position)
+                if record.id in present:
+                    outdated.append(record.id)
+        if encoded is not None and len(encoded) != position + 1:
+            raise InputError("the corpora changed while they were being read: build the index again")
+        if not documents:
+            return
+        vectors = self._encode(list(documents.values())) if encoded is None else encoded[positions]
+        if outdated:
+            self._writer.remove(outdated)
+        faults.point("build.encoded")
+        self._writer.add(list(documents.values()), vectors)
+        faults.point("build.added")
+        self._added += len(documents)
+        if self._replace:
+            self._taken.update(documents)
+        self._characters += sum(len(d.text) for d in documents.values())
+
+    def _quarantine(self, line: bytes) -> None:
+        self._writer.quarantine(line)
+        self._quarantined += 1
+
+    def _encode(self, documents: Sequence[Document]) -> Matrix | None:
+        if self._given:
+            return self._given.of([d.id for d in documents])
+        return self._encoder.encode([d.full_text for d in documents]) if self._encoder else None
+
+
+def check_given(given: GivenVectors, corpora: Sequence[Path], columns: Columns | None) -> None:
+    """Raise InputError unless the documents of the corpora are those that have vectors; reads them all."""
+    ids, unusable = list[str](), 0
+    for _, _, record in _records(corpora, columns):
+        if isinstance(record, Document):
+            ids.append(record.id)
+        else:
+            unusable += 1
+    given.check(ids, unusable)
+
+
+def _records(
+    corpora: Iterable[Path], columns: Columns | None
+) -> Iterator[tuple[Path, int, Document | BadLine]]:
+    for path in corpora:
+        for number, record in enumerate(read_corpus(path, columns), start=1):
+            yield path, number, record
+
+
+def _texts(corpora: Sequence[Path], options: BuildOptions, position: int) -> Iterator[list[str]]:
+    """Yield the texts of each batch's documents, from `position` on, in the batches of a local build."""
+    records = itertools.islice(_records(corpora, options.columns), position, None)
+    while batch := list(itertools.islice(records, options.batch_size)):
+        yield [record.full_text for _, _, record in batch if isinstance(record, Document)]
+
+
+def _duplicate(path: Path, number: int, document: Document) -> bytes:
+    """Return the quarantine record of a document whose id is already taken."""
+    return orjson.dumps(
+        {
+            "file": path_text(path),
+            "record": number,
+            "reason": f"duplicate id {document.id!r}: the first one was kept",
+            "raw": orjson.dumps(dataclasses.asdict(document)).decode(),
+        }
+    )
+
+
+class Interruption(threading.Event):
+    """An event that the first Ctrl-C sets; it also ends a waiting read, which Python would otherwise begin again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._reading = False
+
+    def read(self, records: Iterator[T], count: int) -> list[T]:
+        """Return the next records, at most `count`; none after Ctrl-C."""
+        try:
+            self._reading = True
+            try:
+                return list(itertools.islice(records, count))
+            finally:
+                self._reading = False
+        except KeyboardInterrupt:
+            return []
+
+    def ask(self, number: int, frame: FrameType | None) -> None:
+        """Handle SIGINT; the next one interrupts at once. Raises KeyboardInterrupt to end a waiting read."""
+        self.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if self._reading:
+            self._reading = False
+            raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[Interruption]:
+    """Let the first Ctrl-C request an orderly end; the second one interrupts at once."""
+    interruption = Interruption()
+    if threading.current_thread() is not threading.main_thread():
+        yield interruption
+        return
+    previous = signal.signal(signal.SIGINT, interruption.ask)
+    try:
+        yield interruption
+    finally:
+        signal.signal(signal.SIGINT, previous)

@@ -1,0 +1,113 @@
+"""An index on a cluster as an `Engine` has it open."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Self
+
+from indexes.address import Address
+from indexes.cluster import MOST, NoMasterError, RemoteCollection, open_remote
+from indexes.hybrid import Answer, OnFailure
+from indexes.interface import BackendUnavailableError, Document, Hits, IndexesError
+from linker.encoders.opened import OwnEncoder
+from linker.engine.snapshot import Snapshot
+from linker.scoring.ranking.ranker import Ranker
+
+if TYPE_CHECKING:
+    from linker.scoring.ranking.searching import RankedSearch
+
+FOLLOW = 5.0  # seconds after which the name is looked up again
+
+
+class RemoteSnapshot(Snapshot):
+    """A generation of an index on a cluster: its documents as they are now, its settings as they were opened."""
+
+    collection: RemoteCollection
+
+    def __init__(self, collection: RemoteCollection, encoder: OwnEncoder, on_failure: OnFailure) -> None:
+        super().__init__(collection, None, encoder, on_failure)
+        self._looked, self._answered = time.monotonic(), True
+        self._read = 0.0  # when the documents were last compared for the ranker
+        self._mark = (0, 0.0)  # what they were then
+
+    @classmethod
+    def of(cls, address: Address, encoder: OwnEncoder, on_failure: OnFailure) -> Self:
+        """Open what is at an address now. Raises as `open_remote`."""
+        return cls(open_remote(address, on_failure), encoder, on_failure)
+
+    def ranked_search(self, ranker: Ranker) -> RankedSearch:
+        """Return the search with a ranker, over the documents as they are now or were FOLLOW seconds ago.
+
+        It reads all of them into memory, and again when they have changed. Raises BackendUnavailableError where they
+        are too many, InputError where it was trained with another encoder.
+        """
+        from linker.scoring.ranking.searching import RankedSearch
+
+        with self._lock:
+            search, now = self._search, time.monotonic()
+            if search is not None and search.ranker is ranker and now - self._read < FOLLOW:
+                return search
+            mark = self.collection.index.mark()
+            if mark[0] > MOST:
+                raise BackendUnavailableError(
+                    f"it reads {MOST:,} documents at most, and there are {mark[0]:,}"
+                )
+            if search is None or search.ranker is not ranker or mark != self._mark:
+                search = RankedSearch(self.collection.again(), ranker, self.embed)
+            self._search, self._read, self._mark = search, now, mark
+            return search
+
+    def is_old(self) -> bool:
+        """Return whether the name leads elsewhere or the settings have changed, at most every FOLLOW seconds.
+
+        A server that does not answer says nothing of that: the search will say so. Raises BackendUnavailableError where
+        the node that answers has no master.
+        """
+        return time.monotonic() - self._looked >= FOLLOW and self._look()
+
+    def is_last(self) -> bool:
+        """Return whether the name leads here and the settings are the same. Raises IndexesError where it is gone."""
+        return self.collection.is_last()
+
+    def has_moved(self) -> bool:
+        """Return whether the name leads elsewhere now, or the settings have changed. Raises as `is_old`.
+
+        A server that did not answer is not asked again for FOLLOW seconds.
+        """
+        return (self._answered or time.monotonic() - self._looked >= FOLLOW) and self._look()
+
+    def _look(self) -> bool:
+        try:
+            moved, self._answered = self.collection.has_moved(), True
+        except NoMasterError:
+            raise  # each search asks again
+        except IndexesError:
+            moved = self._answered = False
+        self._looked = time.monotonic()
+        return moved
+
+    def _readable(self, answer: Answer, texts: Sequence[str]) -> Answer:
+        """Return an answer whose documents are read together, the hits of a query at once, when the first is asked."""
+        answer = super()._readable(answer, texts)
+        hits = [dataclasses.replace(one, read=_together(self.collection, one)) for one in answer.hits]
+        return dataclasses.replace(answer, hits=hits)
+
+
+def _together(collection: RemoteCollection, hits: Hits) -> Callable[[str], Document]:
+    """Return a reader of the hits' documents: the first call reads all. Raises UnknownIdError for a deleted one."""
+    lock = threading.Lock()
+
+    @functools.cache
+    def documents() -> dict[str, Document]:
+        return collection.documents.read(hits.ids)
+
+    def read(id_: str) -> Document:
+        with lock:
+            found = documents()
+        return found[id_] if id_ in found else collection.document(id_)
+
+    return read

@@ -1,0 +1,110 @@
+"""Ray as this package uses it: started or joined, its workers' encoders, and its errors."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from indexes.errors import importing
+from linker.base.errors import LinkerError
+from linker.base.logs import logger
+from linker.encoders.interface import Encoder
+
+OBJECT_STORE = 200 << 20  # bytes of shared memory for data between two steps, on one machine
+
+
+def imported() -> Any:
+    """Return the module `ray`, quiet and without usage statistics. Raises MissingExtraError."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if not os.environ.get("RAY_ADDRESS"):  # else Ray replaces 127.0.0.1 with an address that others can reach
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else its internal messages reach the terminal
+    with importing("--engine ray", "ray"):
+        import ray
+        import ray.data
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", module="ray.data")  # about fewer batches than workers
+    return ray
+
+
+@contextlib.contextmanager
+def joined(ray: Any, cpus: int | None = None, gpus: int | None = None) -> Iterator[None]:
+    """Use the running Ray, or join the cluster that RAY_ADDRESS names, or start Ray for this machine alone.
+
+    There it has `cpus`, with one worker each, and `gpus`, by default those of the machine. Raises LinkerError where
+    it does not start.
+    """
+    if ray.is_initialized():
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
+        alone = {
+            "address": "local", "include_dashboard": False, "_node_ip_address": "127.0.0.1",
+            "object_store_memory": OBJECT_STORE, "num_cpus": cpus, "num_gpus": gpus, "_temp_dir": folder,
+        }  # fmt: skip
+        options = {} if os.environ.get("RAY_ADDRESS") else alone
+        try:
+            ray.init(log_to_driver=False, logging_level="error", **options)
+        except Exception as error:  # Ray raises bare exceptions
+            raise LinkerError(f"Ray did not start: {error}") from error
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+def workers(ray: Any, gpus: float = 0) -> int:
+    """Return how many workers with one CPU and `gpus` GPUs each Ray's machines hold; without GPUs, at least 1.
+
+    Raises LinkerError where no machine holds one, which Ray itself would wait for.
+    """
+    machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    if not gpus:
+        return max(1, int(sum(machine.get("CPU", 0) for machine in machines)))
+    # 0.3 / 0.1 is a little less than 3.
+    held = (min(machine.get("CPU", 0), machine.get("GPU", 0) / gpus + 1e-9) for machine in machines)
+    count = sum(map(int, held))
+    if not count:
+        most = max((machine.get("GPU", 0) for machine in machines), default=0)
+        raise LinkerError(
+            f"--worker-gpus {gpus:g}: Ray has no machine with a CPU and that many GPUs (the most on one: {most:g}); "
+            "start it on one (`ray start … --num-gpus N` where Ray does not find them), or leave the option out"
+        )
+    return count
+
+
+def check_gpus(ray: Any, gpus: float) -> None:
+    """Warn where PyTorch sees no GPU in a worker that Ray gives `gpus` GPUs. Raises as `workers`."""
+    if gpus and workers(ray, gpus):
+        seen = ray.remote(_sees_gpu).options(num_cpus=1, num_gpus=gpus).remote()
+        if not ray.get(seen):
+            logger.warning(
+                "PyTorch sees no GPU in Ray's workers, so they encode on the processor: install a PyTorch that is "
+                "built for the GPUs on their machines"
+            )
+
+
+def _sees_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def loaded(load: Callable[[], Encoder], fingerprint: str) -> Encoder:
+    """Return a worker's encoder. Raises LinkerError unless it has the fingerprint."""
+    encoder = load()
+    if encoder.fingerprint != fingerprint:
+        raise LinkerError(
+            "the encoder on a worker differs from the one here: install the same one on all machines"
+        )
+    return encoder
+
+
+def failure(error: Exception) -> LinkerError:
+    """Return what to tell of Ray's error: its last line, which comes after the traceback of the worker."""
+    return LinkerError(f"a worker failed: {str(error).strip().splitlines()[-1]}")

@@ -1,0 +1,133 @@
+"""Build an index on a cluster by many: Ray's workers encode documents and send them to the servers themselves.
+
+One process leads: it reads the corpora, gives each document its stamp, which is its version on the servers, and
+commits. So it does not matter which worker sends a batch, when, or how often: one that dies, or whose machine dies,
+leaves its batch to another, and the servers keep each document once, as the corpora have it first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from indexes.cluster.client import ElasticSettings
+from indexes.cluster.index import ClusterIndex
+from indexes.cluster.sending import DirectSender
+from indexes.cluster.writer import RemoteWriter
+from indexes.interface import Document, IndexesError, Matrix
+from indexes.store.records import Manifest
+from linker.base.errors import LinkerError
+from linker.encoders.interface import Encoder
+from linker.engine.scaleout.cluster import check_gpus, failure, imported, joined, loaded, workers
+
+PATIENCE = 60.0  # seconds without the end of a batch, after which the machines are counted again
+AHEAD = 2  # batches per worker that are on their way
+RETRIES = 20  # of a batch whose worker or machine has died
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a worker needs of a build: the generation to write to, and the encoder; None: there are no vectors."""
+
+    settings: ElasticSettings
+    generation: str
+    manifest: Manifest
+    load: Callable[[], Encoder] | None
+    gpus: float = 0  # of Ray's, for each worker
+    key: str = field(default_factory=lambda: secrets.token_hex(8))
+
+
+class RaySender:
+    """Hands batches to Ray's workers, so many ahead that none of them waits; `workers` is their number."""
+
+    def __init__(self, ray: Any, job: Job) -> None:
+        self._ray, self._job, self._gpus = ray, ray.put(job), job.gpus
+        # Named as an option, and not where the task is defined: else Ray ends a worker with a GPU after each batch.
+        self._task = ray.remote(_write).options(num_cpus=1, num_gpus=job.gpus or None, max_retries=RETRIES)
+        self._pending: list[Any] = []
+        self._count()
+
+    def _count(self) -> None:
+        self.workers = workers(self._ray, self._gpus)
+
+    def put(self, documents: Sequence[Document], vectors: Matrix | None, first: int) -> None:
+        """Hand out a batch; wait while enough are on their way. Raises LinkerError where a worker has failed."""
+        while len(self._pending) >= AHEAD * self.workers:
+            self._wait()
+        self._pending.append(self._task.remote(self._job, documents, first))
+
+    def flush(self) -> None:
+        """Wait until the servers have acknowledged all batches. Raises as `put`."""
+        while self._pending:
+            self._wait()
+        self._count()  # machines come and go
+
+    def _wait(self) -> None:
+        done, self._pending = self._ray.wait(self._pending, timeout=PATIENCE)
+        if not done:
+            self._count()  # raises where the last machine with a GPU is gone
+        try:
+            self._ray.get(done)
+        except self._ray.exceptions.RayError as error:
+            raise failure(error) from error
+
+    def close(self) -> None:
+        """Give up the batches that nobody waits for."""
+        for batch in self._pending:
+            self._ray.cancel(batch, force=True)
+
+
+@contextlib.contextmanager
+def by_many(writer: RemoteWriter, load: Callable[[], Encoder] | None, gpus: float = 0) -> Iterator[RaySender]:
+    """Let Ray's workers encode and send what is added to the writer of a build, without vectors, until the end.
+
+    Each worker takes `gpus` GPUs of Ray's. Without the environment variable RAY_ADDRESS, which names a cluster, Ray is
+    started on this machine and can only be reached from it. Raises MissingExtraError without Ray, LinkerError where it
+    does not start or has too few GPUs.
+    """
+    ray = imported()
+    with joined(ray):
+        check_gpus(ray, gpus)
+        settings, generation = writer.target
+        sender = RaySender(ray, Job(settings, generation, writer.manifest, load, gpus))
+        writer.sender = sender
+        try:
+            yield sender
+        finally:
+            sender.close()
+
+
+class _Worker:
+    """Encodes and sends batches of one build, in a process of Ray's."""
+
+    def __init__(self, job: Job) -> None:
+        record = job.manifest.encoder
+        self._encoder = loaded(job.load, record.fingerprint) if job.load and record else None
+        self.index = ClusterIndex(job.settings, job.generation)
+        self._sender = DirectSender(self.index, job.manifest)
+
+    def write(self, documents: Sequence[Document], first: int) -> None:
+        """Return once the servers have acknowledged the documents; one that is busy (429) is waited for."""
+        encoder = self._encoder
+        vectors = encoder.encode([d.full_text for d in documents]) if encoder else None
+        self._sender.put(documents, vectors, first)
+        self._sender.flush()
+
+
+_working: dict[str, _Worker] = {}  # the build that this process works for, and its worker
+
+
+def _write(job: Job, documents: Sequence[Document], first: int) -> None:
+    """Encode and send a batch, in a process of Ray's, which keeps its encoder for the next one."""
+    try:
+        if job.key not in _working:
+            while _working:
+                _working.popitem()[1].index.close()
+            _working[job.key] = _Worker(job)
+        _working[job.key].write(documents, first)
+    except (IndexesError, LinkerError) as error:
+        raise LinkerError(f"on {socket.gethostname()}, {error}") from error

@@ -1,0 +1,128 @@
+"""Which directories an engine opens, and several of them as one generation: a `Snapshot` over shards."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from indexes.address import Address
+from indexes.disk.writing import FileRecord
+from indexes.hybrid import Answer, OnFailure
+from indexes.interface import DamagedError, Filter, Matrix
+from indexes.sharded import ShardedCollection, check_once, open_shards, shards_of
+from linker.encoders.opened import OwnEncoder
+from linker.engine.remote import RemoteSnapshot
+from linker.engine.snapshot import Options, Snapshot, Stamp, stamp
+from linker.engine.torch_scan import gpu_scan
+
+Stamps = Mapping[Path, Stamp | None]
+
+
+def directories_of(given: Path | Sequence[Path]) -> tuple[Path, tuple[Path, ...]]:
+    """Return the directory by which an index is known, and those that make it up.
+
+    Raises IndexesError where none is given or one is named twice, DamagedError where a list of shards cannot be read.
+    """
+    if isinstance(given, Path):
+        return given, tuple(shards_of(given))
+    check_once(given)
+    found = [shard for directory in given for shard in shards_of(directory)]
+    check_once(found)
+    return found[0], tuple(found)
+
+
+def opened(
+    directories: Sequence[Path],
+    encoder: OwnEncoder,
+    on_failure: OnFailure,
+    before: Snapshot | None = None,
+    verify: bool = True,
+) -> Snapshot:
+    """Return the last generation of one directory, or of several together; see `Snapshot.open`."""
+    if address := Address.of(directories[0]):
+        return RemoteSnapshot.of(address, encoder, on_failure)
+    if len(directories) == 1:
+        return Snapshot.open(directories[0], encoder, on_failure, before, verify)
+    return ShardedSnapshot.of(directories, encoder, on_failure, before, verify)
+
+
+class ShardedSnapshot(Snapshot):
+    """Committed generations of several directories, searched as one; the answers say which could not be opened.
+
+    A file that is found cut off during a search has all shards opened and checked again, so that the one that it
+    belongs to is left out.
+    """
+
+    def __init__(
+        self, collection: ShardedCollection, seen: Stamps, encoder: OwnEncoder, on_failure: OnFailure
+    ) -> None:
+        super().__init__(collection, None, encoder, on_failure)
+        self._shards, self._stamps, self._damaged = collection, seen, False
+
+    @classmethod
+    def of(
+        cls,
+        directories: Sequence[Path],
+        encoder: OwnEncoder,
+        on_failure: OnFailure,
+        before: Snapshot | None = None,
+        verify: bool = True,
+    ) -> Self:
+        """Open the last commit of each directory. Raises as `open_shards`."""
+        seen = {directory: stamp(directory) for directory in directories}
+        known = before.checked if isinstance(before, ShardedSnapshot) else {}
+        collection = open_shards(
+            directories, on_failure=on_failure, scan=gpu_scan(), known=known.get, verify=verify
+        )
+        return cls(collection, seen, encoder, on_failure)
+
+    @property
+    def checked(self) -> Mapping[Path, Mapping[str, FileRecord]]:
+        """The files that need no check when the shards are opened again, by directory; none after damage."""
+        return {} if self._damaged else {s.directory: s.manifest.files for s in self._shards.shards}
+
+    def is_old(self) -> bool:
+        """Return whether a commit came later, or a directory is back; this costs one `stat` per shard."""
+        return any(now not in (None, self._stamps[d]) for d, now in self._now().items())
+
+    def is_last(self) -> bool:
+        """Return whether nothing has changed since the shards were opened."""
+        return not self._damaged and self._now() == self._stamps
+
+    def has_moved(self) -> bool:
+        """Return whether a file was found damaged: opening the shards again leaves its shard out."""
+        return self._damaged
+
+    def _now(self) -> Stamps:
+        return {directory: stamp(directory) for directory in self._stamps}
+
+    def search(
+        self, texts: Sequence[str], options: Options, where: Filter | None = None, phrases: bool = False
+    ) -> Answer:
+        """Return the answer to `Engine.search`. Raises DamagedError where a shard's file was cut off."""
+        try:
+            return super().search(texts, options, where, phrases)
+        except DamagedError:
+            self._damaged = self._on_failure == "degrade"
+            raise
+
+    def by_vectors(
+        self, vectors: Matrix, texts: Sequence[str], options: Options, where: Filter | None = None
+    ) -> Answer:
+        """Return the answer to query vectors, float32 [n, dim]. Raises as `search`."""
+        try:
+            return super().by_vectors(vectors, texts, options, where)
+        except DamagedError:
+            self._damaged = self._on_failure == "degrade"
+            raise
+
+    def _readable(self, answer: Answer, texts: Sequence[str]) -> Answer:
+        answer = super()._readable(answer, texts)
+        absent = [f"{directory} unavailable: {error}" for directory, error in self._shards.absent.items()]
+        return dataclasses.replace(
+            answer,
+            degraded="; ".join([*([answer.degraded] if answer.degraded else []), *absent]),
+            notes=(*answer.notes, *self._shards.remarks),
+        )

@@ -1,0 +1,310 @@
+"""One generation of an index as an `Engine` has it open: searches that began with it end with it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from indexes.address import shown
+from indexes.anywhere import AnyCollection
+from indexes.arrays import check_k
+from indexes.collection import Collection
+from indexes.hybrid import Answer, Mode, OnFailure, by_filter
+from indexes.interface import BackendUnavailableError, Filter, IndexesError, Matrix, check_vectors
+from indexes.showing import WIDTH, Pieces
+from indexes.store import manifest as manifests
+from indexes.text.analysis import Analysis
+from indexes.text.marking import excerpt, marked
+from indexes.text.parameters import Bm25Parameters
+from linker.base.errors import InputError
+from linker.encoders.interface import Encoder
+from linker.encoders.opened import OwnEncoder
+from linker.engine.torch_scan import gpu_scan
+from linker.scoring.ranking.ranker import Ranker
+from linker.scoring.reranking import DEPTH, Reranker, rerank
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from indexes.dtypes import Float64Array
+    from linker.scoring.probability.answering import Probabilities
+    from linker.scoring.ranking.searching import RankedSearch
+
+Stamp = tuple[int, int, int, int]
+
+
+def stamp(directory: Path) -> Stamp | None:
+    """Return what tells one commit's manifest from the next without reading it; None where there is none."""
+    try:
+        status = (directory / manifests.NAME).stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Options:
+    """How texts are searched; the words are those of `Engine.search`."""
+
+    k: int = 10
+    mode: Mode | None = None
+    bm25: Bm25Parameters | None = None
+    reranker: Reranker | Ranker | None = None
+    depth: int = DEPTH
+    weight: float = 1.0
+    stored_ranker: bool = True
+    probabilities: bool = True
+
+
+class Snapshot:
+    """A committed generation and its ranker. Any number of threads may search; later commits do not disturb it."""
+
+    def __init__(
+        self, collection: AnyCollection, seen: Stamp | None, encoder: OwnEncoder, on_failure: OnFailure
+    ) -> None:
+        """`seen`: the stamp of the generation's directory, taken before it was opened."""
+        self.collection, self._seen = collection, seen
+        self._encoder, self._on_failure = encoder, on_failure
+        self._lock = threading.RLock()
+        self._ranker: Ranker | None = None
+        self._search: RankedSearch | None = None
+        self._probabilities: Probabilities | None = None
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        encoder: OwnEncoder,
+        on_failure: OnFailure,
+        before: Snapshot | None = None,
+        verify: bool = True,
+    ) -> Self:
+        """Open the last commit; files of `before` are not read again to be checked. See `Collection.open`."""
+        seen = stamp(directory)  # first, so that a commit that comes meanwhile is noticed later
+        old = before.collection.manifest.files if before else None
+        found = Collection.open(directory, on_failure=on_failure, scan=gpu_scan(), known=old, verify=verify)
+        return cls(found, seen, encoder, on_failure)
+
+    def is_old(self) -> bool:
+        """Return whether a commit came later, which costs one `stat`.
+
+        An index without a manifest is being dropped: what is open stays valid.
+        """
+        return stamp(self.collection.directory) not in (None, self._seen)
+
+    def is_last(self) -> bool:
+        """Return whether no commit came later, by what the manifest says. Raises IndexesError where it is gone."""
+        now = stamp(self.collection.directory)
+        if now != self._seen and manifests.load(self.collection.directory) == self.collection.manifest:
+            self._seen = now
+        return now == self._seen
+
+    def has_moved(self) -> bool:
+        """Return whether the last commit names another server index: `compact` makes one, `rebuild --url` moves it."""
+        with contextlib.suppress(IndexesError):
+            last = manifests.load(self.collection.directory)
+            return last.elastic != self.collection.manifest.elastic
+        return False
+
+    @property
+    def encoder(self) -> Encoder:
+        """The index's encoder, loaded on first use. Raises as `OwnEncoder.of`."""
+        return self._encoder.of(self.collection.directory, self.collection.manifest.encoder)
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Return the vectors of texts, float32 [n, dim]. Raises BackendUnavailableError without the encoder."""
+        return self._encoder.embed(self.collection.directory, self.collection.manifest.encoder, texts)
+
+    @property
+    def ranker(self) -> Ranker | None:
+        """The ranker stored in the index, loaded on first use. Raises InputError where it is damaged."""
+        name = self.collection.manifest.search.get("ranker")
+        if not name:
+            return None
+        with self._lock:
+            if self._ranker is None:
+                from linker.scoring.ranking.folder import load
+
+                with self.collection.stored(name) as folder:
+                    self._ranker = load(folder)
+            return self._ranker
+
+    def ranked_search(self, ranker: Ranker) -> RankedSearch:
+        """Return the search with a ranker. Raises InputError where it was trained with another encoder."""
+        from linker.scoring.ranking.searching import RankedSearch
+
+        with self._lock:
+            if self._search is None or self._search.ranker is not ranker:
+                self._search = RankedSearch(self.collection, ranker, self.embed)
+            return self._search
+
+    def search(
+        self, texts: Sequence[str], options: Options, where: Filter | None = None, phrases: bool = False
+    ) -> Answer:
+        """Return the answer to `Engine.search`; its hits read their documents from this generation."""
+        notes = self._checked(where)
+        if phrases and texts:
+            filters = [self.collection.phrases.filter(text, where) for text in texts]
+            answer = by_filter(lambda part, allowed: self._answer(part, options, allowed), texts, filters)
+        else:
+            answer = self._answer(texts, options, where)
+        return self._readable(dataclasses.replace(answer, notes=(*notes, *answer.notes)), texts)
+
+    def _checked(self, where: Filter | None) -> tuple[str, ...]:
+        """Return remarks about a filter. Raises BadFilterError where it cannot be meant for these documents."""
+        if where is None:
+            return ()
+        self.collection.check_fields(where)
+        return self.collection.misfits(where)
+
+    def by_vectors(
+        self, vectors: Matrix, texts: Sequence[str], options: Options, where: Filter | None = None
+    ) -> Answer:
+        """Return the answer to query vectors, float32 [n, dim], and the texts that they stand for, or none.
+
+        Nothing that was fitted on the index's own search takes part: no stored ranker and no probabilities.
+        """
+        notes = self._checked(where)
+        mode: Mode = options.mode or ("hybrid" if texts and self.collection.hybrid.text else "dense")
+        words = texts or [""] * len(vectors)
+        first = max(options.k, options.depth) if options.reranker and options.k > 0 else options.k
+        answer = self.collection.hybrid.search(
+            words, first, embed=lambda _: vectors, mode=mode, where=where, bm25=options.bm25
+        )
+        if options.reranker and not isinstance(options.reranker, Ranker):
+            document = self.collection.document
+            answer = rerank(answer, texts, options.reranker, document, options.k, options.weight)
+        return self._readable(dataclasses.replace(answer, notes=(*notes, *answer.notes)), words)
+
+    def _readable(self, answer: Answer, texts: Sequence[str]) -> Answer:
+        """Return an answer whose hits read their documents from this generation."""
+        document, mark = self.collection.document, self._marked
+        hits = [
+            dataclasses.replace(hits, read=document, mark=functools.partial(mark, text))
+            for hits, text in zip(answer.hits, texts, strict=True)
+        ]
+        return dataclasses.replace(answer, hits=hits)
+
+    def _marked(self, query: str, text: str) -> Pieces:
+        analysis = self._analysis
+        return excerpt(marked(analysis, text, analysis.query_terms(query)), WIDTH)
+
+    @functools.cached_property
+    def _analysis(self) -> Analysis:
+        return Analysis(self.collection.manifest.analysis)
+
+    def _answer(self, texts: Sequence[str], options: Options, where: Filter | None) -> Answer:
+        k, reranker = options.k, options.reranker
+        if reranker is None and options.mode is None and options.bm25 is None and options.stored_ranker:
+            reranker = self.ranker
+        if isinstance(reranker, Ranker):
+            answer = self._ranked(texts, k, where, reranker)
+        else:
+            first = max(k, options.depth) if reranker and k > 0 else k
+            answer = self._first(texts, first, where, options)
+            if reranker:
+                answer = rerank(answer, texts, reranker, self.collection.document, k, options.weight)
+        return self._told(answer, texts, where) if options.probabilities else answer
+
+    def _first(self, texts: Sequence[str], k: int, where: Filter | None, options: Options) -> Answer:
+        """Return what a scorer of pairs is to order again: the stored ranker's answer, unless `options` say another."""
+        ranker = self.ranker if options.reranker and options.stored_ranker else None
+        if ranker is None or options.mode is not None or options.bm25 is not None:
+            return self._ask(texts, k, where, options.mode, options.bm25)
+        return self._ranked(texts, k, where, ranker)
+
+    def _told(self, answer: Answer, texts: Sequence[str], where: Filter | None) -> Answer:
+        """Return an answer with P(link) of each hit; if there are none to have, with the reason among its notes."""
+        from linker.scoring.probability.answering import of_ranker, refused
+
+        if answer.ranker:
+            return of_ranker(answer)
+        if not self.collection.manifest.search.get("calibration"):
+            return answer
+        try:
+            return self.calibrated().told(answer, texts, where)
+        except InputError as e:
+            return refused(answer, e)
+
+    def probabilities(
+        self, texts: Sequence[str], answer: Answer, where: Filter | None = None
+    ) -> list[Float64Array]:
+        """Return P(link) of each hit of an answer to `texts`, one array per text; NaN where it is not known.
+
+        Raises what `calibrated` raises, and BackendUnavailableError where a retriever cannot answer.
+        """
+        if answer.probabilities is None:
+            answer = self.calibrated().told(answer, texts, where)
+        if answer.probabilities is None:
+            raise BackendUnavailableError(answer.notes[-1])
+        return list(answer.probabilities)
+
+    def calibrated(self) -> Probabilities:
+        """Return the calibration stored in the index, ready for answers.
+
+        Raises InputError where there is none, or it is damaged or was fitted on another index.
+        """
+        directory, name = self.collection.directory, self.collection.manifest.search.get("calibration")
+        if not name:
+            raise InputError(f"{shown(directory)} has no calibration: fit one with `linker calibrate`")
+        with self._lock:
+            if self._probabilities is None:
+                from linker.scoring.probability.answering import Probabilities
+                from linker.scoring.probability.folder import load
+
+                with self.collection.stored(name) as folder:
+                    calibration = load(folder)
+                self._probabilities = Probabilities(self.collection, calibration, self.embed)
+            return self._probabilities
+
+    def _ranked(self, texts: Sequence[str], k: int, where: Filter | None, ranker: Ranker) -> Answer:
+        from linker.scoring.ranking.searching import followed
+
+        check_k(k)
+        try:
+            answer = self.ranked_search(ranker).search(texts, k, where)
+        except BackendUnavailableError as e:
+            if self._on_failure == "fail":
+                raise
+            first = self._ask(texts, k, where)
+            reason = first.degraded or f"the ranker cannot be used: {e}"
+            return dataclasses.replace(first, degraded=reason)
+        if all(len(hits) >= k for hits in answer.hits):
+            return answer
+        return followed(answer, self._ask(texts, k, where), k)
+
+    def _ask(
+        self,
+        texts: Sequence[str],
+        k: int,
+        where: Filter | None,
+        mode: Mode | None = None,
+        bm25: Bm25Parameters | None = None,
+    ) -> Answer:
+        manifest = self.collection.manifest
+        if mode is None and "mode" not in manifest.search and manifest.encoder and self._encoder.is_given:
+            mode = "hybrid"  # the encoder of vectors from elsewhere was named now
+        return self.collection.hybrid.search(texts, k, embed=self.embed, mode=mode, where=where, bm25=bm25)
+
+
+def query_vectors(vectors: npt.ArrayLike, texts: Sequence[str], options: Options, phrases: bool) -> Matrix:
+    """Return query vectors, float32 [n, dim]. Raises IndexesError where they and the other arguments do not fit."""
+    matrix = check_vectors(np.atleast_2d(np.asarray(vectors)), None)
+    if texts and len(texts) != len(matrix):
+        raise IndexesError(f"{len(texts)} texts but {len(matrix)} vectors: give one vector per text")
+    if not texts and (options.reranker or options.bm25 or options.mode in ("bm25", "hybrid")):
+        raise IndexesError(
+            "vectors alone are searched by cosine: give the texts, too, for BM25 or a reranker"
+        )
+    if phrases or isinstance(options.reranker, Ranker):
+        raise IndexesError(
+            "neither phrases nor a learned ranker can be combined with vectors: leave one of them out"
+        )
+    return matrix

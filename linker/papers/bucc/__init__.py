@@ -1,0 +1,3 @@
+"""The BUCC 2015 shared task: preparing its pages, and its table of results."""
+
+__all__: list[str] = []

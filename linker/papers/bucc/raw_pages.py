@@ -1,0 +1,222 @@
+"""Raw pages of one language from any format that `linker bucc prepare` reads, with what they link to."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from linker.base.errors import InputError
+from linker.base.files import nonempty_lines
+from linker.base.progress import bar
+from linker.corpora import BadLine, read_corpus
+from linker.crosslingual.pages.pages import split_languages
+from linker.papers.bucc.dumps import Counts, Site, WikiPage, is_dump, read_dump
+from linker.papers.bucc.langlinks import read_langlinks
+
+LINK_FIELDS = ("langlinks", "links")
+
+
+@dataclass(frozen=True, slots=True)
+class RawPages:
+    """The files that hold the raw pages of one language: one file or folder, or the parts of a dump.
+
+    `langlinks`: the dump's tables of interlanguage links; without them, links in the pages themselves count.
+    """
+
+    files: tuple[Path, ...]
+    langlinks: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RawPage:
+    """A page as it was read: its markup, and the names (titles or ids) of the pages that it links to."""
+
+    id: str
+    title: str
+    text: str
+    links: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Reading:
+    """What was read of one language: counts, the namespaces of its wiki, and its redirects by name."""
+
+    counts: Counts = field(default_factory=Counts)
+    site: Site = field(default_factory=Site)
+    redirects: dict[str, str] = field(default_factory=dict)
+    articles: int = 0
+    links: int = 0
+    linked: int = 0
+    is_dump: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts for JSON; those of a dump's other pages only for a dump."""
+        values = asdict(self.counts) if self.is_dump else {"unusable": self.counts.unusable}
+        return values | {"articles": self.articles, "links": self.links, "linked": self.linked}
+
+
+def described_by(
+    source: Path | None,
+    target: Path | None,
+    languages: str | None,
+    dumps: Sequence[str],
+    langlinks: Sequence[str],
+) -> tuple[tuple[str, str], tuple[RawPages, RawPages]]:
+    """Return the codes of two languages and their pages, from two paths or from `CODE=FILE` of dumps and links.
+
+    Several files of a code are the parts of one dump. Raises InputError where something is missing or superfluous.
+    """
+    files, tables = _by_code("--dump", dumps), _by_code("--langlinks", langlinks)
+    if dumps and (source or target):
+        raise InputError("give the pages once: SOURCE and TARGET, or --dump once for each language")
+    codes = split_languages(languages) if languages else tuple(files)
+    if dumps and set(files) != set(codes):
+        raise InputError(f"--dump names {', '.join(files)}, but --languages {languages}: they have to agree")
+    if source and target and languages:
+        files = {code: (path,) for code, path in zip(codes, (source, target), strict=True)}
+    if len(files) != 2 or len(codes) != 2:
+        raise InputError(
+            "two languages are needed: SOURCE and TARGET with --languages fr-en, or --dump fr=FILE --dump en=FILE"
+        )
+    if unknown := set(tables) - set(codes):
+        raise InputError(
+            f"--langlinks names {', '.join(sorted(unknown))}, which is none of {', '.join(codes)}"
+        )
+    first, second = codes
+    return (first, second), (
+        RawPages(files[first], tables.get(first, ())), RawPages(files[second], tables.get(second, ())),
+    )  # fmt: skip
+
+
+def _by_code(option: str, values: Sequence[str]) -> dict[str, tuple[Path, ...]]:
+    files: dict[str, tuple[Path, ...]] = {}
+    for value in values:
+        code, equals, path = value.partition("=")
+        if not equals or not code.replace("-", "").isalpha() or not path:
+            raise InputError(f"{option} {value!r}: write CODE=FILE, such as {option} de=FILE")
+        files[code] = (*files.get(code, ()), Path(path))
+    return files
+
+
+def name_of(text: str) -> str:
+    """Return a title or id in the form in which names are compared."""
+    return text.strip().replace("_", " ")
+
+
+class Links:
+    """The interlanguage links of one language: from a file of names, from tables of a dump, or from the pages."""
+
+    def __init__(self, raw: RawPages, code: str, file: Path | None, reading: Reading) -> None:
+        """`code` is the other language; `file` has lines `page TAB counterpart`."""
+        self._by_id: dict[int, str] = {}
+        self._by_name: dict[str, list[str]] = defaultdict(list)
+        self._code = code
+        self.in_pages = not file and not raw.langlinks
+        self._markup = re.compile(rf"\[\[\s*{re.escape(code)}\s*:\s*([^]|\n]+)", re.IGNORECASE)
+        if file:
+            for page, other in _from_file(file):
+                self._by_name[name_of(page)].append(other)
+                reading.links += 1
+            return
+        for table in raw.langlinks:
+            with bar(None, f"reading {table.name}", "links") as meter:
+                for number, _, title in read_langlinks(table, code):
+                    self._by_id[number] = title
+                    meter.update()
+        reading.links += len(self._by_id)
+
+    def names(self) -> set[str]:
+        """Return the names of all pages that are linked to; nothing where the pages themselves hold the links."""
+        names = {name_of(other) for others in self._by_name.values() for other in others}
+        return names | {name_of(other) for other in self._by_id.values()}
+
+    def of(self, page_id: str, title: str) -> tuple[str, ...]:
+        """Return the names of the pages that a page links to, but for links in the page itself."""
+        if self._by_id:
+            found = self._by_id.get(int(page_id)) if page_id.isdecimal() else None
+            return (found,) if found is not None else ()
+        names = dict.fromkeys((name_of(page_id), name_of(title)))
+        return tuple(dict.fromkeys(other for name in names for other in self._by_name.get(name, ())))
+
+    def in_page(self, text: str, metadata: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the titles that a page itself links to, by a field or in its markup: [[en:Title]]."""
+        fields = (_counterpart(metadata.get(name), self._code) for name in LINK_FIELDS)
+        if (title := next((title for title in fields if title is not None), None)) is not None:
+            return (title,)
+        return tuple(dict.fromkeys(found.strip() for found in self._markup.findall(text)))
+
+
+def read_pages(raw: RawPages, links: Links, others: Links, reading: Reading) -> Iterator[RawPage]:
+    """Yield the pages that link to another language, and fill `reading`; `others` are the links back.
+
+    Raises InputError where a file cannot be read, and where a page id occurs twice.
+    """
+    ids: set[str] = set()
+    reading.is_dump = is_dump(raw.files[0])
+    if raw.langlinks and not reading.is_dump:
+        raise InputError(f"{raw.files[0]} is not an XML dump of MediaWiki, and --langlinks belongs to a dump")
+    pages = _from_dump(raw, links, others, reading) if reading.is_dump else _from_corpus(raw, links, reading)
+    for page in pages:
+        if page.id in ids:
+            raise InputError(f"{raw.files[0]}: the page id {page.id!r} occurs twice: ids must be unique")
+        ids.add(page.id)
+        if page.links:
+            reading.linked += 1
+            yield page
+
+
+def _from_dump(raw: RawPages, links: Links, others: Links, reading: Reading) -> Iterator[RawPage]:
+    named = None if others.in_pages else others.names()
+
+    def may_link(page: WikiPage) -> bool:
+        return links.in_pages or bool(links.of(page.id, page.title))
+
+    for path in raw.files:
+        with bar(None, f"reading {path.name}", "pages") as meter:
+            for page in read_dump(path, reading.counts, reading.site, may_link, meter.update):
+                if page.redirect is None:
+                    found = links.in_page(page.text, {}) if links.in_pages else links.of(page.id, page.title)
+                    yield RawPage(page.id, page.title, page.text, found)
+                elif named is None or name_of(page.title) in named:
+                    reading.redirects[name_of(page.title)] = name_of(page.redirect)
+    counts = reading.counts
+    reading.articles = counts.pages - counts.other_namespaces - counts.redirects - counts.unusable
+
+
+def _from_corpus(raw: RawPages, links: Links, reading: Reading) -> Iterator[RawPage]:
+    """Read all formats of `read_corpus`, and wikiextractor's folders."""
+    for path in raw.files:
+        files = sorted(p for p in path.rglob("wiki_*") if p.is_file()) if path.is_dir() else []
+        for record in (record for file in files or [path] for record in read_corpus(file)):
+            if isinstance(record, BadLine):
+                reading.counts.unusable += 1
+                continue
+            reading.articles += 1
+            title = record.title or ""
+            found = (
+                links.in_page(record.text, record.metadata) if links.in_pages else links.of(record.id, title)
+            )
+            yield RawPage(record.id, title, record.text, found)
+
+
+def _from_file(path: Path) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(nonempty_lines(path), start=1):
+        columns = line.split("\t")
+        if len(columns) != 2:
+            raise InputError(f"{path}:{number}: expected two columns, 'page TAB counterpart'")
+        yield columns[0], columns[1]
+
+
+def _counterpart(value: Any, code: str) -> str | None:
+    """Return the title for a language in {"en": "Title"} or [{"lang": "en", "title": "Title"}] (or the API's "*")."""
+    if isinstance(value, Mapping):
+        title = value.get(code)
+    else:
+        entries = value if isinstance(value, list) else []
+        matches = (e for e in entries if isinstance(e, Mapping) and e.get("lang") == code)
+        title = next((e.get("title", e.get("*")) for e in matches), None)
+    return title if isinstance(title, str) else None

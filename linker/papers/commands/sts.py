@@ -1,0 +1,169 @@
+"""`linker sts`: train, apply and evaluate sentence-pair scorers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from linker.base.files import check_outputs, path_text
+from linker.base.printable import print_for_programs
+from linker.cli.common import AsJson, note, print_json
+
+MEASURES = ("spearman", "pearson", "mse", "spearman_argmax", "pearson_argmax", "mse_argmax", "accuracy")
+Files = Annotated[
+    list[Path],
+    typer.Argument(metavar="PAIRS...", help="JSONL or TSV: text1, text2, score.", show_default=False),
+]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A folder by `sts train`.", show_default=False)]
+Top = Annotated[float, typer.Option(help="Highest possible score in the files; 1 for binary labels.")]
+Batch = Annotated[int, typer.Option(min=1, help="Pairs scored per batch.")]
+
+
+def train(
+    files: Files,
+    out: Annotated[
+        Path | None, typer.Option(metavar="MODEL", help="Folder of the new model.", show_default=False)
+    ] = None,
+    backbone: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|PATH",
+            help="A transformers model; for the presets frozen and mixed an encoder, for mixed also several: A,B.",
+        ),
+    ] = "minilm",
+    preset: Annotated[
+        Literal["recommended", "paper", "frozen", "mixed"], typer.Option(help="Settings to start from.")
+    ] = "recommended",
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Override a setting, e.g. epochs=3.", show_default=False
+        ),
+    ] = None,
+    dev: Annotated[
+        Path | None,
+        typer.Option(metavar="PAIRS", help="Keep the epoch that is best on these pairs.", show_default=False),
+    ] = None,
+    dev_share: Annotated[
+        float,
+        typer.Option(min=0, max=0.5, help="Without --dev: share of the pairs held out for it, by item."),
+    ] = 0.1,
+    init: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MODEL", help="Start from this model instead of the backbone.", show_default=False
+        ),
+    ] = None,
+    folds: Annotated[
+        int, typer.Option(min=0, help="Cross-validate each file separately, in this many folds.")
+    ] = 0,
+    augment: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TRANSLATOR",
+            help="Add back-translations: m2m100, a model, FILE.jsonl or FILE.tsv of translations, or "
+            "'command:apertium -u {source}-{target}'.",
+            show_default=False,
+        ),
+    ] = None,
+    language: Annotated[str, typer.Option(help="Language of the pairs, as the translator names it.")] = "en",
+    via: Annotated[str, typer.Option(help="The language to translate to and back from.")] = "fr",
+    top: Top = 5.0,
+    as_json: AsJson = False,
+) -> None:
+    """Train a sentence-pair scorer on graded pairs.
+
+    It is a Cross-BERT-GRU, or the head of the frozen-feature variant.
+    """
+    if (out is None) == (folds == 0) or folds == 1:
+        raise typer.BadParameter("give --out for a model, or --folds (2 or more) for a cross-validation")
+    from linker.scoring.pairs.sts import recipe as sts
+
+    config = sts.configure(preset, overrides or [])
+    recipe = sts.Recipe(config, backbone, init, augment, language, via)
+    resources = {path: sts.read_pairs(path, top=top) for path in files}
+    if folds:
+        rows = {
+            path_text(path): sts.cross_validate(recipe, pairs, folds, note)
+            for path, pairs in resources.items()
+        }
+        _print_rows(rows, as_json)
+        return
+    assert out is not None
+    pairs = [pair for file_pairs in resources.values() for pair in file_pairs]
+    if dev:
+        held = sts.read_pairs(dev, top=top)
+    else:
+        pairs, held = sts.split_dev(pairs, dev_share, config.seed)
+    report = sts.train_and_save(recipe, pairs, held, out, note)
+    if as_json:
+        print_json({"model": path_text(out), "pairs": len(pairs), "kept": report.kept, "dev": report.dev})
+    else:
+        print(out)
+
+
+def predict(
+    model: Model,
+    files: Files,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write here instead of to stdout.", show_default=False)
+    ] = None,
+    batch_size: Batch = 32,
+    as_json: AsJson = False,
+) -> None:
+    """Score sentence pairs, one JSON line each.
+
+    A line has id, score (expected value, 0 to 1), grade (most likely / 5) and probabilities.
+    """
+    from linker.scoring.pairs.sts import recipe as sts
+
+    check_outputs({"--out": out}, files)
+    scorer = sts.load(model)
+    lines = [
+        line
+        for path in files
+        for line in sts.prediction_lines(scorer, sts.read_pairs(path, graded=False), batch_size)
+    ]
+    if out is None:
+        print_for_programs("".join(lines))
+        return
+    from linker.base.files import write_atomically
+
+    write_atomically(out, "".join(lines).encode())
+    if as_json:
+        print_json({"predictions": path_text(out), "pairs": len(lines)})
+    note(f"{out}: {len(lines)} pairs")
+
+
+def evaluate(
+    model: Model,
+    files: Files,
+    top: Top = 5.0,
+    batch_size: Batch = 32,
+    as_json: AsJson = False,
+) -> None:
+    """Evaluate a scorer on graded pairs.
+
+    Prints Spearman, Pearson and MSE on score/5 and the accuracy of the likeliest grade, for each file separately.
+    """
+    from linker.scoring.pairs.sts import recipe as sts
+
+    scorer = sts.load(model)
+    rows = {}
+    for path in files:
+        pairs = sts.read_pairs(path, top=top)
+        rows[path_text(path)] = {"pairs": len(pairs), **sts.figures(pairs, scorer, batch_size)}
+    _print_rows(rows, as_json)
+
+
+def _print_rows(rows: dict[str, dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print_json(rows)
+        return
+    width = max(len(name) for name in rows)
+    print(f"{'':{width}}  {'pairs':>6}  " + "  ".join(f"{m:>15}" for m in MEASURES))
+    for name, row in rows.items():
+        figures = "  ".join(f"{row[m]:15.4f}" for m in MEASURES)
+        print(f"{name:{width}}  {row['pairs']:6}  {figures}")

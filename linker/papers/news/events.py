@@ -1,0 +1,59 @@
+"""Training pairs for the question whether two articles report the same event, not whether they are alike in topic.
+
+Topic is what the nearest neighbours of an article share with it; names, places, dates and numbers tell them apart. So
+the pairs that people found the same are set against the neighbours, not against articles that are plainly unlike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from linker.base.errors import InputError
+from linker.papers.news.articles import SAME, UNRELATED, NewsPair, targets
+from linker.papers.news.selftrain import articles_of
+from linker.papers.news.siamese import Siamese
+
+SAME_EVENT = 1.5  # the highest human score of pairs that count as reports of one event
+TOP = 2  # neighbours of each article
+
+
+def event_pairs(pairs: Sequence[NewsPair], encoder: Siamese, top: int = TOP) -> list[NewsPair]:
+    """Return the pairs scored 1 (one event: a human score of at most SAME_EVENT) or 4, and nearest neighbours as 4.
+
+    Raises InputError where a pair has no score, or where none or all of them report one event.
+    """
+    targets(pairs)
+    judged = [
+        replace(pair, score=SAME if (pair.score or UNRELATED) <= SAME_EVENT else UNRELATED) for pair in pairs
+    ]
+    same = sum(pair.score == SAME for pair in judged)
+    if not 0 < same < len(judged):
+        raise InputError(
+            f"{same} of {len(judged)} pairs have a score of at most {SAME_EVENT:g}: to learn what reports of one event "
+            "have in common, there must be such pairs and others"
+        )
+    return [*judged, *(replace(pair, score=UNRELATED) for pair in nearest_pairs(pairs, encoder, top))]
+
+
+def nearest_pairs(pairs: Sequence[NewsPair], encoder: Siamese, top: int = TOP) -> list[NewsPair]:
+    """Return each article of the pairs with the `top` others that have the highest cosines, without scores.
+
+    Articles that a pair already joins are left out; a pair found from both of its articles is returned once.
+    """
+    articles = articles_of(pairs)
+    rows = {article.full: row for row, article in enumerate(articles)}
+    vectors = np.asarray(encoder.encode([article.full for article in articles]), np.float32)
+    cosines = vectors @ vectors.T
+    np.fill_diagonal(cosines, -np.inf)
+    for pair in pairs:
+        a, b = rows[pair.first.full], rows[pair.second.full]
+        cosines[a, b] = cosines[b, a] = -np.inf
+    found: dict[tuple[int, int], None] = {}
+    for row, of_row in enumerate(cosines):
+        for other in np.argsort(-of_row, kind="stable")[:top].tolist():
+            if np.isfinite(of_row[other]):
+                found[min(row, other), max(row, other)] = None
+    return [NewsPair(f"nearest-{a}-{b}", articles[a], articles[b]) for a, b in found]

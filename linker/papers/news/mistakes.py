@@ -1,0 +1,67 @@
+"""Serious mistakes of predicted news similarities: the pairs where a prediction is far from the human score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from indexes.dtypes import Float64Array
+from linker.papers.news.articles import NewsPair
+from linker.papers.news.entities import GROUPS, group_counts
+from linker.papers.news.recognise import Recogniser
+
+SERIOUS = 1.5  # points between the prediction and the human score
+SHOWN = 12  # entities of an article, the most frequent of each group first
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """A pair whose prediction is far off; `first` and `second` are the entities of its articles, if any were sought."""
+
+    id: str
+    kind: str
+    human: float
+    predicted: float
+    first: list[str]
+    second: list[str]
+
+    def text(self) -> str:
+        """Return the mistake on one line, and the entities of each article on one more."""
+        head = f"{self.id}  {self.kind}  people {self.human:.2f}, predicted {self.predicted:.2f}"
+        sides = (self.first, self.second)
+        return "\n".join([head, *(f"  {n}: {', '.join(side)}" for n, side in enumerate(sides, 1) if side)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the mistake as JSON values."""
+        return asdict(self)
+
+
+def mistakes(
+    pairs: Sequence[NewsPair],
+    scores: Float64Array,
+    least: float = SERIOUS,
+    recogniser: Recogniser | None = None,
+) -> list[Mistake]:
+    """Return the pairs whose score, of `scores` [n], is at least `least` from the human one, the worst first.
+
+    With a `recogniser`, the entities of both articles come along. Pairs without a human score are left out.
+    """
+    far = [
+        (abs(score - pair.score), pair, score)
+        for pair, score in zip(pairs, scores.tolist(), strict=True)
+        if pair.score is not None and abs(score - pair.score) >= least
+    ]
+    far.sort(key=lambda row: (-row[0], row[1].id))
+    articles = [article for _, pair, _ in far for article in (pair.first, pair.second)]
+    found = recogniser.mentions(articles) if recogniser else [[] for _ in articles]
+    named = []
+    for mentions, article in zip(found, articles, strict=True):
+        counts = zip(GROUPS, group_counts(mentions, article.date if mentions else ""), strict=True)
+        named.append(
+            [f"{group} {name}" for group, count in counts for name, _ in count.most_common(SHOWN // 4)]
+        )
+    return [
+        Mistake(pair.id, pair.kind, pair.score or 0.0, score, first, second)
+        for (_, pair, score), first, second in zip(far, named[::2], named[1::2], strict=True)
+    ]

@@ -1,0 +1,118 @@
+"""The user's own spreadsheet back: its columns as they stand, and what was judged of each row in further ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from linker.base.errors import InputError
+from linker.base.files import replacing
+from linker.corpora import Columns
+from linker.corpora.originals import originals
+from linker.review.exporting.rows import Cell
+from linker.review.exporting.writing import cells_to_csv, cells_to_xlsx
+from linker.review.interface import Judgement, Verdict
+from linker.review.rows.table import Decided
+
+LINE = 200  # characters of a text that stands for a title
+ADDED = ("verdict", "match", "probability", "reviewer", "time", "note", "match id")
+STRENGTH: tuple[Verdict, ...] = (
+    "relevant",
+    "maybe",
+    "not",
+    "skip",
+)  # of several verdicts on a row, the first counts
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """The further columns: their names, and the cells of a row by the id of its document, or of its seed."""
+
+    names: Sequence[str]
+    cells: Mapping[str, Sequence[Cell]]
+
+
+def of_judgements(
+    judgements: Iterable[Judgement],
+    *,
+    by_seed: bool,
+    name_of: Callable[[str], str],
+    words: Mapping[str, str],
+    chances: Mapping[tuple[str, str], float],
+) -> dict[str, Sequence[Cell]]:
+    """Return the cells of documents, or of seeds, by what stands in a ledger.
+
+    name_of: the title of a match by its id. words: how verdicts are called. chances: probabilities by seed and id;
+    those noted at the judgement count where there is none.
+    """
+    given: dict[str, list[Judgement]] = {}
+    for judgement in judgements:
+        given.setdefault(judgement.seed if by_seed else judgement.id, []).append(judgement)
+    found: dict[str, Sequence[Cell]] = {}
+    for id_, of_row in given.items():
+        verdict = next(v for v in STRENGTH if any(j.verdict == v for j in of_row))
+        said = [j for j in of_row if j.verdict == verdict]
+        matches = _once(j.id if by_seed else j.seed for j in said) if verdict == "relevant" else []
+        known = [p for j in said if (p := chances.get((j.seed, j.id), j.probability)) is not None]
+        found[id_] = _cells(
+            words[verdict], [name_of(match) for match in matches], known, [j.reviewer for j in said],
+            max(j.time for j in said), [j.note for j in said], matches,
+        )  # fmt: skip
+    return found
+
+
+def of_rows(decided: Iterable[Decided], words: Mapping[str, str]) -> dict[str, Sequence[Cell]]:
+    """Return the cells of seeds that each look for a match; `words`: how their states are called."""
+    given: dict[str, list[Decided]] = {}
+    for one in decided:
+        given.setdefault(one.row.seed.id, []).append(one)
+    found: dict[str, Sequence[Cell]] = {}
+    for id_, of_row in given.items():
+        known = [one.probability for one in of_row if one.probability is not None]
+        titles = [one.title or one.text[:LINE] for one in of_row]
+        found[id_] = _cells(
+            words[of_row[0].state], titles, known, [one.reviewer for one in of_row], max(one.time for one in of_row),
+            [one.note for one in of_row], [one.match for one in of_row],
+        )  # fmt: skip
+    return found
+
+
+def _cells(
+    verdict: str, titles: Iterable[str], chances: Sequence[float], reviewers: Iterable[str], time: str,
+    notes: Iterable[str], matches: Iterable[str],
+) -> list[Cell]:  # fmt: skip
+    return [
+        verdict,
+        "; ".join(" ".join(title.split()) for title in titles if title) or None,
+        round(max(chances), 4) if chances else None,
+        ", ".join(_once(reviewers)) or None,
+        time[:16].replace("T", " ") or None,
+        "; ".join(_once(notes)) or None,
+        "; ".join(_once(matches)) or None,
+    ]
+
+
+def _once(values: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(value for value in values if value))
+
+
+def write_own(source: Path, columns: Columns, added: Added, out: Path) -> None:
+    """Write the rows of `source` with the further columns to `out`, .csv or .xlsx. Raises InputError."""
+    rows = _rows(source, columns, added)
+    with replacing(out) as file:
+        if out.suffix == ".xlsx":
+            cells_to_xlsx(rows, file, source.stem[:31])
+        elif out.suffix == ".csv":
+            cells_to_csv(rows, file)
+        else:
+            raise InputError(f"cannot tell the format of {out}: its name must end in .csv or .xlsx")
+
+
+def _rows(source: Path, columns: Columns, added: Added) -> Iterator[list[Cell]]:
+    rows = originals(source, columns)
+    header = [str(name or "") for name in next(rows, ((), ""))[0]]
+    yield [*header, *(f"{name} (linker)" if name in header else name for name in added.names)]
+    none = [None] * len(added.names)
+    for cells, id_ in rows:
+        yield [*cells, *[None] * (len(header) - len(cells)), *(added.cells.get(id_, none) if id_ else none)]

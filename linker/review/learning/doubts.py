@@ -1,0 +1,67 @@
+"""Verdicts that the learner finds improbable, and which therefore deserve a second look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from indexes.dtypes import Float64Array
+from linker.review.interface import Judgement
+
+LOOKED = "second look"  # the tag of a verdict that was given one
+SHARE = 0.05  # of the verdicts, at most
+LEAST = 5  # relevant documents, and others, before probabilities say anything
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A verdict, and how probable it is that its document is relevant by what is known without it."""
+
+    judgement: Judgement
+    probability: float
+
+
+def doubted(judged: list[Judgement], chances: Mapping[tuple[str, str], float]) -> list[Doubt]:
+    """Return relevant documents of low probability and others of high, the most improbable verdicts first.
+
+    chances: by seed and id. No more than SHARE of the verdicts; none that has had its second look.
+    """
+    found = [
+        Doubt(j, chances[j.seed, j.id]) for j in judged if (j.seed, j.id) in chances and LOOKED not in j.tags
+    ]
+    improbable = [d for d in found if (d.probability < 0.5) == d.judgement.relevant and d.probability != 0.5]
+    improbable.sort(key=lambda d: -abs(d.probability - 0.5))
+    return improbable[: int(SHARE * len(judged))]
+
+
+def probabilities(scored: Mapping[str, tuple[bool, float]]) -> dict[str, float]:
+    """Return P(relevant) of each document by its label and score (Platt, 1999); nothing where too few are known."""
+    labels = np.array([label for label, _ in scored.values()], dtype=bool)
+    if min(labels.sum(), (~labels).sum()) < LEAST:
+        return {}
+    scores = np.array([score for _, score in scored.values()])
+    values = _platt((scores - scores.mean()) / (scores.std() or 1.0), labels)
+    return dict(zip(scored, values.tolist(), strict=True))
+
+
+def _platt(scores: Float64Array, labels: Iterable[bool]) -> Float64Array:
+    """Return probabilities by a sigmoid of the scores, whose targets Platt's prior holds away from 0 and 1."""
+    from scipy.optimize import minimize
+    from scipy.special import expit
+
+    relevant = np.asarray(labels)
+    positive, count = relevant.sum(), len(relevant)
+    target = np.where(relevant, (positive + 1) / (positive + 2), 1 / (count - positive + 2))
+
+    def loss(beta: Float64Array) -> tuple[float, Float64Array]:
+        margin = beta[0] * scores + beta[1]
+        error = expit(margin) - target
+        return float((np.logaddexp(0, margin) - target * margin).mean()), np.array(
+            [(error * scores).mean(), error.mean()]
+        )
+
+    slope, offset = minimize(loss, np.zeros(2), jac=True, method="L-BFGS-B").x
+    values: Float64Array = expit(slope * scores + offset)
+    return values

@@ -1,0 +1,194 @@
+"""Which files of a review's folder are linker's: a mark that is written first, and names that only linker writes.
+
+Any other file belongs to somebody else: a folder that holds one is never deleted, and no link is followed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import stat
+from collections.abc import Collection, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from indexes import dropping
+from indexes.disk import writing
+from indexes.store import ownership as store
+from linker.base.errors import InputError
+from linker.base.files import write_atomically
+from linker.review.database import is_held
+from linker.review.schema import APPLICATION
+
+MARK = b"linker: lock and mark of a review's folder; do not edit\n"
+LOCK, ABOUT, INDEX, UPLOADS, LINKS = "lock", "project.json", "index", "uploads", "links"
+UNFINISHED = ".building-"  # a folder that a job has not finished; the next job of its kind removes it
+FOLDERS = (UPLOADS, LINKS, UNFINISHED + LINKS)  # of files, beside those of an index
+PAIRS, SOURCES, TARGETS = LINK_FILES = "pairs.jsonl", "sources.jsonl", "targets.jsonl"
+_LEDGER = re.compile(r"(?:(?:[a-z0-9][a-z0-9-]{0,63}\.)?review|links)\.sqlite(?P<beside>-wal|-shm|-journal)?")
+_WHOLE = r"lock|project\.json|map\.bin|matches\.json|seeds\.quarantine\.jsonl"
+_FILE = re.compile(rf"{_WHOLE}|\.(?:{_WHOLE})\.[0-9]+\.tmp")
+_PART = re.compile(r"\.[a-z0-9_]{8}\.part")  # an upload that was cut off
+_APPLICATION_AT = 68  # where the header of a SQLite file says whose it is
+
+
+def is_marked(folder: Path) -> bool:
+    """Return whether linker made the folder for a review: a file of the name `lock` alone says nothing."""
+    with contextlib.suppress(OSError):
+        return _head(folder / LOCK, len(MARK) + 1) == MARK
+    return False
+
+
+def mark(folder: Path) -> None:
+    """Say in the folder that it is ours; on return, this is on the disk. Raises InputError."""
+    write_atomically(folder / LOCK, MARK)
+
+
+def is_ledger(path: Path) -> bool:
+    """Return whether a regular file bears the mark of a ledger in its header."""
+    with contextlib.suppress(OSError):
+        if is_held(path):
+            return True
+        return _head(path, _APPLICATION_AT + 4)[_APPLICATION_AT:] == APPLICATION.to_bytes(4)
+    return False
+
+
+def has_our_form(about: Any) -> bool:
+    """Return whether this is what linker writes into project.json, and hardly anybody else."""
+    if not isinstance(about, dict) or not {"name", "created"} <= about.keys() <= {
+        "name",
+        "created",
+        "roles",
+        "indexed",
+        "columns",
+    }:
+        return False
+    try:
+        made = datetime.fromisoformat(about["created"])
+    except (TypeError, ValueError):
+        return False
+    kinds = isinstance(about["name"], str), isinstance(about.get("roles", {}), dict)
+    return all(kinds) and isinstance(about.get("indexed", []), list) and made.tzinfo is not None
+
+
+def delete(folder: Path, uploads: Collection[str]) -> None:
+    """Delete a review's folder, whose uploaded files have these names; the mark goes last.
+
+    Raises InputError, and nothing is deleted, where the folder is not marked, holds anything that linker did not write,
+    or is being deleted or indexed by another process; IndexesError where the index cannot be deleted.
+    """
+    try:
+        with _locked(folder) as top:
+            if other := _foreign(folder, uploads):
+                raise InputError(
+                    f"{other} was not written by linker, so nothing was deleted: move it elsewhere, and repeat"
+                )
+            for name in (INDEX, UNFINISHED + INDEX):
+                dropping.discard(folder / name)
+            for name in FOLDERS:
+                _remove_folder(name, top, uploads)
+            for name in _names(top):
+                if name not in (ABOUT, LOCK) and (_FILE.fullmatch(name) or _LEDGER.fullmatch(name)):
+                    os.unlink(name, dir_fd=top)
+            for name in (ABOUT, LOCK):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(name, dir_fd=top)
+            folder.rmdir()
+        writing.sync(folder.parent)
+    except OSError as e:
+        raise InputError(f"cannot delete {folder}: {e.strerror} ({e.filename})") from e
+
+
+def clear(folder: Path, names: Collection[str] = LINK_FILES) -> None:
+    """Delete a folder that holds these files alone, if there is one. Raises InputError naming anything else in it."""
+    if not os.path.lexists(folder):
+        return
+    others = [
+        p for p in (folder, *folder.iterdir()) if p.is_symlink() or (p != folder and p.name not in names)
+    ]
+    if others:
+        raise InputError(f"{others[0]} was not written by linker: move it elsewhere, and repeat")
+    for name in names:
+        (folder / name).unlink(missing_ok=True)
+    folder.rmdir()
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[int]:
+    """Give the descriptor of a marked folder, which this process alone holds."""
+    if folder.is_symlink() or not is_marked(folder):
+        raise InputError(f"{folder} does not bear linker's mark, so nothing was deleted: delete it yourself")
+    top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        lock = os.open(LOCK, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=top)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield top
+        finally:
+            os.close(lock)
+    except BlockingIOError:
+        raise InputError(f"another process is deleting {folder}: wait for it") from None
+    finally:
+        os.close(top)
+
+
+def _foreign(folder: Path, uploads: Collection[str]) -> Path | None:
+    """Return a file or folder in a review's folder that linker did not write, or None."""
+    for path in sorted(folder.iterdir()):
+        if path.name in (INDEX, UNFINISHED + INDEX) and _is_folder(path):
+            if other := store.foreign(path):
+                return other
+        elif path.name in FOLDERS and _is_folder(path):
+            for file in sorted(path.iterdir()):
+                if not _is_file(file) or not _is_ours_in(path.name, file.name, uploads):
+                    return file
+        elif not _is_file(path) or not (_FILE.fullmatch(path.name) or _is_of_ledger(path)):
+            return path
+    return None
+
+
+def _is_ours_in(folder: str, name: str, uploads: Collection[str]) -> bool:
+    return name in (uploads if folder == UPLOADS else LINK_FILES) or bool(_PART.fullmatch(name))
+
+
+def _is_of_ledger(path: Path) -> bool:
+    found = _LEDGER.fullmatch(path.name)
+    if found is None:
+        return False
+    return bool(found["beside"]) or path.stat().st_size == 0 or is_ledger(path)
+
+
+def _names(folder: int) -> list[str]:
+    with os.scandir(folder) as entries:
+        return [entry.name for entry in entries]
+
+
+def _remove_folder(name: str, top: int, uploads: Collection[str]) -> None:
+    """Delete a folder of files that were all found to be ours."""
+    with contextlib.suppress(FileNotFoundError):
+        inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=top)
+        try:
+            for file in _names(inner):
+                if _is_ours_in(name, file, uploads):
+                    os.unlink(file, dir_fd=inner)
+        finally:
+            os.close(inner)
+        os.rmdir(name, dir_fd=top)
+
+
+def _is_file(path: Path) -> bool:
+    return stat.S_ISREG(path.lstat().st_mode)
+
+
+def _is_folder(path: Path) -> bool:
+    return stat.S_ISDIR(path.lstat().st_mode)
+
+
+def _head(path: Path, size: int) -> bytes:
+    """Return the first bytes of a regular file, empty for anything else. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(size) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""

@@ -1,0 +1,86 @@
+"""Who has which document before them: nobody is given a document that another reader has, until they let it lie."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from linker.review.interface import Candidate
+
+Key = tuple[str, str]  # seed and document; the seed is empty where all seeds describe one topic
+
+SECONDS = 600.0  # after which a document that its reader has let lie goes to the next one who asks
+
+
+class Reservations:
+    """What each holder has before them, and since when. A holder is one reader: a session of the page, or a name.
+
+    A reservation that has expired stays until somebody else asks, so that a reader who comes back late finds it.
+    """
+
+    def __init__(
+        self,
+        key: Callable[[Candidate], Key],
+        seconds: float = SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`key` says what a candidate is about; `clock` tells the seconds."""
+        self._key, self._seconds, self._clock = key, seconds, clock
+        self._held: dict[str, tuple[Candidate, float]] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._held))
+
+    def get(self, holder: str) -> Candidate | None:
+        """Return what a holder has before them, which renews the reservation, or None."""
+        if holder not in self._held:
+            return None
+        candidate, _ = self._held[holder]
+        self.put(holder, candidate)
+        return candidate
+
+    def put(self, holder: str, candidate: Candidate) -> None:
+        """Reserve a candidate."""
+        self._held[holder] = candidate, self._clock()
+
+    def of(self, key: Key) -> Candidate | None:
+        """Return the candidate that somebody has before them, by what it is about, or None."""
+        return next((held for held, _ in self._held.values() if self._key(held) == key), None)
+
+    def take_back(self, holder: str) -> Candidate | None:
+        """End a holder's reservation and return its candidate, or None."""
+        candidate, _ = self._held.pop(holder, (None, 0.0))
+        return candidate
+
+    def release(self, key: Key, holder: str | None = None) -> None:
+        """End the reservations of what was judged, of everybody or of one holder."""
+        for name, (held, _) in list(self._held.items()):
+            if self._key(held) == key and holder in (None, name):
+                del self._held[name]
+
+    def expired(self) -> Candidate | None:
+        """End the reservation that expired first, and return its candidate, or None."""
+        holder, (candidate, since) = min(
+            self._held.items(), key=lambda entry: entry[1][1], default=("", (None, self._clock()))
+        )
+        if candidate is None or self._clock() - since < self._seconds:
+            return None
+        del self._held[holder]
+        return candidate
+
+    def seeds(self, holder: str) -> frozenset[str]:
+        """Return the seeds of what other holders have before them, and have not let lie."""
+        now = self._clock()
+        return frozenset(
+            held.seed
+            for other, (held, since) in self._held.items()
+            if other != holder and now - since < self._seconds
+        )
+
+    def others(self, holder: str) -> int:
+        """Return how many candidates other holders have before them."""
+        return len({self._key(held) for other, (held, _) in self._held.items() if other != holder})
+
+    def keep(self, wanted: Callable[[Candidate], bool]) -> None:
+        """End the reservations of candidates that are wanted no more."""
+        self._held = {holder: held for holder, held in self._held.items() if wanted(held[0])}

@@ -1,0 +1,14 @@
+"""A match for each row: its candidates, how it stands, what is accepted unread, and the table of results."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from indexes.lazy import lazy
+
+if TYPE_CHECKING:
+    from linker.review.rows.states import Row, states
+    from linker.review.rows.table import table
+
+__all__ = ["Row", "states", "table"]
+__getattr__ = lazy(__name__)

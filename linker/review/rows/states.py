@@ -1,0 +1,140 @@
+"""How each row stands: matched, without a match, or open; what was said of it, and what may still be its match."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from linker.review.interface import Judgement, Seed
+from linker.review.rows.kept import Match
+from linker.review.session.together import COPY_OF
+
+State = Literal["matched", "none", "open"]
+STATES: tuple[State, ...] = ("matched", "none", "open")
+
+
+@dataclass(slots=True)
+class Row:
+    """A seed with its candidates and what was said of them; rows are counted from 1.
+
+    `links`: the judgements by which it is matched, in their order, without near copies, which are in `copies`.
+    `rejected`: documents that are not its match. `closed`: the judgement by which it has no match. `later`: left for
+    later.
+    """
+
+    number: int
+    seed: Seed
+    candidates: tuple[Match, ...] = ()
+    links: dict[str, Judgement] = field(default_factory=dict)
+    copies: set[str] = field(default_factory=set)
+    rejected: set[str] = field(default_factory=set)
+    closed: Judgement | None = None
+    later: bool = False
+
+    @property
+    def state(self) -> State:
+        """How it stands; of a match and "no match", the last said counts."""
+        if self.links:
+            return "matched"
+        return "none" if self.closed else "open"
+
+    @property
+    def accepted(self) -> bool:
+        """Whether nobody has read any of its matches."""
+        return bool(self.links) and all(j.phase == "accepted" for j in self.links.values())
+
+    @property
+    def left(self) -> tuple[Match, ...]:
+        """The candidates of which nothing was said, best first."""
+        said = self.links.keys() | self.copies | self.rejected
+        return tuple(match for match in self.candidates if match.id not in said)
+
+    @property
+    def best(self) -> Match | None:
+        """Its match, or what is likeliest to be it."""
+        if self.links:
+            id_, judgement = next(iter(self.links.items()))
+            return Match(id_, self.chance(id_) or judgement.probability or 0.0)
+        return next(iter(self.left), None)
+
+    @property
+    def probability(self) -> float:
+        """P(link) of its match or best candidate; 0 where there is none."""
+        best = self.best
+        return best.probability if best else 0.0
+
+    @property
+    def fingerprint(self) -> str:
+        """What changes with everything that was said of it."""
+        return f"{self.state} {len(self.rejected)} {' '.join(self.links)}"
+
+    def chance(self, id_: str) -> float | None:
+        """Return P(link) of one of its candidates, or None for any other document."""
+        return next((match.probability for match in self.candidates if match.id == id_), None)
+
+    def take(self, judgement: Judgement) -> None:
+        """Take in a judgement of this seed; in the order they were made, the last counts."""
+        id_, verdict = judgement.id, judgement.verdict
+        self.later = verdict == "skip"
+        if not id_ and verdict == "not":
+            self.closed = judgement
+            self.links.clear()
+            self.copies.clear()
+        if not id_ or verdict == "skip":
+            return
+        for known in (self.links, self.copies, self.rejected):
+            if id_ in known:
+                known.pop(id_) if isinstance(known, dict) else known.discard(id_)
+        if verdict == "relevant":
+            self.closed = None
+            if any(tag.startswith(COPY_OF) for tag in judgement.tags):
+                self.copies.add(id_)
+            else:
+                self.links[id_] = judgement
+        elif verdict == "not":
+            self.rejected.add(id_)
+
+
+def states(
+    seeds: Iterable[Seed], candidates: Mapping[str, tuple[Match, ...]], judgements: Iterable[Judgement]
+) -> list[Row]:
+    """Return the rows in the order of the seeds; `judgements` as `Ledger.judgements(rows=True)` returns them."""
+    rows = {
+        seed.id: Row(number, seed, candidates.get(seed.id, ())) for number, seed in enumerate(seeds, start=1)
+    }
+    for judgement in judgements:
+        if judgement.seed in rows:
+            rows[judgement.seed].take(judgement)
+    return list(rows.values())
+
+
+def counts(rows: Iterable[Row]) -> dict[State, int]:
+    """Return how many rows there are of each state."""
+    found = Counter(row.state for row in rows)
+    return {state: found[state] for state in STATES}
+
+
+def known_links(rows: Iterable[Row]) -> list[tuple[str, str]]:
+    """Return the matches that somebody has read, as seed and document."""
+    return [(row.seed.id, id_) for row in rows for id_, j in row.links.items() if j.phase != "accepted"]
+
+
+def by_probability(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows with the surest first."""
+    return sorted(rows, key=lambda row: (-row.probability, row.number))
+
+
+def next_open(
+    rows: Sequence[Row], after: str = "", busy: Collection[str] = (), first: Collection[str] = ()
+) -> Row | None:
+    """Return the open row that follows `after` in `rows`, from the top where none does, or None where none is open.
+
+    Rows that others have open (`busy`) are left out; those of `first` go first, those left for later last.
+    """
+    place = next((i + 1 for i, row in enumerate(rows) if row.seed.id == after), 0)
+    ordered = [*rows[place:], *rows[:place]]
+    free = [row for row in ordered if row.state == "open" and row.seed.id not in busy]
+    ranked = sorted(free, key=lambda row: (row.later, row.seed.id not in first))
+    return next(iter(ranked), None)

@@ -1,0 +1,60 @@
+"""What a judgement must be to be stored: each refusal is a sentence that says what is wrong and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from linker.base.errors import InputError
+from linker.review.agreement import CONSENSUS
+from linker.review.interface import VERDICTS, Candidate, Seed
+from linker.review.population import Population
+
+
+def with_seed(
+    candidate: Candidate, seeds: Sequence[Seed], unit: str, beside: Callable[[str], Candidate]
+) -> Candidate:
+    """Return a candidate with its seed; without one, in a topic or with a single seed, it is the seed most like it.
+
+    Raises InputError where the review lacks the seed, or one must be chosen.
+    """
+    if candidate.seed in {seed.id for seed in seeds}:
+        return candidate
+    if candidate.seed:
+        raise InputError(
+            f"this review has no seed {candidate.seed!r}: nothing was stored; load the page again"
+        )
+    if unit == "topic" or len(seeds) == 1:
+        return replace(candidate, seed=beside(candidate.id).seed)
+    raise InputError(
+        "this review has several seeds: say to which one the document belongs"
+        if seeds
+        else "there is no seed yet to which this could belong: add one first"
+    )
+
+
+def check(candidate: Candidate, verdict: str, reviewer: str, population: Population) -> None:
+    """Raise InputError where a judgement cannot be stored."""
+    _check_said(verdict, reviewer)
+    if not population.knows(candidate.id):
+        raise InputError(f"{candidate.id!r} is not in the index: nothing was stored")
+    if (candidate.seed, candidate.id) not in population:
+        raise InputError(
+            f"{candidate.id!r} is a seed itself, or the review's filter leaves it out: nothing was stored"
+        )
+
+
+def check_row(seed: str, verdict: str, reviewer: str, seeds: Sequence[Seed]) -> None:
+    """Raise InputError where what is said of a seed as a whole cannot be stored."""
+    _check_said(verdict, reviewer)
+    if seed not in {known.id for known in seeds}:
+        raise InputError(f"this review has no seed {seed!r}: nothing was stored; load the page again")
+
+
+def _check_said(verdict: str, reviewer: str) -> None:
+    if verdict not in VERDICTS:
+        raise InputError(f"unknown verdict {verdict!r}: choose one of {', '.join(VERDICTS)}")
+    if reviewer == CONSENSUS:
+        raise InputError(
+            f"{CONSENSUS!r} is the name under which conflicts are decided: judge under another one"
+        )

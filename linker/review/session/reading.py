@@ -1,0 +1,238 @@
+"""Which document comes next in a review, and who has it before them."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import TYPE_CHECKING
+
+from linker.review.interface import Candidate, Judgement, Phase, Read
+from linker.review.population import Population
+from linker.review.reservations import Key, Reservations
+from linker.review.seeds import Nearest
+from linker.review.session.tally import Tally, counting
+from linker.review.settings import Settings
+from linker.review.stopping.rules import Controls
+
+if TYPE_CHECKING:
+    from linker.engine.engine import Engine
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from linker.review import stopping
+from linker.review.interface import Seed
+from linker.review.learning import FeedbackOrder
+from linker.review.orders import MergedOrder, Queue
+from linker.review.stopping import Rule
+
+CONTROLS = 0  # number of the random order of controls; audits count from 1
+
+
+class Records(Protocol):
+    """What a review needs of its ledger; `linker.review.ledger.Ledger` is one."""
+
+    @property
+    def seeds(self) -> Sequence[Seed]:
+        """The texts whose links are sought, in order."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Values by name; `linker.review.settings` says which a review reads."""
+        ...
+
+    def set(self, key: str, value: Any) -> None:
+        """Store a setting."""
+        ...
+
+    def add_all(self, judgements: Iterable[Judgement]) -> Sequence[Judgement]:
+        """Store judgements, all or none, and return them with their times."""
+        ...
+
+    def undo(self, reviewer: str) -> Judgement | None:
+        """Take back the reviewer's last standing judgement and return it, or None where there is none."""
+        ...
+
+    def judgements(self, reviewer: str | None = None, *, rows: bool = False) -> Sequence[Judgement]:
+        """Return the standing judgements in the order they were made; `rows`: also those of `UNREAD` phases."""
+        ...
+
+
+class Reading:
+    """What a review has read and hands out. Several threads may use it."""
+
+    def __init__(self, engine: Engine, ledger: Records) -> None:
+        self.engine, self.ledger = engine, ledger
+        self._lock = threading.RLock()
+        self._open = Reservations(self._key)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read seeds, settings and judgements from the ledger again, after another process has changed them.
+
+        Raises InputError where a setting cannot be used.
+        """
+        with self._lock:
+            stored = self.ledger.settings
+            self.settings = Settings.of(stored)
+            self._phase: Phase = "audit" if stored.get("phase") == "audit" else "queue"
+            self._audit: dict[str, int] = stored.get("audit_now", {"number": 0, "before": 0})
+            self.seeds = tuple(self.ledger.seeds)
+            collection = self.engine.collection
+            self.population = Population(collection.rows, self.seeds, self.settings)
+            self._nearest = Nearest(self.seeds, collection.manifest.analysis)
+            self._order = make_order(self.engine, self.seeds, self.settings, self.population)
+            self._undone: dict[str, deque[Candidate]] = {}  # what each holder has to judge again first
+            self._returned: deque[Candidate] = deque()  # what was handed out and taken back unread
+            self._second_time: set[Key] = set()  # what was handed out after it had been skipped
+            self._restart()
+            self._open.keep(self._is_due)
+            self._skipped = deque(
+                self._shown(seed, id_) for (seed, id_), v in self._tally.verdicts.items() if v == "skip"
+            )
+
+    def _is_due(self, held: Candidate) -> bool:
+        """Return whether what a reader has before them is still to be judged after a refresh."""
+        seeds = {"", *(seed.id for seed in self.seeds)}
+        is_ours = held.seed in seeds and self._is_member(held) and held.phase in ("search", self.phase)
+        return is_ours and (self.settings.double or not self._tally.is_read(self._key(held)))
+
+    def _restart(self) -> None:
+        """Tell the order, and a new stopping rule, of the judgements that stand and are of this review."""
+        standing = counting(self.ledger.judgements(), {seed.id for seed in self.seeds}, self.population)
+        rule = make_rule(self.settings, self.population.size)
+        self._tally = Tally(rule, standing, pairs=self.settings.unit == "pairs")
+        self._order.restart()
+        self._controls = {self._key(j): j for j in standing if j.phase == "control"}
+        for judgement in standing:
+            if self._key(judgement) not in self._controls:
+                self._order.tell(judgement)
+
+    @property
+    def phase(self) -> Phase:
+        """Whether documents come from the queue, or are drawn for the audit or as the rule's controls."""
+        rule = self._tally.rule
+        if self._phase == "audit" and rule.audit.ended <= self._audit["before"]:
+            return "audit"
+        return "control" if isinstance(rule, Controls) and rule.drawn < rule.size else "queue"
+
+    def next(self, reviewer: str = "", holder: str = "") -> Candidate | None:
+        """Return what this reader should judge now, the same until it is judged, or None where nothing is left.
+
+        Nobody else has it before them, unless everyone is to judge everything (`double`), or the reader lets it lie
+        (see `Reservations`). Skipped documents come last.
+        """
+        with self._lock:
+            holder = holder or reviewer
+            held = self._open.get(holder)
+            if held is None and (held := self._draw(reviewer, holder)):
+                self._open.put(holder, held)
+            return held
+
+    def hold(self, candidate: Candidate, holder: str) -> bool:
+        """Put what a list of rows offers before a reader; return False where somebody else has this seed open."""
+        with self._lock:
+            if not self.settings.double and candidate.seed in self._open.seeds(holder):
+                return False
+            self._open.put(holder, candidate)
+            return True
+
+    def seeds_elsewhere(self, holder: str) -> frozenset[str]:
+        """Return the seeds that other readers have before them, whom no verdict blinds."""
+        with self._lock:
+            return frozenset() if self.settings.double else self._open.seeds(holder)
+
+    def elsewhere(self, holder: str = "") -> int:
+        """Return how many documents other readers have before them: where `next` is None, all that are left."""
+        with self._lock:
+            return self._open.others(holder)
+
+    def _draw(self, reviewer: str, holder: str) -> Candidate | None:
+        if undone := self._undone.get(holder):
+            return undone.popleft()
+        while expired := self._open.expired():
+            if self._lacks(self._key(expired), reviewer):
+                return expired
+        if self.settings.double and (second := self._unseen(reviewer)):
+            return second
+        if self.phase != "queue":
+            return self._drawn()
+        while self._returned:
+            if self._free(candidate := self._returned.popleft()):
+                return candidate
+        while following := self._order.next():
+            if self._free(following):
+                return following
+            self._reach(self._key(following))
+        while self._skipped:
+            if self._free(candidate := self._skipped.popleft()):
+                self._second_time.add(self._key(candidate))
+                return candidate
+        return None
+
+    def _free(self, candidate: Candidate) -> bool:
+        """Return whether a candidate is unread and before nobody."""
+        key = self._key(candidate)
+        return not self._tally.is_read(key) and self._open.of(key) is None
+
+    def _lacks(self, key: Key, reviewer: str) -> bool:
+        """Return whether a document still needs this reviewer's judgement."""
+        readers = self._tally.reviewers.get(key, set())
+        return len(readers) < (2 if self.settings.double else 1) and reviewer not in readers
+
+    def _unseen(self, reviewer: str) -> Candidate | None:
+        """Return the first document that one other reviewer has judged and this one has not."""
+        for key, reviewers in self._tally.reviewers.items():
+            if len(reviewers) == 1 and reviewer not in reviewers and self._open.of(key) is None:
+                return self._shown(*key)
+        return None
+
+    def _reach(self, key: Key) -> None:
+        """Let the order learn the verdict on a control that it has come upon by itself; count it for the rule."""
+        if control := self._controls.pop(key, None):
+            self._order.tell(control)
+            if control.relevant:
+                self._tally.rule.update(Read(True, "control"))
+
+    def _drawn(self) -> Candidate | None:
+        """Return a random unread document, the same after a restart: audit i reads in the i-th random order."""
+        phase = self.phase
+        drawn = self.population.at_random(
+            [self.settings.seed, self._audit["number"] if phase == "audit" else CONTROLS],
+            lambda seed, id_: self._free(Candidate(seed, id_, 0.0)),
+        )
+        return self._shown(*drawn, phase=phase) if drawn else None
+
+    def _shown(self, seed: str, id_: str, phase: Phase = "queue") -> Candidate:
+        """Return a document that no order proposed, in a topic beside the seed that it resembles most."""
+        return Candidate(seed or self._nearest.of(self.engine.document(id_).full_text), id_, 0.0, phase=phase)
+
+    def beside(self, id_: str) -> Candidate:
+        """Return a document that a search found as a candidate beside the seed that it resembles most.
+
+        Raises UnknownIdError where it is not in the index.
+        """
+        return self._shown("", id_, phase="search")
+
+    def likeliest(self, id_: str, count: int) -> tuple[str, ...]:
+        """Return the seeds that a document resembles most. Raises UnknownIdError where it is not in the index."""
+        return self._nearest.likeliest(self.engine.document(id_).full_text, count)
+
+    def _key(self, candidate: Candidate | Judgement) -> Key:
+        return (candidate.seed if self.settings.unit == "pairs" else "", candidate.id)
+
+    def _is_member(self, of: Candidate | Judgement) -> bool:
+        return (of.seed, of.id) in self.population
+
+
+def make_order(engine: Engine, seeds: Sequence[Seed], settings: Settings, population: Population) -> Queue:
+    """Return the order of a review. Raises InputError where the index cannot have it."""
+    if settings.learns:
+        return FeedbackOrder(engine, seeds, population, seed=settings.seed)
+    return MergedOrder(engine, seeds, settings, population)
+
+
+def make_rule(settings: Settings, population: int) -> Rule[Any]:
+    """Return the stopping rule of a review. Raises InputError where there is none of this name, ConfigError."""
+    options = {"audit": settings.audit, **settings.rule_options}
+    return stopping.make(settings.rule, population, settings.target, options)

@@ -1,0 +1,43 @@
+"""Judgements made together, which one undo takes back: on a document and its copies, or links accepted at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from linker.review.interface import Judgement
+
+COPY_OF = "copy of "  # the tag of a judgement that was made together with another document's
+
+
+def copied(judgement: Judgement, ids: Sequence[str]) -> list[Judgement]:
+    """Return a judgement, and the same on the copies of its document.
+
+    The copies were not drawn: they count as found beside the queue, so that no audit takes them for random ones.
+    """
+    tags = (*judgement.tags, f"{COPY_OF}{judgement.id}")
+    return [
+        judgement,
+        *(replace(judgement, id=id_, note="", tags=tags, phase="search") for id_ in dict.fromkeys(ids)),
+    ]
+
+
+def made_together(made: Sequence[Judgement]) -> int:
+    """Return how many of a reviewer's judgements, from the last one back, were made in one go."""
+    if made and made[-1].phase == "accepted":
+        return sum(j.phase == "accepted" and j.time == made[-1].time for j in made)
+    for count, judgement in enumerate(reversed(made), start=1):
+        if count > 1 and all(
+            f"{COPY_OF}{judgement.id}" in copy.tags for copy in made[len(made) - count + 1 :]
+        ):
+            return count
+        if not any(tag.startswith(COPY_OF) for tag in judgement.tags):
+            break
+    return min(len(made), 1)
+
+
+def original(judgement: Judgement) -> str:
+    """Return the document with which a judgement was made: another one where its own is a copy."""
+    return next(
+        (tag.removeprefix(COPY_OF) for tag in judgement.tags if tag.startswith(COPY_OF)), judgement.id
+    )

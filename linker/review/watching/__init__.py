@@ -1,0 +1,16 @@
+"""Match posts against standing seed texts as they arrive: each post is a query to an index of the seeds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from indexes.lazy import lazy
+
+if TYPE_CHECKING:
+    from linker.review.watching.arrivals import Arrivals
+    from linker.review.watching.kept import Kept
+    from linker.review.watching.matching import Match, Matcher
+    from linker.review.watching.rotation import Position
+
+__all__ = ["Arrivals", "Kept", "Match", "Matcher", "Position"]
+__getattr__ = lazy(__name__)

@@ -1,0 +1,147 @@
+"""Read posts as they arrive, from a pipe or from a file that grows: JSON lines, some at a time."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from linker.base.errors import InputError
+from linker.base.files import STDIO, open_input
+from linker.base.lines import BLOCK, GZIP_MAGIC, Line, Splitter
+from linker.base.logs import logger
+from linker.corpora import Columns
+from linker.corpora.reading import read_jsonl
+from linker.corpora.records import BadLine, Record
+from linker.review.watching.rotation import Position, digest, find, following
+
+POLL = 0.1  # seconds between two looks at a file that has not grown
+
+
+def is_file(path: Path | None) -> bool:
+    """Whether posts can be read again from a position, unlike those of a pipe."""
+    return path is not None and path != STDIO and path.is_file()
+
+
+class Arrivals:
+    """The posts of a file, of a pipe or of stdin (`-`), in small batches: what there is by the time one is asked for.
+
+    With `follow`, a file has no end: posts that are appended arrive, and those of a new file of the same name after
+    the old one's, as loggers rotate them. A last line without its newline is read only if it is whole, or if nothing
+    more can come to it: otherwise the rest of it may be written later.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        columns: Columns | None = None,
+        *,
+        follow: bool = False,
+        start: Position | None = None,
+    ) -> None:
+        """Read on from `start`, also in a file that was rotated meanwhile; without it, from the beginning.
+
+        Raises InputError where the file cannot be read or is compressed.
+        """
+        self._path, self._columns = path, columns or Columns()
+        self._regular = is_file(path)
+        self._follow = follow and self._regular
+        self._open(*(self._resumed(start) if start and self._regular else (path, Position())))
+
+    def __iter__(self) -> Iterator[tuple[list[Record], Position]]:
+        """Yield the records of some lines, and the position after them."""
+        with closing(self):
+            yield from self._of_file()
+            while self._ended and (after := self._following()):
+                self.close()
+                self._open(*after)
+                yield from self._of_file()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _of_file(self) -> Iterator[tuple[list[Record], Position]]:
+        """Yield the batches of the open file until it ends, or another one has taken its name."""
+        lines, offset = Splitter(number=self._done.lines + 1), self._done.offset
+        for block in self._blocks():
+            if offset == 0 and block.startswith(GZIP_MAGIC):
+                raise InputError(f"{self._path} is compressed: zcat it, and read `-`")
+            offset += len(block)
+            whole = list(lines.feed(block))
+            if whole:
+                yield self._read(whole), self._reach(offset - lines.waiting, lines.number - 1)
+        if rest := list(lines.rest()):
+            records = self._read(rest)
+            if self._ended or not any(isinstance(record, BadLine) for record in records):
+                yield records, self._reach(offset, lines.number)
+            else:
+                logger.warning(
+                    "the last line of %s (%d) has no end yet: it is left to a watch with --resume or --follow",
+                    self._path,
+                    lines.number,
+                )
+
+    def _read(self, lines: list[Line]) -> list[Record]:
+        return [record for _, record in read_jsonl(self._path, lines, self._columns)]
+
+    def _reach(self, offset: int, lines: int) -> Position:
+        inode, read = self._inode(), digest(self._file.fileno(), offset) if self._regular else ""
+        self._done = Position(offset, lines, inode, read)
+        return self._done
+
+    def _blocks(self) -> Iterator[bytes]:
+        """Yield what can be read, without waiting for more than there is; `read1` returns what a pipe holds."""
+        while True:
+            # Asked first, so that what was written until another file took the name is read, too.
+            self._ended = not self._regular or self._following() is not None
+            while block := self._file.read1(BLOCK):
+                yield block
+            if self._ended or not self._follow:
+                return
+            time.sleep(POLL)
+
+    def _following(self) -> tuple[Path, Position] | None:
+        """Return the file to be read after the open one, and from where; None while there is none."""
+        if not self._regular:
+            return None
+        if self._was_cut():
+            copy = find(self._path, self._done)
+            return (copy, self._done) if copy else (self._path, Position())
+        path = following(self._path, self._inode())
+        return (path, Position()) if path else None
+
+    def _was_cut(self) -> bool:
+        """Whether the open file is shorter than what was read of it."""
+        return os.fstat(self._file.fileno()).st_size < self._file.tell()
+
+    def _resumed(self, start: Position) -> tuple[Path, Position]:
+        """Return the file that was read up to `start`, under whatever name; otherwise warn, and return `path`."""
+        if path := find(self._path, start):
+            return path, start
+        logger.warning(
+            "%s is another file than before: it is read from its beginning. What came after line %d of the one "
+            "before is not matched: if that was compressed or moved, watch it by itself (`-` reads a pipe)",
+            self._path,
+            start.lines,
+        )
+        return self._path, Position()
+
+    def _open(self, path: Path, start: Position) -> None:
+        """Open a file and go to a position; the newline that a whole last line lacked belongs to that line."""
+        try:
+            self._file = open_input(path)
+        except OSError as e:
+            raise InputError(f"cannot read {path}: {e.strerror}") from e
+        self._done, self._ended = start, False
+        if start.offset:
+            self._file.seek(start.offset - 1)
+            before, after = self._file.read(1), self._file.read(1)
+            if before != b"\n" and after == b"\n":
+                self._reach(start.offset + 1, start.lines)
+            self._file.seek(self._done.offset)
+
+    def _inode(self) -> int:
+        return os.fstat(self._file.fileno()).st_ino

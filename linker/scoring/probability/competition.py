@@ -1,0 +1,121 @@
+"""Soft competition for documents: a document that several texts want belongs to as many of them as its kind takes.
+
+Each text has an outside option, "no link". Each document has a price per text that rises while the texts' probabilities
+of a link with it sum to more than its capacity (Sinkhorn's scaling, restricted to oversubscribed columns). How many
+texts a document takes is learned from known links: one, a few or any number. Not knowing which, a document discounts a
+text by the mean of what each kind would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from indexes.dtypes import Float64Array, Int64Array
+
+Kind = Literal["none", "soft", "one-to-one"]
+FEW = 3  # texts of a document that takes a few
+ROUNDS = 10
+SMOOTHING = 0.5  # documents of each kind, beside those that were seen
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """Shares of the documents that belong to `one` text, to `few` (at most FEW), and to `many`; their sum is 1."""
+
+    one: float
+    few: float = 0.0
+    many: float = 0.0
+
+    @classmethod
+    def of(cls, counts: Int64Array) -> Capacity:
+        """Return the shares among linked documents of `counts` [m] texts each, smoothed."""
+        kinds = (counts <= 1, (counts > 1) & (counts <= FEW), counts > FEW)
+        seen = [float(kind.sum()) + SMOOTHING for kind in kinds]
+        return cls(*(value / sum(seen) for value in seen))
+
+
+ONE, ANY = Capacity(1.0), Capacity(0.0, 0.0, 1.0)
+
+
+def softmax(logits: Float64Array) -> Float64Array:
+    """Return the softmax of `logits` [..., c] along the last axis: float64 [..., c]."""
+    from scipy.special import logsumexp
+
+    return np.asarray(np.exp(logits - logsumexp(logits, axis=-1, keepdims=True)))
+
+
+def compete(
+    logits: Float64Array,
+    targets: Int64Array,
+    capacity: Capacity = ONE,
+    taken: Int64Array | None = None,
+    rounds: int = ROUNDS,
+) -> Float64Array:
+    """Return the probabilities [n, c + 1] of n texts after they competed for documents.
+
+    `logits` [n, c + 1], the last column for "no link", −inf where there is no candidate; `targets` [n, c], the
+    documents; `taken` [t], the document of each link that is known already.
+    """
+    probabilities = softmax(logits)
+    if capacity == ANY:
+        return probabilities
+    unique, column = np.unique(targets, return_inverse=True)
+    column = column.reshape(targets.shape)
+    used = _counts(unique, taken)
+    kinds = [(share, size - used) for share, size in ((capacity.one, 1), (capacity.few, FEW)) if share > 0]
+    prices = np.zeros((len(kinds), len(unique)))
+    discount = _discount(prices, kinds, capacity.many)
+    for _ in range(rounds):
+        probabilities = softmax(_discounted(logits, discount[column]))
+        for price, (_, room) in zip(prices, kinds, strict=True):
+            # What the texts would want of a document if it were known to be of this kind.
+            with np.errstate(over="ignore", invalid="ignore"):
+                factor = np.exp(np.minimum(-price - discount, 700))[column]
+                wanted = probabilities[:, :-1] * factor / (1 + probabilities[:, :-1] * (factor - 1))
+            demand = np.bincount(column.ravel(), np.nan_to_num(wanted).ravel(), len(unique))
+            price[:] = np.maximum(0, price + np.log(np.maximum(demand, 1e-9) / np.maximum(room, 1)))
+        discount = _discount(prices, kinds, capacity.many)
+    return softmax(_discounted(logits, discount[column]))
+
+
+def spread(won: Float64Array, first: Float64Array) -> Float64Array:
+    """Return probabilities [n, c + 1] in which the most probable candidates of `won` [n, c + 1] have `first` [n].
+
+    The other candidates keep their proportion to it as long as all of them sum to one at most; "no link" has the rest.
+    """
+    n, top = np.arange(len(won)), won[:, :-1].argmax(axis=1)
+    out = won[:, :-1] / np.maximum(won[n, top], 1e-300)[:, None] * first[:, None]
+    out[n, top] = 0
+    out *= np.minimum(1, (1 - first) / np.maximum(out.sum(axis=1), 1e-12))[:, None]
+    out[n, top] = first
+    return np.concatenate([out, np.maximum(0, 1 - out.sum(axis=1, keepdims=True))], axis=1)
+
+
+def _counts(unique: Int64Array, taken: Int64Array | None) -> Int64Array:
+    """Return how many of the links `taken` [t] each of the documents `unique` [u] has: int64 [u]."""
+    if taken is None or not len(taken) or not len(unique):
+        return np.zeros(len(unique), np.int64)
+    place = np.minimum(np.searchsorted(unique, taken), len(unique) - 1)
+    return np.bincount(place[unique[place] == taken], minlength=len(unique))
+
+
+def _discount(prices: Float64Array, kinds: Sequence[tuple[float, Int64Array]], many: float) -> Float64Array:
+    """Return the logarithm of what a text's odds of each document are multiplied by, float64 [u]."""
+    with np.errstate(divide="ignore"):
+        parts = [
+            np.where(room > 0, np.log(share) - price, -np.inf)
+            for price, (share, room) in zip(prices, kinds, strict=True)
+        ]
+        return np.asarray(
+            np.logaddexp.reduce([*parts, np.full(prices.shape[1], np.log(many))] if many else parts)
+        )
+
+
+def _discounted(logits: Float64Array, discount: Float64Array) -> Float64Array:
+    out = logits.copy()
+    out[:, :-1] += discount
+    return out

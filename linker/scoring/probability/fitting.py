@@ -1,0 +1,143 @@
+"""From an index and judged queries to a calibration: some queries fit it, the others are held out for its promises."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from indexes.anywhere import AnyCollection
+from indexes.dtypes import BoolArray, Float64Array, Int64Array
+from indexes.hybrid import Answer, Embed
+from linker.base.errors import InputError
+from linker.corpora import Query
+from linker.scoring.probability import logistic
+from linker.scoring.probability.calibration import Calibration, Source
+from linker.scoring.probability.features import Describer
+from linker.scoring.probability.measures import auc, summary
+from linker.scoring.probability.promise import FEWEST as FEWEST_HELD
+
+Qrels = Mapping[str, Mapping[str, float]]
+Search = Callable[[Sequence[str], int], Answer]
+HITS = 10  # of each query, from which the model learns
+FEWEST = 20  # relevant and other hits, below which nothing is fitted
+MOST_SEEN = 1000  # first hits kept for the comparison with those to come
+HELD_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Hitlist:
+    """Documents beside queries: rows (int64 [n, c], −1: none), features [n, c, f], which are relevant and judged."""
+
+    rows: Int64Array
+    features: Float64Array
+    relevant: BoolArray
+    judged: BoolArray
+
+    def part(self, chosen: BoolArray) -> Hitlist:
+        """Return the queries that `chosen` (bool [n]) marks."""
+        rows, features = self.rows[chosen], self.features[chosen]
+        return Hitlist(rows, features, self.relevant[chosen], self.judged[chosen])
+
+
+def hitlist(
+    collection: AnyCollection,
+    describer: Describer,
+    search: Search,
+    queries: Sequence[Query],
+    qrels: Qrels,
+    *,
+    complete: bool = True,
+) -> Hitlist:
+    """Return the best HITS hits of queries, described and marked by the judgements `qrels`.
+
+    Where the judgements are not `complete`, documents that they do not name are not judged, and judged documents that
+    are no hits are added behind the hits. Raises BackendUnavailableError where a retriever cannot answer.
+    """
+    answer = search([q.text for q in queries], HITS)
+    ranking = collection.ranking()
+    lines: list[list[str]] = []
+    for query, hits in zip(queries, answer.hits, strict=True):
+        known = () if complete else collection.present(list(qrels[query.id]))
+        judged = [id_ for id_ in qrels[query.id] if id_ in known]
+        lines.append(list(dict.fromkeys([*hits.ids, *judged])))
+    rows = np.full((len(queries), max([1, *map(len, lines)])), -1, dtype=np.int64)
+    relevant, judged_rows = np.zeros(rows.shape, dtype=bool), np.zeros(rows.shape, dtype=bool)
+    for number, (query, ids) in enumerate(zip(queries, lines, strict=True)):
+        graded = qrels[query.id]
+        rows[number, : len(ids)] = ranking.rows.locate(ids)
+        relevant[number, : len(ids)] = [graded.get(id_, 0) > 0 for id_ in ids]
+        judged_rows[number, : len(ids)] = [complete or id_ in graded for id_ in ids]
+    features = describer.describe([q.text for q in queries], rows, None, ranking)
+    return Hitlist(rows, features, relevant, judged_rows)
+
+
+def calibrate(
+    collection: AnyCollection,
+    embed: Embed | None,
+    search: Search,
+    queries: Sequence[Query],
+    qrels: Qrels,
+    *,
+    complete: bool = True,
+    held_share: float = HELD_SHARE,
+    seed: int = 0,
+) -> Calibration:
+    """Fit a calibration on the queries that `qrels` judges, those without a relevant document included.
+
+    A share `held_share` of the queries, dealt by `seed`, is held out: its measures and promises are those of queries
+    that no fitting has seen. With less than 2 × FEWEST_HELD queries none is. `embed` None: without vectors. For
+    `complete` see `hitlist`. Raises InputError where too few hits are relevant, or too few are not, and
+    BackendUnavailableError.
+    """
+    judged = [q for q in queries if q.id in qrels]
+    describer = Describer(collection, embed)
+    hits = hitlist(collection, describer, search, judged, qrels, complete=complete) if judged else None
+    if hits is None:
+        raise InputError("no query is judged: the judgements must name the ids of the queries")
+    shuffled = np.random.default_rng(seed).permutation(len(judged))
+    count = round(held_share * len(judged)) if len(judged) >= 2 * FEWEST_HELD else 0
+    held = np.isin(np.arange(len(judged)), shuffled[:count])
+    source = Source.of(collection.manifest, encoder=embed is not None)
+    return fitted(hits.part(~held), hits.part(held), describer.names, source, seed)
+
+
+def fitted(
+    learned: Hitlist, held: Hitlist, names: Sequence[str], source: Source, seed: int = 0
+) -> Calibration:
+    """Return the calibration that learns from some queries' hits, with the first hits of those held out."""
+    used = learned.judged & (learned.rows >= 0)
+    x, relevant = learned.features[used], learned.relevant[used]
+    positive, negative = int(relevant.sum()), int((~relevant).sum())
+    if min(positive, negative) < FEWEST:
+        raise InputError(
+            f"{positive} judged hits are relevant and {negative} are not, and probabilities need {FEWEST} of each: "
+            "judge more"
+        )
+    centre, scale = x.mean(axis=0), x.std(axis=0) + 1e-6
+    weights = logistic.fit((x - centre) / scale, relevant)
+    first = held.judged[:, 0] & (held.rows[:, 0] >= 0)
+    seen = np.concatenate([part.features[:, 0][part.rows[:, 0] >= 0] for part in (learned, held)])
+    if len(seen) > MOST_SEEN:
+        seen = seen[np.random.default_rng(seed).choice(len(seen), MOST_SEEN, replace=False)]
+    calibration = Calibration(
+        tuple(names), weights, centre, scale, np.zeros(0), np.zeros(0, dtype=bool),
+        {name: np.sort(seen[:, i]) for i, name in enumerate(names)}, source,
+    )  # fmt: skip
+    probabilities, right = calibration.probabilities(held.features[:, 0][first]), held.relevant[:, 0][first]
+    about: dict[str, float] = {
+        "queries": len(learned.rows) + len(held.rows),
+        "fitted": len(x),
+        "held": len(right),
+        "seed": seed,
+    }
+    if len(right):
+        about |= summary(probabilities, right)
+        about["auc_bm25"] = auc(held.features[:, 0][first][:, list(names).index("bm25")], right)
+    return dataclasses.replace(calibration, held=probabilities, right=right, about=_finite(about))
+
+
+def _finite(values: Mapping[str, float]) -> dict[str, float]:
+    return {name: value for name, value in values.items() if np.isfinite(value)}

@@ -1,0 +1,37 @@
+"""How many of some cases are positive, and how probable each is then.
+
+Saerens, Latinne and Decaestecker, "Adjusting the outputs of a classifier to new a priori probabilities" (2002): the
+log odds of a probability are the evidence of the case plus the log odds of the share that the probability is about.
+The evidence stays where the share is another one, and the share is estimated by EM from the evidence of many cases.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from indexes.dtypes import Float64Array
+
+EDGE = 1e-9  # probabilities are clipped to at least this distance from 0 and 1
+EXPECTED = 2.0  # cases of the expected share that are added to those that the estimate is made from
+ROUNDS, ENOUGH = 500, 1e-6
+
+
+def estimate_share(evidence: Float64Array, expected: float = 0.5) -> float:
+    """Return the most probable share of positive cases, by EM from the log odds [n] that they have at a share of ½."""
+    from scipy.special import expit, logit
+
+    share = expected
+    for _ in range(ROUNDS):
+        positive = float(expit(evidence + logit(share)).sum())
+        before, share = share, (positive + EXPECTED * expected) / (len(evidence) + EXPECTED)
+        if abs(share - before) < ENOUGH:
+            break
+    return share
+
+
+def adapted(probabilities: Float64Array, share: float) -> Float64Array:
+    """Return `probabilities` [n] that are about cases of which `share` is positive, for the share that these have."""
+    from scipy.special import expit, logit
+
+    evidence = logit(np.clip(probabilities, EDGE, 1 - EDGE)) - logit(share)
+    return np.asarray(expit(evidence + logit(estimate_share(evidence, share))))

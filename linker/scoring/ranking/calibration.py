@@ -1,0 +1,132 @@
+"""From a ranker's scores to probabilities: that no candidate is relevant, and that each candidate is the link.
+
+P(none) is a logistic regression on what stands out of a query's best candidate; the rest is divided among the
+candidates by a softmax of their scores, so that the probabilities of a query add up to one. Both are fitted on
+out-of-fold scores: P(none) on all queries, also those whose relevant document is not among the candidates, and once
+more on each query with its relevant documents hidden, since few judged queries tell what absence looks like. It is
+then about the share of queries with a match that the judged ones have; where many are asked together, about theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from indexes.dtypes import BoolArray, Float32Array, Float64Array
+from linker.scoring.probability import logistic
+from linker.scoring.probability.shares import adapted
+
+# Features of the best candidate that say whether it is relevant at all, where the ranker has them.
+SEEN = (
+    "coverage",
+    "sentence",
+    "likelihood",
+    "missing_idf",
+    "run_weight",
+    "query_idf",
+    "cosine",
+    "days_wrong",
+)
+STEEPEST = 20.0
+FEWEST = 50  # queries asked together, from which on their share with a match is estimated
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """`slope` of the softmax; `weights` (one per input, then the offset), `centre` and `scale` of P(none).
+
+    P(none) is about queries of which the share `linked` has a match; None for rankers of before, which do not tell.
+    """
+
+    inputs: tuple[str, ...]
+    slope: float
+    weights: tuple[float, ...]
+    centre: tuple[float, ...]
+    scale: tuple[float, ...]
+    linked: float | None = None
+
+    def probabilities(
+        self, scores: Float64Array, valid: BoolArray, features: Float32Array, names: Sequence[str]
+    ) -> tuple[Float64Array, Float64Array]:
+        """Return P(link) of each candidate, float64 [n, c], and P(none) of each query, float64 [n].
+
+        `scores` [n, c], `valid` [n, c] and `features` [n, c, names] are those of the candidates. A query without
+        candidates has P(none) = 1.
+        """
+        from scipy.special import expit
+
+        x = (inputs(scores, valid, features, names, self.inputs) - self.centre) / self.scale
+        none = expit(x @ np.array(self.weights[:-1]) + self.weights[-1])
+        none = np.where(valid.any(axis=1), none, 1.0)
+        logits = np.where(valid, self.slope * scores, -np.inf)
+        best = logits.max(axis=1, keepdims=True, initial=-np.inf)
+        shares = np.exp(logits - np.where(np.isfinite(best), best, 0))
+        shares /= np.maximum(shares.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        return shares * (1 - none)[:, None], none
+
+    def together(self, none: Float64Array) -> Float64Array:
+        """Return P(none) [n] of queries that are asked together, for the share of them that has a match.
+
+        Fewer than FEWEST tell too little of that share: they keep theirs, and so does a query without candidates.
+        """
+        if self.linked is None or len(none) < FEWEST:
+            return none
+        return np.where(none < 1, 1 - adapted(1 - none, self.linked), 1.0)
+
+
+def inputs(
+    scores: Float64Array,
+    valid: BoolArray,
+    features: Float32Array,
+    names: Sequence[str],
+    wanted: Sequence[str],
+) -> Float64Array:
+    """Return what P(none) is computed from, float64 [n, wanted]: "best", "lead", and features of the best candidate."""
+    masked = np.where(valid, scores, -np.inf)
+    ordered = np.sort(masked, axis=1)[:, ::-1]
+    first = ordered[:, 0]
+    second = ordered[:, min(1, ordered.shape[1] - 1)]
+    top = features[np.arange(len(features)), masked.argmax(axis=1)]
+    best = np.where(np.isfinite(first), first, 0)
+    known = {"best": best, "lead": np.where(np.isfinite(second), best - np.nan_to_num(second), 0)}
+    return np.stack([known[n] if n in known else top[:, names.index(n)] for n in wanted], axis=1).astype(
+        np.float64
+    )
+
+
+def fit(
+    scores: Float64Array,
+    hidden: Float64Array,
+    valid: BoolArray,
+    relevant: BoolArray,
+    features: Float32Array,
+    names: Sequence[str],
+) -> Calibration:
+    """Fit both parts on out-of-fold `scores` [n, c] and which candidates are `relevant` (bool [n, c]).
+
+    `hidden` [n, c] are the scores of the others where the relevant ones are no candidates.
+    """
+    from scipy.optimize import minimize_scalar
+    from scipy.special import logit, logsumexp
+
+    wanted = ("best", "lead", *(name for name in SEEN if name in names))
+    has: BoolArray = np.asarray(relevant.any(axis=1))
+    others = valid & ~relevant
+    known = inputs(scores, valid, features, names, wanted)
+    x = np.concatenate([known, inputs(hidden, others, features, names, wanted)[has & others.any(axis=1)]])
+    centre, scale = x.mean(axis=0), x.std(axis=0) + 1e-6
+    match = np.append(has, np.zeros(len(x) - len(has), dtype=bool))
+    weights = logistic.fit((x - centre) / scale, ~match)
+    linked, fitted = ((has.sum() + 1) / (len(each) + 2) for each in (has, match))
+    weights[-1] += logit(fitted) - logit(linked)
+    logits, right = np.where(valid, scores, -np.inf)[has], relevant[has]
+
+    def surprise(slope: float) -> float:
+        scaled = slope * logits
+        return float((logsumexp(scaled, axis=1) - logsumexp(np.where(right, scaled, -np.inf), axis=1)).sum())
+
+    slope = minimize_scalar(surprise, bounds=(1e-3, STEEPEST), method="bounded").x if has.any() else 1.0
+    a, b, c = (tuple(map(float, part)) for part in (weights, centre, scale))
+    return Calibration(wanted, float(slope), a, b, c, float(linked))

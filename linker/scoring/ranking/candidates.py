@@ -1,0 +1,185 @@
+"""The candidates of queries, from both retrievers, and their features."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from indexes.anywhere import AnyCollection
+from indexes.dtypes import BoolArray, Float32Array, Float64Array, Int64Array
+from indexes.hybrid import Embed
+from indexes.interface import BackendUnavailableError, Filter, RowArray
+from indexes.text import features
+from linker.base.errors import ConfigError
+
+DIRECTIONS = ("after", "before", "near")
+WINDOWS = {
+    "after": (-3, 14),
+    "before": (-14, 3),
+    "near": (-14, 14),
+}  # days in which a document is a candidate
+DEEP = 200  # of BM25's documents, among which those of the right date are candidates
+UNKNOWN = -99_999.0  # days, where one of the dates is not known
+VECTOR_NAMES = ("cosine",)
+DATE_NAMES = ("days", "days_apart", "days_wrong")
+
+
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = r"(?P<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?"
+_YEAR = r"(?P<year>(?:1[89]|20)\d\d)"
+FORMS = (
+    re.compile(rf"\b{_YEAR}-(?P<number>\d\d)-(?P<day>\d\d)(?!\d)"),  # 2020-01-14, with or without a time
+    re.compile(
+        rf"\b(?P<day>\d\d?)(?:st|nd|rd|th)?\s+{_MONTH},?\s+{_YEAR}\b", re.IGNORECASE
+    ),  # 14 January 2020
+    re.compile(
+        rf"\b{_MONTH}\s+(?P<day>\d\d?)(?:st|nd|rd|th)?,?\s+{_YEAR}\b", re.IGNORECASE
+    ),  # January 14, 2020
+)
+MOST = 1 << 16  # characters searched, at the end of a text
+
+
+def day_of(text: str) -> float:
+    """Return the last date that a text states in English or ISO 8601, as days since year 1; NaN if there is none."""
+    text = text[-MOST:]
+    found = [match for form in FORMS for match in form.finditer(text)]
+    for match in sorted(found, key=lambda m: -m.start()):
+        parts = match.groupdict()
+        month = int(parts["number"]) if "number" in parts else 1 + MONTHS.index(parts["month"].lower())
+        try:
+            return float(datetime.date(int(parts["year"]), month, int(parts["day"])).toordinal())
+        except ValueError:
+            continue
+    return math.nan
+
+
+def document_day(metadata: Mapping[str, Any], field: str) -> float:
+    """Return the date in a document's metadata field as days since year 1; NaN if there is none."""
+    value = metadata.get(field)
+    return day_of(value) if isinstance(value, str) else math.nan
+
+
+@dataclass(frozen=True)
+class PoolSettings:
+    """How many candidates a ranker reads: of BM25, of the encoder, and of BM25's those with the right date.
+
+    `date_field`: the metadata field of a document's date, or "". `direction`: documents are dated "after" their query,
+    "before" it, or "near" it. Raises ConfigError where a value cannot be used.
+    """
+
+    bm25: int = 20
+    dense: int = 10
+    dated: int = 10
+    date_field: str = ""
+    direction: str = "near"
+
+    def __post_init__(self) -> None:
+        if self.direction not in DIRECTIONS:
+            raise ConfigError(f"unknown direction {self.direction!r}: choose one of {', '.join(DIRECTIONS)}")
+        if not (1 <= self.bm25 <= 1000 and 0 <= self.dense <= 1000 and 0 <= self.dated <= DEEP):
+            raise ConfigError("a ranker reads 1 to 1,000 candidates of a retriever")
+
+    def names(self, encoder: bool) -> tuple[str, ...]:
+        """Return the names of a candidate's features, in an index with or without an encoder."""
+        return (*features.NAMES, *(VECTOR_NAMES if encoder else ()), *(DATE_NAMES if self.date_field else ()))
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Candidates of n queries, at most c each: rows (int64 [n, c], −1: none) and features (float32 [n, c, f])."""
+
+    rows: RowArray
+    features: Float32Array
+    names: tuple[str, ...]
+
+    @property
+    def valid(self) -> BoolArray:
+        """Which are candidates, bool [n, c]."""
+        return self.rows >= 0
+
+    def without(self, hidden: BoolArray) -> Pool:
+        """Return the pool without the candidates that `hidden` (bool [n, c]) marks."""
+        return Pool(np.where(hidden, -1, self.rows), self.features, self.names)
+
+
+class Gatherer:
+    """Finds the candidates of queries in an index and describes them."""
+
+    def __init__(self, collection: AnyCollection, settings: PoolSettings, embed: Embed | None) -> None:
+        """`embed` turns texts into vectors, float32 [n, dim]; None: without an encoder."""
+        self._collection, self._settings = collection, settings
+        self._embed = embed if collection.manifest.embeds else None
+        self._forward, self._days = collection.forward, self._read_days()
+        self.names = settings.names(self._embed is not None)
+        dim = collection.manifest.encoder.dim if collection.manifest.encoder else 0
+        self._vectors = collection.documents.vectors(dim) if self._embed is not None else []
+
+    def _read_days(self) -> Float64Array | None:
+        field = self._settings.date_field
+        if not field:
+            return None
+        metadata = self._collection.documents.metadata()
+        return np.array([document_day(m, field) for m in metadata])
+
+    def gather(self, texts: Sequence[str], where: Filter | None = None) -> Pool:
+        """Return the candidates of each text. Raises BackendUnavailableError where a retriever cannot answer."""
+        hybrid, settings = self._collection.hybrid, self._settings
+        if hybrid.text is None:
+            raise BackendUnavailableError("the ranker's candidates come from BM25, which this index has not")
+        depth = settings.bm25 if self._days is None else max(DEEP, settings.bm25)
+        found, _ = hybrid.text.search_rows(texts, depth, where)
+        query_days = np.array([day_of(text) for text in texts])
+        parts: list[RowArray] = [found[:, : settings.bm25]]
+        queries = None
+        if self._days is not None:
+            parts.append(self._dated(found, query_days))
+        if self._embed is not None and hybrid.vectors is not None:
+            queries = self._embed(texts)
+            near, _ = hybrid.vectors.search_rows(queries, max(1, settings.dense), where)
+            parts.append(near[:, : settings.dense])
+        rows = _unique(np.concatenate(parts, axis=1))
+        out = np.zeros((*rows.shape, len(self.names)), dtype=np.float32)
+        for number, text in enumerate(texts):
+            here = rows[number][rows[number] >= 0]
+            out[number, : len(here), : len(features.NAMES)] = self._forward.describe(
+                self._forward.words(text), here
+            )
+            if queries is not None and len(here):
+                out[number, : len(here), len(features.NAMES)] = self._vectors[0][here] @ queries[number]
+            if self._days is not None:
+                out[number, : len(here), -len(DATE_NAMES) :] = self._compared(
+                    query_days[number] - self._days[here]
+                )
+        return Pool(rows, out, self.names)
+
+    def _dated(self, found: RowArray, query_days: Float64Array) -> RowArray:
+        """Return the first `dated` of BM25's rows [n, DEEP] whose dates are right, [n, dated], padded with −1."""
+        assert self._days is not None
+        low, high = WINDOWS[self._settings.direction]
+        later = np.where(found >= 0, self._days[found], np.nan) - query_days[:, None]
+        right = (later >= low) & (later <= high)
+        order = np.argsort(~right, axis=1, kind="stable")[:, : self._settings.dated]
+        dated = np.where(np.take_along_axis(right, order, 1), np.take_along_axis(found, order, 1), -1)
+        return np.asarray(dated, dtype=np.int64)
+
+    def _compared(self, earlier: Float64Array) -> Float32Array:
+        """Return DATE_NAMES, float32 [n, 3], of how many days the query is later than each document [n]."""
+        days = -earlier
+        wrong = {"after": -days, "before": days, "near": np.abs(days)}[self._settings.direction]
+        out = np.stack([days, np.abs(days), np.maximum(wrong, 0)], axis=1)
+        return np.where(np.isfinite(out), out, UNKNOWN).astype(np.float32)
+
+
+def _unique(rows: Int64Array) -> Int64Array:
+    """Return each line of rows [n, c] without repetitions, in order, padded with −1 to the longest."""
+    lines = [list(dict.fromkeys(row for row in line if row >= 0)) for line in rows.tolist()]
+    out = np.full((len(rows), max([1, *map(len, lines)])), -1, dtype=np.int64)
+    for number, line in enumerate(lines):
+        out[number, : len(line)] = line
+    return out

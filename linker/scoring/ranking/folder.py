@@ -1,0 +1,122 @@
+"""A ranker as a folder: model.txt (its trees, LightGBM's text form), config.json (all the rest) and a model card."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+import xxhash
+
+from linker.base.errors import InputError
+from linker.base.files import read_regular
+from linker.encoders.model_folder import (
+    CARD,
+    CONFIG,
+    card,
+    configured,
+    format_of,
+    read_settings,
+    replacing,
+    write_part,
+)
+from linker.scoring.ranking.calibration import Calibration
+from linker.scoring.ranking.candidates import PoolSettings
+from linker.scoring.ranking.forest import MOST_BYTES, MOST_FEATURES, Forest
+from linker.scoring.ranking.ranker import Ranker
+
+FORMATS = {"linker-ranker-1": "ranker"}
+TREES = "model.txt"
+MOST_BLEND = 100.0
+MOST = 1e9  # of a number of the calibration
+
+
+def save(ranker: Ranker, trees: str, folder: Path) -> Ranker:
+    """Write a ranker whose trees have the text `trees`, replacing an earlier one as a whole; return it as `load` does.
+
+    Raises InputError where the folder holds anything but a ranker.
+    """
+    settings = {
+        "format": "linker-ranker-1",
+        "pool": dataclasses.asdict(ranker.pool),
+        "names": ranker.names,
+        "calibration": dataclasses.asdict(ranker.calibration),
+        "encoder": ranker.encoder,
+        "blend": ranker.blend,
+        "trees": xxhash.xxh3_128_hexdigest(trees.encode()),
+        "about": dict(ranker.about),
+    }
+    with replacing(folder, FORMATS, "ranker") as new:
+        write_part(new / TREES, trees.encode())
+        write_part(new / CONFIG, orjson.dumps(settings, option=orjson.OPT_INDENT_2))
+        write_part(new / CARD, _card(ranker, folder.name))
+    return load(folder)
+
+
+def is_saved(folder: Path) -> bool:
+    """Return whether a folder holds a ranker of this or another version, by its config.json."""
+    return format_of(folder).startswith("linker-ranker-")
+
+
+def load(folder: Path) -> Ranker:
+    """Read a ranker; every value is checked, and nothing of it is run.
+
+    Raises InputError where a file is missing, damaged or of another version.
+    """
+    path, settings = folder / CONFIG, read_settings(folder, FORMATS, "linker rank train")
+    try:
+        data = read_regular(folder / TREES, MOST_BYTES)
+    except OSError as e:
+        raise InputError(f"cannot read {folder / TREES}: {e.strerror}; copy the ranker again") from e
+    if settings.get("trees") != xxhash.xxh3_128_hexdigest(data):
+        raise InputError(f"{folder / TREES} is damaged: it is not the one that was saved; copy it again")
+    try:
+        names = _names(settings["names"])
+        fitted = _calibration(settings["calibration"], names)
+        encoder, about = str(settings["encoder"]), settings["about"]
+        pool = configured(PoolSettings, settings["pool"], path)
+        forest = Forest.read(data.decode(), folder / TREES)
+        fingerprint = "ranker-" + xxhash.xxh3_128_hexdigest(
+            orjson.dumps(settings, option=orjson.OPT_SORT_KEYS)
+        )
+        blend = float(settings.get("blend", 0.0))  # rankers of before have none
+        if not 0 <= blend <= MOST_BLEND or (blend and "bm25" not in names):
+            raise ValueError("BM25's weight is out of range")
+        return Ranker(pool, names, forest, fitted, fingerprint, encoder, blend, dict(about))
+    except (KeyError, TypeError, ValueError) as e:
+        raise InputError(f"{path} does not describe a ranker of this version: {e!r}") from None
+
+
+def _names(values: Any) -> tuple[str, ...]:
+    names = tuple(str(name) for name in values)
+    if not 0 < len(names) <= MOST_FEATURES or len(set(names)) < len(names):
+        raise ValueError("its features are repeated, or too many")
+    return names
+
+
+def _calibration(values: Mapping[str, Any], names: tuple[str, ...]) -> Calibration:
+    wanted = _names(values["inputs"])
+    numbers = {key: tuple(float(v) for v in values[key]) for key in ("weights", "centre", "scale")}
+    slope, linked = float(values["slope"]), values.get("linked")  # rankers of before have none
+    if any(name not in ("best", "lead", *names) for name in wanted):
+        raise ValueError("its calibration uses an unknown feature")
+    if [len(v) - len(wanted) for v in numbers.values()] != [1, 0, 0] or min(numbers["scale"]) <= 0:
+        raise ValueError("its calibration is of another size")
+    if not all(
+        math.isfinite(v) and abs(v) <= MOST for v in (slope, *(v for part in numbers.values() for v in part))
+    ):
+        raise ValueError("a number of its calibration is out of range")
+    if linked is not None and not 0 < linked < 1:
+        raise ValueError("its share of queries with a match is out of range")
+    return Calibration(wanted, slope, numbers["weights"], numbers["centre"], numbers["scale"], linked)
+
+
+def _card(ranker: Ranker, name: str) -> bytes:
+    about = f"""A ranker by `linker rank train`: {len(ranker.forest.trees)} trees over {len(ranker.names)} features of
+a query and a candidate. It has learned what a link looks like in its training queries and knows no other
+kind of text or language."""
+    code = f'```sh\nlinker search DIR --text "…" --rerank {name}\n```'
+    return card(name, about, code, {**ranker.about, **dataclasses.asdict(ranker.pool)}, "")

@@ -1,0 +1,109 @@
+"""From an index and judged queries to a ranker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from indexes.anywhere import AnyCollection
+from indexes.dtypes import BoolArray
+from indexes.hybrid import Embed
+from indexes.interface import RowArray
+from linker.corpora import Query
+from linker.evaluation.first_ranks import mrr
+from linker.scoring.ranking import pooled
+from linker.scoring.ranking.candidates import Gatherer, Pool, PoolSettings
+from linker.scoring.ranking.ranker import BATCH, Ranker
+from linker.scoring.ranking.training import FEWEST, Training, train
+
+Qrels = Mapping[str, Mapping[str, float]]
+
+
+def learn(
+    collection: AnyCollection,
+    embed: Embed | None,
+    queries: Sequence[Query],
+    qrels: Qrels,
+    settings: PoolSettings | None = None,
+    seed: int = 0,
+    advance: Callable[[str], object] = lambda step: None,
+) -> Training:
+    """Return a ranker trained on the queries that `qrels` judges; `embed` None: without the index's encoder.
+
+    A query without a relevant document teaches when there is none. Where fewer than FEWEST queries have a relevant
+    candidate and the index has no encoder, the ranker that comes with linker is measured and returned instead.
+
+    Raises errors as `training.train` does.
+    """
+    settings = settings or PoolSettings()
+    judged = [q for q in queries if q.id in qrels]
+    gatherer = Gatherer(collection, settings, embed)
+    pool = gathered(gatherer, [q.text for q in judged], advance)
+    relevant = relevant_rows(collection, judged, qrels, pool.rows)
+    record = collection.manifest.encoder
+    found = int(relevant.any(axis=1).sum())
+    if 0 < found < FEWEST and record is None and not settings.date_field:
+        advance(
+            f"{found} queries are too few to learn from ({FEWEST}): the ranker that comes with linker is taken"
+        )
+        return pooled.measured(pool, relevant, found)
+    about = {"language": collection.manifest.analysis.language, "documents": collection.manifest.documents}
+    return train(
+        pool,
+        relevant,
+        settings,
+        seed=seed,
+        encoder=record.fingerprint if record and embed else "",
+        about=about,
+        advance=advance,
+    )
+
+
+def gathered(
+    gatherer: Gatherer, texts: Sequence[str], advance: Callable[[str], object] = lambda step: None
+) -> Pool:
+    """Return the candidates of many texts."""
+    pools = []
+    for start in range(0, len(texts), BATCH):
+        advance(f"candidates of query {start + 1} of {len(texts)}")
+        pools.append(gatherer.gather(texts[start : start + BATCH]))
+    most = max([1, *(pool.rows.shape[1] for pool in pools)])
+    rows = np.full((len(texts), most), -1, dtype=np.int64)
+    out = np.zeros((len(texts), most, len(gatherer.names)), dtype=np.float32)
+    for number, pool in enumerate(pools):
+        here = slice(number * BATCH, number * BATCH + len(pool.rows))
+        rows[here, : pool.rows.shape[1]] = pool.rows
+        out[here, : pool.rows.shape[1]] = pool.features
+    return Pool(rows, out, gatherer.names)
+
+
+def relevant_rows(
+    collection: AnyCollection, queries: Sequence[Query], qrels: Qrels, rows: RowArray
+) -> BoolArray:
+    """Return which candidates `rows` [n, c] of the queries are judged relevant, bool [n, c]."""
+    ids = collection.rows.ids
+    judged = [qrels.get(query.id, {}) for query in queries]
+    return np.array(
+        [
+            [r >= 0 and of.get(ids[r], 0) > 0 for r in line]
+            for of, line in zip(judged, rows.tolist(), strict=True)
+        ],
+        dtype=bool,
+    ).reshape(rows.shape)
+
+
+def measured(
+    collection: AnyCollection, ranker: Ranker, embed: Embed | None, queries: Sequence[Query], qrels: Qrels
+) -> dict[str, float]:
+    """Return MRR and S@1 of a ranker, and of the first retriever, on queries that it has not seen."""
+    judged = [q for q in queries if any(r > 0 for r in qrels.get(q.id, {}).values())]
+    pool = gathered(Gatherer(collection, ranker.pool, embed), [q.text for q in judged])
+    ranked = ranker.rank(pool)
+    figures = {"queries": float(len(judged))}
+    for name, rows in (("", ranked.rows), ("_before", pool.rows)):
+        relevant = relevant_rows(collection, judged, qrels, rows)
+        order = np.broadcast_to(-np.arange(rows.shape[1]), rows.shape)
+        reciprocal = mrr(order, relevant, rows >= 0)
+        figures |= {f"mrr{name}": float(reciprocal.mean()), f"success{name}": float((reciprocal == 1).mean())}
+    return figures

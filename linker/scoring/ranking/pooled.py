@@ -1,0 +1,94 @@
+"""The ranker that comes with linker: for an index without an encoder that has no links, or too few, of its own.
+
+It learned from several collections, and blends its trees with BM25, because trees alone lose to BM25 on a collection
+of another kind.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from indexes.dtypes import AnyArray, BoolArray, Float64Array
+from linker.base.errors import InputError
+from linker.base.files import read_regular
+from linker.evaluation.first_ranks import mrr
+from linker.scoring.ranking import calibration, folder
+from linker.scoring.ranking.candidates import Pool, PoolSettings
+from linker.scoring.ranking.forest import MOST_BYTES, Forest, compact
+from linker.scoring.ranking.groups import names_of
+from linker.scoring.ranking.ranker import Ranker, blended
+from linker.scoring.ranking.training import Lists, Training, grow, lists_of
+
+NAME = "pooled"  # what `--rerank` calls it
+FOLDER = Path(__file__).with_name("pooled")
+TREES = 100  # more of them know the collections that they learned from better, and others worse
+BLEND = 1.0
+
+
+def load() -> Ranker:
+    """Return the ranker that comes with linker."""
+    return folder.load(FOLDER)
+
+
+def measured(pool: Pool, relevant: BoolArray, found: int) -> Training:
+    """Return the ranker that comes with linker as if it had been trained, with its figures on queries' candidates."""
+    ranker = load()
+    figures: list[float] = []
+    for scores in (ranker.scores(pool), np.broadcast_to(-np.arange(relevant.shape[1]), relevant.shape)):
+        reciprocal = mrr(scores, relevant, pool.valid)
+        figures += [float(reciprocal.mean()), float((reciprocal == 1).mean())]
+    text = read_regular(FOLDER / folder.TREES, MOST_BYTES).decode()
+    return Training(ranker, text, len(relevant), found, *figures)
+
+
+def learn(
+    parts: Sequence[tuple[Pool, BoolArray]], seed: int = 0, about: Mapping[str, object] | None = None
+) -> tuple[Ranker, str]:
+    """Return a ranker of several collections, and its trees' text.
+
+    Each part holds a collection's pool and which of its candidates are relevant (bool [n, c]). The probabilities are
+    fitted on each collection's scores by trees of the others, so that they are those of a collection not seen.
+
+    Raises InputError for a single collection.
+    """
+    if len(parts) < 2:
+        raise InputError("a pooled ranker learns from two collections or more")
+    names = parts[0][0].names
+    lists = [lists_of(pool, relevant) for pool, relevant in parts]
+    text = compact(grow(_joined(lists), names_of(names), TREES, seed))
+    columns = []
+    for number, (pool, relevant) in enumerate(parts):
+        others = _joined([part for place, part in enumerate(lists) if place != number])
+        forest = Forest.read(compact(grow(others, names_of(names), TREES, seed)))
+        others_only = pool.without(relevant)
+        scores = _blended(forest, pool, lists[number])
+        hidden = _blended(forest, others_only, lists_of(others_only, relevant))
+        columns.append((scores, hidden, pool.valid, relevant, pool.features))
+    scores, hidden, valid, relevant, features = (_stacked(column) for column in zip(*columns, strict=True))
+    fitted = calibration.fit(scores, hidden, valid, relevant, features, names)
+    ranker = Ranker(PoolSettings(), names, Forest.read(text), fitted, blend=BLEND, about=dict(about or {}))
+    return ranker, text
+
+
+def _blended(forest: Forest, pool: Pool, lists: Lists) -> Float64Array:
+    """Return the scores [n, c] of a pool's candidates, whose lists are given; 0 where there is none."""
+    scores = np.full(pool.rows.shape, -np.inf)
+    scores[pool.valid] = forest.scores(lists.x)
+    return np.where(pool.valid, blended(scores, pool, BLEND), 0)
+
+
+def _joined(lists: Sequence[Lists]) -> Lists:
+    return Lists(
+        *(np.concatenate([getattr(part, f.name) for part in lists]) for f in dataclasses.fields(Lists))
+    )
+
+
+def _stacked(parts: Sequence[AnyArray]) -> AnyArray:
+    """Return arrays [n, c, …] as one, padded with 0 to the longest lists."""
+    most = max(part.shape[1] for part in parts)
+    padded = [np.pad(p, [(0, 0), (0, most - p.shape[1]), *[(0, 0)] * (p.ndim - 2)]) for p in parts]
+    return np.concatenate(padded)

@@ -1,0 +1,144 @@
+"""The learned ranker: orders the candidates of a query, and says how likely each of them is the link."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from indexes.dtypes import AnyArray, Float64Array, Int64Array
+from indexes.fusion import zscores
+from linker.base.errors import InputError
+from linker.scoring.ranking.calibration import Calibration
+from linker.scoring.ranking.candidates import Pool, PoolSettings
+from linker.scoring.ranking.forest import Forest
+from linker.scoring.ranking.groups import names_of, with_group
+
+BATCH = 256  # queries described at a time
+BLENDED = ("blend.bm25",)  # what a blend adds to the trees, among the contributions
+EQUAL = 1e-9  # scores of a query whose standard deviation is no larger are taken for equal
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The candidates of n queries, best first: rows (int64 [n, c], −1: none), scores and P(link) (float64 [n, c]).
+
+    `none` (float64 [n]) is the probability that no candidate is relevant.
+    """
+
+    rows: Int64Array
+    scores: Float64Array
+    links: Float64Array
+    none: Float64Array
+
+
+@dataclass(frozen=True, eq=False)
+class Ranker:
+    """Trees over the features `names` of candidates, and the calibration of their scores.
+
+    `encoder` is the fingerprint of the encoder that gave the cosines, or ""; `about` says how the ranker was trained.
+    With a `blend` above 0, the score is the z-score of the trees' within the query, plus `blend` times BM25's.
+    """
+
+    pool: PoolSettings
+    names: tuple[str, ...]
+    forest: Forest
+    calibration: Calibration
+    fingerprint: str = ""
+    encoder: str = ""
+    blend: float = 0.0
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        known = names_of(self.names)
+        if unknown := [name for name in self.forest.names if name not in known]:
+            raise InputError(
+                f"the ranker's trees use {unknown[0]!r}, a feature of another version: train it again"
+            )
+
+    @cached_property
+    def _used(self) -> Int64Array:
+        """The places of the trees' features among those of a group."""
+        places = {name: place for place, name in enumerate(names_of(self.names))}
+        return np.array([places[name] for name in self.forest.names], dtype=np.int64)
+
+    def inputs(self, pool: Pool) -> AnyArray:
+        """Return the trees' features of all candidates of a pool, float32 [candidates, features]."""
+        grouped = with_group(self._known(pool), pool.valid, self.names)
+        return np.asarray(grouped[pool.valid][:, self._used])
+
+    def rank(self, pool: Pool) -> Ranked:
+        """Return the candidates of a pool in the ranker's order; equal scores keep the order of the pool.
+
+        Raises InputError where the pool lacks a feature.
+        """
+        scores = self.scores(pool)
+        finite = np.where(pool.valid, scores, 0)
+        links, none = self.calibration.probabilities(finite, pool.valid, self._known(pool), self.names)
+        order = np.argsort(-scores, axis=1, kind="stable")
+        rows = np.take_along_axis(pool.rows, order, 1)
+        return Ranked(rows, np.take_along_axis(scores, order, 1), np.take_along_axis(links, order, 1), none)
+
+    def scores(self, pool: Pool) -> Float64Array:
+        """Return the scores of a pool's candidates, float64 [n, c], −inf where there is none."""
+        scores = np.full(pool.rows.shape, -np.inf)
+        scores[pool.valid] = self.forest.scores(self.inputs(pool))
+        return blended(scores, pool, self.blend) if self.blend else scores
+
+    def _known(self, pool: Pool) -> AnyArray:
+        """Return the features `names` of a pool, float32 [n, c, names]."""
+        if pool.names == self.names:
+            return pool.features
+        if missing := [name for name in self.names if name not in pool.names]:
+            raise InputError(
+                f"the ranker needs the feature {missing[0]!r}, which this index cannot give: "
+                "name the index that it was trained on, or train one for this index"
+            )
+        return pool.features[:, :, [pool.names.index(name) for name in self.names]]
+
+
+def blended(scores: Float64Array, pool: Pool, blend: float) -> Float64Array:
+    """Return z(scores) + `blend` · z(BM25) over the candidates of each query, −inf where there is none."""
+    bm25 = pool.features[:, :, pool.names.index("bm25")]
+    # A sum of leaves that are all equal has a deviation of rounding errors.
+    trees, words = (zscores(values, pool.valid, least=EQUAL) for values in (scores, bm25))
+    return np.where(pool.valid, trees + blend * words, -np.inf)
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What makes up the score of a candidate: start + the sum of `features` + rest.
+
+    `start` is the same for all candidates of a query, `features` has the largest contributions by feature, the largest
+    first, and `rest` is the sum of the others.
+    """
+
+    start: float
+    features: Mapping[str, float]
+    rest: float
+
+
+def contributions(ranker: Ranker, pool: Pool, top: int) -> list[Moved]:
+    """Return what moved the score of each candidate of one query, in the pool's order, with its `top` features.
+
+    The z-score of a blend is linear in the scores of a query, and so are its contributions.
+    """
+    values = ranker.forest.contributions(ranker.inputs(pool))
+    names = (*ranker.forest.names, *(BLENDED if ranker.blend else ()))
+    if ranker.blend:
+        scores, words = values.sum(axis=1), pool.features[0, pool.valid[0], pool.names.index("bm25")]
+        spread = float(scores.std())
+        values[:, -1] -= scores.mean()
+        values = values / spread if spread > EQUAL else np.zeros_like(values)
+        bm25 = ranker.blend * zscores(words[None], np.ones((1, len(words)), dtype=bool), least=EQUAL)[0]
+        values = np.column_stack([values[:, :-1], bm25, values[:, -1]])
+    return [_moved(line[:-1], float(line[-1]), names, top) for line in values]
+
+
+def _moved(line: Float64Array, start: float, names: Sequence[str], top: int) -> Moved:
+    largest = [i for i in np.argsort(-np.abs(line), kind="stable")[:top].tolist() if line[i]]
+    features = {names[i]: float(line[i]) for i in largest}
+    return Moved(start, features, float(line.sum()) - sum(features.values()))

@@ -1,0 +1,87 @@
+"""Searching with a learned ranker: it orders the candidates; where more are asked for, the first stage's follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import xxhash
+
+from indexes.anywhere import AnyCollection
+from indexes.hybrid import Answer, Embed, Mode
+from indexes.interface import Filter, Hits
+from linker.base.errors import InputError
+from linker.scoring.ranking.candidates import Gatherer, Pool
+from linker.scoring.ranking.ranker import BATCH, Moved, Ranked, Ranker, contributions
+
+
+class RankedSearch:
+    """A ranker over one opened index."""
+
+    def __init__(self, collection: AnyCollection, ranker: Ranker, embed: Embed | None) -> None:
+        """`embed` turns texts into vectors, float32 [n, dim]. Raises InputError where the encoder is another one."""
+        record = collection.manifest.encoder
+        if ranker.encoder and (record is None or record.fingerprint != ranker.encoder):
+            raise InputError(
+                f"the ranker was trained with another encoder (fingerprint {ranker.encoder[:12]}) than this index has "
+                f"({record.fingerprint[:12] if record else 'none'}): train a ranker for this index"
+            )
+        self.ranker, self._collection = ranker, collection
+        self._gatherer = Gatherer(collection, ranker.pool, embed if ranker.encoder else None)
+
+    def search(self, texts: Sequence[str], k: int, where: Filter | None = None) -> Answer:
+        """Return the top k of the candidates of each text; scores are P(link), of texts that are asked together.
+
+        Raises BackendUnavailableError where a retriever cannot answer.
+        """
+        parts = [
+            self.ranker.rank(self._gatherer.gather(texts[start : start + BATCH], where))
+            for start in range(0, len(texts), BATCH)
+        ]
+        alone = np.concatenate([np.empty(0), *(part.none for part in parts)])
+        none = self.ranker.calibration.together(alone)
+        times = np.divide(1 - none, 1 - alone, out=np.ones(len(none)), where=alone < 1)
+        hits: list[Hits] = []
+        for part in parts:
+            here = slice(len(hits), len(hits) + len(part.rows))
+            links = part.links[:, :k] * times[here, None]
+            found = self._collection.rows.hits(part.rows[:, :k], links.astype(np.float32))
+            hits += [replace(h, no_match=p) for h, p in zip(found, none[here].tolist(), strict=True)]
+        mode: Mode = "hybrid" if self.ranker.encoder else "bm25"
+        return Answer(hits, mode, reranked=True, ranker=self.ranker.fingerprint)
+
+    def explain(self, text: str, top: int = 8) -> tuple[Pool, Ranked, list[Moved]]:
+        """Return a text's candidates, in the pool's and in the ranker's order, and what moved the score of each.
+
+        The last is in the ranker's order, and names the `top` features with the largest contributions.
+        """
+        pool = self._gatherer.gather([text])
+        ranked = self.ranker.rank(pool)
+        moved = contributions(self.ranker, pool, top)
+        place = {row: number for number, row in enumerate(pool.rows[0].tolist())}
+        return pool, ranked, [moved[place[row]] for row in ranked.rows[0].tolist() if row >= 0]
+
+
+def followed(answer: Answer, first: Answer, k: int) -> Answer:
+    """Return an answer whose hits are followed by those of the first stage that it lacks, k in all.
+
+    Their scores are −1, −2, …: below any probability, in the first stage's order.
+    """
+    hits = []
+    for ranked, before in zip(answer.hits, first.hits, strict=True):
+        seen = set(ranked.ids)
+        rest = [id_ for id_ in before.ids if id_ not in seen][: max(0, k - len(ranked))]
+        below = -np.arange(1, len(rest) + 1, dtype=np.float32)
+        scores = np.concatenate([ranked.scores, below])
+        hits.append(replace(ranked, ids=(*ranked.ids, *rest), scores=scores))
+    return replace(answer, hits=hits, degraded=first.degraded)
+
+
+def folder_name(folder: Path) -> str:
+    """Return 16 hexadecimal digits that stand for the content of a ranker's folder."""
+    digest = xxhash.xxh3_128()
+    for path in sorted(path for path in folder.iterdir() if path.is_file()):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]

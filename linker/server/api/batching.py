@@ -1,0 +1,156 @@
+"""Searches that wait together become one call of the engine: encoded, scanned and scored as one batch.
+
+A search that comes while nothing runs begins at once. Those that come while one with the same options runs wait for its
+end and go together. After a batch of several, the next one waits up to a window for as many, since the same callers
+often ask again at once. Searches with other options, or of another owner, run beside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from typing import Generic, TypeVar
+
+from indexes.hybrid import Answer
+from indexes.interface import BackendUnavailableError
+from linker.server.api.pool import OWNER, BusyError
+
+WINDOW = 0.002  # seconds
+MOST = 64  # texts per batch
+CAPACITY = 1024  # searches of one owner that may wait
+
+OptionsT = TypeVar("OptionsT", bound=Hashable)
+Run = Callable[[Callable[[], Answer]], Awaitable[Answer]]
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class _Waiting:
+    """One caller's texts, and where it waits for their answer."""
+
+    texts: Sequence[str]
+    future: asyncio.Future[Answer]
+
+    def answer(self, answer: Answer) -> None:
+        if not self.future.done():  # else the caller has given up
+            self.future.set_result(answer)
+
+    def fail(self, error: Exception) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+class _Lane:
+    """The searches with the same options that wait, in order of arrival."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[_Waiting, None] = {}
+        self._wanted = 0
+        self._filled = asyncio.Event()
+
+    def put(self, one: _Waiting) -> None:
+        self.waiting[one] = None
+        if len(self.waiting) >= self._wanted:
+            self._filled.set()
+
+    async def fill(self, wanted: int, window: float) -> None:
+        """Wait until `wanted` searches wait, for `window` seconds at most."""
+        if len(self.waiting) >= wanted:
+            return
+        self._wanted = wanted
+        self._filled.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._filled.wait(), window)
+
+    def take(self, most: int) -> list[_Waiting]:
+        """Remove and return the first searches: together at most `most` texts, or one search of any size."""
+        taken: list[_Waiting] = []
+        for one in self.waiting:
+            most -= len(one.texts)
+            if taken and most < 0:
+                break
+            taken.append(one)
+        for one in taken:
+            del self.waiting[one]
+        return taken
+
+
+class Batcher(Generic[OptionsT]):
+    """Answers the searches of one event loop in batches.
+
+    Each answer is that of `search` to the caller's texts alone, but for the last digits of scores where an encoder's
+    vectors depend on what is encoded beside. An error reaches the caller whose texts raise it; a
+    BackendUnavailableError, which is no text's fault, reaches all callers of the batch.
+    """
+
+    def __init__(
+        self,
+        search: Callable[[Sequence[str], OptionsT], Answer],
+        run: Run,
+        *,
+        window: float = WINDOW,
+        most: Callable[[], int] = lambda: MOST,
+        capacity: int = CAPACITY,
+    ) -> None:
+        """Answer by `search(texts, options)`, which `run` calls in a thread.
+
+        `window`: seconds. `most` is asked before each batch for its size, in texts. `capacity`: searches of one
+        owner that may wait.
+        """
+        self._search, self._run = search, run
+        self._window, self._most, self._capacity = window, most, capacity
+        self._lanes: dict[tuple[str, OptionsT], _Lane] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.batches = 0  # calls of `search` so far
+        self.searches = 0  # searches that they answered
+
+    @property
+    def waiting(self) -> int:
+        """How many searches wait to begin."""
+        return sum(len(lane.waiting) for lane in self._lanes.values())
+
+    async def search(self, texts: Sequence[str], options: OptionsT) -> Answer:
+        """Return the answer to `texts`. Raises BusyError where too many wait, and what `search` raises."""
+        owner = OWNER.get()
+        waiting = sum(len(lane.waiting) for (whose, _), lane in self._lanes.items() if whose == owner)
+        if waiting >= self._capacity:
+            raise BusyError(f"{waiting} searches are waiting: try again later")
+        one = _Waiting(texts, asyncio.get_running_loop().create_future())
+        lane = self._lanes.get((owner, options))
+        if lane is None:
+            lane = self._lanes[owner, options] = _Lane()
+            task = asyncio.create_task(self._serve(lane, options))
+            self._tasks.add(task)  # the event loop holds tasks weakly
+            task.add_done_callback(self._tasks.discard)
+        lane.put(one)
+        try:
+            return await one.future
+        finally:
+            lane.waiting.pop(one, None)  # a caller that gave up is not searched for
+
+    async def _serve(self, lane: _Lane, options: OptionsT) -> None:
+        while batch := lane.take(self._most()):
+            await self._answer(batch, options)
+            if len(batch) > 1:
+                await lane.fill(len(batch), self._window)
+        del self._lanes[OWNER.get(), options]  # a task keeps the context in which it was made
+
+    async def _answer(self, batch: Sequence[_Waiting], options: OptionsT) -> None:
+        texts = [text for one in batch for text in one.texts]
+        self.batches += 1
+        self.searches += len(batch)
+        try:
+            answer = await self._run(lambda: self._search(texts, options))
+        except Exception as error:
+            if len(batch) > 1 and not isinstance(error, BackendUnavailableError):
+                for one in batch:
+                    await self._answer([one], options)
+                return
+            for one in batch:
+                one.fail(error)
+            return
+        start = 0
+        for one in batch:
+            one.answer(dataclasses.replace(answer, hits=answer.hits[start : start + len(one.texts)]))
+            start += len(one.texts)

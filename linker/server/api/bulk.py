@@ -1,0 +1,175 @@
+"""Take documents from a stream of JSON lines in bounded memory; lines that cannot be used are reported, not lost."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from indexes.interface import BadDocumentError, Document, DuplicateIdError
+from indexes.store.documents import storable
+from linker.base.lines import MAX_LINE, Line
+from linker.corpora.records import Columns, UnusableError, make_document, too_long
+from linker.engine.engine import Engine
+from linker.server.api.problems import ProblemError
+from linker.server.api.served import Served
+
+BATCH_DOCUMENTS, BATCH_BYTES = 10_000, 16 << 20  # of one commit; nothing else of the body is held
+MOST_BAD = 10_000  # lines that cannot be used before the rest is refused
+RETRIES = 3  # where another process adds the same documents meanwhile
+
+
+@dataclass(slots=True)
+class Report:
+    """What has become of the lines so far; `quarantined`: number of the line and why it cannot be used."""
+
+    index: str
+    lines: int = 0
+    added: int = 0
+    replaced: int = 0
+    commits: int = 0
+    quarantined: list[dict[str, Any]] = field(default_factory=list)
+
+    def refuse(self, line: int, reason: str) -> None:
+        """Add a line to the quarantine."""
+        self.quarantined.append({"line": line, "reason": reason})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as JSON values, with the quarantine in the order of the lines."""
+        ordered = sorted(self.quarantined, key=lambda bad: int(bad["line"]))
+        return dataclasses.asdict(self) | {"quarantined": ordered}
+
+
+class Splitter:
+    """Cuts blocks of bytes into lines; of a line beyond `limit`, only its size is kept."""
+
+    def __init__(self, limit: int = MAX_LINE) -> None:
+        self._limit, self._head, self._size, self._number = limit, bytearray(), 0, 0
+
+    def feed(self, block: bytes) -> Iterator[Line]:
+        """Yield the lines that end in this block: number from 1, content (nothing beyond the limit), size in bytes."""
+        *whole, tail = block.split(b"\n")
+        for piece in whole:
+            self._take(piece)
+            yield self._line()
+        self._take(tail)
+
+    def end(self) -> Iterator[Line]:
+        """Yield what stands after the last newline, if anything."""
+        if self._size:
+            yield self._line()
+
+    def _take(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size > self._limit:
+            self._head = bytearray()
+        else:
+            self._head += piece
+
+    def _line(self) -> Line:
+        self._number += 1
+        line = self._number, bytes(self._head), self._size
+        self._head, self._size = bytearray(), 0
+        return line
+
+
+class Bulk:
+    """One stream of documents on its way into an index."""
+
+    def __init__(self, served: Served, *, replace: bool) -> None:
+        """With `replace`, a document replaces that of the same id, also one that came before it in the stream."""
+        self._served, self._replace = served, replace
+        self._pending: dict[str, tuple[int, Document]] = {}  # each with the number of its line
+        self._bytes = 0
+        self.report = Report(served.name)
+
+    async def take(self, stream: AsyncIterator[bytes]) -> Report:
+        """Take all lines, in one commit per batch, and return the report.
+
+        Raises what adding raises, with the batches before committed, and ProblemError where too many lines are bad.
+        """
+        splitter = Splitter()
+        async for block in stream:
+            for line in splitter.feed(block):
+                await self._line(*line)
+        for line in splitter.end():
+            await self._line(*line)
+        await self._commit()
+        return self.report
+
+    async def _line(self, number: int, raw: bytes, size: int) -> None:
+        self.report.lines = number
+        if size and not raw.isspace():
+            try:
+                self._keep(number, _document(raw, size))
+                self._bytes += size
+            except UnusableError as e:
+                self.report.refuse(number, str(e))
+        if len(self.report.quarantined) > MOST_BAD:
+            await self._commit()
+            raise ProblemError(
+                400, f"more than {MOST_BAD:,} lines cannot be used: line {number} was the last that was read",
+                "too-many-bad-lines",
+            )  # fmt: skip
+        if len(self._pending) >= BATCH_DOCUMENTS or self._bytes >= BATCH_BYTES:
+            await self._commit()
+
+    def _keep(self, number: int, document: Document) -> None:
+        """Keep a document for the next commit. Raises UnusableError where its id has come before."""
+        if document.id in self._pending:
+            if not self._replace:
+                raise UnusableError(_duplicate(document.id))
+            self.report.replaced += 1
+        self._pending[document.id] = number, document
+
+    async def _commit(self) -> None:
+        batch, self._pending, self._bytes = self._pending, {}, 0
+        if batch:
+            await self._served.change(lambda: self._add(batch))
+
+    def _add(self, batch: dict[str, tuple[int, Document]]) -> None:
+        engine = self._served.engine
+        for attempt in range(RETRIES):
+            present = _present(engine, batch)
+            if not self._replace:
+                for id_ in present:
+                    self.report.refuse(batch.pop(id_)[0], _duplicate(id_))
+            try:
+                if batch:
+                    engine.add([document for _, document in batch.values()], replace=self._replace)
+            except DuplicateIdError:  # another process has added one since
+                if attempt == RETRIES - 1:
+                    raise
+                continue
+            break
+        replaced = len(present) if self._replace else 0
+        self.report.replaced += replaced
+        self.report.added += len(batch) - replaced
+        self.report.commits += bool(batch)
+
+
+def _present(engine: Engine, batch: dict[str, Any]) -> list[str]:
+    engine.refresh()
+    return [*engine.collection.present(list(batch))]
+
+
+def _document(raw: bytes, size: int) -> Document:
+    if size > MAX_LINE:
+        raise UnusableError(too_long(size, MAX_LINE))
+    try:
+        fields = orjson.loads(raw)
+    except orjson.JSONDecodeError as e:
+        raise UnusableError(f"not JSON: {e}") from None
+    if not isinstance(fields, dict):
+        raise UnusableError(f"a JSON {type(fields).__name__}, not an object")
+    try:
+        return storable(make_document(fields, Columns()))
+    except BadDocumentError as e:
+        raise UnusableError(str(e)) from None
+
+
+def _duplicate(id_: str) -> str:
+    return f"duplicate id {id_!r}: the first one was kept"

@@ -1,0 +1,120 @@
+"""Evaluations: small ones in the server, others in a process of their own, which ends with the request."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from indexes.errors import IndexesError
+from linker.base.errors import InputError, LinkerError
+from linker.evaluation.evaluator import Resampling, evaluate
+from linker.evaluation.reading.trec import read_qrels, read_run
+from linker.server.api import children
+
+MOST_RUNS = 20
+SMALL = 64 << 10  # bytes of a request that is not worth a process
+
+Qrels = str | dict[str, dict[str, int]]
+Run = str | dict[str, dict[str, float]]
+
+
+class EvaluateRequest(BaseModel):
+    """Judgements and runs, each as the text of a file or as a mapping."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    qrels: Qrels = Field(
+        description="TREC's four columns or BEIR's TSV as text, or topic → document → relevance.",
+        examples=["q1 0 a 1\nq1 0 b 0\n", {"q1": {"a": 1, "b": 0}}],
+    )
+    runs: dict[str, Run] = Field(
+        min_length=1,
+        max_length=MOST_RUNS,
+        description="By name: TREC's six columns as text, or topic → document → score.",
+        examples=[
+            {"bm25": "q1 Q0 a 1 2.5 bm25\nq1 Q0 b 2 1.5 bm25\n", "dense": {"q1": {"b": 0.9, "a": 0.4}}}
+        ],
+    )
+    measures: list[Annotated[str, Field(max_length=100)]] = Field(
+        ["official"],
+        max_length=100,
+        description="As of `linker evaluate -m`.",
+        examples=[["map", "nDCG@10", "MRR"]],
+    )
+    complete: bool = Field(
+        True, description="Average over all judged topics, not only over those in the run."
+    )
+    level: int = Field(1, ge=1, le=1_000_000, description="Lowest grade that counts as relevant.")
+    judged_only: bool = Field(False, description="Ignore unjudged documents.")
+    most: int | None = Field(
+        None, ge=1, le=10**9, description="Evaluate at most this many documents per topic."
+    )
+    compat: Literal["trec_eval-9", "trec_eval-10"] = "trec_eval-9"
+    per_topic: bool = Field(False, description="Also return the values of each topic.")
+    ties: bool = Field(
+        False, description="Count ties, and bound each measure over all orders of tied scores."
+    )
+    intervals: bool = Field(False, description="Add 95% bootstrap confidence intervals.")
+    seed: int = Field(0, ge=0, le=2**32 - 1, description="Random seed of the bootstrap.")
+
+
+def answer(body: bytes) -> dict[str, Any]:
+    """Return what a request gets: `results`, or an `error`, or why its body is `invalid`."""
+    try:
+        return {"results": _results(EvaluateRequest.model_validate(orjson.loads(body)))}
+    except orjson.JSONDecodeError:
+        return {"invalid": [{"type": "json_invalid", "loc": ["body"], "msg": "not JSON"}]}
+    except ValidationError as e:
+        return {"invalid": children.told([{**each, "loc": ["body", *each["loc"]]} for each in e.errors()])}
+    except (LinkerError, IndexesError) as e:
+        return {"error": str(e)}
+
+
+async def in_process(body: bytes) -> dict[str, Any]:
+    """Return what `answer` does, from a process of its own; where the caller gives up, it is killed."""
+    found: dict[str, Any] = await children.run("linker.server.api.evaluating", body=body)
+    return found
+
+
+def _results(request: EvaluateRequest) -> dict[str, Any]:
+    qrels = _read(request.qrels, "qrels")
+    results = {}
+    for name, run in request.runs.items():
+        evaluation = evaluate(
+            qrels,
+            _read(run, f"run {name!r}"),
+            request.measures,
+            complete=request.complete,
+            level=request.level,
+            judged_only=request.judged_only,
+            most=request.most,
+            compat=request.compat,
+            ties=request.ties,
+            intervals=Resampling(seed=request.seed) if request.intervals else None,
+        )
+        results[name] = evaluation.to_dict(per_topic=request.per_topic)
+    return results
+
+
+def _read(value: Qrels | Run, name: str) -> Any:
+    """Return judgements or a run; a string is the text of a file, never a path. Raises InputError."""
+    if not isinstance(value, str):
+        return value
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "text")
+        path.write_text(value, encoding="utf-8", newline="")
+        try:
+            return (read_qrels if name == "qrels" else read_run)(path)
+        except InputError as e:
+            raise InputError(str(e).replace(str(path), name)) from None
+
+
+if __name__ == "__main__":
+    os.nice(children.NICE)
+    sys.stdout.buffer.write(orjson.dumps(answer(sys.stdin.buffer.read())))

@@ -1,0 +1,171 @@
+"""What the routes share: the service, the index that a request names, and how answers are written and described."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from linker.server.api import children
+from linker.server.api.pool import OWNER
+from linker.server.api.problems import MEDIA_TYPE, ProblemError
+from linker.server.api.served import Served, Service
+
+IndexName = Annotated[
+    str | None,
+    Field(
+        max_length=255,
+        description="Name of the index; it may be left out where one is served.",
+        examples=["news"],
+    ),
+]
+IndexQuery = Annotated[
+    str | None,
+    Query(
+        max_length=255,
+        description="Name of the index; it may be left out where one is served.",
+        examples=["news"],
+    ),
+]
+
+
+class Model(BaseModel):
+    """A body, in which unknown fields are errors: a misspelt option must not be ignored."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class ProblemDetails(BaseModel):
+    """An error (RFC 9457)."""
+
+    type: str = "about:blank"
+    title: str = Field(description="Name of the status.", examples=["Bad Request"])
+    status: int = Field(examples=[400])
+    detail: str = Field(
+        description="What is wrong, and how to mend it: the text that the command line prints."
+    )
+    code: str = Field(description="Kind of the error, for programs.", examples=["bad-filter"])
+    request_id: str = Field(description="Names the request in the server's log.")
+    errors: list[dict[str, str]] | None = Field(
+        None, description="With status 422: JSON pointers into the request, each with what is wrong there."
+    )
+
+
+DETAILS = {
+    400: "The request cannot be used: `code` and `detail` say why.",
+    401: "The token is missing or not known.",
+    403: "The token lacks the scope, or a page of another site sent the request.",
+    404: "There is no such index or document.",
+    408: "The body came too slowly.",
+    409: "The document is there already.",
+    413: "The body is too large.",
+    415: "The body has another content type than this route takes.",
+    421: "The server does not answer to this host name.",
+    422: "The request does not fit this description; `errors` names each field.",
+    429: "Too many requests; Retry-After says when to ask again.",
+    500: "The fault is the server's; its log names it under the request id.",
+    501: "The server lacks an optional package.",
+    503: "A retriever is unavailable, another process is writing, or too many requests wait; try again later.",
+    504: "There was no answer in time.",
+}
+ALWAYS = (400, 401, 403, 404, 408, 413, 415, 421, 422, 429, 500, 503, 504)
+
+
+def problems(*more: int, always: tuple[int, ...] = ALWAYS) -> dict[int | str, dict[str, Any]]:
+    """Return the description of a route's errors: those that every route has, and `more`."""
+    return {
+        status: {
+            "description": DETAILS[status],
+            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}},
+        }
+        for status in sorted({*always, *more})
+    }
+
+
+class _StrictRequest(Request):
+    """A request whose JSON is read by orjson: halves of characters, NaN and a thousand levels are no JSON."""
+
+    async def json(self) -> Any:
+        return orjson.loads(await self.body())
+
+
+def check_json(request: Request) -> None:
+    """Raise ProblemError (415) where a body is not sent as JSON."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise ProblemError(415, "send the body as application/json", "unsupported-media-type")
+
+
+class StrictRoute(APIRoute):
+    """A route that takes JSON as application/json only: a form of another site cannot send that."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return what answers a request."""
+        handle, takes_json = super().get_route_handler(), self.body_field is not None
+
+        async def strict(request: Request) -> Response:
+            request = _StrictRequest(request.scope, request.receive)
+            if takes_json:
+                check_json(request)
+                await self._check_large(request)
+            return await handle(request)
+
+        return strict
+
+    async def _check_large(self, request: Request) -> None:
+        """Raise RequestValidationError where a large body does not fit, before this process reads it."""
+        body = await request.body()
+        if len(body) > children.LARGE:
+            service = await service_of(request)
+            async with service.aside[OWNER.get()]:
+                found = await children.run(children.__name__, self.endpoint.__module__, self.path, body=body)
+            if found:
+                raise RequestValidationError(found)
+
+
+def routes(tag: str) -> APIRouter:
+    """Return a router for one resource."""
+    return APIRouter(tags=[tag], route_class=StrictRoute)
+
+
+def examples(**by_name: Any) -> dict[str, Any]:
+    """Return requests, by name, as `Body(openapi_examples=…)` takes them; each works on a test's index."""
+    return {name: {"summary": name.replace("_", " "), "value": value} for name, value in by_name.items()}
+
+
+def answered(example: Any, description: str = "") -> dict[str, Any]:
+    """Return the description of an answer that succeeded, with an example."""
+    return {
+        "description": description or "It succeeded.",
+        "content": {"application/json": {"example": example}},
+    }
+
+
+def json(content: Any, status: int = 200) -> Response:
+    """Return a value as a response of JSON; NaN becomes null."""
+    return Response(
+        orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY), status, media_type="application/json"
+    )
+
+
+async def service_of(request: Request) -> Service:
+    """Return the service of the application."""
+    service: Service = request.app.state.service
+    return service
+
+
+InService = Annotated[Service, Depends(service_of)]  # async, since FastAPI calls others in a thread
+
+
+async def served_of(service: InService, index: IndexQuery = None) -> Served:
+    """Return the index that the query names. Raises ProblemError where there is none."""
+    return service.served(index)
+
+
+InIndex = Annotated[Served, Depends(served_of)]

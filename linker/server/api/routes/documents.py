@@ -1,0 +1,201 @@
+"""`/v1/documents`: read, put and delete one document, or add many from a stream."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Body, Path, Query, Request
+from pydantic import Field
+from starlette.responses import Response
+
+from indexes.interface import Document, check_id
+from linker.corpora.records import Columns, UnusableError, make_document
+from linker.server.api.bulk import BATCH_BYTES, BATCH_DOCUMENTS, MOST_BAD, Bulk
+from linker.server.api.guard import require
+from linker.server.api.problems import ProblemError, problem_of
+from linker.server.api.routes.common import InIndex, Model, examples, json, problems, routes
+
+router = routes("documents")
+NDJSON = ("application/x-ndjson", "application/jsonl", "application/json-lines")
+
+DocumentId = Annotated[
+    str,
+    Path(
+        max_length=4000,
+        description="Id of the document, percent-encoded: any text without white space; a slash may stand as it is.",
+        examples=["news/2021-03-14"],
+    ),
+]
+
+
+class DocumentBody(Model):
+    """A document without its id."""
+
+    text: str = Field(
+        "", description="What is searched; the title may stand in its place.", examples=["Heavy rain …"]
+    )
+    title: str = Field("", examples=["Floods in Valencia"])
+    metadata: dict[str, Any] = Field({}, description="What `where` can ask for.", examples=[{"lang": "en"}])
+
+
+class StoredDocument(Model):
+    """A document of an index."""
+
+    id: str = Field(examples=["news/2021-03-14"])
+    title: str
+    text: str
+    metadata: dict[str, Any]
+
+
+class PutResult(Model):
+    """What has become of a document."""
+
+    id: str
+    created: bool = Field(description="False where it replaced a document.")
+    generation: int = Field(description="Number of a commit that has it.")
+
+
+class BadLine(Model):
+    """A line that was not used."""
+
+    line: int = Field(description="Its number, from 1.", examples=[3])
+    reason: str = Field(examples=["no id: no field _id or id among text"])
+
+
+class BulkReport(Model):
+    """What has become of the lines."""
+
+    index: str
+    lines: int = Field(description="Lines that were read.")
+    added: int
+    replaced: int
+    commits: int
+    quarantined: list[BadLine] = Field(description="The lines that were not used, each with the reason.")
+
+
+EXAMPLES = examples(
+    news={
+        "title": "Floods in Valencia",
+        "text": "Heavy rain …",
+        "metadata": {"lang": "en", "date": "2021-03-14"},
+    },
+    only_text={"text": "Elections in May"},
+)
+
+
+@router.get(
+    "/v1/documents/{id:path}",
+    response_model=StoredDocument,
+    responses=problems(),
+    summary="Read a document",
+    dependencies=[require("read")],
+)
+async def read(id: DocumentId, served: InIndex) -> Response:
+    """Return a document of the last commit."""
+
+    def find() -> Document:
+        served.engine.refresh()
+        return served.engine.document(id)
+
+    found = await served.run(find)
+    return json({"id": found.id, "title": found.title, "text": found.text, "metadata": found.metadata})
+
+
+@router.put(
+    "/v1/documents/{id:path}",
+    response_model=PutResult,
+    responses={201: {"model": PutResult, "description": "It is new."}, **problems(501)},
+    summary="Add or replace a document",
+    dependencies=[require("write")],
+)
+async def put(
+    id: DocumentId,
+    body: Annotated[DocumentBody, Body(openapi_examples=EXAMPLES)],
+    served: InIndex,
+) -> Response:
+    """Store a document, in a commit of its own; for many, `documents:bulk` is much faster."""
+    document = _document(id, body)
+
+    def store() -> bool:
+        served.engine.refresh()
+        created = id not in served.engine
+        served.engine.add([document], replace=True)
+        return created
+
+    created = await served.change(store)
+    generation = served.engine.collection.manifest.generation
+    return json({"id": id, "created": created, "generation": generation}, 201 if created else 200)
+
+
+@router.delete(
+    "/v1/documents/{id:path}",
+    status_code=204,
+    response_class=Response,
+    responses=problems(),
+    summary="Delete a document",
+    dependencies=[require("write")],
+)
+async def delete(id: DocumentId, served: InIndex) -> Response:
+    """Delete a document, in a commit of its own."""
+    check_id(id)
+    await served.change(lambda: served.engine.delete([id]))
+    return Response(status_code=204)
+
+
+@router.post(
+    "/v1/documents:bulk",
+    response_model=BulkReport,
+    responses=problems(408, 415, 501),
+    summary="Add many documents",
+    dependencies=[require("write")],
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "description": "JSON lines: an object with id, text, title; all other fields are metadata.",
+            "content": {
+                NDJSON[0]: {
+                    "schema": {"type": "string"},
+                    "example": '{"id": "a1", "title": "Floods", "text": "Heavy rain", "lang": "en"}\n'
+                    '{"id": "a2", "text": "Elections in May"}\n',
+                }
+            },
+        }
+    },
+    description="Take JSON lines as they come, and commit after "
+    f"{BATCH_DOCUMENTS:,} documents or {BATCH_BYTES >> 20} MiB: memory holds one such batch, and "
+    " one line of at most 16 MiB. Lines that cannot be used are named in the answer "
+    f"and the others are taken; after {MOST_BAD:,} of them the rest is refused. An error has the member `report` with "
+    "what has become of the lines before it: what was committed stays.",
+)
+async def bulk(
+    request: Request,
+    served: InIndex,
+    replace: Annotated[
+        bool,
+        Query(description="Whether a document replaces that of the same id; without, it goes to quarantine."),
+    ] = False,
+) -> Response:
+    """Add the documents of the body."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in NDJSON or request.headers.get("content-encoding", "identity") != "identity":
+        raise ProblemError(415, f"send JSON lines as {NDJSON[0]}, not compressed", "unsupported-media-type")
+    task, stream = Bulk(served, replace=replace), request.stream()
+    try:
+        report = await task.take(stream)
+    except Exception as error:
+        problem = problem_of(error)
+        if problem.status == 500:
+            raise
+        async for _ in stream:  # a client that still sends would not read the answer
+            pass
+        problem.more["report"] = task.report.to_json()
+        raise problem from error
+    return json(report.to_json())
+
+
+def _document(id_: str, body: DocumentBody) -> Document:
+    fields = {"id": check_id(id_), "title": body.title, "text": body.text, "metadata": body.metadata}
+    try:
+        return make_document(fields, Columns())
+    except UnusableError as e:
+        raise ProblemError(400, str(e), "bad-document") from None

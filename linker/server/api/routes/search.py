@@ -1,0 +1,223 @@
+"""`POST /v1/search`: the documents that match one text or many."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from fastapi import Body
+from pydantic import Field, model_validator
+from starlette.responses import Response
+
+from indexes.hybrid import Answer, Mode
+from indexes.interface import Filter, Hits
+from linker.server.api import explaining
+from linker.server.api.guard import require
+from linker.server.api.routes.common import (
+    IndexName,
+    InService,
+    Model,
+    answered,
+    examples,
+    json,
+    problems,
+    routes,
+)
+from linker.server.api.served import SearchOptions, Served
+
+router = routes("search")
+MOST_TEXTS, MOST_K, LONGEST = 1000, 1000, 100_000
+MOST_HITS = 100_000  # of all texts together
+FEW = 100  # hits that are written without a thread
+
+Text = Annotated[str, Field(max_length=LONGEST)]
+Where = (
+    Annotated[str, Field(max_length=10_000)] | list[Annotated[str, Field(max_length=10_000)]] | dict[str, Any]
+)
+
+
+class SearchRequest(Model):
+    """A text, or several that are searched for together."""
+
+    index: IndexName = None
+    text: Text | None = Field(None, description="One text.", examples=["floods in Valencia"])
+    texts: list[Text] | None = Field(
+        None, max_length=MOST_TEXTS, description="Several texts, in place of `text`; each gets a result."
+    )
+    k: int = Field(10, ge=1, le=MOST_K, description="Documents per text.")
+    mode: Mode | None = Field(None, description="How to search; without it, as the index was tuned to.")
+    where: Where | None = Field(
+        None,
+        description="Only documents whose metadata fit: conditions as a string with one a line, a list, or a mapping.",
+        examples=["lang=en|de", ["lang=en", "date>=2021-01-31"], {"lang": ["en", "de"], "likes": {">": 100}}],
+    )
+    rerank: bool | Literal["pooled"] = Field(
+        True,
+        description="Whether the ranker stored in the index orders the documents; `pooled`: linker's own does.",
+    )
+    phrases: bool = Field(False, description='Only documents with the words in "quotes" one after the other.')
+    explain: bool = Field(
+        False,
+        description=f"Whether hits have the scores of each retriever; for at most {explaining.MOST_TEXTS} texts "
+        f"and k {explaining.MOST_K}.",
+    )
+    documents: bool = Field(True, description="Whether hits have title, text and metadata.")
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.text is None) == (self.texts is None):
+            raise ValueError("give either text or texts")
+        if len(self.all) * self.k > MOST_HITS:
+            raise ValueError(f"at most {MOST_HITS:,} documents in all: ask for fewer texts or a smaller k")
+        if self.explain and (len(self.all) > explaining.MOST_TEXTS or self.k > explaining.MOST_K):
+            most = f"{explaining.MOST_TEXTS} texts and k {explaining.MOST_K}"
+            raise ValueError(f"explain takes at most {most}")
+        return self
+
+    @property
+    def all(self) -> list[str]:
+        """The texts."""
+        return [self.text] if self.text is not None else self.texts or []
+
+    @property
+    def options(self) -> SearchOptions:
+        """How to search. Raises BadFilterError."""
+        where = Filter.parse(self.where)
+        return SearchOptions(self.k, self.mode, where, self.rerank, phrases=self.phrases)
+
+
+class Contributions(Model):
+    """What makes up a ranker's score: start + the sum of `features` + rest."""
+
+    start: float = Field(description="The same for all documents of a text.")
+    features: dict[str, float] = Field(
+        description=f"The {explaining.FEATURES} largest contributions, by feature."
+    )
+    rest: float = Field(description="The sum of the others.")
+
+
+class Explanation(Model):
+    """Why a document was found, where `explain` asks."""
+
+    bm25: float | None = Field(
+        None, description="Its score by BM25; missing where it shares no term with the text."
+    )
+    dense: float | None = Field(None, description="The cosine of its vector and the text's.")
+    ranker: Contributions | None = Field(
+        None, description="What makes up the ranker's score, if it ordered the document."
+    )
+
+
+class FoundDocument(Model):
+    """One hit."""
+
+    id: str
+    score: float
+    probability: float | None = Field(
+        None, description="P(link), where the index has a calibration or a ranker."
+    )
+    title: str | None = None
+    text: str | None = None
+    metadata: dict[str, Any] | None = None
+    explanation: Explanation | None = None
+
+
+class Result(Model):
+    """The hits of one text, best first."""
+
+    hits: list[FoundDocument]
+    no_match: float | None = Field(None, description="Probability that no document is relevant, by a ranker.")
+
+
+class SearchAnswer(Model):
+    """One result per text, in the order of the texts."""
+
+    index: str
+    mode: Mode = Field(description="How was searched.")
+    degraded: str = Field(description="Which retriever or directory was unavailable; empty where none was.")
+    reranked: bool
+    ranker: str = Field(description="Fingerprint of the ranker that ordered the documents, if one did.")
+    calibration: str = Field(description="Name of the calibration that probabilities come from.")
+    notes: list[str]
+    results: list[Result]
+
+
+EXAMPLES = examples(
+    one_text={"text": "heavy rain in Valencia", "k": 3},
+    only_English={"text": "parliament", "where": "lang=en", "documents": False},
+    several_texts={
+        "texts": ["floods", "elections"],
+        "k": 1,
+        "where": {"lang": ["en", "de"]},
+        "explain": True,
+    },
+)
+ANSWER = {
+    "index": "news", "mode": "bm25", "degraded": "", "reranked": False, "ranker": "", "calibration": "", "notes": [],
+    "results": [
+        {
+            "hits": [
+                {"id": "a1", "score": 1.84, "title": "Floods", "text": "Heavy rain in Valencia",
+                 "metadata": {"lang": "en"}}
+            ]
+        }
+    ],
+}  # fmt: skip
+
+
+@router.post(
+    "/v1/search",
+    response_model=SearchAnswer,
+    responses={200: answered(ANSWER, "One result per text, best documents first."), **problems(501)},
+    summary="Search an index",
+    dependencies=[require("read")],
+)
+async def search(
+    request: Annotated[SearchRequest, Body(openapi_examples=EXAMPLES)], service: InService
+) -> Response:
+    """Return the documents that match each text best."""
+    served = service.served(request.index)
+    answer = await served.search(request.all, request.options)
+    service.metrics.searched(served.name, len(request.all), bool(answer.degraded))
+    if sum(map(len, answer.hits)) <= FEW and not request.explain:  # a thread would cost more than it saves
+        return json(_described(served, answer, request))
+    return await served.run_heavy(lambda: json(_described(served, answer, request)))
+
+
+def _described(served: Served, answer: Answer, request: SearchRequest) -> dict[str, Any]:
+    explained = []
+    if request.explain:
+        ranker = served.ranker(request.options)
+        explained = explaining.explain(served.engine, request.all, answer, ranker)
+    results = []
+    for number, hits in enumerate(answer.hits):
+        result: dict[str, Any] = {"hits": _listed(hits, request.documents)}
+        if explained:
+            for hit, explanation in zip(result["hits"], explained[number], strict=True):
+                hit["explanation"] = explanation
+        if hits.no_match is not None:
+            result["no_match"] = hits.no_match
+        results.append(result)
+    return {
+        "index": served.name,
+        "mode": answer.mode,
+        "degraded": served.without_paths(answer.degraded),
+        "reranked": answer.reranked,
+        "ranker": answer.ranker,
+        "calibration": answer.calibration,
+        "notes": [served.without_paths(note) for note in answer.notes],
+        "results": results,
+    }
+
+
+def _listed(hits: Hits, with_documents: bool) -> list[dict[str, Any]]:
+    listed = []
+    said = None if hits.probabilities is None else hits.probabilities.tolist()
+    for number, (id_, score) in enumerate(zip(hits.ids, hits.scores.tolist(), strict=True)):
+        hit: dict[str, Any] = {"id": id_, "score": score}
+        if said is not None:
+            hit["probability"] = said[number]
+        if with_documents and hits.read:
+            document = hits.read(id_)
+            hit |= {"title": document.title, "text": document.text, "metadata": document.metadata}
+        listed.append(hit)
+    return listed

@@ -1,0 +1,52 @@
+"""`/health`, `/ready` and `/metrics`: for whoever looks after the service."""
+
+from __future__ import annotations
+
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
+from starlette.responses import Response
+
+from linker.server.api.guard import require
+from linker.server.api.problems import ProblemError
+from linker.server.api.routes.common import InService, Model, json, problems, routes
+
+router = routes("status")
+
+
+class Status(Model):
+    """That all is well."""
+
+    status: str
+
+
+@router.get(
+    "/health", response_model=Status, responses=problems(always=(421,)), summary="Whether it is alive"
+)
+async def health() -> Response:
+    """Answer as long as the process does; no token is needed."""
+    return json({"status": "alive"})
+
+
+@router.get(
+    "/ready", response_model=Status, responses=problems(always=(421, 503)), summary="Whether it is ready"
+)
+async def ready(service: InService) -> Response:
+    """Answer 200 once every index is open and its encoder loaded; no token is needed."""
+    if service.waiting_for:
+        raise ProblemError(503, f"not ready: {service.waiting_for}", "not-ready", retry=1)
+    return json({"status": "ready"})
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={
+        200: {"description": "Metrics in the text format of Prometheus.", "content": {"text/plain": {}}},
+        **problems(always=(401, 421, 429)),
+    },
+    summary="Metrics for Prometheus",
+    dependencies=[require("read")],
+)
+async def metrics(service: InService) -> Response:
+    """Return requests by route and status, latencies, queue, degraded answers, generations and memory."""
+    service.look()
+    return Response(service.metrics.text(), media_type=CONTENT_TYPE_PLAIN_0_0_4)

@@ -1,0 +1,256 @@
+"""The open indexes: searches run in bounded pools of threads, changes of an index one after another."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from indexes.address import shown
+from indexes.errors import BackendUnavailableError, IndexesError
+from indexes.hybrid import Answer, Mode, joined
+from indexes.interface import Filter
+from linker.base.errors import LinkerError
+from linker.engine.engine import Engine
+from linker.scoring.probability import drift
+from linker.scoring.ranking import calibration as ranker_calibration
+from linker.scoring.ranking.ranker import Ranker
+from linker.scoring.reranking import DEPTH
+from linker.server.api import batching, logs
+from linker.server.api.config import ServiceConfig
+from linker.server.api.jobs import Jobs
+from linker.server.api.metrics import Metrics
+from linker.server.api.pool import Pool
+from linker.server.api.problems import ProblemError
+from linker.server.page.access import Access
+
+T = TypeVar("T")
+FOLLOW = 1.0  # seconds
+SMALL_TEXTS, SMALL_CHARACTERS, SMALL_K = 8, 20_000, 100  # of a search that is made at once
+HEAVY_THREADS = 2  # no owner has both
+PART, CALIBRATED_PART = 16, 200  # texts of a larger one that are searched for without a break
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """How texts are searched; requests with equal options may be answered together.
+
+    `rerank`: with the ranker stored in the index, if there is one (True), without (False), or with linker's own.
+    """
+
+    k: int = 10
+    mode: Mode | None = None
+    where: Filter | None = None
+    rerank: bool | str = True
+    depth: int = DEPTH
+    phrases: bool = False
+
+
+class Served:
+    """One index by its name on the wire."""
+
+    def __init__(self, name: str, engine: Engine, pool: Pool, heavy: Pool) -> None:
+        self.name, self.engine, self._pool, self._heavy = name, engine, pool, heavy
+        self._writing = asyncio.Lock()
+        self._batcher = batching.Batcher(self.search_now, self.run, most=self._most, capacity=pool.waiting)
+
+    @property
+    def waiting(self) -> int:
+        """How many searches wait to begin."""
+        return self._batcher.waiting
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What stands on the wire for the directories: of several, the last part of the name of each."""
+        shards = {str(d): d.name for d in self.engine.directories if d != self.engine.directory}
+        directory = self.engine.directory
+        return {**shards, str(directory): self.name, shown(directory): self.name}
+
+    def without_paths(self, text: str) -> str:
+        """Return a text in which names stand for directories: where they lie on the disk is nobody's business."""
+        for directory, name in self.names.items():
+            text = text.replace(directory, name)
+        return text
+
+    async def search(self, texts: Sequence[str], options: SearchOptions) -> Answer:
+        """Return the answer of `Engine.search`; small searches that wait together are made together.
+
+        One of many texts is made in parts, apart from the small ones. Raises what `Engine.search` raises, BusyError and
+        ProblemError where too many wait.
+        """
+        if len(texts) <= SMALL_TEXTS and sum(map(len, texts)) <= SMALL_CHARACTERS and options.k <= SMALL_K:
+            return await self._batcher.search(texts, options)
+        # Of a calibrated index, drift is told of a whole part; with a ranker, P(link) is about all of its texts.
+        stored = self.engine.collection.manifest.search
+        told = stored.get("calibration") or stored.get("ranker") or options.rerank == "pooled"
+        size = -(-len(texts) // -(-len(texts) // CALIBRATED_PART)) if told and texts else PART
+        return joined(await self.each(lambda part: self.search_now(part, options), texts, size))
+
+    async def each(
+        self, call: Callable[[Sequence[str]], T], texts: Sequence[str], size: int = PART
+    ) -> list[T]:
+        """Return the results of a call for parts of the texts, made apart from small searches, one after another."""
+        parts = [texts[start : start + size] for start in range(0, len(texts), size)] or [texts]
+        return await self._heavy.run_each(functools.partial(call, part) for part in parts)
+
+    async def run_heavy(self, call: Callable[[], T]) -> T:
+        """Return the result of a reading call that takes long, made apart from small searches."""
+        return await self._heavy.run(call)
+
+    def _most(self) -> int:
+        """Return how many texts are searched together; from FEWEST on, an answer would tell of others' scores."""
+        calibrated = self.engine.collection.manifest.search.get("calibration")
+        return (drift.FEWEST if calibrated else ranker_calibration.FEWEST) - 1
+
+    def search_now(self, texts: Sequence[str], options: SearchOptions) -> Answer:
+        """Search in this thread."""
+        try:
+            return self.engine.search(
+                texts,
+                options.k,
+                mode=options.mode,
+                where=options.where,
+                reranker=_pooled() if options.rerank == "pooled" else None,
+                depth=options.depth,
+                stored_ranker=options.rerank is True,
+                phrases=options.phrases,
+            )
+        except BackendUnavailableError as e:
+            hybrid = self.engine.collection.hybrid
+            missing = {"dense": hybrid.vectors is None, "bm25": hybrid.text is None}
+            if options.mode is not None and missing.get(options.mode):  # it will not be there later either
+                raise ProblemError(400, str(e), "no-such-retriever") from None
+            raise
+
+    def ranker(self, options: SearchOptions) -> Ranker | None:
+        """Return the ranker that a search with these options uses, if it is one."""
+        return _pooled() if options.rerank == "pooled" else self.engine.ranker
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """Return the result of a reading call in a thread of the pool."""
+        return await self._pool.run(call)
+
+    async def change(self, call: Callable[[], T]) -> T:
+        """Return the result of a call that changes the index, after the changes before it."""
+        async with self._writing:
+            return await self._pool.run(call)
+
+
+@functools.cache
+def _pooled() -> Ranker:
+    from linker.scoring.ranking import pooled
+
+    return pooled.load()
+
+
+class Service:
+    """All open indexes, and what may be done with them."""
+
+    def __init__(self, config: ServiceConfig, access: Access | None = None) -> None:
+        """Open the indexes for those who have `access`, by default by the token file.
+
+        Raises InputError or IndexesError where an index or the token file cannot be read.
+        """
+        self.config = config
+        self.metrics = Metrics()
+        self.pool = Pool(config.limits.threads, config.limits.waiting, "search")
+        self.aside = defaultdict[str, asyncio.Semaphore](
+            lambda: asyncio.Semaphore(1)
+        )  # processes of an owner
+        self.heavy = Pool(HEAVY_THREADS, config.limits.waiting, "heavy")
+        self.access = access or Access.of(config.token_file, page=False)
+        self.jobs = Jobs(config.limits, config.jobs_folder)
+        self.indexes: Mapping[str, Served] = {}
+        self.waiting_for = ""  # what is not ready yet
+        self._open(config.indexes())
+
+    def _open(self, found: Mapping[str, Path]) -> None:
+        """Open what is new and look for commits in the others; all of it, or raise and change nothing."""
+        opened: dict[str, Served] = {}
+        for name, directory in found.items():
+            known = self.indexes.get(name)
+            if known is not None and known.engine.directory == directory:
+                known.engine.refresh()
+                opened[name] = known
+            else:
+                opened[name] = Served(name, Engine.open(directory), self.pool, self.heavy)
+        gone = [served for name, served in self.indexes.items() if opened.get(name) is not served]
+        self.indexes = opened
+        for served in gone:
+            served.engine.close()
+
+    def reload(self) -> None:
+        """Read the tokens again and open the indexes that are there now; where that raises, nothing changes."""
+        tokens = self.access.read_again()
+        self._open(self.config.indexes())
+        self.access.tokens = tokens
+
+    def look(self) -> None:
+        """Set the gauges of the metrics."""
+        open_now = {name: served.engine.collection for name, served in self.indexes.items()}
+        sizes = {name: (len(c.rows), c.manifest.generation) for name, c in open_now.items()}
+        waiting = sum(served.waiting for served in self.indexes.values())
+        self.metrics.look(self.pool.pending + self.heavy.pending + waiting, sizes)
+
+    def warm(self) -> None:
+        """Load all encoders in a thread; until they are, `waiting_for` says what is missing."""
+        self.waiting_for = "encoders are being loaded"
+        threading.Thread(target=self.load_encoders, name="load encoders", daemon=True).start()
+
+    async def follow(self) -> None:
+        """Open the last commits every second, until it is cancelled.
+
+        A search opens the last commit itself, but those that come meanwhile are answered from the one that is open,
+        which would be an old one where nobody has searched for long.
+        """
+        while True:
+            for served in list(self.indexes.values()):
+                with contextlib.suppress(LinkerError, IndexesError, ProblemError):  # searches will say so
+                    await served.run(served.engine.refresh)
+            await asyncio.sleep(FOLLOW)
+
+    def refresh(self) -> None:
+        """Open the last commit of each index. Raises as `Engine.refresh`."""
+        for served in self.indexes.values():
+            served.engine.refresh()
+
+    def load_encoders(self) -> None:
+        """Load all encoders; what cannot be loaded is logged."""
+        failed = 0
+        for served in self.indexes.values():
+            try:
+                if served.engine.collection.manifest.encoder is not None:
+                    served.engine.embed(["warm"])
+            except (LinkerError, IndexesError) as e:
+                failed += 1
+                logs.event("encoder", logging.ERROR, index=served.name, error=type(e).__name__)
+        self.waiting_for = f"{failed} encoders cannot be loaded, see the log" if failed else ""
+
+    def served(self, name: str | None) -> Served:
+        """Return an index by its name, which may be left out where there is one. Raises ProblemError (404, 400)."""
+        if name is None:
+            if len(self.indexes) == 1:
+                return next(iter(self.indexes.values()))
+            raise ProblemError(400, f"name an index: one of {', '.join(self.indexes)}", "index-missing")
+        try:
+            return self.indexes[name]
+        except KeyError:
+            known = ", ".join(self.indexes)
+            raise ProblemError(
+                404, f"there is no index {name!r}: choose one of {known}", "unknown-index"
+            ) from None
+
+    def close(self) -> None:
+        """End the jobs and threads, and close the indexes."""
+        self.jobs.close()
+        self.pool.close()
+        self.heavy.close()
+        for served in self.indexes.values():
+            served.engine.close()

@@ -1,0 +1,30 @@
+"""`linker mcp`: indexes as tools of a language model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def mcp(
+    directories: Annotated[
+        list[Path],
+        typer.Argument(metavar="DIR...", help="Indexes, or folders of reviews.", show_default=False),
+    ],
+    reviewer: Annotated[str, typer.Option(metavar="NAME", help="Who judges, in the ledger.")] = "mcp",
+) -> None:
+    """Serve indexes to a language model by MCP (stdin, stdout).
+
+    Its tools are search, find (the next document to judge) and judge. The client starts this command and ends it.
+    """
+    from linker.server.mcp import stdio
+    from linker.server.mcp.server import make_server
+    from linker.server.mcp.shelf import Shelf
+
+    shelf = Shelf(directories)
+    try:
+        stdio.serve(make_server(shelf, reviewer))
+    finally:
+        shelf.close()

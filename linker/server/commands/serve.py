@@ -1,0 +1,131 @@
+"""`linker serve`: the review workbench in a browser."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from linker.cli.common import note
+
+
+def serve(
+    directories: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DIR...",
+            help="Folder of reviews (may be new), one review, or an index; with --api, also several.",
+            show_default=False,
+        ),
+    ],
+    api: Annotated[bool, typer.Option("--api", help="Also answer programs: the HTTP API.")] = False,
+    host: Annotated[
+        str,
+        typer.Option(
+            help="Address to listen on; one that others reach needs --token-file or --proxy-header."
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any that is free.")
+    ] = 8000,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Ask for a token in this file; it is made, with a new token, if there is none. "
+            "With --api, a line is TOKEN, or TOKEN SCOPES NAME.",
+            show_default=False,
+        ),
+    ] = None,
+    proxy_header: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Header in which the proxy in front of this server names who has signed in; "
+            "whoever reaches the port itself can set it.",
+            show_default=False,
+        ),
+    ] = "",
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Also answer to this host name. Repeatable.", show_default=False),
+    ] = None,
+    rate_limit: Annotated[
+        float,
+        typer.Option(
+            min=0, metavar="NUMBER", help="Requests per second of one client to the API; 0: any number."
+        ),
+    ] = 0,
+    log_format: Annotated[
+        Literal["text", "json"], typer.Option(help="How the API logs requests on stderr.")
+    ] = "text",
+    workers: Annotated[
+        int,
+        typer.Option(
+            min=1, max=256, help="Processes that answer, with --api; several serve the API without the page."
+        ),
+    ] = 1,
+    open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+) -> None:
+    """Open the review workbench: judge documents in a browser. With --api, programs can search, too.
+
+    Prints the page's address once it answers. Only this machine reaches it, unless --host says otherwise. Ctrl-C ends
+    it; every judgement is stored as it is made.
+    """
+    from linker.server.page.config import ServeConfig
+    from linker.server.page.server import run
+
+    allowed = tuple(allow_host or ())
+    if api:
+        _serve_api(
+            directories, host, port, token_file, proxy_header, allowed, rate_limit, log_format, workers, open_
+        )
+        return
+    if workers > 1:
+        raise typer.BadParameter("--workers goes with --api: the page is served by one process")
+    if len(directories) > 1:
+        raise typer.BadParameter("several directories are served with --api only")
+    (directory,) = directories
+    config = ServeConfig.of(
+        directory, host, token_file=token_file, proxy_header=proxy_header, allowed=allowed
+    )
+    if config.access.tokens:
+        ends = (
+            ""
+            if config.access.survives
+            else "; its folder is read-only, so that sessions end with this process"
+        )
+        note(f"sign in with the token in {token_file}{ends}")
+    run(config, host, port, open_browser=open_)
+
+
+def _serve_api(
+    directories: list[Path],
+    host: str,
+    port: int,
+    token_file: Path | None,
+    proxy_header: str,
+    allowed: tuple[str, ...],
+    rate: float,
+    log_format: Literal["text", "json"],
+    workers: int,
+    open_browser: bool,
+) -> None:
+    from linker.server.api.config import Limits, ServiceConfig
+    from linker.server.api.workers import shared_metrics
+
+    config = ServiceConfig.of(
+        directories,
+        host,
+        token_file=token_file,
+        proxy_header=proxy_header,
+        allowed=allowed,
+        limits=Limits(rate=rate),
+        log_format=log_format,
+    )
+    with shared_metrics() if workers > 1 else contextlib.nullcontext():
+        from linker.server.api.app import run
+
+        run(config, host, port, open_browser=open_browser, workers=workers)

@@ -1,0 +1,60 @@
+"""The documents to read for seeds, best first, given what was judged so far; nothing is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from linker.base.errors import InputError
+from linker.base.progress import Progress
+from linker.engine.engine import Engine
+from linker.review.interface import Judgement, Seed
+from linker.review.population import Population
+from linker.review.session.reading import make_order, make_rule
+from linker.review.session.tally import Tally
+from linker.review.settings import Settings
+
+READING = "documents"
+EVERY = 50  # documents between two lines of progress
+
+
+def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
+    """Return at most `spec["limit"]` candidates for `spec["seeds"]` in the index `spec["index"]`, best first.
+
+    `spec["settings"]` are those of a review, `spec["judgements"]` what is known already: it is left out, and learned
+    from where the order learns. Raises InputError or IndexesError.
+    """
+    seeds, settings = [Seed(**seed) for seed in spec["seeds"]], Settings.of(spec["settings"])
+    judgements = [Judgement(**judgement) for judgement in spec["judgements"]]
+    limit, total = int(spec["limit"]), 0
+    with Engine.open(Path(spec["index"])) as engine:
+        _check(engine, seeds, judgements)
+        population = Population(engine.collection.rows, seeds, settings)
+        order = make_order(engine, seeds, settings, population)
+        tally = Tally(make_rule(settings, population.size), judgements, pairs=settings.unit == "pairs")
+        for judgement in judgements:
+            order.tell(judgement)
+        found: list[dict[str, Any]] = []
+        total = min(limit, max(0, population.size - tally.read))
+        tell(READING, 0, total)
+        while len(found) < limit and (candidate := order.next()):
+            found.append({name: value for name, value in asdict(candidate).items() if name != "phase"})
+            if len(found) % EVERY == 0:
+                tell(READING, len(found), max(total, len(found)))
+        stop = tally.rule.state
+        return {
+            "population": population.size, "read": tally.read, "relevant": tally.found, "estimated": stop.estimated,
+            "certified": stop.certified, "reason": str(stop.reason), "degraded": order.degraded, "candidates": found,
+        }  # fmt: skip
+
+
+def _check(engine: Engine, seeds: list[Seed], judgements: list[Judgement]) -> None:
+    names = {seed.id for seed in seeds}
+    if len(names) < len(seeds):
+        raise InputError("two seeds have the same id: give each its own")
+    if unknown := sorted({j.seed for j in judgements} - names - {""}):
+        raise InputError(f"a judgement names the seed {unknown[0]!r}, which is not among the seeds")
+    for id_ in {seed.document for seed in seeds if seed.document}:
+        engine.document(id_)

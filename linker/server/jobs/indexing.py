@@ -1,0 +1,144 @@
+"""From uploaded files to an index and its seeds: all of it, or nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import orjson
+
+from indexes.disk.writing import sync
+from indexes.dropping import discard
+from indexes.interface import Document
+from indexes.store import manifest as manifests
+from linker.base.errors import InputError
+from linker.base.files import write_atomically
+from linker.base.progress import Progress, listening
+from linker.corpora import BadLine, Columns, read_corpus
+from linker.encoders.opened import open_encoder
+from linker.engine.building import BuildOptions, add, build
+from linker.review.interface import Seed
+from linker.review.ledger import Ledger
+from linker.review.ownership import UNFINISHED
+from linker.review.project import Project
+
+SEEDS_QUARANTINE = "seeds.quarantine.jsonl"  # the articles that could not be read, beside the uploads
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An uploaded file, and how it is read."""
+
+    path: Path
+    columns: Columns
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {"path": str(self.path), "columns": asdict(self.columns)}
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Return the source that `to_json` described."""
+        columns = dict(values["columns"])
+        names = tuple((field, name) for field, name in columns.pop("names"))
+        return cls(Path(values["path"]), Columns(**columns, names=names))
+
+
+def specification(
+    project: Project,
+    posts: Sequence[Source],
+    articles: Sequence[Source] = (),
+    *,
+    encoder: str = "none",
+    language: str = "english",
+) -> dict[str, Any]:
+    """Return what the task `index` does for a review: index `posts` (add them, where there is an index), read seeds."""
+    return {
+        "folder": str(project.own_folder),
+        "index": str(project.index),
+        "ledger": str(project.ledger),
+        "posts": [s.to_json() for s in posts],
+        "articles": [s.to_json() for s in articles],
+        "encoder": encoder,
+        "language": language,
+        "add": project.ready,
+    }
+
+
+def unfinished(project: Project) -> list[Path]:
+    """Return the folders that an indexing job of this review left behind, or will have made if it is cancelled."""
+    return [project.own_folder / f"{UNFINISHED}index"]
+
+
+def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
+    """Do what `specification` describes; the index appears under its name in one step, after everything else.
+
+    Returns the numbers of documents, quarantined records and seeds. Raises InputError or IndexesError.
+    """
+    posts = [Source.of(s) for s in spec["posts"]]
+    articles = [Source.of(s) for s in spec["articles"]]
+    seeds, bad = read_seeds(articles)
+    index, building = Path(spec["index"]), Path(spec["folder"]) / f"{UNFINISHED}index"
+    discard(building)  # of a job that was killed with its server
+    counts = {"documents": 0, "quarantined": 0}
+    if posts:
+        options = BuildOptions(spec["encoder"], language=spec["language"])
+        total = sum(1 for source in posts for _ in _counted(source, tell))
+        with listening(lambda what, done, _: tell(what, done, total)):
+            counts = _add(posts, index, counts) if spec["add"] else _build(posts, building, options)
+    if seeds:
+        tell("seeds", 0, len(seeds))
+        with Ledger(spec["ledger"]) as ledger:
+            ledger.put_seeds(seeds)
+    if bad:
+        lines = b"".join(orjson.dumps(line.to_json()) + b"\n" for line in bad)
+        write_atomically(Path(spec["folder"]) / SEEDS_QUARANTINE, lines)
+    if posts and not spec["add"]:
+        building.rename(index)
+        sync(index.parent)
+    return counts | {"seeds": len(seeds), "bad_seeds": len(bad)}
+
+
+def read_seeds(sources: Sequence[Source]) -> tuple[list[Seed], list[BadLine]]:
+    """Return the seeds in files, and the records that cannot be seeds. Raises InputError where an id repeats."""
+    seeds: dict[str, Seed] = {}
+    bad: list[BadLine] = []
+    for source in sources:
+        for record in read_corpus(source.path, source.columns):
+            if isinstance(record, BadLine):
+                bad.append(record)
+            elif record.id in seeds:
+                raise InputError(
+                    f"{source.path.name}: the id {record.id!r} appears twice: choose a column whose values differ"
+                )
+            else:
+                seeds[record.id] = Seed(record.id, record.text, record.title, record.metadata)
+    return list(seeds.values()), bad
+
+
+def _counted(source: Source, tell: Progress) -> Iterator[Document | BadLine]:
+    for number, record in enumerate(read_corpus(source.path, source.columns), start=1):
+        tell("reading", number, None)
+        yield record
+
+
+def _build(posts: Sequence[Source], out: Path, options: BuildOptions) -> dict[str, int]:
+    """Build an index of the first file and add the others, each with its own columns."""
+    first, *others = posts
+    report = build([first.path], out, dataclasses.replace(options, columns=first.columns))
+    counts = {"documents": report.documents, "quarantined": report.quarantined}
+    return _add(others, out, counts) if others else counts
+
+
+def _add(posts: Sequence[Source], index: Path, counts: Mapping[str, int]) -> dict[str, int]:
+    """Add files to a finished index, each in one commit; return the counts with theirs."""
+    record = manifests.load(index).encoder
+    encoder = open_encoder(index, record) if record else None
+    documents, quarantined = counts["documents"], counts["quarantined"]
+    for source in posts:
+        report = add([source.path], index, encoder, BuildOptions(columns=source.columns))
+        documents, quarantined = report.documents, quarantined + report.quarantined
+    return {"documents": documents, "quarantined": quarantined}

@@ -1,0 +1,131 @@
+"""A job: one task in a child process, which tells its progress line by line and ends when its parent does."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+
+from indexes.dropping import discard
+from indexes.errors import IndexesError
+
+State = Literal["running", "done", "failed", "cancelled"]
+PATIENCE = 10.0  # seconds that a cancelled child has to end by itself
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a job is doing, how much of it is done, of how much (None: unknown), and for how many seconds it has run."""
+
+    what: str
+    done: int = 0
+    total: int | None = None
+    seconds: float = 0.0
+
+    @property
+    def share(self) -> float | None:
+        """The share that is done, 0 to 1, or None where the whole is unknown."""
+        return min(self.done / self.total, 1.0) if self.total else None
+
+    @property
+    def remaining(self) -> float | None:
+        """Seconds that are left at the pace so far, or None where that cannot be said yet."""
+        return self.seconds * (1 / self.share - 1) if self.share else None
+
+
+class Job:
+    """A running or ended task. Its child process is killed by `cancel`, and ends by itself when this process does."""
+
+    def __init__(self, task: str, spec: Mapping[str, Any], unfinished: Sequence[Path] = ()) -> None:
+        """Start `task` of linker.server.jobs.worker; the indexes `unfinished` are deleted unless it succeeds."""
+        self.task, self._unfinished = task, tuple(unfinished)
+        self._step, self._begun = Step(""), time.monotonic()
+        self._state: State = "running"
+        self.error = ""
+        self.result: dict[str, Any] = {}
+        self._cancelled = threading.Event()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - it is open for as long as the child runs
+        self._child = subprocess.Popen(
+            [sys.executable, "-P", "-m", "linker.server.jobs.worker", task],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+        )
+        assert self._child.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it ended at once; its log says why
+            self._child.stdin.write(orjson.dumps(spec) + b"\n")
+            self._child.stdin.flush()
+        self._reader = threading.Thread(target=self._read, name=f"job {task}", daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        """The child's number among the processes."""
+        return self._child.pid
+
+    @property
+    def state(self) -> State:
+        """How the job stands."""
+        return self._state
+
+    @property
+    def step(self) -> Step:
+        """What it is doing now; `seconds` counts from the beginning of this kind of step."""
+        step = self._step
+        return Step(step.what, step.done, step.total, time.monotonic() - self._begun)
+
+    def cancel(self) -> None:
+        """End the job and wait until nothing of it is left; a job that has ended stays as it is."""
+        self._cancelled.set()
+        self._child.terminate()
+        try:
+            self._child.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+        self.wait()
+
+    def wait(self, seconds: float | None = None) -> State:
+        """Wait for the end, at most `seconds`, and return the state."""
+        self._reader.join(seconds)
+        return self._state
+
+    def _read(self) -> None:
+        finished = False
+        with self._log, self._child as child:  # closes the pipes
+            assert child.stdout is not None
+            for line in child.stdout:
+                with contextlib.suppress(orjson.JSONDecodeError):
+                    finished = self._take(orjson.loads(line)) or finished
+            self._end(finished, child.wait())
+
+    def _take(self, told: Mapping[str, Any]) -> bool:
+        """Take in one line of the child; return whether it was the last one of a success."""
+        if "what" in told:
+            if told["what"] != self._step.what:
+                self._begun = time.monotonic()
+            self._step = Step(told["what"], told["done"], told["total"])
+        self.error = told.get("error", self.error)
+        self.result = told.get("result", self.result)
+        return "result" in told
+
+    def _end(self, finished: bool, status: int) -> None:
+        if finished:  # also where a cancellation came too late: the work stands
+            self._state = "done"
+            return
+        for path in self._unfinished:
+            with contextlib.suppress(IndexesError):  # it is not ours, or on a server that does not answer
+                discard(path)
+        if not self.error and not self._cancelled.is_set():
+            self._log.seek(0)
+            last = self._log.read().decode(errors="replace").strip().rpartition("\n")[2]
+            self.error = f"the job ended with status {status}" + (f": {last}" if last else "")
+        self._state = "cancelled" if self._cancelled.is_set() else "failed"

@@ -1,0 +1,93 @@
+"""The counterparts of texts in another collection: of indexes, or of texts that were sent."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from linker.base.errors import InputError
+from linker.base.progress import Progress
+from linker.cli.commands.linking import link
+from linker.engine.engine import Engine
+
+DEFAULTS: Mapping[str, Any] = {
+    "method": "auto", "k": 5, "dictionary": (), "links": (), "encoder": None, "one_to_one": False,
+    "min_probability": 0.0, "precision": None, "self_train": None,
+}  # fmt: skip
+
+
+def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
+    """Link `spec["source"]` to `spec["target"]` as `linker link` does, each text to at most `spec["k"]` others.
+
+    What a specification leaves out is as in `DEFAULTS`.
+    Raises InputError where the method lacks something, IndexesError where an index cannot be read.
+    """
+    spec = {**DEFAULTS, **spec}
+    with tempfile.TemporaryDirectory(prefix="linker-") as folder:
+        given = Path(folder)
+        source, target = (_side(spec[name], given / f"{name}.jsonl") for name in ("source", "target"))
+        codes = [spec[name].get("language") for name in ("source", "target")]
+        known = [{"source": one, "target": other} for one, other in spec["links"]]
+        words = "".join(f"{_word(one)}\t{_word(other)}\n" for one, other in spec["dictionary"])
+        found = link(
+            source,
+            target,
+            method=spec["method"],
+            languages="-".join(codes) if all(codes) else None,
+            dictionary=[_written(given / "dictionary.tsv", words.encode())] if words else (),
+            train=[_written(given / "links.jsonl", _lines(known))] if known else (),
+            encoder=spec["encoder"],
+            one_to_one=spec["one_to_one"],
+            min_probability=spec["min_probability"],
+            precision=spec["precision"],
+            self_train=spec["self_train"],
+            k=spec["k"],
+            progress=tell,
+        )
+    links = []
+    for id_, of in found.run.items():
+        record: dict[str, Any] = {"source": id_, "targets": [{"id": t, "score": s} for t, s in of.items()]}
+        if id_ in found.copies:
+            record["near_copies"] = list(found.copies[id_])
+        links.append(record)
+    return {
+        "method": spec["method"],
+        "languages": found.metadata["languages"],
+        "pages": [found.pages, found.targets],
+        "links": links,
+        "no_match": dict(found.none),
+    }
+
+
+def _side(side: Mapping[str, Any], path: Path) -> Path:
+    """Return the path of a side: its index or, of documents that were sent or filtered, a file that holds them."""
+    if side.get("index") and not side.get("where"):
+        return Path(side["index"])
+    if side.get("index"):
+        with Engine.open(Path(side["index"])) as engine:
+            found = engine.documents(side["where"])
+            texts = [{**d.metadata, "id": d.id, "title": d.title, "text": d.text} for d in found]
+    else:
+        texts = side["documents"]
+        if len({d["id"] for d in texts}) < len(texts):
+            raise InputError("two documents of one side have the same id: ids must be unique")
+    if not texts:
+        raise InputError("one side has no documents: nothing can be linked")
+    return _written(path, _lines(texts))
+
+
+def _lines(records: Iterable[Mapping[str, Any]]) -> bytes:
+    return b"".join(orjson.dumps(record) + b"\n" for record in records)
+
+
+def _word(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _written(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path

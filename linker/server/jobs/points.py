@@ -1,0 +1,42 @@
+"""The file of a map: which documents are on it, and where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from linker.base.errors import InputError
+from linker.base.files import read_bytes, write_atomically
+
+MOST = 20_000  # documents on a map; of more, as many are drawn at random
+LEAST = 5
+EDGE = 65_535  # coordinates are uint16
+
+Points = npt.NDArray[np.uint16]  # [n, 2]
+
+
+def save(path: Path, ids: list[str], points: Points, generation: int) -> None:
+    """Write a map: a line of JSON with ids and generation, then the coordinates, little-endian uint16 [n, 2]."""
+    head = orjson.dumps({"ids": ids, "generation": generation}) + b"\n"
+    write_atomically(path, head + points.astype("<u2").tobytes())
+
+
+def load(path: Path) -> tuple[list[str], bytes, int]:
+    """Return ids, coordinates (see `save`) and the generation of a map. Raises InputError where it is damaged."""
+    head, _, points = read_bytes(path).partition(b"\n")
+    try:
+        about = orjson.loads(head)
+        ids, generation = about["ids"], about["generation"]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        raise InputError(f"{path} is not a map: delete it, and draw the map again") from None
+    if len(points) != 4 * len(ids):
+        raise InputError(f"{path} is cut off: delete it, and draw the map again")
+    return ids, points, generation
+
+
+def places(coordinates: bytes) -> Points:
+    """Return the coordinates of a map as an array [n, 2]."""
+    return np.frombuffer(coordinates, "<u2").reshape(-1, 2)

@@ -1,0 +1,80 @@
+"""The child process of a job: reads its specification from stdin, tells its progress on stdout as lines of JSON.
+
+Not a command for users: `python -m linker.server.jobs.worker TASK`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+
+from indexes.interface import IndexesError
+from linker.base.errors import LinkerError
+
+EVERY = 0.1  # seconds between two lines of the same step
+NICE = 10  # whoever waits at a page, or for a search, goes first
+
+Task = Callable[[Mapping[str, Any], Callable[[str, int, int | None], None]], dict[str, Any]]
+
+
+def task(name: str) -> Task:
+    """Return the task of this name; each is loaded with what it alone needs."""
+    if name == "index":
+        from linker.server.jobs.indexing import run
+    elif name == "find":
+        from linker.server.jobs.finding import run
+    elif name == "link":
+        from linker.server.jobs.linking import run
+    elif name == "match":
+        from linker.server.jobs.matching import run
+    else:
+        from linker.server.jobs.landscape import run
+    return run
+
+
+def main(name: str) -> int:
+    """Run the task and return the exit status: 1 where the user can correct what was wrong."""
+    told = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)  # what a library prints must not come between the lines
+    os.nice(NICE)
+    spec = orjson.loads(sys.stdin.buffer.readline())
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        result = task(name)(spec, _Teller(told.write))
+    except (LinkerError, IndexesError) as e:
+        told.write(orjson.dumps({"error": str(e)}) + b"\n")
+        return 1
+    except OSError as e:
+        told.write(orjson.dumps({"error": f"{e.filename or 'a file'}: {e.strerror}"}) + b"\n")
+        return 1
+    told.write(orjson.dumps({"result": result}) + b"\n")
+    return 0
+
+
+class _Teller:
+    """Writes a step as a line, unless the last line of this step was just written."""
+
+    def __init__(self, write: Callable[[bytes], object]) -> None:
+        self._write, self._what, self._next = write, "", 0.0
+
+    def __call__(self, what: str, done: int, total: int | None) -> None:
+        now = time.monotonic()
+        if what != self._what or now >= self._next or done == total:
+            self._what, self._next = what, now + EVERY
+            self._write(orjson.dumps({"what": what, "done": done, "total": total}) + b"\n")
+
+
+def _end_with_parent() -> None:
+    """End this process when the parent is gone: it holds the other end of stdin, and writes nothing more."""
+    sys.stdin.buffer.read()
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

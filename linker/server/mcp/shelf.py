@@ -1,0 +1,179 @@
+"""The indexes that are served by name, and their reviews: each is opened on first use and then kept open."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from indexes.address import shown
+from linker.base.errors import InputError
+from linker.engine.engine import Engine
+from linker.review.interface import Candidate, Progress, Seed, Verdict
+from linker.review.project import Project, Workspace
+from linker.review.session.opening import open_review
+
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+
+
+class Shelf:
+    """Indexes by the names of their directories. Several threads may use it."""
+
+    def __init__(self, directories: Sequence[Path]) -> None:
+        """Open the indexes, or the indexes of reviews' folders.
+
+        Raises InputError where two have one name, IndexesError where a directory holds no index.
+        """
+        self._engines: dict[str, Engine] = {}
+        self._projects: dict[str, Project] = {}
+        for directory in directories:
+            project = _project(directory)
+            name = directory.resolve().name
+            if name in self._engines:
+                raise InputError(f"{directory}: there are two folders of the name {name}: rename one")
+            self._engines[name] = Engine.open(project.index)
+            self._projects[name] = project
+        self._reviews: dict[tuple[str, str], OpenReview] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the indexes, in the order they were given."""
+        return tuple(self._engines)
+
+    def name(self, index: str) -> str:
+        """Return the name of the index that is meant; it may be empty where there is one. Raises InputError."""
+        if index in self._engines:
+            return index
+        if not index and len(self._engines) == 1:
+            return next(iter(self._engines))
+        wrong = f"there is no index {index!r}" if index else "several indexes are served: say which one"
+        raise InputError(f"{wrong}: choose one of {', '.join(self._engines)}")
+
+    def engine(self, name: str) -> Engine:
+        """Return the engine of an index by its full name."""
+        return self._engines[name]
+
+    def review(self, name: str, review: str) -> OpenReview:
+        """Return a review of an index; the unnamed one is what `linker serve` shows of the same directory.
+
+        Raises InputError where the name cannot be one, or the ledger cannot be read.
+        """
+        if review and not NAME.fullmatch(review):
+            raise InputError(
+                f"{review!r} cannot name a review: use small Latin letters, digits and hyphens, at most 64"
+            )
+        with self._lock:
+            if (name, review) not in self._reviews:
+                self._reviews[name, review] = OpenReview(self._projects[name], self._engines[name], review)
+            return self._reviews[name, review]
+
+    def close(self) -> None:
+        """Close all files."""
+        for review in self._reviews.values():
+            review.close()
+        for engine in self._engines.values():
+            engine.close()
+
+
+class OpenReview:
+    """One review that follows what others (the page, the command line) write into its ledger meanwhile."""
+
+    def __init__(self, project: Project, engine: Engine, name: str) -> None:
+        self._engine, self._ledger, self._review = open_review(project, name, engine)
+        self._lock = threading.Lock()
+        self._entry = 0  # the ledger's last entry that the review has taken in
+        self._entry, self._seen = self._newest(), self._state()
+
+    def next(
+        self, seeds: Sequence[Seed], reviewer: str
+    ) -> tuple[Candidate | None, Seed | None, Progress, str]:
+        """Return the document to judge, its seed, how far the review is, and why to stop, if there is a reason.
+
+        New `seeds` are added. Raises InputError where the review is about other seeds, or has none.
+        """
+        with self._lock:
+            self._put(seeds)
+            self._follow()
+            candidate = self._review.next(reviewer)
+            by_id = {seed.id: seed for seed in self._review.seeds}
+            seed = by_id.get(candidate.seed) if candidate else None
+            return candidate, seed, self._review.progress(), self._review.enough()
+
+    def judge(
+        self, id_: str, seed: str, verdict: Verdict, reviewer: str, note: str, tags: Sequence[str]
+    ) -> tuple[Candidate, Progress, str]:
+        """Store a verdict and return what it is about, how far the review is, and why to stop, if there is a reason.
+
+        A document that `next` did not hand to this reviewer counts as found by a search beside the queue. Raises
+        InputError where the document or the seed does not exist.
+        """
+        with self._lock:
+            self._follow()
+            candidate = self._candidate(id_, seed, reviewer)
+            progress = self._review.judge(candidate, verdict, reviewer, note, tags)
+            if (
+                len(self._ledger.history(self._entry)) == 1
+            ):  # else another process has judged at the same time
+                self._entry, self._seen = self._newest(), self._state()
+            return candidate, progress, self._review.enough()
+
+    def close(self) -> None:
+        """Close the ledger."""
+        self._ledger.close()
+
+    def _candidate(self, id_: str, seed: str, reviewer: str) -> Candidate:
+        names = [s.id for s in self._review.seeds]
+        if not names:
+            raise InputError("this review has no seeds yet: call find with seeds first")
+        if seed and seed not in names:
+            raise InputError(
+                f"there is no seed {seed!r} in this review: choose one of {', '.join(names[:20])}"
+            )
+        if id_ not in self._engine:
+            raise InputError(
+                f"there is no document {id_!r} in {self._engine.directory.name}: nothing was stored"
+            )
+        asked = self._review.next(reviewer)
+        if asked is not None and asked.id == id_ and seed in ("", asked.seed):
+            return asked
+        beside = self._review.beside(id_)
+        return Candidate(seed or beside.seed, id_, 0.0, phase="search")
+
+    def _put(self, seeds: Sequence[Seed]) -> None:
+        known = {seed.id: seed for seed in self._ledger.seeds}
+        if not known and not seeds:
+            raise InputError("this review has no seeds yet: give the texts whose links are sought as seeds")
+        if known and seeds and known.keys().isdisjoint(seed.id for seed in seeds):
+            raise InputError(
+                f"this review is about other seeds ({', '.join(list(known)[:5])}): leave seeds out to continue it, "
+                "or begin one of another name with the argument review"
+            )
+        if new := [seed for seed in seeds if known.get(seed.id) != seed]:
+            self._ledger.put_seeds(new)
+
+    def _follow(self) -> None:
+        """Read the ledger again where another process, a new seed or a commit has changed what is known."""
+        self._engine.refresh()
+        newest, now = self._newest(), self._state()
+        if (newest, now) != (self._entry, self._seen):
+            self._review.refresh()
+            self._entry, self._seen = newest, now
+
+    def _newest(self) -> int:
+        """Return the number of the ledger's last entry."""
+        entries = self._ledger.history(self._entry)
+        return entries[-1].number if entries else self._entry
+
+    def _state(self) -> tuple[int, object, object]:
+        """Return what a review depends on besides the entries: the generation, seeds and settings."""
+        return self._engine.collection.manifest.generation, self._ledger.seeds, self._ledger.settings
+
+
+def _project(directory: Path) -> Project:
+    """Return the review that a directory holds, without making one. Raises InputError where it holds none."""
+    project = Workspace(directory).single if directory.is_dir() else None
+    if project is None:
+        raise InputError(f"{shown(directory)} holds no index: build one with `linker index build`")
+    return project

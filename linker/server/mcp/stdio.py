@@ -1,0 +1,85 @@
+"""MCP on stdin and stdout: a line that is not a message is answered with an error, never with silence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from mcp.server import MCPServer
+from mcp.server.stdio import stdio_server
+from mcp.shared._stream_protocols import ReadStream, WriteStream
+from mcp.shared.message import SessionMessage
+from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError
+from pydantic import ValidationError
+
+
+def serve(server: MCPServer[Any]) -> None:
+    """Answer the client on stdin and stdout until it goes away."""
+    import anyio  # comes with mcp, whose absence is named when it is imported above
+
+    anyio.run(_serve, server)
+
+
+async def _serve(server: MCPServer[Any]) -> None:
+    inner = server._lowlevel_server  # its own `run_stdio_async` drops lines that are not messages
+    async with stdio_server() as (lines, answers):
+        await inner.run(_Messages(lines, answers), answers, inner.create_initialization_options())
+
+
+class _Messages:
+    """The messages of a stream; what cannot be read is answered here."""
+
+    def __init__(
+        self, lines: ReadStream[SessionMessage | Exception], answers: WriteStream[SessionMessage]
+    ) -> None:
+        self._lines, self._answers = lines, answers
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._lines, name)
+
+    def __aiter__(self) -> _Messages:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        return await self._read(self._lines.__anext__)
+
+    async def receive(self) -> SessionMessage | Exception:
+        """Return the next message."""
+        return await self._read(self._lines.receive)
+
+    async def _read(
+        self, following: Callable[[], Awaitable[SessionMessage | Exception]]
+    ) -> SessionMessage | Exception:
+        while isinstance(item := await following(), ValidationError):
+            first = item.errors(include_url=False)[0]
+            if not (isinstance(line := first["input"], str) and line.isspace()):
+                await self._answers.send(SessionMessage(_refusal(first["type"], line)))
+        return item
+
+    async def __aenter__(self) -> _Messages:
+        await self._lines.__aenter__()
+        return self
+
+    async def __aexit__(self, *raised: Any) -> bool | None:
+        return await self._lines.__aexit__(*raised)
+
+
+def _refusal(kind: str, line: Any) -> JSONRPCError:
+    """Return the answer to a line that is not a message; it bears the request's id wherever that can be read."""
+    code, text = INVALID_REQUEST, "this is not a JSON-RPC 2.0 message"
+    if kind == "json_invalid":
+        code, text = PARSE_ERROR, "this line is not JSON in UTF-8, or it holds half of a surrogate pair"
+        try:
+            line = json.loads(line)  # which reads halves of surrogate pairs
+        except (ValueError, RecursionError):
+            line = None
+    id_ = line.get("id") if isinstance(line, dict) else None
+    return JSONRPCError(jsonrpc="2.0", id=_usable(id_), error=ErrorData(code=code, message=text))
+
+
+def _usable(id_: Any) -> int | str | None:
+    """Return the id of a request if JSON-RPC allows it and UTF-8 can hold it."""
+    if isinstance(id_, str):
+        return None if any("\ud800" <= c <= "\udfff" for c in id_) else id_
+    return id_ if isinstance(id_, int) and not isinstance(id_, bool) else None

@@ -1,0 +1,166 @@
+"""Who is let in, to the page and the API: tokens, how often one may be tried, and sessions that can be ended."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import os
+import secrets
+import stat
+import threading
+import time
+from collections import OrderedDict
+from pathlib import Path
+from typing import Self
+
+from linker.base.errors import InputError
+from linker.base.files import nonempty_lines
+from linker.server.page.rates import Rates
+from linker.server.page.tokens import Principal, Tokens, digest_of, write_secret
+
+LIFETIME = 30 * 24 * 3600  # seconds of a session
+TRIES, TRIES_OF_ALL = (
+    (0.2, 20.0),
+    (5.0, 200.0),
+)  # wrong tokens per second, and at once: of one address, of all
+REMEMBERED = 10_000  # right tokens by address
+ENDING = ".sessions"  # of the file with the secret, beside the token file
+
+
+class TooManyTriesError(Exception):
+    """A token was tried too often; `seconds` until the next try."""
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+
+class Access:
+    """The tokens of a file, and the sessions of those who signed in with one; without a file everybody is let in.
+
+    The secret that signs sessions is random: nobody can guess a token from a cookie. It lies in a file beside the token
+    file, with the sessions that were signed out, so that a restart signs nobody out, and nobody in again.
+    """
+
+    def __init__(self, tokens: Tokens | None = None, file: Path | None = None) -> None:
+        """Let those with `tokens` in; `file` holds the secret (where it cannot, sessions end with the process)."""
+        self.tokens, self._file = tokens, file
+        self._path: Path | None = None
+        self._page = False
+        self._key = secrets.token_bytes(32) if tokens else b"linker: everybody is let in"
+        self._ended: dict[
+            str, int
+        ] = {}  # ids of sessions that were signed out, and when they would have ended
+        self._lock = threading.Lock()
+        self._one, self._all = Rates(*TRIES), Rates(*TRIES_OF_ALL)
+        self._seen: OrderedDict[tuple[str, bytes], None] = OrderedDict()
+        if file is not None:
+            self._load(file)
+
+    @classmethod
+    def of(cls, token_file: Path | None, *, page: bool) -> Self:
+        """Return who is let in by a token file, if one is given; with a `page`, one of them must open it.
+
+        Raises InputError where the file cannot be used.
+        """
+        if token_file is None:
+            return cls()
+        made = cls(_read(token_file, page), token_file.with_name(token_file.name + ENDING) if page else None)
+        made._path, made._page = token_file, page
+        return made
+
+    @property
+    def survives(self) -> bool:
+        """Whether sessions survive a restart."""
+        return self._file is not None
+
+    def read_again(self) -> Tokens | None:
+        """Return the tokens that are in the file now. Raises InputError where it cannot be used."""
+        return self.tokens if self._path is None else _read(self._path, self._page)
+
+    def principal(self, token: str, address: str) -> Principal | None:
+        """Return whose token it is. Raises TooManyTriesError where too many wrong ones came.
+
+        What an address has used before is let through, so that nobody's wrong tokens shut others out.
+        """
+        digest = digest_of(token)
+        found = self.tokens.holder(digest) if self.tokens else None
+        with self._lock:
+            if found is not None and (address, digest) in self._seen:
+                self._seen.move_to_end((address, digest))
+                return found
+            if wait := self._one.wait(address) or self._all.wait(""):
+                raise TooManyTriesError(wait)
+            if found is not None:
+                self._one.give_back(address)
+                self._all.give_back("")
+                self._seen[address, digest] = None
+                if len(self._seen) > REMEMBERED:
+                    self._seen.popitem(last=False)
+        return found
+
+    def signed(self, id_: str, token: str = "") -> str:
+        """Return the cookie of a session: its id, when it began, by which token it was signed in, the signature."""
+        body = f"{id_}.{int(time.time())}.{self._mark(digest_of(token)) if token else 'out'}"
+        return f"{body}.{self.mac(body)}"
+
+    def checked(self, cookie: str) -> tuple[str, bool] | None:
+        """Return a session's id and whether it is signed in; None where the cookie is not ours, too old or ended."""
+        body, _, signature = cookie.rpartition(".")
+        parts = body.split(".")
+        if len(parts) != 3 or not is_same(signature, self.mac(body)) or not parts[1].isdecimal():
+            return None
+        id_, began, mark = parts
+        if not 0 <= time.time() - int(began) < LIFETIME or id_ in self._ended:
+            return None
+        if self.tokens is None or mark == "out":
+            return id_, self.tokens is None
+        known = any(is_same(mark, self._mark(digest)) for digest in self.tokens.opening)
+        return (id_, True) if known else None
+
+    def end(self, id_: str) -> None:
+        """End a session for good, wherever its cookie may be."""
+        with self._lock:
+            self._ended[id_] = int(time.time()) + LIFETIME
+            if self._file is not None:
+                with contextlib.suppress(OSError), self._file.open("a", encoding="ascii") as file:
+                    file.write(f"{id_} {self._ended[id_]}\n")  # on a full disk, it has ended until a restart
+                    file.flush()
+                    os.fsync(file.fileno())
+
+    def mac(self, text: str) -> str:
+        """Return the signature of a text."""
+        return hmac.new(self._key, text.encode(errors="replace"), hashlib.sha256).hexdigest()
+
+    def _mark(self, digest: bytes) -> str:
+        return self.mac(f"token {digest.hex()}")[:16]
+
+    def _load(self, file: Path) -> None:
+        try:
+            if not file.exists():
+                write_secret(file, self._key.hex())
+            mode = stat.S_IMODE(file.stat().st_mode)
+            key, *ended = nonempty_lines(file)
+            self._key = bytes.fromhex(key)
+            self._ended = {id_: int(until) for id_, until in (line.split() for line in ended)}
+        except OSError:  # tokens may lie where only a service manager writes
+            self._file = None
+            return
+        except ValueError:
+            raise InputError(f"{file} is damaged: delete it; everybody must sign in again") from None
+        if mode & 0o077:
+            raise InputError(f"{file} can be read by others (mode {mode:03o}): run `chmod 600 {file}`")
+        self._ended = {id_: until for id_, until in self._ended.items() if until > time.time()}
+
+
+def is_same(given: str, expected: str) -> bool:
+    """Compare two secrets in a time that does not depend on where they differ."""
+    return hmac.compare_digest(given.encode(errors="replace"), expected.encode())
+
+
+def _read(path: Path, page: bool) -> Tokens:
+    tokens = Tokens.read(path)
+    if page and not tokens.opening:
+        raise InputError(f"{path} holds no token with the scope admin, which the page asks for: add one")
+    return tokens

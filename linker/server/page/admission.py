@@ -1,0 +1,124 @@
+"""What page and API demand of a request before they answer it: names, origins, sizes, times.
+
+A request that is refused is refused before its body is read; one that is read must come in time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.types import Message, Receive, Scope, Send
+
+from linker.server.page.access import TooManyTriesError
+from linker.server.page.hosts import Hosts, without_port
+from linker.server.page.rendering import message
+
+IDLE = 20.0  # seconds between two pieces of a body, or of an answer that nobody fetches
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+# Of each refusal: its status, and what is said of it.
+UNKNOWN_HOST = message("This server does not answer to the name %(host)s. Start it with --allow-host.")
+FOREIGN = message("This request came from another site, so nothing was done.")
+LARGE = message("This is more than the server takes at once.")
+SLOW = message("The request came too slowly. Try again.")
+OFTEN = message("There were too many tries. Wait %(seconds)s seconds.")
+KINDS = {
+    "unknown-host": (421, UNKNOWN_HOST),
+    "foreign-origin": (403, FOREIGN),
+    "too-large": (413, LARGE),
+    "slow-body": (408, SLOW),
+    "too-many-requests": (429, OFTEN),
+}
+
+
+class RefusedError(HTTPException):
+    """A request that must not be answered: a code for programs, and a text with values."""
+
+    def __init__(self, code: str, *, retry: int | None = None, **values: Any) -> None:
+        status, self.text = KINDS[code]
+        headers = {} if retry is None else {"retry-after": str(retry)}
+        super().__init__(
+            status, self.text % values, headers
+        )  # FastAPI lets no other exception out of a body's reading
+        self.code, self.values, self.retry = code, values, retry
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much of a body is taken, in bytes, and how long: in all, and between two pieces (seconds)."""
+
+    size: int
+    seconds: float | None = 60.0  # None: a stream, which may take as long as pieces of it come
+    idle: float = IDLE
+
+
+SMALL = Bounds(4 << 10, 5.0, 5.0)  # of a stranger
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The names that a server answers to; `proxied`: a proxy may have changed them on their way."""
+
+    hosts: Hosts = field(default_factory=Hosts)
+    proxied: bool = False
+
+    def check(self, scope: Scope) -> None:
+        """Raise RefusedError where another name was asked for, or a page of another site asks."""
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        if not self.hosts.answers_to(without_port(host)):
+            raise RefusedError("unknown-host", host=without_port(host)[:100])
+        origin = headers.get("origin")
+        is_foreign = origin is not None and not self.hosts.is_own_origin(origin, host, proxied=self.proxied)
+        if is_foreign and scope["method"] not in SAFE:
+            raise RefusedError("foreign-origin")
+
+
+def bounded(scope: Scope, receive: Receive, bounds: Bounds) -> Receive:
+    """Return `receive`, which raises RefusedError where a body is too large or too slow; at once if it says so."""
+    length = Headers(scope=scope).get("content-length", "0")
+    if not (length.isascii() and length.isdecimal()) or len(length) > 18 or int(length) > bounds.size:
+        raise RefusedError("too-large")
+    taken, ended, begun = 0, False, time.monotonic()
+
+    async def receive_bounded() -> Message:
+        nonlocal taken, ended
+        if ended:  # what is waited for is that the client goes away
+            return await receive()
+        left = bounds.idle if bounds.seconds is None else begun + bounds.seconds - time.monotonic()
+        try:
+            async with asyncio.timeout(min(left, bounds.idle)):
+                received = await receive()
+        except TimeoutError:
+            raise RefusedError("slow-body") from None
+        taken += len(received.get("body", b""))
+        ended = not received.get("more_body", False)
+        if taken > bounds.size:
+            raise RefusedError("too-large")
+        return received
+
+    return receive_bounded
+
+
+def patient(send: Send, idle: float = IDLE) -> Send:
+    """Return `send`, which gives up (TimeoutError) on a client that reads nothing."""
+
+    async def send_patiently(sent: Message) -> None:
+        async with asyncio.timeout(idle):
+            await send(sent)
+
+    return send_patiently
+
+
+def often(error: TooManyTriesError) -> RefusedError:
+    """Return the refusal of one who has tried too many tokens."""
+    return RefusedError("too-many-requests", retry=error.seconds, seconds=error.seconds)
+
+
+def address_of(scope: Scope) -> str:
+    """Return the address that a request came from."""
+    return str((scope.get("client") or ("unknown",))[0])

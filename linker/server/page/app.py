@@ -1,0 +1,83 @@
+"""The application: one router per page behind one guard."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from types import ModuleType
+
+from fastapi import Depends, FastAPI
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+
+from linker.base.version import __version__
+from linker.review.project import Workspace
+from linker.server.page import (
+    account,
+    compare,
+    errors,
+    export,
+    judge,
+    links,
+    map,
+    progress,
+    projects,
+    rows,
+    search,
+    seeds,
+    settings,
+    setup,
+    start,
+    stop,
+)
+from linker.server.page.config import ServeConfig
+from linker.server.page.guard import Guard, check_form
+from linker.server.page.rendering import FOLDER
+from linker.server.page.reviews import Reviews
+
+# One module per page; each has a `router`. A path `/p/{project}/…` takes InProject or InReview of `reviews`.
+PAGES: tuple[ModuleType, ...] = (
+    account,
+    start,
+    projects,
+    setup,
+    search,
+    seeds,
+    rows,
+    judge,
+    progress,
+    links,
+    compare,
+    map,
+    export,
+    settings,
+    stop,
+)
+
+
+def create_app(config: ServeConfig) -> FastAPI:
+    """Return the application for one folder. Raises InputError where the folder cannot hold reviews."""
+    reviews = Reviews(Workspace(config.directory))
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        reviews.close()
+
+    app = FastAPI(
+        title="linker",
+        version=__version__,
+        lifespan=lifespan,
+        default_response_class=Response,
+        dependencies=[Depends(check_form)],
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+    )
+    app.state.config, app.state.reviews = config, reviews
+    for module in PAGES:
+        app.include_router(module.router)
+    app.mount("/static", StaticFiles(directory=FOLDER / "static"), name="static")
+    app.add_middleware(Guard, config=config)
+    errors.register(app)
+    return app

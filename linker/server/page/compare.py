@@ -1,0 +1,158 @@
+"""Comparisons: two reviewers, a threshold on the scores, and two runs."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, File, Form, Request, UploadFile
+from starlette.responses import RedirectResponse, Response
+
+from linker.base.errors import InputError, LinkerError
+from linker.evaluation.comparison import compare
+from linker.evaluation.evaluator import Resampling
+from linker.review.agreement import CONSENSUS, Agreement, agreement, decided, resolve
+from linker.review.curve import Point, points, scores
+from linker.review.interface import Verdict
+from linker.server.page.rendering import NAMES, address, message, page, translate
+from linker.server.page.reviews import InReview, Opened, Reader
+
+router = APIRouter()
+MEASURES = "map recip_rank success.1,5"  # as in linker.evaluation.comparison.DEFAULT
+SHOWN = 60  # conflicts on a page
+Text = Annotated[str, Form(max_length=2000)]
+Upload = Annotated[Sequence[UploadFile], File()]
+
+
+@router.get("/p/{project}/compare", name="compare")
+def show(request: Request, opened: InReview, first: str = "", second: str = "") -> Response:
+    """Show how two reviewers agree, and what a threshold would keep."""
+    return _page(request, opened, first, second)
+
+
+def _page(request: Request, opened: Opened, first: str = "", second: str = "", **values: Any) -> Response:
+    people = [name for name in opened.ledger.reviewers if name != CONSENSUS]
+    names = (first, second) if {first, second} <= set(people) and first != second else tuple(people[:2])
+    shown: dict[str, Any] = {
+        "people": people,
+        "chosen": names,
+        "agreed": None,
+        "documents": {},
+        "table": None,
+    }
+    shown |= {
+        "pairs": opened.review.settings.unit == "pairs",
+        "names": NAMES,
+        "curve": _curve(opened),
+        "error_at": "",
+        "measures": MEASURES,
+        "remarks": [],
+    }
+    if len(names) == 2:
+        found = _agreement(opened, *names)
+        shown["agreed"] = found
+        ids = [c.first.id for c in found.conflicts[:SHOWN] if c.first.id in opened.engine]
+        shown["documents"] = {id_: opened.engine.document(id_) for id_ in ids}
+    error = values.pop("error", "")
+    return page(request, "compare.html", shown | values, project=opened.project, error=error)
+
+
+def _agreement(opened: Opened, first: str, second: str) -> Agreement:
+    topic = opened.review.settings.unit == "topic"
+    return agreement(opened.ledger.judgements(), first, second, by_document=topic)
+
+
+def _curve(opened: Opened) -> dict[str, Any]:
+    """Return the points of the precision-recall curve of what was decided, and whether scores are probabilities."""
+    topic = opened.review.settings.unit == "topic"
+    final = decided(opened.ledger.judgements(), by_document=topic)
+    known = {(j.seed, j.id): j.relevant for j in final if j.verdict != "maybe"}
+    if not any(known.values()):
+        return {"points": [], "judged": len(known), "calibrated": False}
+    seeds, generation = opened.review.seeds, opened.engine.collection.manifest.generation
+    values, calibrated = opened.once(
+        "scores",
+        (generation, seeds, known, topic),
+        lambda: scores(opened.engine, seeds, known, by_document=topic),
+    )
+    return {
+        "points": [_rounded(p) for p in points(values.tolist(), list(known.values()))],
+        "judged": len(known),
+        "calibrated": calibrated,
+    }
+
+
+def _rounded(point: Point) -> list[float]:
+    return [
+        round(point.threshold, 6),
+        point.judged,
+        point.relevant,
+        round(point.precision, 4),
+        round(point.recall, 4),
+    ]
+
+
+@router.post("/p/{project}/compare/resolve", name="resolve")
+def decide(
+    request: Request,
+    opened: InReview,
+    reader: Reader,
+    id: Text,
+    verdict: Annotated[Verdict, Form()],
+    seed: Text = "",  # an empty field counts as missing
+    first: Text = "",
+    second: Text = "",
+) -> Response:
+    """Record what was decided of a conflict; both judgements stay as they are."""
+    found = _agreement(opened, first, second)
+    conflict = next((c for c in found.conflicts if (c.first.id, c.first.seed) == (id, seed)), None)
+    if conflict is None:
+        raise InputError("the reviewers agree on this document by now: there is nothing to decide")
+    resolve(opened.ledger, conflict, verdict, reader.reviewer)
+    opened.review.refresh()
+    path = request.url.include_query_params(first=first, second=second).query
+    return RedirectResponse(f"{address(request, 'compare', project=opened.project.key)}?{path}", 303)
+
+
+@router.post("/p/{project}/compare/upload", name="compare_runs")
+def compare_runs(
+    request: Request,
+    opened: InReview,
+    runs: Upload = (),
+    qrels: Upload = (),
+    measures: Text = MEASURES,
+) -> Response:
+    """Compare two runs or more by judgements in a file, or by what was decided in this review."""
+    given = [run for run in runs if run.filename]
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [_saved(run, Path(folder) / str(i)) for i, run in enumerate(given)]
+            judged = [_saved(file, Path(folder)) for file in qrels if file.filename]
+            if len(paths) < 2:
+                raise InputError(translate(request).text(message("Choose two rankings or more.")))
+            asked = [m for m in measures.replace(";", " ").split() if m] or MEASURES.split()
+            result = compare(
+                judged[0] if judged else _qrels(opened), paths, asked, resampling=Resampling(10_000)
+            )
+    except LinkerError as e:
+        return _page(request, opened, error=str(e), error_at="runs", measures=measures)
+    return _page(request, opened, table=result.rows, remarks=result.remarks(), measures=measures)
+
+
+def _saved(upload: UploadFile, folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / (Path(upload.filename or "").name or "run")
+    path.write_bytes(upload.file.read())
+    return path
+
+
+def _qrels(opened: Opened) -> dict[str, dict[str, int]]:
+    """Return what was decided as qrels. Raises InputError where nothing was."""
+    qrels: dict[str, dict[str, int]] = {}
+    for judgement in decided(opened.ledger.judgements()):
+        qrels.setdefault(judgement.seed, {})[judgement.id] = int(judgement.relevant)
+    if not qrels:
+        raise InputError("nothing was judged in this review yet: give a file of judgements (qrels)")
+    return qrels

@@ -1,0 +1,110 @@
+"""What the progress page draws and counts: the curve of found documents as SVG shapes, and the pace of reading."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from linker.review.language import Language
+from linker.review.ledger import Entry
+
+WIDTH, HEIGHT = 640, 260  # of the plot, in SVG units
+POINTS = 320  # of the curve, at most
+TICKS = 5  # per axis, about
+BREAK = 300.0  # seconds without a judgement after which a reviewer was away
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A mark on an axis: where, and the number written there."""
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The plot: `line` holds the points of the curve; `band`, top and height of how many documents there may be."""
+
+    width: int
+    height: int
+    line: str
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+    band: tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """One reviewer's reading: judgements other than skips, relevant ones, and reads per hour, without breaks."""
+
+    reviewer: str
+    read: int
+    found: int
+    per_hour: float | None
+
+
+def curve(found: Sequence[int], most: int | None, language: Language) -> Curve:
+    """Return the plot of the number found after each read document.
+
+    `most`: the largest number of relevant documents that the certificate allows, if there is one.
+    """
+    reads = len(found)
+    x_ticks, right = _ticks(reads)
+    y_ticks, top = _ticks(max(found[-1], most or 0, 1))
+
+    def x(value: float) -> float:
+        return round(value / right * WIDTH, 1)
+
+    def y(value: float) -> float:
+        return round(HEIGHT - value / top * HEIGHT, 1)
+
+    step = max(1, math.ceil(reads / POINTS))
+    places = sorted({0, *range(step - 1, reads, step), reads - 1})
+    line = " ".join(["0," + str(HEIGHT), *(f"{x(i + 1)},{y(found[i])}" for i in places)])
+    band = (y(most), round(y(found[-1]) - y(most), 1)) if most else None
+    return Curve(
+        WIDTH,
+        HEIGHT,
+        line,
+        tuple(Tick(x(value), language.number(value)) for value in x_ticks),
+        tuple(Tick(y(value), language.number(value)) for value in y_ticks),
+        band,
+    )
+
+
+def _ticks(largest: int) -> tuple[list[int], int]:
+    """Return round numbers from 0 on, and the end of the axis, which is the last of them and at least `largest`."""
+    power = 10 ** max(0, math.floor(math.log10(max(largest / TICKS, 1))))
+    step = next((m * power for m in (1, 2, 5) if m * power * TICKS >= largest), 10 * power)
+    count = max(1, math.ceil(largest / step))
+    return [i * step for i in range(count + 1)], count * step
+
+
+def paces(entries: Iterable[Entry]) -> list[Pace]:
+    """Return the pace of every reviewer: the time between judgements counts, except for breaks of five minutes."""
+    entries = list(entries)
+    undone = {entry.undoes for entry in entries if entry.undoes is not None}
+    times: dict[str, list[float]] = {}
+    standing: dict[str, dict[tuple[str, str], bool]] = {}
+    for entry in entries:
+        judgement = entry.judgement
+        if entry.undoes is not None or entry.number in undone or judgement.verdict == "skip":
+            continue
+        standing.setdefault(judgement.reviewer, {})[judgement.seed, judgement.id] = judgement.relevant
+        times.setdefault(judgement.reviewer, []).append(datetime.fromisoformat(judgement.time).timestamp())
+    return [
+        Pace(reviewer, len(verdicts), sum(verdicts.values()), per_hour(times[reviewer]))
+        for reviewer, verdicts in sorted(standing.items())
+    ]
+
+
+def per_hour(times: Sequence[float]) -> float | None:
+    """Return judgements per hour from their times in seconds; None where too little time says nothing."""
+    ordered = sorted(times)
+    gaps = [b - a for a, b in itertools.pairwise(ordered) if b - a < BREAK]
+    seconds = sum(gaps)
+    return len(gaps) / seconds * 3600 if len(gaps) >= TICKS and seconds > 0 else None

@@ -1,0 +1,143 @@
+"""Export: everything that was judged as a file, and the sentence for the article's method note."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection
+from pathlib import Path
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from starlette.background import BackgroundTask
+from starlette.exceptions import HTTPException
+from starlette.responses import FileResponse, Response
+
+from linker.corpora import preview
+from linker.review.exporting import export
+from linker.review.exporting.own import ADDED, LINE, Added, of_judgements, of_rows, write_own
+from linker.review.interface import VERDICTS, Verdict
+from linker.review.rows.states import counts
+from linker.review.session import note_of
+from linker.review.uploads import stored
+from linker.server.jobs.indexing import Source
+from linker.server.page import matching
+from linker.server.page.rendering import NAMES, message, page, translate
+from linker.server.page.reviews import InReview, Opened
+
+router = APIRouter(prefix="/p/{project}/export")
+FORMATS = {
+    "xlsx": message("Spreadsheet for Excel and LibreOffice"),
+    "csv": message("Spreadsheet as text (CSV)"),
+    "jsonl": message("One JSON object per line, for programs"),
+    "ris": message("For reference managers and ASReview (RIS)"),
+    "qrels": message("Judgements, for evaluation software"),
+    "run": message("Documents in the order of reading, for evaluation software"),
+}
+COLUMNS = {
+    "verdict": message("verdict"),
+    "match": message("match"),
+    "probability": message("probability"),
+    "reviewer": message("reviewer"),
+    "time": message("time (UTC)"),
+    "note": message("note"),
+    "match id": message("match id"),
+}
+
+
+@router.get("", name="export")
+def show(request: Request, opened: InReview) -> Response:
+    """Offer the formats, and show the sentence."""
+    about, progress = opened.project.about, opened.review.progress()
+    uploads = [path.name for path in stored(opened.project) if path.name in about.get("indexed", ())]
+    values = {
+        "formats": FORMATS,
+        "progress": progress,
+        "count": len(opened.ledger.judgements(rows=True)),
+        "states": matching.STATE_NAMES,
+        "rows": counts(matching.rows_of(opened)) if matching.is_rows(opened) else None,
+        "reviewers": opened.ledger.reviewers,
+        "note": note_of(opened.review),
+        # the file that the review is about comes first: the posts, or the rows that look for a match each
+        "own": sorted(
+            uploads, key=lambda name: (about["roles"].get(name) == "articles") != (progress.seeds > 0)
+        ),
+    }
+    return page(request, "export.html", values, project=opened.project)
+
+
+@router.get("/file", name="export_file")
+def download(
+    opened: InReview,
+    format: Annotated[str, Query(max_length=10)] = "xlsx",
+    verdict: Annotated[str, Query(max_length=10)] = "",
+    reviewer: Annotated[str | None, Query(max_length=200)] = None,
+) -> Response:
+    """Send the judgements as a file."""
+    if format not in FORMATS or (verdict and verdict not in VERDICTS):
+        raise HTTPException(404)
+    chosen: Collection[Verdict] | None = [v for v in VERDICTS if v == verdict] or None
+    with tempfile.NamedTemporaryFile(suffix=f".{format}", delete=False) as file:
+        path = Path(file.name)
+    try:
+        export(opened.ledger, opened.engine, path, reviewer=reviewer or None, verdicts=chosen)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return FileResponse(
+        path,
+        filename=f"{opened.project.key}.{format}",
+        media_type="application/octet-stream",
+        background=BackgroundTask(path.unlink, missing_ok=True),
+    )
+
+
+@router.get("/own", name="export_own")
+def download_own(
+    request: Request,
+    opened: InReview,
+    file: Annotated[str, Query(max_length=500)],
+    format: Annotated[str, Query(max_length=10)] = "xlsx",
+) -> Response:
+    """Send an uploaded file back, with the results in further columns."""
+    source = next((path for path in stored(opened.project) if path.name == file), None)
+    if source is None or format not in ("xlsx", "csv"):
+        raise HTTPException(404)
+    about = opened.project.about
+    known = about.get("columns", {}).get(file)
+    columns = Source.of({"path": file, "columns": known}).columns if known else preview(source).guess()
+    with tempfile.NamedTemporaryFile(suffix=f".{format}", delete=False) as made:
+        out = Path(made.name)
+    try:
+        write_own(
+            source, columns, _added(request, opened, about.get("roles", {}).get(file) == "articles"), out
+        )
+    except BaseException:
+        out.unlink(missing_ok=True)
+        raise
+    name = file.removesuffix(".gz").rpartition(".")[0]
+    return FileResponse(
+        out,
+        filename=f"{name}-{opened.project.key}.{format}",
+        media_type="application/octet-stream",
+        background=BackgroundTask(out.unlink, missing_ok=True),
+    )
+
+
+def _added(request: Request, opened: Opened, of_seeds: bool) -> Added:
+    tell, judgements = translate(request).text, opened.ledger.judgements()
+    names = [tell(COLUMNS[name]) for name in ADDED]
+    if of_seeds and matching.is_rows(opened):
+        states: dict[str, str] = {state: tell(text) for state, text in matching.STATE_NAMES.items()}
+        return Added(names, of_rows(matching.results(opened), states))
+    titles = {seed.id: seed.title or seed.text[:LINE] for seed in opened.review.seeds}
+
+    def name_of(id_: str) -> str:
+        if not of_seeds:
+            return titles.get(id_, "")
+        document = opened.engine.document(id_) if id_ in opened.engine else None
+        return (document.title or document.text[:LINE]) if document else ""
+
+    chances = opened.once("chances", judgements, opened.review.chances)
+    words = {verdict: tell(text) for verdict, text in NAMES.items()}
+    cells = of_judgements(judgements, by_seed=of_seeds, name_of=name_of, words=words, chances=chances)
+    return Added(names, cells)

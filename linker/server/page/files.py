@@ -1,0 +1,172 @@
+"""A file as the form of the set-up has it: how it is written, which column is which, and what reading it so gives."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from starlette.datastructures import FormData
+
+from linker.base.errors import InputError, LinkerError
+from linker.corpora import Columns, Preview, columns_of, preview
+from linker.corpora.dates import EITHER, ISO
+from linker.corpora.dialects import UnknownEncodingError, check_delimiter, check_encoding
+from linker.corpora.previews import Trial, trial
+from linker.corpora.roles import Role
+from linker.corpora.workbooks import sheet_names
+from linker.review.project import Project
+from linker.review.uploads import stored
+from linker.server.page.rendering import message
+
+ROLES = {
+    "posts": message("the texts to search and judge"),
+    "articles": message("the articles or rows to find something for"),
+    "": message("nothing: leave this file out"),
+}
+ASKED: dict[Role, str] = {
+    "text": message("Text"), "title": message("Title"), "id": message("Id"), "date": message("Date"),
+    "author": message("Author"), "url": message("Link"), "language": message("Language"),
+}  # fmt: skip
+HOW = ("sheet", "header_row", "encoding", "delimiter")
+FORMATS = (
+    ISO, "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d %B %Y", "%d. %B %Y",
+    f"{ISO}|%d.%m.%Y|%d/%m/%Y|%d %B %Y|%d. %B %Y", f"{ISO}|%d.%m.%Y|%m/%d/%Y|%d %B %Y|%d. %B %Y",
+)  # fmt: skip
+DOUBTFUL = message("The encoding could not be told: if letters look wrong, choose another one.")
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file in the form: what it seems to hold or why it cannot be read, what it is for, and what was chosen.
+
+    `is_other`: whether it is read otherwise now than the rows that the form showed.
+    """
+
+    path: Path
+    role: str
+    preview: Preview | None = None
+    problem: str = ""
+    note: str = ""
+    chosen: Mapping[str, str] = field(default_factory=dict)
+    is_other: bool = False
+
+    def column(self, role: Role) -> str:
+        """Return the column that is chosen or guessed for a role, or an empty text."""
+        guessed = self.preview.column(role) if self.preview else None
+        return self.chosen.get(role, guessed or "")
+
+    @property
+    def date_format(self) -> str:
+        """The format that is chosen or guessed for the dates; empty where they stay as they are."""
+        guessed = next(iter(self.preview.date_formats), "") if self.preview else ""
+        return self.chosen.get("date_format", guessed)
+
+    @property
+    def formats(self) -> Sequence[str]:
+        """The formats to choose from, those that fit first."""
+        fitting = self.preview.date_formats if self.preview else ()
+        return tuple(dict.fromkeys((*fitting, *FORMATS)))
+
+    @property
+    def shown(self) -> str:
+        """How the rows that the form shows were read, to notice a change."""
+        return "|".join(_written(self.preview)) if self.preview else ""
+
+    @property
+    def columns(self) -> Columns:
+        """How the file is read. Raises InputError where no column is chosen for the text, or one for two things."""
+        assert self.preview is not None
+        roles: dict[str, Role] = {}
+        for role in ASKED:
+            if name := self.column(role):
+                if name in roles:
+                    raise InputError(f"the column {name!r} is chosen twice: choose one for each thing")
+                roles[name] = role
+        known = self.preview
+        date_format = self.date_format or None
+        return columns_of(roles, date_format, known.encoding, known.delimiter, known.sheet, known.header_row)
+
+    def trial(self) -> Trial | None:
+        """Return what reading the file so gives; None where a column is still to be chosen, or nothing can be read."""
+        try:
+            return _tried(self.path, self.columns, self.path.stat().st_mtime_ns) if self.preview else None
+        except (LinkerError, OSError):
+            return None
+
+
+@functools.lru_cache(maxsize=8)
+def _tried(path: Path, columns: Columns, _: int) -> Trial:
+    return trial(path, columns)
+
+
+def uploads_of(project: Project, form: FormData | None = None) -> list[Upload]:
+    """Return the files of a review that are not indexed yet, as the form has them, the posts first."""
+    about = project.about
+    done, roles = set(about.get("indexed", ())), about.get("roles", {})
+    found = [
+        _upload(path, roles.get(path.name, "posts"), form)
+        for path in stored(project)
+        if path.name not in done
+    ]
+    return sorted(found, key=lambda u: (list(ROLES).index(u.role), u.path.name))
+
+
+def _upload(path: Path, role: str, form: FormData | None) -> Upload:
+    how, chosen, shown = dict[str, str](), dict[str, str](), ""
+    if form is not None:
+        values = {
+            what: str(form.get(f"{what}.{path.name}", "")).strip() for what in (*HOW, *ASKED, "date_format")
+        }
+        role, shown = str(form.get(f"role.{path.name}", "")), str(form.get(f"shown.{path.name}", ""))
+        how = {what: values[what] for what in HOW}
+        chosen = {what: values[what] for what in (*ASKED, "date_format") if f"{what}.{path.name}" in form}
+    role = role if role in ROLES else ""
+    try:
+        seen, note = look(path, how)
+    except LinkerError as e:
+        return Upload(path, role, problem=str(e).replace(str(path), path.name))
+    if form is not None and shown != "|".join(_written(seen)):
+        return Upload(path, role, seen, note=note, is_other=True)
+    known = {
+        what: value for what, value in chosen.items() if what == "date_format" or value in ("", *seen.columns)
+    }
+    return Upload(path, role, seen, note=note, chosen=known)
+
+
+def _written(seen: Preview) -> tuple[str, ...]:
+    return tuple(str(getattr(seen, what) or "") for what in HOW)
+
+
+def look(path: Path, how: Mapping[str, str] | None = None) -> tuple[Preview, str]:
+    """Return what a file holds, and a note if its encoding could not be told; `how` holds what the user chose.
+
+    Of a workbook, the sheet that is named, or the first that has records. Raises InputError or another LinkerError.
+    """
+    how = how or {}
+    row, delimiter, encoding = how.get("header_row", ""), how.get("delimiter", ""), how.get("encoding", "")
+    options = {
+        "header_row": int(row) if row.isdecimal() and int(row[:6]) > 0 else None,
+        "delimiter": check_delimiter(delimiter) if delimiter else None,
+        "encoding": check_encoding(encoding) if encoding else None,
+    }
+    sheet = how.get("sheet") or None
+    try:
+        return preview(path, sheet=sheet, **options), ""  # type: ignore[arg-type]  # each has its own type
+    except UnknownEncodingError:
+        return preview(path, sheet=sheet, **{**options, "encoding": "cp1252"}), DOUBTFUL  # type: ignore[arg-type]
+    except LinkerError:
+        for name in sheet_names(path)[1:] if sheet is None and path.suffix == ".xlsx" else ():
+            try:
+                return preview(path, sheet=name, **options), ""  # type: ignore[arg-type]
+            except LinkerError:
+                continue
+        raise
+
+
+def as_date(form: str) -> str:
+    """Return a day in a format of dates, or in each of several: one on which day and month differ."""
+    day = datetime(2022, 3, 14, 15, 9)
+    return " · ".join(day.date().isoformat() if f == ISO else day.strftime(f) for f in form.split(EITHER))

@@ -1,0 +1,238 @@
+"""Judge: one document in full beside its seed, a key for each verdict, the last verdict in sight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Form, Query, Request
+from starlette.responses import RedirectResponse, Response
+
+from linker.review.interface import Candidate, JudgedMeanwhileError, Judgement, Verdict
+from linker.review.learning.doubts import LOOKED
+from linker.review.session.together import made_together
+from linker.server.page.judging import group, saw, seed_of, seen, shown
+from linker.server.page.matching import is_rows
+from linker.server.page.rendering import MEANWHILE, address, is_swap, message, page, translate
+from linker.server.page.reviews import InReview, Opened, Reader
+from linker.server.page.sessions import Session
+from linker.server.page.stop import is_due, stop_page
+
+router = APIRouter(prefix="/p/{project}")
+RECENT = 50  # judgements of a page of those made
+
+Text = Annotated[str, Form(max_length=20_000)]
+Id = Annotated[str, Form(max_length=2000)]
+
+
+@router.get("/judge", name="judge")
+def show(
+    request: Request,
+    opened: InReview,
+    id: Annotated[str, Query(max_length=2000)] = "",
+    seed: Annotated[str, Query(max_length=2000)] = "",
+    whole: bool = False,
+) -> Response:
+    """Show the next document, or the one that is named: one that was judged can be judged again.
+
+    Where each row looks for its own match, show the rows.
+    """
+    if q := request.query_params.get("q"):  # an address of the time when Judge had a search of its own
+        path = address(request, "search", project=opened.project.key)
+        return RedirectResponse(f"{path}?{urlencode({'q': q})}", 303)
+    if not id and is_rows(opened):
+        return RedirectResponse(address(request, "rows", project=opened.project.key), 303)
+    return _show(request, opened, id=id, seed=seed, whole=whole)
+
+
+@router.post("/judge")
+def judge(
+    request: Request,
+    opened: InReview,
+    reader: Reader,
+    id: Id,
+    verdict: Annotated[Verdict, Form()],
+    seed: Id = "",
+    seen: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
+    note: Text = "",
+    tags: Text = "",
+    copies: Annotated[bool, Form()] = False,
+) -> Response:
+    """Store the verdict, also on the document's copies where it says so, and go on to the next document.
+
+    Where the document was judged meanwhile, it is shown with that verdict, and nothing is stored.
+    """
+    review = opened.review
+    _next(opened, reader)  # after a restart, this hands out again what was before the reader
+    named = tuple(dict.fromkeys(tag for part in tags.split(",") if (tag := " ".join(part.split()))))
+    others = group(opened, id) if copies and id in opened.engine else ()
+    try:
+        review.judge(
+            Candidate(seed, id, 0.0, phase="search"), verdict, reader.reviewer, note.strip(), named,
+            copies=others, holder=reader.id, seen=saw(opened, seen, seed),
+        )  # fmt: skip
+    except JudgedMeanwhileError:
+        return _show(request, opened, id=id, seed=seed, error=translate(request).text(MEANWHILE))
+    return _follow(request, opened)
+
+
+@router.post("/undo", name="undo")
+def undo(request: Request, opened: InReview, reader: Reader) -> Response:
+    """Take back the reviewer's last judgement, and show its document again."""
+    undone = opened.review.undo(reader.reviewer, reader.id)
+    return _follow(request, opened, undone=undone, nothing=undone is None)
+
+
+@router.post("/criteria", name="criteria")
+def write_criteria(request: Request, opened: InReview, criteria: Text = "") -> Response:
+    """Store what makes a document relevant, in words, for all reviewers."""
+    opened.ledger.set("criteria", criteria.strip().replace("\r\n", "\n"))
+    return _follow(request, opened)
+
+
+@router.get("/doubts", name="doubts")
+def list_doubts(request: Request, opened: InReview) -> Response:
+    """List the verdicts that the learner finds improbable; each can be kept or changed here."""
+    of = opened.ledger.judgements()
+    found = opened.once("doubts", of, opened.review.doubts)
+    if opened.review.settings.double:  # each judges blind
+        found = [d for d in found if d.judgement.reviewer == request.state.session.reviewer]
+    entries = [(d, _line(opened, d.judgement.id), seed_of(opened, d.judgement.seed)) for d in found]
+    return page(request, "doubts.html", {"entries": entries}, project=opened.project)
+
+
+@router.post("/doubts")
+def look_again(
+    request: Request,
+    opened: InReview,
+    reader: Reader,
+    id: Id,
+    verdict: Annotated[Verdict, Form()],
+    was: Annotated[Verdict, Form()],
+    seed: Id = "",
+) -> Response:
+    """Store a second verdict, the same as it `was` or another, and go on with the list."""
+    review = opened.review
+    standing = review.standing(review.named(id, seed), reader.reviewer)
+    note, tags = (standing.note, standing.tags) if standing else ("", ())
+    review.judge(
+        Candidate(seed, id, 0.0, phase="search"), verdict, reader.reviewer, note, dict.fromkeys((*tags, LOOKED)),
+        holder=reader.id, seen=was,
+    )  # fmt: skip
+    return RedirectResponse(address(request, "doubts", project=opened.project.key), 303)
+
+
+@router.get("/judged", name="judged")
+def list_judged(
+    request: Request, opened: InReview, before: Annotated[int | None, Query(ge=0)] = None
+) -> Response:
+    """List what the reviewer has judged, the latest first; each can be opened and judged again."""
+    standing = opened.ledger.judgements(request.state.session.reviewer)
+    end = len(standing) if before is None else min(before, len(standing))
+    start = max(0, end - RECENT)
+    entries = [(j, _line(opened, j.id), seed_of(opened, j.seed)) for j in reversed(standing[start:end])]
+    return page(
+        request,
+        "judged.html",
+        {"entries": entries, "count": len(standing), "before": start, "first": end},
+        project=opened.project,
+    )
+
+
+def _follow(
+    request: Request,
+    opened: Opened,
+    *,
+    undone: Judgement | None = None,
+    nothing: bool = False,
+) -> Response:
+    """Return the next page to our script, and send a browser without it there."""
+    if is_swap(request):
+        notice = translate(request).text(message("There is nothing to undo.")) if nothing else ""
+        return _show(request, opened, undone=undone, notice=notice)
+    return RedirectResponse(address(request, "judge", project=opened.project.key), 303)
+
+
+def _show(
+    request: Request,
+    opened: Opened,
+    *,
+    id: str = "",
+    seed: str = "",
+    whole: bool = False,
+    undone: Judgement | None = None,
+    notice: str = "",
+    error: str = "",
+) -> Response:
+    review, session = opened.review, request.state.session
+    here = address(request, "judge", project=opened.project.key)
+    candidate, last = None, _last(opened, session.reviewer) if session.reviewer else None
+    if session.reviewer and not (id or error) and undone is None and is_due(opened, review.progress()):
+        return stop_page(request, opened, last)
+    if session.reviewer:  # whoever has no name has nothing before them
+        candidate = review.named(id, seed) if id else _next(opened, session)
+    progress = review.progress()
+    standing = review.standing(candidate, session.reviewer) if candidate else None
+    own = standing if standing and standing.reviewer == session.reviewer else None
+    if id and own is None and candidate:
+        made = reversed(opened.ledger.judgements(session.reviewer))
+        own = next((j for j in made if j.id == id and _is_of(opened, j, candidate.seed)), None)
+    values = {
+        "shown": shown(opened, candidate, whole=whole) if candidate else None,
+        "earlier": undone or own,
+        "standing": standing,
+        "seen": seen(standing.verdict, candidate.seed if review.settings.unit == "pairs" else "")
+        if standing and candidate
+        else "",
+        "named": bool(id),
+        "elsewhere": 0 if candidate else review.elsewhere(session.id),
+        "left": max(0, progress.population - progress.read - progress.skipped),
+        "progress": progress,
+        "enough": review.enough(),
+        "settings": review.settings,
+        "pairs": review.settings.unit == "pairs",
+        "seeds": len(review.seeds),
+        "criteria": str(opened.ledger.settings.get("criteria", "")),
+        "last": last,
+        "notice": notice,
+        "path": f"{request.url.path}?{request.url.query}" if id else here,
+    }
+    return page(
+        request, "judge.html", values, project=opened.project, error=error, status=409 if error else 0
+    )
+
+
+def _next(opened: Opened, session: Session) -> Candidate | None:
+    """Return what is before a reader; without a seed and without a find it would be any document: none is."""
+    review = opened.review
+    begins = not review.seeds and not review.progress().found
+    return None if begins else review.next(session.reviewer, session.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Last:
+    """What a reviewer judged last: the verdict, the document's first words, and how many copies went with it."""
+
+    verdict: Verdict
+    line: str
+    copies: int
+
+
+def _last(opened: Opened, reviewer: str) -> Last | None:
+    made = opened.ledger.judgements(reviewer)
+    count = made_together(made)
+    return Last(made[-count].verdict, _line(opened, made[-count].id), count - 1) if made else None
+
+
+def _is_of(opened: Opened, judgement: Judgement, seed: str) -> bool:
+    """Whether a judgement counts for this seed: in a topic, all seeds are of one."""
+    return opened.review.settings.unit == "topic" or judgement.seed == seed
+
+
+def _line(opened: Opened, id_: str) -> str:
+    """Return a document's title or the beginning of its text; nothing where it has left the index."""
+    if id_ not in opened.engine:
+        return ""
+    document = opened.engine.document(id_)
+    return " ".join((document.title or document.text[:400]).split())[:200]

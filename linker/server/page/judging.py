@@ -1,0 +1,216 @@
+"""What a judging page shows of a document, its near duplicates, and the seeds that it may be judged for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from indexes.interface import filter_values
+from linker.base.errors import InputError
+from linker.review.evidence import Evidence, evidence, rarest_words
+from linker.review.folding import copies
+from linker.review.interface import Candidate, Seed, Verdict
+from linker.server.page.reviews import Opened
+
+LONGEST = 40_000  # characters of a text that are shown at first
+LEAD = 220  # characters of a seed that stand for all of it
+LIKELIEST = 8  # seeds that are offered for a document
+LABEL = 60  # characters of a seed in a list of them
+WORDS = 6  # shared words that are named
+WRAPPED = re.compile(r"(?<=[^\n]{40}[^\n.!?:;])(?<!\n)\n(?=\w)")  # the line's end
+KNOWN = 256  # documents whose copies are remembered
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A candidate with all that its page shows; `rest` is how many characters of its text are left out.
+
+    `seed_number` counts from 1, 0 where the seed is none of the review's any more.
+    """
+
+    candidate: Candidate
+    title: Evidence
+    text: Evidence
+    words: tuple[tuple[str, float], ...]
+    metadata: Mapping[str, str]
+    rest: int
+    seed: Seed | None
+    seed_number: int
+    copies: int = 0
+
+    @property
+    def seed_text(self) -> str:
+        """The seed's text, whole."""
+        return unwrapped(self.seed.text) if self.seed else ""
+
+    @property
+    def lead(self) -> str:
+        """The beginning of the seed's text, on one line."""
+        flat = " ".join(self.seed_text[: 4 * LEAD].split())
+        return flat if len(flat) <= LEAD else flat[:LEAD].rsplit(" ", 1)[0] + " …"
+
+
+def shown(opened: Opened, candidate: Candidate, *, whole: bool = False) -> Shown:
+    """Return what the page shows of a candidate. Raises InputError where its document is not in the index."""
+    if candidate.id not in opened.engine:
+        raise InputError(f"the document {candidate.id!r} is not in this review: it may have been deleted")
+    document = opened.engine.document(candidate.id)
+    number, seed = seed_of(opened, candidate.seed)
+    text = unwrapped(document.text if whole else document.text[:LONGEST])
+    beside = seed.full_text if seed else ""
+    collection = opened.engine.collection
+    both = evidence(collection, beside, f"{document.title}\n{text}")
+    title, body = _split(both, len(document.title))
+    return Shown(
+        candidate,
+        title,
+        body,
+        both.words[:WORDS],
+        {
+            name: line
+            for name, value in document.metadata.items()
+            if (line := ", ".join(filter_values(value)))
+        },
+        len(document.text) - len(text),
+        seed,
+        number,
+        0 if candidate.phase == "search" else len(group(opened, candidate.id)),
+    )
+
+
+def unwrapped(text: str) -> str:
+    """Return a text without the line ends of a wrapped file (newswire, e-mail), a character for a character.
+
+    A line of 40 to 80 characters without a full stop, before one that goes on, was wrapped; two of them may be chance.
+    """
+    found = [match.start() for match in WRAPPED.finditer(text)]
+    if len(found) < 3:
+        return text
+    characters = list(text)
+    for place in found:
+        characters[place] = " "
+    return "".join(characters)
+
+
+def seed_of(opened: Opened, id_: str) -> tuple[int, Seed | None]:
+    """Return a seed's number from 1 and the seed; 0 and None where the review has none of this id."""
+    found = ((number, seed) for number, seed in enumerate(opened.review.seeds, start=1) if seed.id == id_)
+    return next(found, (0, None))
+
+
+def group(opened: Opened, id_: str) -> tuple[str, ...]:
+    """Return the ids of the near duplicates of a document, without it and the seeds."""
+    seeds = {seed.document for seed in opened.review.seeds}
+    return tuple(other for other in _copies(opened, id_) if other not in seeds)
+
+
+def _copies(opened: Opened, id_: str) -> tuple[str, ...]:
+    known = opened.copies
+    if id_ not in known:
+        while len(known) >= KNOWN:
+            known.pop(next(iter(known)), None)
+        document = opened.engine.document(id_)
+        query = rarest_words(opened.engine.collection, document.full_text)
+        known[id_] = copies(opened.engine, document, query=query)
+    return known[id_]
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What the form of a document that a search found offers: the seeds to judge it for, and what was said of it.
+
+    `seeds`: ids and labels, of which `chosen` is selected; where it is empty, the reviewer is asked. `said`: verdict,
+    or "mixed", and the seed's label. `seen`: verdict and seed, as the form sends back what its reader saw. `is_open`:
+    whether the document can be judged at all: seeds and what the filter leaves out cannot.
+    """
+
+    seeds: tuple[tuple[str, str], ...]
+    chosen: str
+    said: tuple[tuple[str, str], ...]
+    seen: tuple[str, ...]
+    is_open: bool
+
+    @property
+    def pressed(self) -> str:
+        """The verdict that stands, if there is one."""
+        return self.said[0][0] if len(self.said) == 1 else ""
+
+
+def offers(opened: Opened, ids: Sequence[str], reviewer: str, seed: str = "") -> dict[str, Offer]:
+    """Return what to offer for documents that a search found, by their ids; `seed`: the one to judge for, if known."""
+    review = opened.review
+    labels = {s.id: _label(number, s) for number, s in enumerate(review.seeds, start=1)}
+    said, first = _said(opened, reviewer), list(labels)[:LIKELIEST]
+    found = {}
+    for id_ in ids:
+        known = said.get(id_, {})
+        likely = dict.fromkeys((seed, *known, *review.likeliest(id_, LIKELIEST), *first))
+        allowed = [s for s in likely if s in labels and (s, id_) in review.population]
+        seeds = tuple((s, labels[s]) for s in allowed[:LIKELIEST])
+        sure = seed in labels or len(labels) == 1 or review.settings.unit == "topic"
+        found[id_] = Offer(
+            seeds,
+            seeds[0][0] if seeds and sure else "",
+            tuple((shown, labels.get(s, "") if len(labels) > 1 else "") for s, (_, shown) in known.items()),
+            tuple(seen(verdict, s) for s, (verdict, _) in known.items() if verdict != "skip"),
+            bool(seeds) or (not labels and ("", id_) in review.population),
+        )
+    return found
+
+
+def seen(verdict: str, seed: str) -> str:
+    """Return what a form keeps of a verdict that its page showed."""
+    return f"{verdict} {seed}"
+
+
+def saw(opened: Opened, given: Sequence[str], seed: str) -> str:
+    """Return the verdict that a form's reader saw of a document, for this seed, or an empty text."""
+    wanted = seed if opened.review.settings.unit == "pairs" else ""
+    return next((text.split(" ")[0] for text in given if text.partition(" ")[2] == wanted), "")
+
+
+def verdicts(opened: Opened, reviewer: str) -> dict[str, str]:
+    """Return the verdict on each document, "mixed" where reviewers, or seeds, differ."""
+    found = {
+        id_: {shown for _, shown in by_seed.values()} for id_, by_seed in _said(opened, reviewer).items()
+    }
+    return {id_: next(iter(shown)) if len(shown) == 1 else "mixed" for id_, shown in found.items()}
+
+
+def _label(number: int, seed: Seed) -> str:
+    text = " ".join((seed.title or seed.text[: 4 * LABEL]).split())
+    return f"{number}: {text if len(text) <= LABEL else text[:LABEL] + ' …'}"
+
+
+def _said(opened: Opened, reviewer: str) -> dict[str, dict[str, tuple[Verdict, str]]]:
+    """Return by document and seed (empty in a topic) the verdict that counts, and the same or "mixed".
+
+    Where two reviewers judge everything, blind, only this reviewer's own.
+    """
+    settings = opened.review.settings
+    found: dict[str, dict[str, tuple[Verdict, str]]] = {}
+    for judgement in opened.ledger.judgements(reviewer if settings.double else None):
+        by_seed = found.setdefault(judgement.id, {})
+        seed = judgement.seed if settings.unit == "pairs" else ""
+        _, shown = by_seed.get(seed, ("skip", "skip"))
+        if judgement.verdict != "skip" or seed not in by_seed:
+            is_same = shown in ("skip", judgement.verdict)
+            by_seed[seed] = judgement.verdict, judgement.verdict if is_same else "mixed"
+    return found
+
+
+def _split(both: Evidence, title: int) -> tuple[Evidence, Evidence]:
+    """Return the evidence in the title, which has so many characters and ends before a newline, and in the text."""
+    first: list[tuple[str, bool]] = []
+    second: list[tuple[str, bool]] = []
+    position = 0
+    for piece, marked in both.pieces:
+        cut = max(0, title - position)
+        if piece[:cut]:
+            first.append((piece[:cut], marked))
+        rest = piece[cut:] if position > title else piece[cut + 1 :]
+        if rest:
+            second.append((rest, marked))
+        position += len(piece)
+    return Evidence(both.words, tuple(first)), Evidence(both.words, tuple(second))

@@ -1,0 +1,56 @@
+"""A review in the list of reviews: what is in it, how far it is, and what went wrong where it cannot be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from indexes.interface import IndexesError
+from indexes.sharded import manifests_of
+from linker.base.errors import InputError
+from linker.review.ledger import Ledger
+from linker.review.project import Project
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A review: its numbers, and its job, empty until somebody has chosen one.
+
+    `matched`: seeds with a relevant document. `last`: the time of the last verdict, or of the review's making.
+    """
+
+    project: Project
+    unit: str = ""
+    documents: int = 0
+    seeds: int = 0
+    judged: int = 0
+    relevant: int = 0
+    matched: int = 0
+    last: str = ""
+    problem: str = ""
+
+    @property
+    def share(self) -> float:
+        """How much is done, 0 to 1: of the rows, or of the documents."""
+        done, whole = (self.matched, self.seeds) if self.unit == "pairs" else (self.judged, self.documents)
+        return min(done / whole, 1.0) if whole else 0.0
+
+
+def row_of(project: Project) -> Row:
+    """Return a review's row; what cannot be read of it is its problem."""
+    if project.problem:
+        return Row(project, problem=project.problem)
+    try:
+        documents = sum(m.documents for m in manifests_of(project.index)) if project.ready else 0
+        made = str(project.about.get("created", ""))
+        if not project.ledger.exists():
+            return Row(project, documents=documents, last=made)
+        with Ledger(project.ledger) as ledger:
+            judgements, seeds = ledger.judgements(), len(ledger.seeds)
+            unit = str(ledger.settings.get("unit", ""))
+    except (InputError, IndexesError, OSError) as e:
+        return Row(project, problem=str(e))
+    read = {(j.seed, j.id) for j in judgements if j.verdict != "skip"}  # by however many reviewers
+    relevant = {(j.seed, j.id) for j in judgements if j.relevant}
+    last = max((j.time for j in judgements), default=made)
+    matched = len({seed for seed, _ in relevant})
+    return Row(project, unit, documents, seeds, len(read), len(relevant), matched, last)

@@ -1,0 +1,225 @@
+"""What the page of rows shows: the list as it is filtered, one row with its candidates, and what can be accepted."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
+
+from fastapi import Query
+
+from linker.review.folding import fold
+from linker.review.interface import Candidate, Judgement
+from linker.review.rows.accepting import LEVEL, Check, Offer, offer
+from linker.review.rows.kept import Match, Matches, load, stamp
+from linker.review.rows.states import Row, State, by_probability, known_links, states
+from linker.review.rows.table import Decided, table
+from linker.server.page.judging import LABEL, Shown, group, shown
+from linker.server.page.rendering import message
+from linker.server.page.reviews import Opened
+
+PAGE = 50  # rows of a page of the list
+# Shares between which the probability of a row's best candidate lies, by the name that stands in addresses.
+BANDS: dict[str, tuple[float, float]] = {
+    "95": (0.95, 1.01), "80": (0.8, 0.95), "50": (0.5, 0.8), "0": (0.0, 0.5)
+}  # fmt: skip
+STATE_NAMES: dict[State, str] = {
+    "matched": message("Matched"), "none": message("No match"), "open": message("Open")
+}  # fmt: skip
+
+Wanted = Literal["", "matched", "none", "open"]
+Text = Annotated[str, Query(max_length=2000)]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the reader has chosen: rows of a state, of a band of probability, in which order, from which page on."""
+
+    state: str = ""
+    band: str = ""
+    order: str = ""
+    level: float = LEVEL
+
+    def query(self, **more: object) -> str:
+        """Return the address's part after the question mark, with other values where `more` names them."""
+        values = dataclasses.asdict(self) | more
+        plain = {name: value for name, value in values.items() if value not in ("", None, LEVEL)}
+        return urlencode(plain)
+
+    def chosen(self, rows: Sequence[Row]) -> list[Row]:
+        """Return the rows to list, in their order."""
+        low, high = BANDS.get(self.band, (-1.0, 2.0))
+        found = [row for row in rows if self.state in ("", row.state) and low <= row.probability < high]
+        return found if self.order == "file" else by_probability(found)
+
+
+def view_of(
+    state: Wanted = "", band: Text = "", order: Text = "", level: Annotated[float, Query()] = LEVEL
+) -> View:
+    """Return the view of a request."""
+    return View(state, band if band in BANDS else "", "file" if order == "file" else "", level)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A candidate as the row shows it: `copies` are the other candidates that are near copies of it."""
+
+    match: Match
+    title: str
+    lead: str
+    copies: int
+    said: str
+
+
+def is_rows(opened: Opened) -> bool:
+    """Whether the review's job is a match for each row, and Judge has no audit or control to show."""
+    review = opened.review
+    return review.settings.unit == "pairs" and bool(review.seeds) and review.phase == "queue"
+
+
+def kept(opened: Opened) -> Matches | None:
+    """Return the candidates as the last job left them, or None before the first. Raises InputError."""
+    path = opened.project.matches
+    try:
+        of = path.stat()
+    except OSError:
+        return None
+    found: Matches = opened.once("matches", (of.st_mtime_ns, of.st_size), lambda: load(path))
+    return found
+
+
+def is_current(opened: Opened, matches: Matches) -> bool:
+    """Whether rows, filter and documents are still those that the candidates were found for."""
+    review = opened.review
+    generation = opened.engine.collection.manifest.generation
+    made_of = (review.seeds, review.settings.where, generation)
+    now: str = opened.once("stamp", made_of, lambda: stamp(*made_of))
+    return matches.stamp == now
+
+
+def rows_of(opened: Opened, reviewer: str = "") -> list[Row]:
+    """Return all rows as they stand; where two reviewers judge everything, blind, as this one sees them."""
+    matches = kept(opened)
+    own = reviewer if opened.review.settings.double else None
+    judgements = opened.ledger.judgements(own, rows=True)
+    made_of = (matches, opened.review.seeds, judgements)
+    found: list[Row] = opened.once(
+        "rows", made_of, lambda: states(opened.review.seeds, matches.rows if matches else {}, judgements)
+    )
+    return found
+
+
+def results(opened: Opened) -> list[Decided]:
+    """Return what was decided of each row, with the documents' texts, for a table."""
+    return list(table(rows_of(opened), opened.engine))
+
+
+def check_of(opened: Opened) -> Check | None:
+    """Return the check of rows to accept that was begun last, or None."""
+    return Check.of(opened.ledger.settings.get("check"))
+
+
+def offer_of(opened: Opened, rows: Sequence[Row], level: float) -> Offer | None:
+    """Return what can be accepted, or None before the first candidates. Raises InputError for an unknown level."""
+    matches = kept(opened)
+    return offer(rows, matches, level, check_of(opened)) if matches else None
+
+
+def learnable(opened: Opened, rows: Sequence[Row]) -> int:
+    """Return of how many matched rows the probabilities could learn, 0 where they know all of them, or too few."""
+    from linker.scoring.probability.deciding import FEWEST
+
+    matches = kept(opened)
+    known = len({seed for seed, _ in known_links(rows)})
+    return known if matches and not matches.held and known >= FEWEST and known > matches.known else 0
+
+
+def candidate(row: Row, id_: str) -> Candidate:
+    """Return a document as the row's candidate, with what the list knew of it."""
+    place = next((i for i, match in enumerate(row.candidates, start=1) if match.id == id_), 0)
+    chance = row.chance(id_)
+    return Candidate(row.seed.id, id_, chance or 0.0, place, chance)
+
+
+def current(row: Row, id_: str = "") -> str:
+    """Return the document that is before the reader: the one named, the match, or the likeliest that is left."""
+    if id_:
+        return id_
+    best = row.best or next(iter(row.candidates), None)
+    return best.id if best else ""
+
+
+def options(opened: Opened, row: Row, ids: Sequence[str] = ()) -> list[Option]:
+    """Return the row's candidates and the documents `ids` that a search found, near copies folded into one."""
+    matches = [m for m in row.candidates if m.id in opened.engine]
+    known = {match.id for match in matches}
+    matches += [
+        Match(i, 0.0) for i in dict.fromkeys((*ids, *row.links)) if i not in known and i in opened.engine
+    ]
+    documents = [opened.engine.document(match.id) for match in matches]
+    found = []
+    for part in fold([document.full_text for document in documents]):
+        match, document = matches[part.leader], documents[part.leader]
+        title = " ".join((document.title or document.text[:200]).split())
+        lead = " ".join(document.text[:400].split()) if document.title else ""
+        found.append(Option(match, title, lead[:200], len(part.copies), _said(row, match.id)))
+    return found
+
+
+def _said(row: Row, id_: str) -> str:
+    if id_ in row.links or id_ in row.copies:
+        return "accepted" if id_ in row.links and row.links[id_].phase == "accepted" else "match"
+    return "not" if id_ in row.rejected else ""
+
+
+def open_document(opened: Opened, row: Row, id_: str) -> Shown | None:
+    """Return all that the page shows of the document before the reader, with its near copies counted."""
+    if not id_ or id_ not in opened.engine:
+        return None
+    found = shown(opened, candidate(row, id_))
+    return dataclasses.replace(found, copies=len(group(opened, id_)))
+
+
+def label(row: Row) -> str:
+    """Return the beginning of a row's text, on one line."""
+    text = " ".join((row.seed.title or row.seed.text[: 6 * LABEL]).split())
+    return text if len(text) <= 2 * LABEL else text[: 2 * LABEL] + " …"
+
+
+def batches(rows: Sequence[Row]) -> list[tuple[Judgement, int]]:
+    """Return the acceptances that stand, the latest first: one of its links, and how many there are."""
+    found: dict[tuple[str, str], list[Judgement]] = {}
+    for row in rows:
+        for judgement in row.links.values():
+            if judgement.phase == "accepted":
+                found.setdefault((judgement.time, judgement.reviewer), []).append(judgement)
+    return [(of[0], len(of)) for _, of in sorted(found.items(), reverse=True)]
+
+
+def window(listed: Sequence[Row], chosen: str, start: int | None) -> tuple[int, Sequence[Row]]:
+    """Return where the list's page begins, and its rows: the page that was asked for, or the chosen row's."""
+    if start is None:
+        start = next((i for i, row in enumerate(listed) if row.seed.id == chosen), 0)
+    start = min(max(0, start), max(0, len(listed) - 1)) // PAGE * PAGE
+    return start, listed[start : start + PAGE]
+
+
+def jumped(rows: Sequence[Row], to: str) -> str:
+    """Return the seed's id of the row that a reader names by its number or by words of it, or an empty text."""
+    wanted = " ".join(to.split()).casefold()
+    if wanted.isdecimal() and 0 < int(wanted[:9]) <= len(rows):
+        return rows[int(wanted) - 1].seed.id
+    found = (
+        row.seed.id for row in rows if wanted and wanted in " ".join(row.seed.full_text.split()).casefold()
+    )
+    return next(found, "")
+
+
+def as_values(row: Row) -> dict[str, Any]:
+    """Return what the list shows of a row."""
+    return {
+        "id": row.seed.id, "number": row.number, "state": row.state, "label": label(row), "later": row.later,
+        "chance": row.probability if row.best else None, "accepted": row.accepted,
+    }  # fmt: skip

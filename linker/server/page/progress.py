@@ -1,0 +1,43 @@
+"""Progress: how much was read and found, what the stopping rule says and why, the audit."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import RedirectResponse, Response
+
+from linker.server.page.curves import curve, paces
+from linker.server.page.rendering import address, page, translate
+from linker.server.page.reviews import InReview
+
+router = APIRouter(prefix="/p/{project}/progress")
+
+
+@router.get("", name="progress")
+def show(request: Request, opened: InReview) -> Response:
+    """Show the review's numbers and its curve."""
+    progress = opened.review.progress()
+    left = progress.stop.left
+    most = None if left is None else progress.found + left
+    values = {
+        "progress": progress,
+        "settings": opened.review.settings,
+        "enough": opened.review.enough(),
+        "most": most,
+        "curve": curve(progress.curve, most, translate(request)) if progress.curve else None,
+        "paces": paces(opened.ledger.history()),
+    }
+    return page(request, "progress.html", values, project=opened.project)
+
+
+@router.post("/audit", name="audit")
+def begin(request: Request, opened: InReview) -> Response:
+    """Draw at random from the unread documents from now on."""
+    opened.review.begin_audit()
+    return RedirectResponse(address(request, "judge", project=opened.project.key), 303)
+
+
+@router.post("/resume", name="resume")
+def resume(request: Request, opened: InReview) -> Response:
+    """Return to the queue."""
+    opened.review.resume()
+    return RedirectResponse(address(request, "judge", project=opened.project.key), 303)

@@ -1,0 +1,99 @@
+"""One review's own page with its next step; more files for it; its deletion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from fastapi import APIRouter, File, Form, Request, UploadFile
+from fastapi.concurrency import run_in_threadpool
+from starlette.responses import FileResponse, RedirectResponse, Response
+
+from indexes.interface import IndexesError
+from indexes.sharded import manifests_of
+from linker.base.errors import InputError
+from linker.review.ledger import Ledger
+from linker.review.project import Project
+from linker.review.uploads import store, stored
+from linker.server.jobs.indexing import SEEDS_QUARANTINE
+from linker.server.page.listing import row_of
+from linker.server.page.rendering import address, message, page, translate
+from linker.server.page.reviews import InProject, of_request
+from linker.server.page.running import jobs_of
+
+router = APIRouter()
+Name = Annotated[str, Form(max_length=1000)]
+Files = Annotated[Sequence[UploadFile], File()]
+
+
+def store_all(project: Project, role: str, files: list[UploadFile]) -> list[Path]:
+    """Store files with what they are for; return where."""
+    return [store(project, upload.filename or "", upload.file, role) for upload in files]
+
+
+@router.get("/p/{project}", name="project")
+def overview(request: Request, project: InProject) -> Response:
+    """Show where a review stands and what to do next."""
+    job = jobs_of(request).get(project, "index")
+    if job is not None and job.state == "running":
+        return RedirectResponse(address(request, "job", project=project.key), 303)
+    if not project.ready and stored(project):
+        return RedirectResponse(address(request, "setup", project=project.key), 303)
+    return _overview(request, project)
+
+
+def _overview(request: Request, project: Project, error: str = "") -> Response:
+    values = {"row": row_of(project), "uploads": stored(project), "seeds": 0, "quarantined": 0, "result": {}}
+    values["bad_seeds"] = project.folder is not None and (project.folder / SEEDS_QUARANTINE).is_file()
+    if project.ready:
+        values["quarantined"] = sum(m.quarantined for m in manifests_of(project.index))
+        with Ledger(project.ledger) as ledger:
+            values["seeds"] = len(ledger.seeds)
+    return page(request, "project.html", values, project=project, error=error)
+
+
+@router.post("/p/{project}/upload", name="add_files")
+async def add(request: Request, project: InProject, posts: Files = (), articles: Files = ()) -> Response:
+    """Take more files into a review."""
+    try:
+        for role, uploads in (("posts", posts), ("articles", articles)):
+            await run_in_threadpool(store_all, project, role, [u for u in uploads if u.filename])
+    except InputError as e:
+        return await run_in_threadpool(_overview, request, project, str(e))
+    return RedirectResponse(address(request, "setup", project=project.key), 303)
+
+
+@router.post("/p/{project}/delete", name="delete")
+def delete(request: Request, project: InProject, name: Name = "") -> Response:
+    """Delete a review with all its judgements if its name was typed; a folder with foreign files stays as it is."""
+    if name.strip() != project.name:
+        error = translate(request).text(message("To delete the review, type its name exactly as it is."))
+        return _overview(request, project, error)
+    jobs_of(request).forget(project)
+    of_request(request).forget(project.key)
+    try:
+        project.delete()
+    except (InputError, IndexesError) as e:
+        return _overview(request, project, str(e))
+    return RedirectResponse("/", 303)
+
+
+@router.get("/p/{project}/quarantine", name="quarantine")
+def quarantine(request: Request, project: InProject) -> Response:
+    """Download the records of the documents that could not be used, with the reasons, as JSON Lines."""
+    folder = project.index / "quarantine"
+    parts = [p.read_bytes() for p in sorted(folder.glob("*.jsonl"))] if folder.is_dir() else []
+    headers = {"content-disposition": f'attachment; filename="{project.key}-quarantine.jsonl"'}
+    return Response(b"".join(parts), media_type="application/jsonl", headers=headers)
+
+
+@router.get("/p/{project}/quarantine/seeds", name="seeds_quarantine")
+def seeds_quarantine(request: Request, project: InProject) -> Response:
+    """Download the records of the seeds that could not be used."""
+    path = project.own_folder / SEEDS_QUARANTINE
+    if not path.is_file():
+        raise InputError("every seed could be used")
+    return FileResponse(
+        path, media_type="application/jsonl", filename=f"{project.key}-seeds-quarantine.jsonl"
+    )

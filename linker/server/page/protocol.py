@@ -1,0 +1,129 @@
+"""HTTP connections that nobody can hold for long: an end to headers, so many at once, and an end for each at SIGTERM.
+
+uvicorn itself waits without end for the first request, takes connections until the system has no descriptors left, and
+at the end closes those that are kept alive under the requests that are on their way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import resource
+import time
+from collections import Counter
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+SECONDS = 10.0  # from the first byte of a request, or a new connection, to the end of its headers
+LINGER = 1.0  # seconds at the end of the server in which a connection that is kept alive may ask once more
+MOST, MOST_OF_ONE = 1024, 256  # connections at once: of all, and of one address
+FILES = 1024  # descriptors that are left for indexes, ledgers and uploads
+_CLOSE = (b"connection", b"close")
+_BUSY = (
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+)
+
+
+class PatientProtocol(H11Protocol):
+    """uvicorn's protocol with an end to its patience.
+
+    Where there are too many connections, the one that has waited longest for the rest of its request is closed for the
+    new one: what is answered, or was sent by somebody who has signed in, goes on.
+    """
+
+    _deadline: asyncio.TimerHandle | None = None
+    _since = 0.0  # when it began to wait
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        self._since = time.monotonic()
+        if self._make_room():
+            self._watch()
+        else:
+            transport.write(_BUSY)
+            transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came; where that is no whole request yet, go on waiting."""
+        if self.transport.is_closing():
+            return
+        super().data_received(data)
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        self._since = time.monotonic()
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        super().connection_lost(exc)
+        self._forget()
+
+    def shutdown(self) -> None:
+        """Answer what is under way, and one request more where it comes soon, and say that it was the last."""
+        if _CLOSE not in self.server_state.default_headers:
+            self.server_state.default_headers = [*self.server_state.default_headers, _CLOSE]
+        self._unset_keepalive_if_required()
+        self._forget()
+        if self._is_idle:
+            self._deadline = self.loop.call_later(LINGER, self.transport.close)
+        else:
+            self.cycle.default_headers = self.server_state.default_headers
+            self.cycle.keep_alive = False
+
+    @property
+    def _is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    @property
+    def _may_go(self) -> bool:
+        """Whether it waits for a request or its body, and not for one who has signed in."""
+        known = not self._is_idle and self.cycle.scope["state"].get("known")
+        return not self.transport.is_closing() and (self._is_idle or (self.cycle.more_body and not known))
+
+    @property
+    def _address(self) -> str:
+        return self.client[0] if self.client else ""
+
+    def _make_room(self) -> bool:
+        """Close the connection that has waited longest, if there are too many; return whether there is room."""
+        there = [
+            c for c in self.connections if isinstance(c, PatientProtocol) and not c.transport.is_closing()
+        ]
+        counts = Counter(c._address for c in there)
+        crowded = self._address
+        if counts[crowded] <= self._most_of_one and len(there) <= MOST:
+            return True
+        if counts[crowded] <= self._most_of_one:
+            crowded = counts.most_common(1)[0][0]
+        waiting = [c for c in there if c is not self and c._may_go and c._address == crowded]
+        if waiting:
+            min(waiting, key=lambda c: c._since).transport.close()
+        return bool(waiting)
+
+    @property
+    def _most_of_one(self) -> int:
+        return MOST if self.config.proxy_headers else MOST_OF_ONE  # all come from the proxy
+
+    def _watch(self) -> None:
+        if not self._is_idle:
+            self._forget()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(SECONDS, self.transport.close)
+
+    def _forget(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+def allow_descriptors() -> None:
+    """Let this process have as many open files as its connections and indexes need, where the system allows it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST + FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))

@@ -1,0 +1,209 @@
+"""From a template and its values to a page, in the reader's language; every value is escaped."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+from starlette.routing import NoMatchFound
+
+from linker.base.version import __version__
+from linker.review.language import LANGUAGES, Language, language
+from linker.review.project import Project
+from linker.server.page.reviews import of_request
+from linker.server.page.sessions import CSRF_FIELD
+
+FOLDER = Path(__file__).parent
+SWAP = "x-linker-swap"  # a request of our script, which puts <main> of the answer in place of the page's
+
+
+def message(text: str) -> str:
+    """Return the text itself; it marks a text for translation that is looked up later."""
+    return text
+
+
+# The words for verdicts.
+NAMES = {
+    "relevant": message("relevant"),
+    "not": message("not relevant"),
+    "maybe": message("maybe"),
+    "skip": message("skipped"),
+    "mixed": message("reviewers disagree"),
+}
+MEANWHILE = message(
+    "This document was judged meanwhile, in another window or by somebody else: your verdict was not stored. Look at "
+    "the verdict that stands, and judge again if you see it otherwise."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place of a review's navigation: its title, its pages by route and title (the first is where it leads).
+
+    `within`: routes of further pages that belong to it. `needs_index`: whether there must be documents to be there.
+    """
+
+    title: str
+    pages: tuple[tuple[str, str], ...]
+    within: tuple[str, ...] = ()
+    needs_index: bool = True
+
+
+# In the order of the work; pages whose routes do not exist are left out.
+PLACES = (
+    Place(
+        message("Files"),
+        (("project", message("Files")), ("seeds", message("Seeds"))),
+        ("setup", "job"),
+        needs_index=False,
+    ),
+    Place(message("Judge"), (("judge", ""),), ("rows", "judged", "doubts")),
+    Place(
+        message("Results"),
+        (
+            ("export", message("Download")),
+            ("progress", message("Progress")),
+            ("compare", message("Compare")),
+            ("map", message("Map")),
+            ("links", message("Links")),
+        ),
+        ("stop",),
+    ),
+    Place(message("Settings"), (("settings", ""),)),
+)
+NOT_READY = message("Add files first: there are no documents yet.")
+
+
+def page(
+    request: Request,
+    template: str,
+    values: Mapping[str, Any] | None = None,
+    *,
+    project: Project | None = None,
+    error: str = "",
+    status: int = 0,
+) -> HTMLResponse:
+    """Return a page. `error` is one sentence, which stands at its top, or where the template puts it.
+
+    A template knows `request`, `session`, `language`, `project`, `places`, `csrf` and `error` besides `values`.
+    """
+    session = request.state.session
+    text = (
+        _environment(session.language.code)
+        .get_template(template)
+        .render(
+            request=request,
+            session=session,
+            language=session.language,
+            languages=LANGUAGES,
+            project=project,
+            places=_places(request, project) if project else [],
+            size=size_of(request, project) if project else 0,
+            csrf_field=CSRF_FIELD,
+            error=error,
+            version=__version__,
+            **(values or {}),
+        )
+    )
+    return HTMLResponse(text, status or (400 if error else 200))
+
+
+def is_swap(request: Request) -> bool:
+    """Whether our script asks: it takes the next page at once, where a browser is sent there (303)."""
+    return SWAP in request.headers
+
+
+def address(request: Request, route: str, **values: Any) -> str:
+    """Return the path of a route by its name, without host: a proxy may show another one."""
+    return str(request.app.url_path_for(route, **values))
+
+
+def address_if(request: Request, route: str, **values: Any) -> str:
+    """Return the path of a route as `address` does, or an empty text where there is no such page."""
+    try:
+        return address(request, route, **values)
+    except NoMatchFound:
+        return ""
+
+
+@functools.cache
+def _environment(code: str) -> Environment:
+    chosen = language(code)
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        extensions=["jinja2.ext.i18n"],
+    )
+    environment.install_gettext_translations(chosen.translations, newstyle=True)  # type: ignore[attr-defined]
+    environment.filters |= {
+        "number": chosen.number,
+        "percent": chosen.percent,
+        "floor_percent": chosen.floor_percent,
+        "time": chosen.time,
+        "ago": chosen.ago,
+        "day": chosen.day,
+        "sentence": chosen.sentence,
+    }
+    environment.globals |= {
+        "static": static,
+        "address": address,
+        "address_if": address_if,
+        "verdict_names": NAMES,
+    }
+    return environment
+
+
+@functools.cache
+def static(name: str) -> str:
+    """Return the address of a static file with a hash of its content, so that browsers may keep it."""
+    digest = hashlib.sha256((FOLDER / "static" / name).read_bytes()).hexdigest()
+    return f"/static/{name}?v={digest[:12]}"
+
+
+def _places(request: Request, project: Project) -> list[dict[str, Any]]:
+    """Return the places of a review: title, path, whether it is here, why it cannot be used yet, and its pages."""
+    text = request.state.session.language.text
+    found = []
+    for place in PLACES:
+        there = [
+            (route, title, path) for route, title in place.pages if (path := _path(request, route, project))
+        ]
+        if not there:
+            continue
+        further = {_path(request, route, project) for route in place.within}
+        shown = [(text(title), path, path == request.url.path) for _, title, path in there if title]
+        found.append(
+            {
+                "title": text(place.title),
+                "path": there[0][2],
+                "here": request.url.path in {path for _, _, path in there} | further,
+                "off": text(NOT_READY) if place.needs_index and not project.ready else "",
+                "pages": shown if len(shown) > 1 and project.ready else [],
+            }
+        )
+    return found
+
+
+def _path(request: Request, route: str, project: Project) -> str:
+    return address_if(request, route, project=project.key)
+
+
+def size_of(request: Request, project: Project) -> int:
+    """Return how many documents a review has; 0 where there is no index, or it cannot be read."""
+    return of_request(request).size(project)
+
+
+def translate(request: Request) -> Language:
+    """Return the language of the page."""
+    chosen: Language = request.state.session.language
+    return chosen

@@ -1,0 +1,162 @@
+"""The search beside the queue: filters by field, near duplicates folded, hits taken as seeds or judged at once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+import numpy as np
+from fastapi import APIRouter, Form, Request
+from starlette.responses import RedirectResponse, Response
+
+from indexes.interface import Document, Filter, IndexesError
+from indexes.text.analysis import Analysis
+from indexes.text.marking import excerpt, marked
+from linker.base.errors import InputError
+from linker.review.fields import Field, fields
+from linker.review.folding import fold
+from linker.review.interface import Candidate, Seed, Verdict
+from linker.server.page.judging import Offer, offers, saw
+from linker.server.page.rendering import address, page
+from linker.server.page.reviews import InReview, Opened, Reader
+
+router = APIRouter()
+SHOWN, MOST = 50, 1000  # hits of a first answer, and of the longest one
+EXCERPT = 420  # characters of a hit's text
+Text = Annotated[str, Form(max_length=100_000)]
+Pieces = list[tuple[str, bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the answer: a document with its words marked, the copies folded into it, and what was said of it."""
+
+    rank: int
+    document: Document
+    title: Pieces
+    text: Pieces
+    copies: tuple[Document, ...]
+    offer: Offer
+    is_seed: bool
+    probability: float | None = None
+
+
+@router.get("/p/{project}/search", name="search")
+def show(request: Request, opened: InReview) -> Response:
+    """Answer a query, or show the box."""
+    query = dict(request.query_params)
+    text = query.get("q", "").strip()
+    offered = _fields(opened.engine, opened.engine.collection.manifest.generation)
+    values: dict[str, Any] = {
+        "query": query,
+        "text": text,
+        "fields": offered,
+        "lines": [],
+        "more": "",
+        "found": 0,
+    }
+    filtered = any(value for name, value in query.items() if name.startswith(("is.", "from.", "to.")))
+    values |= {"filtered": filtered, "degraded": ""}
+    error = ""
+    if text:
+        try:
+            values |= _answer(opened, text, query, offered, request.state.session.reviewer)
+        except (InputError, IndexesError) as e:
+            error = str(e)
+    return page(request, "search.html", values, project=opened.project, error=error)
+
+
+@functools.lru_cache(maxsize=16)
+def _fields(engine: Any, generation: int) -> list[Field]:
+    return fields(engine)
+
+
+def _count(query: Mapping[str, str]) -> int:
+    number = query.get("n", "")
+    return min(int(number), MOST) if number.isdecimal() and len(number) < 9 and int(number) else SHOWN
+
+
+def conditions(query: Mapping[str, str], offered: list[Field]) -> Filter | None:
+    """Return the filter of the form's fields `is.NAME`, `from.NAME` and `to.NAME`. Raises BadFilterError."""
+    asked: dict[str, Any] = {}
+    for field in offered:
+        low, high = query.get(f"from.{field.name}", "").strip(), query.get(f"to.{field.name}", "").strip()
+        signs = {sign: value for sign, value in ((">=", low), ("<=", high)) if value}
+        if signs:
+            asked[field.name] = signs
+        elif value := query.get(f"is.{field.name}", "").strip():
+            asked[field.name] = value
+    return Filter.parse(asked) if asked else None
+
+
+def _answer(
+    opened: Opened, text: str, query: Mapping[str, str], offered: list[Field], reviewer: str
+) -> dict[str, Any]:
+    count = _count(query)
+    where = conditions(query, offered)
+    answer = opened.engine.search(text, count, where=where, phrases='"' in text)
+    hits = answer.hits[0]
+    documents = [opened.engine.document(id_) for id_ in hits.ids]
+    chances = answer.probabilities[0] if answer.probabilities is not None else None
+    folds = fold([document.full_text for document in documents])
+    analysis = Analysis(opened.engine.collection.manifest.analysis)
+    terms = analysis.query_terms(text).keys()
+    leaders = [documents[group.leader].id for group in folds]
+    found = offers(opened, leaders, reviewer, query.get("seed", ""))
+    seeds = {seed.document for seed in opened.ledger.seeds}
+    lines = []
+    for group in folds:
+        document = documents[group.leader]
+        lines.append(
+            Line(
+                group.leader + 1,
+                document,
+                marked(analysis, document.title, terms),
+                excerpt(marked(analysis, document.text, terms), EXCERPT),
+                tuple(documents[i] for i in group.copies),
+                found[document.id],
+                document.id in seeds,
+                None if chances is None or np.isnan(chances[group.leader]) else float(chances[group.leader]),
+            )
+        )
+    more = min(4 * count, MOST) if len(hits) == count and count < MOST else 0
+    address_of_more = urlencode({**query, "n": more}) if more else ""
+    return {"lines": lines, "found": len(hits), "more": address_of_more, "degraded": answer.degraded}
+
+
+@router.post("/p/{project}/search/judge", name="search_judge")
+def judge(
+    request: Request,
+    opened: InReview,
+    reader: Reader,
+    id: Annotated[list[str], Form()],
+    verdict: Annotated[Verdict, Form()],
+    seed: Text = "",
+    seen: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
+    back: Text = "",
+) -> Response:
+    """Judge a hit, with the copies folded into it, as a document that a search found."""
+    opened.review.judge(
+        Candidate(seed, id[0], 0.0, phase="search"), verdict, reader.reviewer,
+        copies=id[1:], holder=reader.id, seen=saw(opened, seen, seed),
+    )  # fmt: skip
+    return _return(request, opened, back)
+
+
+@router.post("/p/{project}/search/seed", name="search_seed")
+def take(request: Request, opened: InReview, id: Annotated[str, Form()], back: Text = "") -> Response:
+    """Take a document of the index as a seed."""
+    document = opened.engine.document(id)
+    seed = Seed(document.id, document.text, document.title, document.metadata, document.id)
+    opened.ledger.put_seeds([seed])
+    opened.review.refresh()
+    return _return(request, opened, back)
+
+
+def _return(request: Request, opened: Opened, back: str) -> Response:
+    """Return to the answer from which a form was sent, whose address may only be one of this page."""
+    path = address(request, "search", project=opened.project.key)
+    return RedirectResponse(f"{path}{back}" if back.startswith("?") and back.isprintable() else path, 303)

@@ -1,0 +1,155 @@
+"""Seeds: the texts whose links are sought, chosen among the documents, pasted or uploaded."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Query, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+from starlette.responses import RedirectResponse, Response
+
+from indexes.interface import Document
+from linker.base.errors import InputError, LinkerError
+from linker.corpora import preview
+from linker.review.interface import Seed
+from linker.server.page.rendering import address, message, page, translate
+from linker.server.page.reviews import InReview, Opened
+
+router = APIRouter(prefix="/p/{project}/seeds")
+HITS = 10  # documents to choose from
+PAGE = 50  # seeds of a page
+
+Text = Annotated[str, Form(max_length=500_000)]
+Short = Annotated[str, Form(max_length=2000)]
+
+
+@router.get("", name="seeds")
+def show(
+    request: Request,
+    opened: InReview,
+    q: Annotated[str, Query(max_length=2000)] = "",
+    start: Annotated[int, Query(ge=0)] = 0,
+) -> Response:
+    """List the seeds, and the documents that a search offers as further ones."""
+    return _page(request, opened, q=q, start=start)
+
+
+@router.post("/choose", name="choose_seed")
+def choose(request: Request, opened: InReview, id: Short, q: Short = "") -> Response:
+    """Make a document of the index a seed."""
+    if id not in opened.engine:
+        text = translate(request).text(message("There is no document %(id)s."), id=id)
+        return _page(request, opened, q=q, errors={"choose": text})
+    document = opened.engine.document(id)
+    _put(opened, [Seed(id, document.text, document.title, document.metadata, id)])
+    return _back(request, opened)
+
+
+@router.post("/paste", name="paste_seed")
+def paste(request: Request, opened: InReview, text: Text = "", title: Short = "") -> Response:
+    """Make a text a seed that is typed or pasted."""
+    text, title = text.replace("\r\n", "\n").strip(), " ".join(title.split())
+    if not text and not title:
+        problem = translate(request).text(message("Paste the text of the seed first."))
+        return _page(request, opened, errors={"paste": problem})
+    _put(opened, [Seed(_free_id(opened), text or title, title if text else "")])
+    return _back(request, opened)
+
+
+@router.post("/upload", name="upload_seeds")
+async def upload(request: Request, opened: InReview) -> Response:
+    """Make every record of a file a seed."""
+    file = (await request.form()).get("file")
+    if not isinstance(file, UploadFile) or not file.filename:
+        problem = translate(request).text(message("Choose a file first."))
+        return _page(request, opened, errors={"upload": problem})
+    try:
+        seeds, left_out = await run_in_threadpool(_read, file)
+    except LinkerError as e:
+        return _page(request, opened, errors={"upload": str(e)})
+    if not seeds:
+        problem = translate(request).text(message("No record of this file can be a seed."))
+        return _page(request, opened, errors={"upload": problem})
+    await run_in_threadpool(_put, opened, seeds)
+    if left_out:
+        text = translate(request).plural(
+            "%(num)s record was left out.", "%(num)s records were left out.", left_out
+        )
+        return await run_in_threadpool(_page, request, opened, notice=text)
+    return _back(request, opened)
+
+
+@router.post("/remove", name="remove_seed")
+def remove(request: Request, opened: InReview, id: Short) -> Response:
+    """Take a seed away; what was judged beside it stays in the ledger."""
+    opened.ledger.remove_seeds([id])
+    opened.review.refresh()
+    return _back(request, opened)
+
+
+def _page(
+    request: Request,
+    opened: Opened,
+    *,
+    q: str = "",
+    start: int = 0,
+    errors: Mapping[str, str] | None = None,
+    notice: str = "",
+) -> Response:
+    seeds = opened.review.seeds
+    values = {
+        "seeds": seeds[start : start + PAGE],
+        "count": len(seeds),
+        "start": start,
+        "step": PAGE,
+        "judged": opened.review.progress().read,
+        "q": q,
+        "hits": _hits(opened, q) if q.strip() else None,
+        "chosen": {seed.document for seed in seeds},
+        "errors": errors or {},
+        "notice": notice,
+    }
+    return page(request, "seeds.html", values, project=opened.project, status=400 if errors else 200)
+
+
+def _hits(opened: Opened, q: str) -> list[Document]:
+    (hits,) = opened.engine.search(q, HITS, probabilities=False).hits
+    return [opened.engine.document(id_) for id_ in hits.ids]
+
+
+def _put(opened: Opened, seeds: list[Seed]) -> None:
+    opened.ledger.put_seeds(seeds)
+    opened.review.refresh()
+
+
+def _free_id(opened: Opened) -> str:
+    known = {seed.id for seed in opened.ledger.seeds}
+    number = len(known) + 1
+    while f"seed-{number}" in known:
+        number += 1
+    return f"seed-{number}"
+
+
+def _read(file: UploadFile) -> tuple[list[Seed], int]:
+    """Return the seeds in an upload, and how many of its records cannot be used. Raises InputError."""
+    from linker.server.jobs.indexing import Source, read_seeds
+
+    name = Path(file.filename or "").name
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"seeds{''.join(Path(name).suffixes[-2:])}"
+        with path.open("wb") as target:
+            while block := file.file.read(1 << 20):
+                target.write(block)
+        try:
+            seeds, bad = read_seeds([Source(path, preview(path).guess())])
+        except InputError as e:  # it names our copy
+            raise InputError(str(e).replace(str(path), name).replace(path.name, name)) from None
+    return seeds, len(bad)
+
+
+def _back(request: Request, opened: Opened) -> Response:
+    return RedirectResponse(address(request, "seeds", project=opened.project.key), 303)

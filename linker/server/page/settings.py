@@ -1,0 +1,67 @@
+"""Settings: which job a review does, how far it is to go, and who judges."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Form, Request
+from starlette.responses import RedirectResponse, Response
+
+from linker.base.errors import InputError
+from linker.review.settings import Settings
+from linker.server.page.rendering import address, message, page, translate
+from linker.server.page.reviews import InReview, Opened
+
+router = APIRouter(prefix="/p/{project}/settings")
+Short = Annotated[str, Form(max_length=2000)]
+
+
+@router.get("", name="settings")
+def show(request: Request, opened: InReview) -> Response:
+    """Show what can be set."""
+    return _page(request, opened)
+
+
+@router.post("")
+def change(
+    request: Request,
+    opened: InReview,
+    unit: Short = "topic",
+    target: Short = "",
+    until: Short = "",
+    audit: Short = "",
+    double: Annotated[bool, Form()] = False,
+) -> Response:
+    """Store how to review; a value that cannot be used changes nothing."""
+    text = translate(request).text
+    try:
+        values: dict[str, Any] = {
+            "unit": unit,
+            "target": _number(target, 90.0) / 100,
+            "until": round(_number(until)) if until.strip() else None,
+            "audit": round(_number(audit, 300.0)),
+            "double": double,
+        }
+        Settings.of({**opened.ledger.settings, **values})
+    except (ValueError, OverflowError):
+        return _page(request, opened, text(message("Give numbers, such as 90 or 300.")))
+    except InputError as e:
+        return _page(request, opened, str(e))
+    for key, value in values.items():
+        opened.ledger.set(key, value)
+    opened.review.refresh()
+    return RedirectResponse(f"{address(request, 'settings', project=opened.project.key)}?saved=1", 303)
+
+
+def _page(request: Request, opened: Opened, error: str = "") -> Response:
+    values = {
+        "settings": opened.review.settings,
+        "saved": "saved" in request.query_params,
+    }
+    return page(request, "settings.html", values, project=opened.project, error=error)
+
+
+def _number(text: str, default: float = 0.0) -> float:
+    """Return the number of a field, written with a point or a comma. Raises ValueError."""
+    text = text.strip().removesuffix("%").strip().replace(",", ".")
+    return float(text) if text else default

@@ -1,0 +1,254 @@
+"""From uploaded files to an index: which column is which, then a job with its progress."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Self, get_args
+
+from fastapi import APIRouter, Form, Request
+from fastapi.concurrency import run_in_threadpool
+from starlette.datastructures import FormData
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from indexes.text.parameters import LANGUAGES
+from linker.base.errors import InputError
+from linker.corpora.dialects import ENCODINGS
+from linker.corpora.languages import CODES, guess_language
+from linker.encoders.installed import advised, installed, is_there
+from linker.review.jobs import guess_unit
+from linker.review.language import Language
+from linker.review.ledger import Ledger
+from linker.review.project import Project
+from linker.review.settings import Unit
+from linker.review.uploads import remove
+from linker.server.jobs import Job
+from linker.server.jobs.indexing import Source, specification, unfinished
+from linker.server.page.files import ASKED, ROLES, Upload, as_date, uploads_of
+from linker.server.page.rendering import address, message, page, translate
+from linker.server.page.reviews import InProject, of_request
+from linker.server.page.running import jobs_of
+
+router = APIRouter()
+Name = Annotated[str, Form(max_length=1000)]
+SHOWN = 20  # rows that cannot be used, of which the form tells
+DELIMITERS = {",": message("commas"), ";": message("semicolons"), "\t": message("tabs"), "|": message("bars")}
+STEPS = {
+    "": message("starting"),
+    "reading": message("reading the files"),
+    "indexing": message("indexing documents"),
+    "seeds": message("storing seeds"),
+    "reading documents": message("reading documents"),
+    "finding candidates": message("finding the candidates of each row"),
+    "training the ranker": message("learning from the matches"),
+    "placing documents": message("placing documents on the map"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What the form asks about the whole review: the job, the language of the texts, the model.
+
+    `guessed`: the job that the seeds look like. Empty choices are taken from guesses.
+    """
+
+    unit: str = ""
+    language: str = ""
+    encoder: str = ""
+    guessed: str = ""
+    found: str = ""  # the language of the texts
+
+    @classmethod
+    def of(cls, project: Project, uploads: Sequence[Upload], form: FormData | None = None) -> Self:
+        """Return what is chosen in the form, stored, or guessed from the files."""
+        texts = {role: _texts(uploads, role) for role in ("posts", "articles")}
+        with Ledger(project.ledger) as ledger:
+            stored, seeds = str(ledger.settings.get("unit", "")), [seed.full_text for seed in ledger.seeds]
+        guessed = guess_unit([*texts["articles"], *seeds], texts["posts"])
+        found = guess_language(texts["posts"] or texts["articles"]) or "none"
+        asked = (
+            {name: str(form.get(name, "")).strip() for name in ("unit", "language", "encoder", "own")}
+            if form
+            else {}
+        )
+        unit = asked.get("unit") if asked.get("unit") in get_args(Unit) else stored or guessed
+        language = asked.get("language") if asked.get("language") in LANGUAGES else found
+        return cls(str(unit), str(language), asked.get("own") or asked.get("encoder", ""), guessed, found)
+
+
+def _texts(uploads: Sequence[Upload], role: str) -> list[str]:
+    """Return the first texts of the files of a role."""
+    tried = [u.trial() for u in uploads if u.role == role]
+    return [document.full_text for t in tried if t for document in t.documents[:1000]]
+
+
+@router.get("/p/{project}/setup", name="setup")
+def show(request: Request, project: InProject) -> Response:
+    """Show the first rows of each file, and ask what is to be found, and which column is which."""
+    uploads = uploads_of(project)
+    if not uploads:
+        return RedirectResponse(address(request, "project", project=project.key), 303)
+    return _form(request, project, uploads, Choice.of(project, uploads))
+
+
+def _form(
+    request: Request,
+    project: Project,
+    uploads: list[Upload],
+    choice: Choice,
+    error: str = "",
+    field: str = "",
+) -> Response:
+    language = translate(request)
+    values: dict[str, Any] = {
+        "uploads": uploads,
+        "roles": ROLES,
+        "asked": ASKED,
+        "field": field,
+        "choice": choice,
+    }
+    values |= {"delimiters": DELIMITERS, "encodings": ENCODINGS, "as_date": as_date, "most": SHOWN}
+    values |= {"models": installed(), "advised": advised(choice.language)}
+    values["index_languages"] = {name: _language_name(language, name) for name in LANGUAGES}
+    return page(request, "setup.html", values, project=project, error=error)
+
+
+def _language_name(language: Language, name: str) -> str:
+    """Return the name of an index's language in the language of the page."""
+    if name not in CODES:
+        return language.text(message("another language"))
+    return str(language.locale.languages[CODES[name]])
+
+
+@router.post("/p/{project}/setup", name="start")
+async def start(request: Request, project: InProject) -> Response:
+    """Start the job, or say beside the field what is missing; where a file is to be read otherwise, show it first."""
+    form = await request.form()
+    uploads = await run_in_threadpool(uploads_of, project, form)
+    choice = await run_in_threadpool(Choice.of, project, uploads, form)
+    if any(upload.is_other for upload in uploads) or "again" in form:
+        return await run_in_threadpool(_form, request, project, uploads, choice)
+    problem, where = _problem(project, uploads, choice.encoder)
+    if problem:
+        return _form(request, project, uploads, choice, translate(request).text(problem), where)
+    posts, articles = _sources(uploads, "posts"), _sources(uploads, "articles")
+    names = [u.path.name for u in uploads]
+    spec = specification(project, posts, articles, encoder=choice.encoder or "none", language=choice.language)
+    with Ledger(project.ledger) as ledger:
+        ledger.set("unit", choice.unit)
+    try:
+        begin(request, project, spec, names)
+    except InputError as e:
+        return _form(request, project, uploads, choice, str(e))
+    return RedirectResponse(address(request, "job", project=project.key), 303)
+
+
+def begin(request: Request, project: Project, spec: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Start the job that indexes the files of these names. Raises InputError where one is running."""
+    reviews, key = of_request(request), project.key
+
+    def ended() -> None:
+        read_by = {
+            Path(source["path"]).name: source["columns"] for source in (*spec["posts"], *spec["articles"])
+        }
+        project.describe(
+            indexed=[*project.about.get("indexed", ()), *names],
+            columns={**project.about.get("columns", {}), **read_by},
+        )
+        reviews.forget(key)
+
+    jobs_of(request).start(project, "index", spec, [] if project.ready else unfinished(project), ended)
+
+
+@router.post("/p/{project}/setup/remove", name="remove_file")
+def remove_file(request: Request, project: InProject, name: Name) -> Response:
+    """Delete an uploaded file that is not indexed."""
+    job = jobs_of(request).get(project, "index")
+    if job is not None and job.state == "running":
+        raise InputError("the files are being indexed: wait for the end, or cancel it")
+    if name in project.about.get("indexed", ()):
+        raise InputError(f"{name} is indexed: only the whole review can be deleted")
+    remove(project, name)
+    return RedirectResponse(address(request, "setup", project=project.key), 303)
+
+
+def _sources(uploads: list[Upload], role: str) -> list[Source]:
+    return [Source(u.path, u.columns) for u in uploads if u.role == role and u.preview]
+
+
+def _problem(project: Project, uploads: list[Upload], encoder: str) -> tuple[str, str]:
+    """Return what is missing in the form, and the field where it is missing; empty where nothing is."""
+    for upload in uploads:
+        known = upload.preview.columns if upload.preview else ()
+        if not upload.role:
+            continue
+        if upload.column("text") not in known:
+            return message("Choose the column with the texts."), f"text.{upload.path.name}"
+        try:
+            _ = upload.columns
+        except InputError as e:
+            return str(e), f"text.{upload.path.name}"
+    if not project.ready and all(upload.role != "posts" for upload in uploads):
+        return message("One of the files must hold the posts."), f"role.{uploads[0].path.name}"
+    if encoder and not is_there(encoder):
+        return message("There is no such model on the machine that runs linker."), "encoder"
+    return "", ""
+
+
+@router.get("/p/{project}/job", name="job")
+def progress(request: Request, project: InProject, task: str = "index") -> Response:
+    """Show how far a job is; at its end, go on."""
+    job = jobs_of(request).get(project, task)
+    if job is None or job.state in ("done", "cancelled"):
+        return RedirectResponse(_after(request, project, task), 303)
+    values = {"job": job, "task": task, "told": told(job, translate(request)), "share": job.step.share}
+    return page(request, "job.html", values, project=project, error=job.error)
+
+
+@router.get("/p/{project}/job.json", name="job_state")
+def state(request: Request, project: InProject, task: str = "index") -> Response:
+    """Return how far a job is: the state, a sentence, and the share that is done (null: unknown)."""
+    job = jobs_of(request).get(project, task)
+    if job is None:
+        return JSONResponse({"state": "none", "told": "", "share": None})
+    return JSONResponse({"state": job.state, "told": told(job, translate(request)), "share": job.step.share})
+
+
+def told(job: Job, language: Language) -> str:
+    """Return what a job does, how far it is and how long it will take, as a sentence."""
+    step, text = job.step, language.text
+    parts = [text(STEPS.get(step.what, step.what))]
+    if step.total:
+        parts.append(
+            text(
+                message("%(done)s of %(total)s"),
+                done=language.number(step.done),
+                total=language.number(step.total),
+            )
+        )
+    elif step.done:
+        parts.append(language.number(step.done))
+    if step.remaining is not None and step.seconds > 2:
+        parts.append(
+            language.plural(
+                "about %(num)s second left",
+                "about %(num)s seconds left",
+                max(1, round(step.remaining)),
+            )
+        )
+    return " · ".join(parts)
+
+
+@router.post("/p/{project}/job/cancel", name="cancel")
+def cancel(request: Request, project: InProject, task: str = "index") -> Response:
+    """End a job; nothing of it is left."""
+    job = jobs_of(request).get(project, task)
+    if job is not None:
+        job.cancel()
+    return RedirectResponse(_after(request, project, task), 303)
+
+
+def _after(request: Request, project: Project, task: str) -> str:
+    route = {"map": "map", "match": "judge"}.get(task, "project")
+    return address(request, route, project=project.key)

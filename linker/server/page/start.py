@@ -1,0 +1,132 @@
+"""The start: the two jobs to choose from, the reviews of the folder, a new one from files or from the sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, File, Form, Request, UploadFile
+from fastapi.concurrency import run_in_threadpool
+from starlette.responses import RedirectResponse, Response
+
+from linker.base.errors import InputError, LinkerError
+from linker.review.interface import Seed
+from linker.review.ledger import Ledger
+from linker.review.project import Project, Workspace
+from linker.review.settings import Unit
+from linker.server.jobs.indexing import Source, specification
+from linker.server.page.files import look
+from linker.server.page.listing import row_of
+from linker.server.page.projects import store_all
+from linker.server.page.rendering import address, message, page, translate
+from linker.server.page.reviews import of_request
+from linker.server.page.setup import begin
+
+router = APIRouter()
+Text = Annotated[str, Form(max_length=500_000)]
+Name = Annotated[str, Form(max_length=1000)]
+Files = Annotated[Sequence[UploadFile], File()]
+Job = Literal["story", "rows"]
+UNITS: dict[str, Unit] = {"story": "topic", "rows": "pairs"}
+SAMPLE = Path(__file__).parent / "sample"
+SAMPLE_NAME = message("Sample: the flood of Arnebruck")
+
+
+@router.get("/", name="home")
+def show(request: Request) -> Response:
+    """Show the two jobs and all reviews; where there is only one review, go there."""
+    workspace = of_request(request).workspace
+    if workspace.single:
+        return RedirectResponse(address(request, "project", project=workspace.single.key), 303)
+    return _home(request, workspace)
+
+
+def _home(request: Request, workspace: Workspace, error: str = "") -> Response:
+    rows = sorted(map(row_of, workspace.projects), key=lambda row: row.last, reverse=True)
+    return page(request, "projects.html", {"rows": rows}, error=error)
+
+
+@router.get("/new/{job}", name="new")
+def ask(request: Request, job: Job) -> Response:
+    """Ask for the files of a job."""
+    return _ask(request, job)
+
+
+def _ask(
+    request: Request, job: str, error: str = "", field: str = "", name: str = "", about: str = ""
+) -> Response:
+    values = {"job": job, "field": field, "name": name, "about": about}
+    return page(request, "new.html", values, error=error)
+
+
+@router.post("/upload", name="create")
+async def create(
+    request: Request,
+    name: Name = "",
+    posts: Files = (),
+    articles: Files = (),
+    about: Text = "",
+    job: Annotated[Job | Literal[""], Form()] = "",
+) -> Response:
+    """Make a review of uploaded files that can be read; else none is made, and the form says why beside the field."""
+    workspace = of_request(request).workspace
+    files = [upload for upload in posts if upload.filename]
+    back = job or "story"
+    if not files:
+        error = translate(request).text(message("Choose the file with the texts to search first."))
+        return _ask(request, back, error, "posts", name, about)
+    try:
+        project = workspace.create(name or files[0].filename.rpartition(".")[0])  # type: ignore[union-attr]  # it has one
+    except InputError as e:
+        return _ask(request, back, str(e), "name", name, about)
+    field = "posts"
+    try:
+        await run_in_threadpool(_take, project, "posts", files)
+        field = "articles"
+        await run_in_threadpool(_take, project, "articles", [a for a in articles if a.filename])
+        await run_in_threadpool(_describe, project, job, about)
+    except LinkerError as e:
+        project.delete()
+        return _ask(request, back, str(e), field, name, about)
+    return RedirectResponse(address(request, "setup", project=project.key), 303)
+
+
+def _take(project: Project, role: str, files: list[UploadFile]) -> None:
+    """Store files of a role, and look into each. Raises LinkerError where one cannot be read."""
+    for path in store_all(project, role, files):
+        try:
+            look(path)
+        except LinkerError as e:
+            raise InputError(str(e).replace(str(path), path.name)) from None
+
+
+def _describe(project: Project, job: str, about: str) -> None:
+    """Store the job that was chosen, and the description of the story as a seed."""
+    about = about.replace("\r\n", "\n").strip()
+    with Ledger(project.ledger) as ledger:
+        if job:
+            ledger.set("unit", UNITS[job])
+        if about:
+            ledger.put_seeds([Seed("description", about)])
+
+
+@router.post("/sample", name="sample")
+def sample(request: Request) -> Response:
+    """Make a review of the sample that is in the package, or go to the one that is there already."""
+    workspace, text = of_request(request).workspace, translate(request).text(SAMPLE_NAME)
+    known = next((p for p in workspace.projects if p.about.get("sample")), None)
+    if known is not None:
+        return RedirectResponse(address(request, "project", project=known.key), 303)
+    try:
+        project = workspace.create(text)
+    except InputError as e:
+        return _home(request, workspace, str(e))
+    _describe(project, "story", "")
+    project.describe(sample=True)
+    sources = {
+        role: Source(SAMPLE / f"{role}.csv", look(SAMPLE / f"{role}.csv")[0].guess())
+        for role in ("posts", "articles")
+    }
+    begin(request, project, specification(project, [sources["posts"]], [sources["articles"]]), [])
+    return RedirectResponse(address(request, "job", project=project.key), 303)

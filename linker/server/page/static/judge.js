@@ -1,0 +1,57 @@
+// The judging page: one key for each verdict, a draft of the note that a reload keeps, the seed left open or folded.
+const BUTTONS = { y: "verdict-relevant", n: "verdict-not", m: "verdict-maybe", s: "verdict-skip", u: "verdict-undo" };
+const byId = (id) => document.getElementById(id);
+const keysOn = () => localStorage.getItem("linker-keys") !== "off";
+const drafts = () => ["note", "tags"].map(byId).filter(Boolean);
+const draftOf = (field) => `linker-${field.id}-${byId("verdict").dataset.document}`;
+let openSeed = ""; // the seed that the reviewer has unfolded stays so, document after document
+
+/** Make a fresh page ready: it came from the server as everybody gets it. */
+function prepare() {
+  if (byId("help")) byId("help").hidden = false;
+  if (byId("keys-on")) byId("keys-on").checked = keysOn();
+  const sought = document.querySelector(".find [name=seed]"); // a search beside a pair judges for its seed
+  if (sought && byId("verdict")) sought.value = byId("verdict").elements.seed.value;
+  for (const field of drafts()) field.value ||= sessionStorage.getItem(draftOf(field)) ?? "";
+  if (drafts().some((field) => field.value)) document.querySelector(".notes").open = true;
+  const seed = document.querySelector("[data-seed]");
+  if (seed?.dataset.seed === openSeed) seed.open = true;
+}
+
+document.addEventListener("linker:swapped", prepare);
+prepare();
+
+document.addEventListener("input", (event) => {
+  if (drafts().includes(event.target)) sessionStorage.setItem(draftOf(event.target), event.target.value);
+});
+document.addEventListener("change", (event) => {
+  if (event.target.id === "keys-on") localStorage.setItem("linker-keys", event.target.checked ? "on" : "off");
+});
+document.addEventListener("submit", (event) => {
+  if (event.target.id === "verdict") for (const field of drafts()) sessionStorage.removeItem(draftOf(field));
+});
+document.addEventListener("toggle", (event) => {
+  const { seed } = event.target.dataset ?? {};
+  if (seed !== undefined && event.target.isConnected) openSeed = event.target.open ? seed : "";
+}, true);
+document.addEventListener("click", (event) => {
+  if (event.target.closest("#help")) byId("keys").showModal();
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || byId("keys")?.open) return;
+  if (event.target.matches("input:not([type=checkbox]), textarea, select")) {
+    if (event.key === "Escape") byId("main").focus();
+    return;
+  }
+  if (!keysOn() && event.key !== "?") return;
+  const button = byId(BUTTONS[event.key]) ?? (event.key === "u" ? document.querySelector("[form=undo]") : null);
+  if (button) button.form.requestSubmit(button);
+  else if (event.key === "?") byId("keys")?.showModal();
+  else if (event.key === "t" && byId("note")) {
+    document.querySelector(".notes").open = true;
+    byId("note").focus();
+  }
+  else return;
+  event.preventDefault();
+});

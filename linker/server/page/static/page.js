@@ -1,0 +1,82 @@
+// What all pages share: forms and links with data-swap put <main> of the answer in place of this one, without a reload.
+const SWAP = { "x-linker-swap": "1" };
+
+/** Say a sentence to screen readers. */
+function announce(text) {
+  document.getElementById("announce").textContent = text;
+}
+
+/** Fetch a page, put its <main> here, and tell whoever listens ("linker:swapped" on document). Network errors are shown. */
+async function swap(url, options = {}) {
+  const main = document.getElementById("main");
+  main.setAttribute("aria-busy", "true");
+  try {
+    const answer = await fetch(url, { ...options, headers: { ...SWAP, ...options.headers } });
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const next = page.getElementById("main");
+    if (!next) throw new Error(String(answer.status));
+    const focused = document.activeElement?.id;
+    document.title = page.title;
+    main.replaceChildren(...next.childNodes);
+    if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
+    const path = main.querySelector("[data-path]")?.dataset.path;
+    if (path) history.replaceState(null, "", path);
+    const said = main.querySelector("[data-announce]");
+    announce(said ? said.dataset.announce : page.title);
+    document.dispatchEvent(new CustomEvent("linker:swapped", { detail: { url, ok: answer.ok } }));
+    return answer.ok;
+  } catch {
+    const failed = document.getElementById("offline");
+    if (failed) failed.hidden = false;
+    announce(failed?.textContent ?? "");
+    return false;
+  } finally {
+    main.removeAttribute("aria-busy");
+  }
+}
+
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (!form.matches("form[data-swap]")) return;
+  event.preventDefault();
+  const main = document.getElementById("main");
+  if (main.getAttribute("aria-busy")) return; // one answer at a time: a second press would judge the next document
+  const fields = new URLSearchParams(new FormData(form, event.submitter));
+  const isPost = form.method === "post";
+  const done = await (isPost ? swap(form.action, { method: "POST", body: fields }) : swap(`${form.action}?${fields}`));
+  if (done && form.dataset.swap === "top") window.scrollTo(0, 0);
+});
+
+// A menu closes by Escape, or when one goes on elsewhere.
+const menu = document.querySelector(".account");
+document.addEventListener("click", (event) => {
+  if (menu?.open && !menu.contains(event.target)) menu.open = false;
+});
+menu?.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  menu.open = false;
+  menu.querySelector("summary").focus();
+});
+
+// "/" leads to the search of the header, and Escape back; times stand in the reader's own zone.
+document.addEventListener("keydown", (event) => {
+  const find = document.getElementById("find");
+  if (event.key === "Escape" && event.target === find) document.getElementById("main").focus();
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || !find) return;
+  if (event.target.matches("input:not([type=checkbox], [type=radio]), textarea, select") || document.querySelector("dialog[open]")) return;
+  event.preventDefault();
+  (find.offsetParent ? find : document.querySelector(".find-link")).focus();
+});
+
+function localise() {
+  const { lang } = document.documentElement;
+  const locale = navigator.languages.find((tag) => tag.startsWith(lang)) ?? lang; // en-GB writes 13 January
+  for (const time of document.querySelectorAll("time[datetime]:not([data-local])")) {
+    const isDay = time.dateTime.length === 10;
+    const form = isDay ? { dateStyle: "long", timeZone: "UTC" } : { dateStyle: "medium", timeStyle: "short" };
+    time.textContent = new Intl.DateTimeFormat(locale, form).format(new Date(time.dateTime));
+    time.dataset.local = "";
+  }
+}
+document.addEventListener("linker:swapped", localise);
+localise();

@@ -1,0 +1,60 @@
+"""Stop: what there is to choose once the stopping rule is met, each with what may then be claimed."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import RedirectResponse, Response
+
+from linker.review.interface import Progress
+from linker.review.session import note_of
+from linker.server.page.rendering import address, page
+from linker.server.page.reviews import InReview, Opened
+
+router = APIRouter(prefix="/p/{project}/stop")
+SEEN = "stop_seen"  # the ledger's note of the occasion that was left
+
+
+@router.get("", name="stop")
+def show(request: Request, opened: InReview) -> Response:
+    """Show the choices at any time."""
+    return stop_page(request, opened)
+
+
+@router.post("/leave", name="leave_stop")
+def leave(request: Request, opened: InReview) -> Response:
+    """Go on judging; the choices come again when the rule is met on another occasion."""
+    opened.ledger.set(SEEN, _occasion(opened, opened.review.progress()))
+    return RedirectResponse(address(request, "judge", project=opened.project.key), 303)
+
+
+def is_due(opened: Opened, progress: Progress) -> bool:
+    """Return whether the rule is met, for a reason that nobody has gone on after."""
+    is_met = (
+        progress.phase != "audit" and progress.read < progress.population and bool(opened.review.enough())
+    )
+    return is_met and opened.ledger.settings.get(SEEN) != _occasion(opened, progress)
+
+
+def _occasion(opened: Opened, progress: Progress) -> str:
+    """Return what was met: the number wanted, an audit, or the estimate, which each find puts off."""
+    until, left = opened.review.settings.until, progress.stop.left
+    if until and progress.found >= until:
+        return "until"
+    return f"estimated {progress.found}" if left is None or progress.stop.due else f"audited {left}"
+
+
+def stop_page(request: Request, opened: Opened, last: object = None) -> Response:
+    """Return the page of choices; `last` is what was judged last, to be undone here too."""
+    review = opened.review
+    progress = review.progress()
+    values = {
+        "progress": progress,
+        "settings": review.settings,
+        "unread": progress.population - progress.read,
+        "enough": review.enough(),
+        "offer": review.offer(),
+        "note": note_of(review),
+        "confidence": 1 - review.settings.rule_options.get("alpha", 0.05),
+        "last": last,
+    }
+    return page(request, "stop.html", values, project=opened.project)

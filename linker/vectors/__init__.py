@@ -1,6 +1,0 @@
-"""Vectors computed elsewhere: read from .npy and FAISS files, and exported for other tools."""
-
-from linker.vectors.exporting import export_vectors
-from linker.vectors.reading import GivenVectors, read_matrix, read_vectors
-
-__all__ = ["GivenVectors", "export_vectors", "read_matrix", "read_vectors"]

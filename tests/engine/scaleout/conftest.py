@@ -1,0 +1,58 @@
+"""Ray on this machine, started once for each file of tests, and a corpus with records that cannot be used."""
+
+import gc
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from linker.engine.scaleout.cluster import imported, joined
+from tests.helpers import write_corpus
+
+
+@pytest.fixture(scope="module")
+def ray() -> Iterator[Any]:
+    """Ray on this machine with two workers; builds use the one that runs.
+
+    LINKER_RAY_TEST_ADDRESS names one that runs already.
+    """
+    with _running(gpus=0) as module:
+        yield module
+
+
+@pytest.fixture(scope="module")
+def ray_with_gpu() -> Iterator[Any]:
+    """Ray on this machine with two workers, told that there is one GPU: it only counts them."""
+    with _running(gpus=1) as module:
+        yield module
+
+
+@contextmanager
+def _running(gpus: int) -> Iterator[Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("RAY_ADDRESS", raising=False)
+        if running := os.environ.get("LINKER_RAY_TEST_ADDRESS"):
+            patch.setenv("RAY_ADDRESS", running)
+        module = imported()
+        with joined(module, cpus=2, gpus=gpus):
+            yield module
+        with warnings.catch_warnings():  # Ray never waits for the processes that it ended
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two files, in which some records are no JSON and some ids come twice."""
+    folder = tmp_path_factory.mktemp("corpora")
+    paths = [write_corpus(folder / "a.jsonl", 500), write_corpus(folder / "b.jsonl", 130, seed=1, prefix="b")]
+    lines = paths[0].read_text(encoding="utf-8").splitlines()
+    for place in range(0, len(lines), 90):
+        lines[place] = lines[place][:-20]
+        lines[place + 1] = lines[place + 2]
+    paths[0].write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return paths

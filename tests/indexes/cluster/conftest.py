@@ -1,0 +1,51 @@
+"""Indexes on each kind of server, and a server that records what it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from indexes.cluster import PRODUCTS
+from linker.engine import Engine, building
+from tests.contract.cluster import addresses
+from tests.helpers import HashEncoder
+from tests.indexes.cluster.recorder import Recorder, recording
+
+Make = Callable[..., Engine]
+
+
+@pytest.fixture
+def recorder() -> Iterator[tuple[str, type[Recorder]]]:
+    """Give the address of a server that records what it is sent, and the record."""
+    with recording() as running:
+        yield running
+
+
+@pytest.fixture(params=tuple(PRODUCTS))
+def server(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """A server's key, and where one runs."""
+    return request.param, request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def address(server: tuple[str, str]) -> Iterator[Callable[[], str]]:
+    key, url = server
+    with addresses(url, "remote", key) as new:
+        yield new
+
+
+@pytest.fixture
+def make(address: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> Make:
+    """Make an empty index on the cluster; `vectors` "none" leaves out the encoder."""
+    monkeypatch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
+    monkeypatch.setenv("LINKER_ELASTIC_TIMEOUT", "60")
+
+    def made(vectors: str = "flat", **options: Any) -> Engine:
+        where = address()
+        building.create(where, encoder="none" if vectors == "none" else "hash", vectors=vectors, **options)
+        return Engine(Path(where), encoder=HashEncoder())
+
+    return made

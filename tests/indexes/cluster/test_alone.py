@@ -1,0 +1,449 @@
+"""An index that lives on a cluster alone, on a real server: a directory's answers, changes, many writers, faults."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from indexes.address import Address
+from indexes.cluster import RemoteWriter, check, drop, manifest_of, open_remote
+from indexes.cluster.client import ElasticSettings
+from indexes.cluster.index import ClusterIndex, new_name
+from indexes.cluster.mapping import written_alone
+from indexes.cluster.rows import Seen
+from indexes.disk import faults
+from indexes.errors import UntrustedHostError
+from indexes.fusion import Fusion
+from indexes.hybrid import Answer, Mode, SearchSettings
+from indexes.interface import (
+    BackendUnavailableError,
+    BadFilterError,
+    Document,
+    DuplicateIdError,
+    IndexesError,
+    UnknownIdError,
+)
+from indexes.writer import writer_of
+from linker import Question, find
+from linker.corpora import Query, read_corpus
+from linker.engine import building
+from linker.engine.engine import Engine
+from tests.helpers import HashEncoder, linker, write_corpus
+from tests.indexes.cluster.conftest import Make
+from tests.indexes.cluster.recorder import recording
+
+MODES: tuple[Mode, ...] = ("bm25", "dense", "hybrid")
+QUERIES = ["banel deras", "kisen", "mudom sugal nepol banel banel", "nothing", "tapol suvik radom"]
+TURNS = 6  # of each writer
+
+
+def embedded(tmp_path: Path) -> Engine:
+    building.create(tmp_path / "embedded", encoder="hash")
+    return Engine(tmp_path / "embedded", encoder=HashEncoder())
+
+
+def documents(count: int, prefix: str = "d", seed: int = 0, *, folder: Path) -> list[Document]:
+    records = list(read_corpus(write_corpus(folder / "c.jsonl", count, seed=seed, prefix=prefix), None))
+    return [r for r in records if isinstance(r, Document)]
+
+
+def remote(engine: Engine) -> Address:
+    address = Address.of(engine.directory)
+    assert address
+    return address
+
+
+def assert_same(mine: Answer, theirs: Answer) -> None:
+    assert (mine.mode, mine.degraded) == (theirs.mode, theirs.degraded)
+    for a, b in zip(mine.hits, theirs.hits, strict=True):
+        assert a.ids == b.ids
+        np.testing.assert_allclose(a.scores, b.scores, rtol=1e-4, atol=1e-6)
+        assert [hit.document for hit in a] == [hit.document for hit in b]
+
+
+@pytest.mark.parametrize("vectors", ["flat", "hnsw"])
+def test_the_answers_are_those_of_a_directory(make: Make, tmp_path: Path, vectors: str) -> None:
+    mine, theirs = make(vectors, elastic=None), embedded(tmp_path)
+    texts = documents(300, folder=tmp_path)
+    for engine in (mine, theirs):
+        engine.add(texts[:200])
+        engine.add(texts[200:])
+    for mode in MODES:
+        for where in (None, "lang=en", ["lang=en", "group=3"], ["lang!=en", "group>=2"], "group<3", "lang=b"):
+            for k in (1, 10, 1000):
+                assert_same(*(e.search(QUERIES, k, mode=mode, where=where) for e in (mine, theirs)))
+    assert len(mine) == len(theirs) == 300
+    assert mine.fields == theirs.fields
+    assert list(mine.documents()) == list(theirs.documents()) == texts
+    assert list(mine.documents("group>=3")) == list(theirs.documents("group>=3"))
+    assert mine.collection.rows.ids == theirs.collection.rows.ids
+    for one, other in zip(
+        mine.collection.documents.vectors(16), theirs.collection.documents.vectors(16), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_equal_fused_scores_come_in_the_order_of_arrival(make: Make, tmp_path: Path) -> None:
+    """BM25 ranks `later` first and `early` second, the vectors the other way round: by ranks they are equal."""
+    mine, theirs = make(), embedded(tmp_path)
+    early, later = Document("z", "banel kisen"), Document("a", "banel banel banel kisen kisen kisen kisen")
+    for engine in (mine, theirs):
+        engine.add([Document(f"d{n}", "deras lodom " * 4) for n in range(8)])
+        engine.add([early])
+        engine.add([later])
+        assert engine.search("banel", mode="bm25").hits[0].ids == ("a", "z")
+        assert engine.search("banel", mode="dense").hits[0].ids[:2] == ("z", "a")
+        hybrid = engine.collection.hybrid
+        hybrid.settings = SearchSettings("hybrid", Fusion("rrf", (1.0, 1.0)))
+        (hits,) = hybrid.search(["banel"], 3, embed=HashEncoder().encode).hits
+        assert hits.ids[:2] == ("z", "a")
+        assert hits.scores[0] == hits.scores[1]
+
+
+def test_what_one_search_met_is_numbered_by_stamp() -> None:
+    seen = Seen(lambda: 3)
+    assert seen.number(["b", "a", "b", "c"], [7, 9, 7, 5]).tolist() == [0, 1, 0, 2]
+    assert seen.sort().tolist() == [1, 2, 0]
+    assert seen.ids == ["c", "b", "a"]
+    assert seen.find(["a", "new", "c"]).tolist() == [2, 3, 0]
+    assert [seen.at_most(k) for k in (5, 10**9)] == [5, 3]
+
+
+def test_changes_are_seen_by_an_engine_that_is_open(make: Make, tmp_path: Path) -> None:
+    engine = make()
+    engine.add(documents(50, folder=tmp_path))
+    with writer_of(engine.directory) as writer:
+        new = [Document("new", "zebra banel"), Document("other", "zebra")]
+        writer.add(new, HashEncoder().encode([d.text for d in new]))
+        assert writer.present(["new"])
+        assert engine.search("zebra", mode="bm25").hits[0].ids == ()  # not before the commit
+        assert writer.commit().documents == 52
+    assert engine.search("zebra", mode="bm25").hits[0].ids == ("other", "new")
+    assert engine.document("new") == Document("new", "zebra banel")
+    assert "new" in engine
+    assert len(engine) == 52
+    engine.delete(["new", "d3", "d3"])
+    assert "new" not in engine
+    assert len(engine) == 50
+    with pytest.raises(UnknownIdError, match="'new', 'd3'"):
+        engine.delete(["new", "d4", "d3"])
+    with pytest.raises(UnknownIdError, match="'new'"):
+        engine.document("new")
+    assert "d4" in engine
+
+
+def test_documents_are_added_or_replaced_as_in_a_directory(make: Make, tmp_path: Path) -> None:
+    mine, theirs = make(), embedded(tmp_path)
+    texts = documents(30, folder=tmp_path)
+    for engine in (mine, theirs):
+        engine.add(texts)
+        with pytest.raises(DuplicateIdError, match="'d3'"):
+            engine.add([Document("x", "banel"), Document("d3", "banel")])
+        with pytest.raises(DuplicateIdError, match="'y'"):
+            engine.add([Document("y", "banel"), Document("y", "banel")])
+        assert "x" not in engine
+        engine.add(
+            [Document("d3", "zebra banel", "title", {"n": [1, {"a": 2.5}]}), Document("x", "zebra")],
+            replace=True,
+        )
+        assert engine.search("zebra", mode="bm25").hits[0].ids == ("x", "d3")
+        assert len(engine) == 31
+    assert mine.document("d3") == theirs.document("d3")
+    assert_same(*(e.search(QUERIES, 100, mode="dense") for e in (mine, theirs)))
+
+
+def test_an_unknown_field_is_an_error_as_in_a_directory(make: Make, tmp_path: Path) -> None:
+    engine = make("none")
+    assert engine.search("banel", where="lan=en").hits[0].ids == ()  # without documents no field is wrong
+    engine.add(documents(5, folder=tmp_path))
+    with pytest.raises(BadFilterError, match="no document has the field 'lan': did you mean 'lang'"):
+        engine.search("banel", where="lan=en")
+    assert engine.fields == ("group", "lang")
+
+
+def test_long_and_strange_ids_and_values_come_back(make: Make) -> None:
+    engine = make("none")
+    strange = [
+        Document("é" * 400, "zebra one", metadata={"ratio": 0.1, "big": 2**60, "deep": {"a": [None, True]}}),
+        Document("/_search?q=*", "zebra one two", metadata={"x" * 300: "y", "tag": "x" * 40_000}),
+        Document("\U0001f600", "zebra one two three", "a\ttitle\n"),
+    ]
+    engine.add(strange)
+    assert [hit.document for hit in engine.search("zebra").hits[0]] == strange
+    assert engine.search("zebra", where=["tag=" + "x" * 40_000]).hits[0].ids == ("/_search?q=*",)
+    engine.delete([d.id for d in strange])
+    assert len(engine) == 0
+
+
+def test_of_two_writes_the_later_stamp_stays(make: Make) -> None:
+    engine = make("none")
+    with RemoteWriter.change(remote(engine)) as early, RemoteWriter.change(remote(engine)) as late:
+        early.add([Document("d", "early")], None)
+        late.add([Document("d", "late")], None)  # not yet sent by the other, so that both may
+        late.commit()
+        early.commit()  # arrives last, and is older
+    assert engine.document("d").text == "late"
+    with RemoteWriter.change(remote(engine)) as writer:
+        writer.remove(["d"])
+        stamp = time.time_ns() - 10**9
+        writer.commit()
+        old = Document("d", "older than the deletion")
+        writer._index.bulk.put(written_alone(old, stamp, "older", {}))
+        writer.commit()
+    assert "d" not in engine
+
+
+def write_all(address: str, number: int, rounds: int) -> None:
+    """Replace the same documents again and again, and add some of this writer's own."""
+    named = Address.of(address)
+    assert named
+    for turn in range(rounds):
+        with RemoteWriter.change(named) as writer:
+            ids = [f"d{n}" for n in range(20)]
+            present = writer.present(ids)
+            writer.remove(sorted(present))
+            writer.add([Document(i, f"writer{number} turn{turn}") for i in ids], None)
+            writer.add([Document(f"w{number}-{turn}", "own")], None)
+            writer.commit()
+
+
+def test_processes_write_at_the_same_time(make: Make) -> None:
+    engine = make("none")
+    context = multiprocessing.get_context("spawn")
+    writers = [
+        context.Process(target=write_all, args=(str(remote(engine)), number, TURNS)) for number in range(2)
+    ]
+    for writer in writers:
+        writer.start()
+    seen = set()
+    while any(writer.is_alive() for writer in writers):
+        seen.add(len(engine.search("own", 100).hits[0]))
+        with RemoteWriter.change(remote(engine)) as other:
+            other.commit()
+    for writer in writers:
+        writer.join()
+        assert writer.exitcode == 0
+    assert {f"w{number}-{turn}" for number in range(2) for turn in range(TURNS)} | {
+        f"d{n}" for n in range(20)
+    } == {d.id for d in engine.documents()}
+    # Each document is as one writer's last turn left it.
+    assert {engine.document(f"d{n}").text for n in range(20)} <= {
+        f"writer{number} turn{TURNS - 1}" for number in range(2)
+    }
+    store = open_remote(remote(engine)).index
+    sources = store.sources([f"d{n}" for n in range(20)])
+    assert {id_: source["stamp"] for id_, source in sources.items()} == store.versions(list(sources))
+    for word in ("writer0", "writer1"):
+        found = set(engine.search(word, 100).hits[0].ids)
+        assert found == {f"d{n}" for n in range(20) if engine.document(f"d{n}").text.startswith(word)}
+
+
+class _StopError(Exception):
+    """A crash at a fault point."""
+
+
+def test_an_interrupted_build_is_seen_by_nobody_and_is_resumed(
+    address: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = Path(address())
+    corpus = write_corpus(tmp_path / "c.jsonl", 100)
+    with corpus.open("a") as file:
+        file.write('{"id": "d3", "text": "an id twice"}\nnot json\n')
+    passed = []
+
+    def crash(name: str) -> None:
+        passed.append(name)
+        if name == "elastic.flushed" and passed.count(name) == 3:
+            raise _StopError
+
+    options = building.BuildOptions(batch_size=10, commit_every=20)
+    with monkeypatch.context() as patch:
+        patch.setattr(faults, "point", crash)
+        with pytest.raises(_StopError):
+            building.build([corpus], where, options)
+    with pytest.raises(IndexesError, match="was interrupted: finish it with `linker index build … --resume`"):
+        Engine(where)
+    with pytest.raises(IndexesError, match="was interrupted, or is running: continue it with --resume"):
+        building.build([corpus], where, options)
+    with pytest.raises(IndexesError, match="was being built with another --language"):
+        building.build([corpus], where, building.BuildOptions(language="german"), resume=True)
+    report = building.build([corpus], where, options, resume=True)
+    assert (report.documents, report.quarantined) == (100, 2)
+    engine = Engine(where)
+    assert [d.id for d in engine.documents()] == [f"d{n}" for n in range(100)]
+    assert engine.document("d3").text != "an id twice"
+    with pytest.raises(IndexesError, match="exists already: name another index, or delete it"):
+        building.build([corpus], where, options)
+    with pytest.raises(IndexesError, match="no interrupted build"):
+        building.build([corpus], where, options, resume=True)
+
+
+@pytest.mark.parametrize("step", ["describe", "promote"])
+def test_a_build_that_stops_within_its_last_commit_stores_nothing_twice(
+    address: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    where, corpus = Path(address()), tmp_path / "c.jsonl"
+    corpus.write_text('{"id": "d", "text": "banel"}\nnot json\n{"id": "d", "text": "an id twice"}\n')
+    real, calls = getattr(ClusterIndex, step), list[None]()
+
+    def stop(store: ClusterIndex, *arguments: Any) -> None:
+        if step == "promote" or calls:  # the first description is that of the new generation
+            raise _StopError
+        calls.append(real(store, *arguments))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ClusterIndex, step, stop)
+        with pytest.raises(_StopError):
+            building.build([corpus], where, building.BuildOptions())
+    assert building.build([corpus], where, building.BuildOptions(), resume=True).documents == 1
+    assert manifest_of(where).quarantined == 2
+    for expected in (5, 8):  # an addition is told of its records each time
+        assert building.add([corpus], where, None, building.BuildOptions()).quarantined == 3
+        assert manifest_of(where).quarantined == expected
+
+
+def test_an_index_whose_name_begins_another_name_leaves_that_alone(server: tuple[str, str]) -> None:
+    key, url = server
+    stem = Address((url,), new_name("remote"), key)
+    beside = Address((url,), f"{stem.name}-german", key)
+    for address in (beside, stem):
+        building.create(str(address))
+    assert drop(stem) == (0, 1)
+    assert drop(beside) == (0, 1)
+
+
+def test_a_dropped_index_is_gone_with_its_quarantine(make: Make) -> None:
+    engine = make("none")
+    named = remote(engine)
+    with RemoteWriter.change(named) as writer:
+        writer.quarantine(b'{"reason": "bad"}')
+        assert writer.commit().quarantined == 1
+    assert drop(named) == (0, 1)
+    store = ClusterIndex(ElasticSettings.of(named))
+    assert not store.client.indices.exists(index=f"{named.name}-quarantine")
+    with pytest.raises(IndexesError, match="there is no index"):
+        drop(named)
+    with pytest.raises(BackendUnavailableError, match="has no index"):
+        engine.search("banel")
+
+
+def test_verification_finds_what_is_wrong_and_nothing_else(make: Make, tmp_path: Path) -> None:
+    engine = make("hnsw", elastic=None)
+    engine.add(documents(60, folder=tmp_path))
+    engine.add([Document("long", "zebra " * 3, metadata={"tag": ["x" * 40_000, "y"]})])
+    assert check(remote(engine)) == ([], [], 61, 61)
+    assert check(remote(engine), 10, seed=1).sampled == 10
+    store = engine.collection.index  # type: ignore[attr-defined]
+    stamp = store.versions(["d3"])["d3"] + 1000
+    vectors = dict.fromkeys(("vector", "near"), np.full(16, 0.25, dtype=np.float32))
+    store.bulk.put(written_alone(engine.document("d3"), stamp, "other terms", vectors))
+    right, other = (written_alone(engine.document("d4"), stamp - n, "", {}) for n in range(2))
+    store.bulk.put(right._replace(source=other.source))
+    store.bulk.flush()
+    store.refresh()
+    wrong = "\n".join(check(remote(engine)).damage)
+    assert "1 documents have no vector" in wrong
+    assert "1 documents have no near" in wrong
+    assert "document 'd3' is not found by its own terms" in wrong
+    assert "document 'd4' has another id or stamp" in wrong
+    assert len(wrong.splitlines()) == 4
+    assert linker("index", "verify", str(remote(engine)), check=1).stdout.count("damaged: ") == 4
+
+
+def test_an_index_is_tuned_and_reviewed_as_in_a_directory(make: Make, tmp_path: Path) -> None:
+    mine, theirs = make(), embedded(tmp_path)
+    texts = documents(120, folder=tmp_path)
+    words = [" ".join(d.text.split()[:5]) for d in texts[::6]]
+    queries = [Query(f"q{n}", text) for n, text in enumerate(words)]
+    qrels = {f"q{n}": {d.id: 1.0} for n, d in enumerate(texts[::6])}
+    for engine in (mine, theirs):
+        engine.add(texts)
+        tuning = engine.tune(queries, qrels)
+        assert engine.collection.manifest.search["mode"] == tuning.chosen.mode
+    stored = [e.collection.manifest.search for e in (mine, theirs)]
+    assert stored[0]["mode"] == stored[1]["mode"]
+    other = Engine(mine.directory, encoder=HashEncoder())
+    assert other.collection.hybrid.settings == mine.collection.hybrid.settings
+    asked: list[list[str]] = []
+    for engine in (mine, theirs):
+        asked.append([])
+
+        def judge(question: Question, seen: list[str] = asked[-1]) -> Any:
+            seen.append(question.document.id)
+            return "relevant" if question.document.metadata["group"] == 1 else "not"
+
+        report = find(engine, {"s": texts[1].text}, judge, max_read=12)
+        assert report.read == 12
+    assert asked[0] == asked[1]
+    for refused_call in (
+        lambda: mine.tune_recall(0.9),
+        lambda: mine.search('"banel deras"', phrases=True),
+    ):
+        with pytest.raises(
+            IndexesError, match=r"is an index on (Elastic|Open)[sS]earch, which does not do .*: "
+        ):
+            refused_call()
+
+
+def test_credentials_go_to_the_named_address_but_not_in_the_clear(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LINKER_ELASTIC_API_KEY", "c2VjcmV0")
+    with pytest.raises(UntrustedHostError, match="credentials are not sent over plain http"):
+        open_remote(Address(("http://example.org:9200",), "news"))
+    with recording() as (url, handler):
+        with pytest.raises(BackendUnavailableError, match="is no Elasticsearch") as raised:
+            open_remote(Address((url,), "news"))
+        assert set(handler.shown) == {"ApiKey c2VjcmV0"}
+    assert "c2VjcmV0" not in str(raised.value)
+
+
+def test_an_index_of_others_is_left_alone(server: tuple[str, str]) -> None:
+    key, url = server
+    named = Address((url,), new_name("foreign"), key)
+    client = ClusterIndex(ElasticSettings.of(named)).client
+    client.indices.create(index=named.name)
+    try:
+        with pytest.raises(IndexesError, match="is not an index of linker that lives on the cluster"):
+            open_remote(named)
+    finally:
+        client.indices.delete(index=named.name)
+
+
+def test_the_commands_take_an_address_for_a_directory(
+    address: Callable[[], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where, corpus = address(), write_corpus(tmp_path / "c.jsonl", 40)
+    assert linker("index", "build", corpus, "--out", where, "--shards", "2").stdout == (
+        f"{where}: 40 documents added, 40 in all\n"
+    )
+    found = linker("search", where, "banel deras", "--where", "lang=en", "-k", "3").stdout
+    assert len(found.splitlines()) == 3
+    write_corpus(tmp_path / "more.jsonl", 5, prefix="m")
+    assert "5 documents added, 45 in all" in linker("index", "add", where, tmp_path / "more.jsonl").stdout
+    again = linker("index", "add", where, tmp_path / "more.jsonl")
+    assert "0 documents added, 45 in all" in again.stdout
+    assert "5 records could not be used" in again.stderr
+    assert (
+        "5 documents added, 45" in linker("index", "add", where, tmp_path / "more.jsonl", "--replace").stdout
+    )
+    assert "2 documents deleted, 43 left" in linker("index", "delete", where, "m1", "m2").stdout
+    info = linker("index", "info", where).stdout
+    assert "shards 2" in info
+    assert manifest_of(Path(where)).documents == 43
+    assert "43 documents by count, and 43 of them by content" in linker("index", "verify", where).stdout
+    assert "43 documents, " in linker("index", "compact", where).stdout
+    for command in (
+        ("index", "rebuild", where), ("index", "backup", where, tmp_path / "b"),
+        ("index", "join", tmp_path / "j", where), ("search", where, '"banel deras"', "--phrases"),
+        ("search", where, where, "banel"),
+    ):  # fmt: skip
+        refused = linker(*command, check=None)
+        assert refused.returncode
+        assert "Traceback" not in refused.stderr
+        assert f"{where} is an index on" in refused.stderr
+    assert linker("index", "drop", where, "--yes").stdout == f"{where}: deleted, with 43 documents\n"

@@ -1,0 +1,115 @@
+"""A cluster whose nodes hang: other copies and other nodes are asked, and the nodes that hang are remembered."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import socket
+import threading
+from collections.abc import Iterator
+from typing import ClassVar
+
+import orjson
+import pytest
+
+from indexes.cluster import nodes
+from indexes.cluster.client import ElasticSettings, api_error, reason_of
+from indexes.cluster.index import ClusterIndex
+from indexes.interface import BackendUnavailableError
+from tests.indexes.cluster.recorder import recording
+
+FOUND = orjson.dumps({"responses": [{"status": 200, "hits": {"hits": [{"sort": [1.5, 7]}]}}]})
+
+
+class Copies(http.server.BaseHTTPRequestHandler):
+    """A node which asks, for a search with a preference, a copy that never answers."""
+
+    headers_of: ClassVar[list[dict[str, object]]]
+    released: ClassVar[threading.Event]
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        header = orjson.loads(body.splitlines()[0])
+        self.headers_of.append(header)
+        if "preference" in header:
+            self.released.wait(60)
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "application/vnd.elasticsearch+json;compatible-with=8")
+        self.send_header("X-Elastic-Product", "Elasticsearch")
+        self.send_header("Content-Length", str(len(FOUND)))
+        self.end_headers()
+        self.wfile.write(FOUND)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@contextlib.contextmanager
+def copies(count: int) -> Iterator[tuple[list[str], type[Copies]]]:
+    """Give the addresses of nodes, and what they were asked."""
+    released = threading.Event()
+    handler = type("Handler", (Copies,), {"headers_of": [], "released": released})
+    with contextlib.ExitStack() as stack:
+        urls = []
+        for _ in range(count):
+            server = stack.enter_context(http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler))
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            stack.callback(server.shutdown)
+            urls.append(f"http://127.0.0.1:{server.server_port}")
+        stack.callback(released.set)
+        yield urls, handler
+
+
+def test_a_search_whose_copy_hangs_is_answered_by_another() -> None:
+    with copies(2) as (urls, asked):
+        store = ClusterIndex(ElasticSettings(tuple(urls), "any", replicas=1), timeout=1)
+        for _ in range(2):
+            assert store.msearch([{}]) == [[[1.5, 7]]]
+        assert ["preference" in header for header in asked.headers_of] == [True, False, False]
+        store.close()
+
+
+def test_without_replicas_the_copy_is_the_only_one() -> None:
+    with copies(1) as (urls, asked):
+        store = ClusterIndex(ElasticSettings(tuple(urls), "any"), timeout=0.5)
+        with pytest.raises(BackendUnavailableError, match="does not answer"):
+            store.msearch([{}])
+        assert all("preference" in header for header in asked.headers_of)
+        store.close()
+
+
+def test_a_node_that_hangs_is_waited_for_by_one_client_of_the_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(nodes, "_away", {})
+    with recording() as (url, _), socket.create_server(("127.0.0.1", 0)) as hanging:
+        connections: list[object] = []
+
+        def accept() -> None:
+            while True:
+                connections.append(hanging.accept())
+
+        threading.Thread(target=accept, daemon=True).start()
+        settings = ElasticSettings((f"http://127.0.0.1:{hanging.getsockname()[1]}", url), "any", replicas=1)
+        for _ in range(6):
+            store = ClusterIndex(settings, timeout=1)
+            for _ in range(2):  # each client would begin with any of the two
+                assert store.count() == 3
+            store.close()
+        assert len(connections) == 1
+
+
+def test_reasons_and_remedies_are_named() -> None:
+    settings = ElasticSettings(("http://127.0.0.1:9",), "any")
+    full = "cluster_block_exception: index [x] blocked by: [TOO_MANY_REQUESTS/12/disk usage exceeded flood-stage …]"
+    assert "free space" in str(api_error(settings, 429, full))
+    assert "free space" in str(api_error(settings, 403, full)) or "rejected" in str(
+        api_error(settings, 403, full)
+    )
+    assert "LINKER_ELASTIC_API_KEY" in str(api_error(settings, 403, "security_exception: no"))
+    assert "cut off" in str(api_error(settings, 503, "master_not_discovered_exception: None"))
+    assert "_cluster/health" in str(api_error(settings, 503, "else"))
+    assert reason_of({"_shards": {"total": 3, "successful": 0, "failed": 0}}) == "0 of 3 shards answered"
+    failure = {"reason": {"type": "t", "reason": "r"}}
+    assert reason_of({"_shards": {"total": 3, "successful": 0, "failed": 1, "failures": [failure]}}) == "t: r"

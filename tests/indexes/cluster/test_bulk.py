@@ -1,0 +1,173 @@
+"""Bulk writes against a made-up server that is busy, dies, and refuses: each document arrives, once in effect."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+from indexes.cluster import bulk as elastic_bulk
+from indexes.cluster.bulk import Bulk, BulkSettings, Operation, Outcome
+from indexes.interface import BackendUnavailableError, IndexesError
+
+QUICK = BulkSettings(workers=3, patience=20, first_delay=0.001, longest_delay=0.002)
+
+
+class Server:
+    """Takes index and delete operations; `busy` is the chance that it puts one off, `broken` that no answer comes."""
+
+    def __init__(self, busy: float = 0.0, broken: float = 0.0) -> None:
+        self.busy, self.broken, self.rng, self.lock = busy, broken, random.Random(3), threading.Lock()
+        self.stored: dict[bytes, bytes] = {}
+        self.seen: Counter[bytes] = Counter()
+        self.at_once = self.most_at_once = 0
+
+    def send(self, lines: Sequence[bytes]) -> list[Outcome]:
+        with self.lock:
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
+        time.sleep(0.001)
+        with self.lock:
+            self.at_once -= 1
+            outcomes = []
+            for action, source in zip(lines[::2], lines[1::2], strict=True):
+                self.seen[action] += 1
+                if self.rng.random() < self.busy:
+                    outcomes.append(Outcome(self.rng.choice([429, 503]), "busy"))
+                    continue
+                self.stored[action] = source
+                outcomes.append(Outcome(201))
+            if self.rng.random() < self.broken:  # it may have stored them all the same
+                raise BackendUnavailableError("no answer")
+            return outcomes
+
+
+def operations(count: int) -> list[Operation]:
+    return [Operation(b"id%d" % i, b"text %d" % i) for i in range(count)]
+
+
+@pytest.mark.parametrize(("busy", "broken"), [(0, 0), (0.3, 0), (0, 0.3), (0.3, 0.3)])
+def test_everything_arrives_and_only_what_failed_is_sent_again(
+    busy: float, broken: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(elastic_bulk, "CHUNK_OPERATIONS", 20)
+    server = Server(busy, broken)
+    bulk = Bulk(server.send, QUICK)
+    for operation in operations(1000):
+        bulk.put(operation)
+    bulk.flush()
+    assert server.stored == {o.action: o.source for o in operations(1000)}
+    assert sum(server.seen.values()) == 1000 + bulk.retried
+    assert (bulk.retried > 0) == (busy > 0 or broken > 0)
+    if busy and not broken:  # what was taken is not sent again
+        assert bulk.retried < 1000
+    assert server.most_at_once <= QUICK.workers
+    bulk.close()
+
+
+def test_only_the_busy_ones_go_again() -> None:
+    sent: list[list[bytes]] = []
+
+    def send(lines: Sequence[bytes]) -> list[Outcome]:
+        sent.append(list(lines[::2]))
+        return [Outcome(429 if len(sent) == 1 and i % 2 else 200) for i in range(len(lines) // 2)]
+
+    bulk = Bulk(send, QUICK)
+    for operation in operations(6):
+        bulk.put(operation)
+    bulk.flush()
+    assert sent == [[b"id%d" % i for i in range(6)], [b"id1", b"id3", b"id5"]]
+    bulk.close()
+
+
+def test_what_is_refused_for_good_is_an_error_that_names_the_reason() -> None:
+    bulk = Bulk(lambda lines: [Outcome(400, "mapper_parsing_exception: no number")], QUICK)
+    bulk.put(Operation(b"a", b"{}"))
+    with pytest.raises(IndexesError, match="no number"):
+        bulk.flush()
+    bulk.close()
+
+
+def test_a_deletion_of_what_is_not_there_is_none() -> None:
+    bulk = Bulk(lambda lines: [Outcome(404)] * len(lines), QUICK)
+    bulk.put(Operation(b"a"))
+    bulk.flush()
+    bulk.put(Operation(b"a", b"{}"))  # for a document it means that the index is gone
+    with pytest.raises(IndexesError, match="404"):
+        bulk.flush()
+    bulk.close()
+
+
+def test_patience_ends() -> None:
+    bulk = Bulk(lambda lines: [Outcome(503, "no shard")] * (len(lines) // 2), BulkSettings(patience=0.05))
+    bulk.put(Operation(b"a", b"{}"))
+    with pytest.raises(BackendUnavailableError, match=r"1 documents .* 0\.05 s: no shard"):
+        bulk.flush()
+    bulk.close()
+
+
+def test_put_waits_while_too_much_is_under_way_and_brings_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elastic_bulk, "CHUNK_OPERATIONS", 1)
+    gate = threading.Event()
+    asked = threading.Semaphore(0)
+
+    def send(lines: Sequence[bytes]) -> list[Outcome]:
+        asked.release()
+        assert gate.wait(30)
+        return [Outcome(400, "never")]
+
+    bulk = Bulk(send, BulkSettings(workers=2))
+    put: list[Operation] = []
+
+    def feed() -> None:
+        with pytest.raises(IndexesError, match="never"):
+            for operation in operations(100):
+                bulk.put(operation)
+                put.append(operation)
+
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    assert asked.acquire(timeout=30)
+    time.sleep(0.1)
+    assert len(put) == 4  # two under way, two waiting; the fifth waits for room
+    gate.set()
+    feeder.join(30)
+    assert not feeder.is_alive()
+    assert len(put) < 100
+    bulk.close()
+
+
+def test_closing_ends_a_wait() -> None:
+    bulk = Bulk(lambda lines: [Outcome(429, "busy")], BulkSettings(patience=1000, first_delay=500))
+    bulk.put(Operation(b"a", b"{}"))
+    bulk._submit()
+    start = time.monotonic()
+    bulk.close()
+    assert time.monotonic() - start < 60
+
+
+@pytest.mark.parametrize("source", [None, b"text"])
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [(404, "shard_not_found_exception: no such shard"), (500, "i_o_exception: No space left on device")],
+)
+def test_what_a_copy_that_died_did_not_do_is_sent_again(
+    source: bytes | None, status: int, reason: str
+) -> None:
+    """Seen when the disk of a node filled up: a deletion would have been lost, and a document refused."""
+    answers = [[Outcome(status, reason)], [Outcome(200)]]
+    bulk = Bulk(lambda _: answers.pop(0), QUICK)
+    bulk.put(Operation(b"a", source))
+    bulk.flush()
+    assert not answers and bulk.retried == 1
+
+
+def test_a_deletion_from_an_index_that_is_gone_is_an_error() -> None:
+    bulk = Bulk(lambda _: [Outcome(404, "index_not_found_exception: no such index")], QUICK)
+    bulk.put(Operation(b"a"))
+    with pytest.raises(IndexesError, match="no such index"):
+        bulk.flush()

@@ -1,0 +1,146 @@
+"""Addresses, credentials and errors, against a small server of the test's own that notes what it is sent."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+
+from indexes.cluster.client import ElasticSettings, connect, reason_of
+from indexes.cluster.index import ClusterIndex, check_name, new_name
+from indexes.interface import BackendUnavailableError, IndexesError
+from tests.indexes.cluster.recorder import Recorder
+
+
+def count(url: str) -> int:
+    store = ClusterIndex(ElasticSettings((url,), "index"))
+    try:
+        return store.count()
+    finally:
+        store.close()
+
+
+@pytest.mark.parametrize("from_file", [False, True])
+def test_credentials_come_from_the_environment_or_a_file_and_show_nowhere(
+    recorder: tuple[str, type[Recorder]],
+    from_file: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    url, handler = recorder
+    caplog.set_level(logging.DEBUG)
+
+    def secret(name: str, value: str) -> None:
+        if from_file:
+            (tmp_path / name).write_text(value + "\n", encoding="utf-8")
+            monkeypatch.setenv(f"LINKER_ELASTIC_{name}_FILE", str(tmp_path / name))
+        else:
+            monkeypatch.setenv(f"LINKER_ELASTIC_{name}", value)
+
+    secret("API_KEY", "c2VjcmV0OmtleQ==")
+    assert count(url) == 3
+    monkeypatch.delenv("LINKER_ELASTIC_API_KEY", raising=False)
+    monkeypatch.delenv("LINKER_ELASTIC_API_KEY_FILE", raising=False)
+    secret("USER", "me")
+    secret("PASSWORD", "hush")
+    assert count(url) == 3
+    assert handler.shown == ["ApiKey c2VjcmV0OmtleQ==", "Basic bWU6aHVzaA=="]
+    handler.status, handler.body = 401, b'{"error": {"type": "security_exception", "reason": "no"}}'
+    with pytest.raises(BackendUnavailableError, match=r"refuses us \(401\)") as refused:
+        count(url)
+    settings = json.dumps(ElasticSettings((url,), "index").to_json())
+    for text in (caplog.text, str(refused.value), repr(refused.value), settings):
+        for hidden in ("c2VjcmV0", "hush", "bWU6aHVzaA"):
+            assert hidden not in text
+
+
+def test_credentials_that_contradict_or_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("LINKER_ELASTIC_API_KEY", "k")
+        patch.setenv("LINKER_ELASTIC_USER", "me")
+        with pytest.raises(IndexesError, match="one of them"):
+            connect(ElasticSettings(("http://127.0.0.1:9",), "index"))
+    for name, match in (
+        ("API_KEY_FILE", "cannot read"),
+        ("CA", "names no file"),
+        ("TIMEOUT", "positive number"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setenv(f"LINKER_ELASTIC_{name}", "/nowhere")
+            with pytest.raises(IndexesError, match=match):
+                connect(ElasticSettings(("http://127.0.0.1:9",), "index"))
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error", "match"),
+    [
+        (404, {"error": {"type": "index_not_found_exception", "reason": "no such index"}}, BackendUnavailableError,
+         "linker index rebuild"),
+        (429, {"error": {"type": "rejected", "reason": "queue is full"}}, BackendUnavailableError, "queue is full"),
+        (503, {"error": {"type": "no_shard", "reason": "all down"}}, BackendUnavailableError, "cannot answer now"),
+        (400, {"error": {"root_cause": [{"type": "parsing", "reason": "bad query"}]}}, IndexesError, "bad query"),
+        (403, {"error": "denied"}, BackendUnavailableError, "LINKER_ELASTIC_API_KEY"),
+    ],
+)  # fmt: skip
+def test_answers_become_our_errors(
+    recorder: tuple[str, type[Recorder]], status: int, body: object, error: type[Exception], match: str
+) -> None:
+    url, handler = recorder
+    handler.status, handler.body = status, json.dumps(body).encode()
+    with pytest.raises(error, match=match) as raised:
+        count(url)
+    assert isinstance(raised.value, BackendUnavailableError) == (error is BackendUnavailableError)
+
+
+def test_another_product_is_refused(recorder: tuple[str, type[Recorder]]) -> None:
+    url, handler = recorder
+    handler.product = "Other"
+    with pytest.raises(BackendUnavailableError, match="is no Elasticsearch"):
+        count(url)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        {"status": 200, "timed_out": True, "hits": {"hits": [{"sort": [1.0, 0]}]}},
+        {"status": 200, "timed_out": False, "_shards": {"failed": 1}, "hits": {"hits": [{"sort": [1.0, 0]}]}},
+        {"status": 503, "error": {"type": "no_shard_available", "reason": "gone"}},
+    ],
+)
+def test_a_partial_answer_is_no_answer(recorder: tuple[str, type[Recorder]], response: object) -> None:
+    url, handler = recorder
+    handler.body = json.dumps({"responses": [response]}).encode()
+    store = ClusterIndex(ElasticSettings((url,), "index"))
+    with pytest.raises(BackendUnavailableError):
+        store.msearch([{"query": {"match_all": {}}}])
+    store.close()
+
+
+def test_settings_that_cannot_be_used() -> None:
+    for url in ("ftp://host", "host:9200", "http://", "http://me:hush@host"):
+        with pytest.raises(IndexesError) as raised:
+            ElasticSettings((url,), "index")
+        assert "hush" not in str(raised.value)
+    with pytest.raises(IndexesError, match="no address"):
+        ElasticSettings((), "index")
+    with pytest.raises(IndexesError, match="0 shards"):
+        ElasticSettings(("http://host",), "index", shards=0)
+    for name in ("Big", "-a", "a*", "a b", "", "a.b.c", "x" * 300):
+        with pytest.raises(IndexesError, match="cannot name"):
+            check_name(name)
+    for stem in ("", "News (2024)", "ÄÖ", "a" * 500):
+        assert check_name(new_name(stem)) != new_name(stem)
+
+
+def test_reasons_are_read_from_any_shape() -> None:
+    assert reason_of({"error": "plain"}) == "plain"
+    assert reason_of({"error": {"type": "t", "reason": "r"}}) == "t: r"
+    assert (
+        reason_of({"error": {"type": "t", "reason": "outer", "root_cause": [{"type": "a", "reason": "b"}]}})
+        == "a: b"
+    )
+    assert reason_of(None) == "None"
+    assert "x" in reason_of({"type": "x", "reason": None})

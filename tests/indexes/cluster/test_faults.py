@@ -1,0 +1,286 @@
+"""A real server that stops, dies, comes back and staggers under load: no wrong answer, no hang, no lost write."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from indexes.cluster import compare
+from indexes.cluster.beside import ServerText, rebuild
+from indexes.cluster.breaker import Breaker
+from indexes.cluster.bulk import BulkSettings
+from indexes.cluster.client import ElasticSettings
+from indexes.cluster.index import ClusterIndex, new_name
+from indexes.hybrid import Answer
+from indexes.interface import BackendUnavailableError, Document
+from indexes.rows import Rows
+from indexes.store.records import Manifest
+from indexes.text.parameters import AnalysisSettings
+from linker.engine import Engine, building
+from tests import elastic_server
+from tests.elastic_server import Node
+from tests.helpers import HashEncoder, sentence
+
+pytestmark = pytest.mark.slow
+
+PLAIN = Manifest(analysis=AnalysisSettings("none"))
+
+TIMEOUT = 3.0
+PATIENCE = 30.0  # beyond what may be asked of a loaded machine that must answer within TIMEOUT
+WORDS = ["banel", "deras", "kisen", "sugal", "nepol", "tapol"]
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[Node]:
+    """A server of this module's own, which its tests may break."""
+    elastic_server.require()
+    with elastic_server.folder() as folder:
+        node = Node(folder / "victim")
+        node.start()
+        yield node
+        node.stop()
+
+
+@pytest.fixture(autouse=True)
+def standing(node: Node) -> None:
+    """Each test finds the server up."""
+    if node.launcher is None or node.launcher.poll() is not None:
+        node.start(wait=False)
+    node.wait()
+
+
+@pytest.fixture
+def engine(node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
+    """200 documents, BM25 on the server and the vectors embedded; searches end after TIMEOUT."""
+    monkeypatch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
+    settings = ElasticSettings((node.url,), new_name("faults"))
+    building.create(tmp_path / "index", encoder="hash", elastic=settings)
+    filled = Engine(tmp_path / "index", encoder=HashEncoder())
+    filled.add(corpus(200))
+    monkeypatch.setenv("LINKER_ELASTIC_TIMEOUT", str(TIMEOUT))
+    return Engine(tmp_path / "index", encoder=HashEncoder())
+
+
+def corpus(count: int, prefix: str = "d") -> list[Document]:
+    import random
+
+    rng = random.Random(prefix)
+    return [Document(f"{prefix}{i}", sentence(rng, 12)) for i in range(count)]
+
+
+def same(a: Answer, b: Answer) -> bool:
+    return [h.ids for h in a.hits] == [h.ids for h in b.hits]
+
+
+def recovered(engine: Engine) -> Answer:
+    """Search until the breaker lets a trial through that succeeds."""
+    end = time.monotonic() + 300
+    while (answer := engine.search(WORDS, 20)).degraded:
+        assert time.monotonic() < end, answer.degraded
+        time.sleep(0.2)
+    return answer
+
+
+@contextlib.contextmanager
+def stopped(node: Node) -> Iterator[None]:
+    node.signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        node.signal(signal.SIGCONT)
+
+
+def breaker(engine: Engine) -> Breaker:
+    assert isinstance(engine.collection.text, Breaker)
+    return engine.collection.text
+
+
+def test_a_server_that_hangs_degrades_the_answer_and_recovers_by_itself(engine: Engine, node: Node) -> None:
+    whole = engine.search(WORDS, 20)
+    dense = engine.search(WORDS, 20, mode="dense")
+    assert not whole.degraded
+    with stopped(node):
+        start = time.monotonic()
+        answer = engine.search(WORDS, 20)
+        assert time.monotonic() - start < TIMEOUT + PATIENCE
+        assert answer.mode == "dense"
+        assert "bm25 unavailable" in answer.degraded
+        assert "does not answer" in answer.degraded
+        assert same(answer, dense)
+        with pytest.raises(BackendUnavailableError, match="does not answer"):
+            engine.search(WORDS, 20, mode="bm25")
+        assert breaker(engine).is_open
+        refused = ["not asked again" in engine.search(WORDS, 20).degraded for _ in range(50)]
+        assert sum(refused) > 40  # the server is asked now and then: 50 timeouts would take minutes
+        assert time.monotonic() - start < 50 * TIMEOUT
+    assert same(recovered(engine), whole)
+    assert not breaker(engine).is_open
+
+
+def test_hybrid_is_back_after_a_few_pings_however_long_the_server_was_away(
+    engine: Engine, node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = engine.search(WORDS, 20)
+    side = breaker(engine).side
+    pinged, back, before = [0], threading.Event(), side.ping
+
+    def ping() -> None:
+        pinged[0] += 1
+        before()
+        back.set()
+
+    monkeypatch.setattr(side, "ping", ping)
+    with stopped(node):
+        engine.search(WORDS, 20)
+        assert engine.search(WORDS, 20).degraded
+        end = time.monotonic() + 300
+        while pinged[0] < 6:  # pauses that double would have reached minutes by then
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        assert not back.is_set()
+        missed = pinged[0]
+    assert back.wait(PATIENCE)
+    assert pinged[0] <= missed + 5
+    assert same(engine.search(WORDS, 20), whole)  # the first search after the ping is the trial, and complete
+    assert not breaker(engine).is_open
+
+
+def test_the_policy_fail_raises(engine: Engine, node: Node) -> None:
+    strict = Engine(engine.directory, encoder=HashEncoder(), on_failure="fail")
+    assert not strict.search(WORDS, 5).degraded
+    with stopped(node), pytest.raises(BackendUnavailableError, match="bm25 unavailable"):
+        strict.search(WORDS, 5)
+
+
+def test_a_killed_server_degrades_and_comes_back_with_everything(engine: Engine, node: Node) -> None:
+    whole = engine.search(WORDS, 20)
+    node.kill()
+    assert "bm25 unavailable" in engine.search(WORDS, 20).degraded
+    with pytest.raises(BackendUnavailableError):
+        engine.add([Document("late", "text")])
+    assert "late" not in Engine(engine.directory, encoder=HashEncoder())
+    node.start()
+    assert same(recovered(engine), whole)
+    engine.add([Document("late", "brandnew")])
+    assert engine.search("brandnew", 1, mode="bm25").hits[0].ids == ("late",)
+    assert compare(engine.directory, engine.collection.manifest).damage == []
+
+
+def test_searches_under_load_are_right_or_say_what_is_missing(engine: Engine, node: Node) -> None:
+    """The server stops and goes on by fits and starts, dies and is started again, while four threads search."""
+    whole, dense = engine.search(WORDS, 20), engine.search(WORDS, 20, mode="dense")
+    ended = threading.Event()
+    longest, degraded, full = [0.0], [0], [0]
+
+    def load() -> None:
+        while not ended.is_set():
+            start = time.monotonic()
+            answer = engine.search(WORDS, 20)
+            longest[0] = max(longest[0], time.monotonic() - start)
+            assert same(answer, dense if answer.degraded else whole)
+            (degraded if answer.degraded else full)[0] += 1
+            time.sleep(0.01)
+
+    with ThreadPoolExecutor(4) as pool:
+        threads = [pool.submit(load) for _ in range(4)]
+        try:
+            for _ in range(4):
+                with stopped(node):
+                    time.sleep(0.3)
+                time.sleep(0.3)
+            with stopped(node):
+                time.sleep(2 * TIMEOUT)
+            node.kill()
+            time.sleep(1)
+            node.start()
+            recovered(engine)
+            time.sleep(1)
+        finally:
+            ended.set()
+    for thread in threads:
+        thread.result()
+    assert full[0]
+    assert degraded[0]
+    assert longest[0] < TIMEOUT + PATIENCE
+    assert same(engine.search(WORDS, 20), whole)
+
+
+def test_no_acknowledged_write_is_lost_when_the_server_is_killed(node: Node) -> None:
+    """SIGKILL in the middle of a bulk load: what was acknowledged is there after the restart, unflushed as it was."""
+    store = ClusterIndex(
+        ElasticSettings((node.url,), new_name("acknowledged")), timeout=5, bulk=BulkSettings(3, patience=0)
+    )
+    store.create()
+    text = ServerText(PLAIN, Rows(), store)
+    acknowledged: list[str] = []
+    sent = threading.Event()
+
+    def load() -> None:
+        for batch in range(100_000):
+            ids = [f"b{batch}-{i}" for i in range(50)]
+            try:
+                text.add(ids, [f"common word{i}" for i in ids])
+                store.bulk.flush()
+            except BackendUnavailableError:
+                return
+            acknowledged.extend(ids)
+            if batch == 20:
+                sent.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        loading = pool.submit(load)
+        assert sent.wait(60)
+        node.kill()
+        loading.result(60)
+    store.close()
+    node.start()
+    again = ClusterIndex(store.settings, timeout=60)
+    again.client.indices.refresh(index=store.settings.index)
+    starts = range(0, len(text), 1000)
+    there = {s["id"] for start in starts for s in again.fetch(range(start, start + 1000)).values()}
+    assert len(acknowledged) >= 1000
+    assert set(acknowledged) <= there
+    again.drop()
+    again.close()
+
+
+def test_a_build_outlives_a_restart_of_the_server(node: Node) -> None:
+    """The requests of a bulk load are sent again until the server is back; nothing is doubled or lost."""
+    store = ClusterIndex(
+        ElasticSettings((node.url,), new_name("outlived")), timeout=60, bulk=BulkSettings(3, patience=180)
+    )
+    store.create()
+    text = ServerText(PLAIN, Rows(), store)
+    for start in range(0, 20_000, 500):
+        ids = [f"d{i}" for i in range(start, start + 500)]
+        text.add(ids, [f"common even{i % 2} word{i}" for i in range(start, start + 500)])
+        if start == 5000:
+            node.kill()
+            node.start(wait=False)
+    text.commit()
+    assert store.bulk.retried
+    assert store.count() == 20_000
+    rows, scores = text.search_rows(["even1", "word17777"], 20_000)
+    assert (rows[0] >= 0).sum() == 10_000
+    np.testing.assert_array_equal(np.sort(rows[0][:10_000]), np.arange(1, 20_000, 2))
+    assert rows[1][0] == 17777
+    assert np.isneginf(scores[1][1:]).all()
+    store.drop()
+    store.close()
+
+
+def test_a_lost_index_is_named_with_its_remedy(engine: Engine) -> None:
+    store = breaker(engine).side.index  # type: ignore[attr-defined]  # the side under the breaker is ClusterText
+    whole = engine.search(WORDS, 20)
+    store.drop()
+    assert "linker index rebuild" in engine.search(WORDS, 20).degraded
+    rebuild(engine.directory, {})
+    assert same(recovered(engine), whole)

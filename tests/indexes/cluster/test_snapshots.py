@@ -1,0 +1,81 @@
+"""A snapshot of the indexes `NAME-*` holds an index on a cluster, as docs/elasticsearch.md says."""
+
+from __future__ import annotations
+
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from indexes.address import Address
+from indexes.cluster import check, drop
+from linker.engine.engine import Engine
+from tests import elastic_server
+from tests.helpers import linker, write_corpus
+
+
+@pytest.fixture
+def node() -> Iterator[elastic_server.Node]:
+    """A server that may write snapshots."""
+    elastic_server.require()
+    with elastic_server.folder() as place:
+        settings = {"discovery.type": "single-node", "path.repo": [str(place / "node")]}
+        node = elastic_server.Node(place / "node", settings=settings)
+        try:
+            node.start()
+            yield node
+        finally:
+            node.stop()
+
+
+def call(node: elastic_server.Node, method: str, path: str, body: dict[str, Any]) -> None:
+    request = urllib.request.Request(
+        node.url + path, orjson.dumps(body), {"Content-Type": "application/json"}, method=method
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        assert answer.status == 200
+
+
+@pytest.mark.slow
+def test_a_restored_snapshot_is_the_index(node: elastic_server.Node, tmp_path: Path) -> None:
+    address = f"elastic+{node.url}/stories"
+    named = Address.of(address)
+    assert named
+    linker("index", "build", write_corpus(tmp_path / "c.jsonl", 60), "--out", address)
+    linker("index", "delete", address, "d3")
+
+    def found() -> tuple[list[str], list[float]]:
+        with Engine.open(address) as engine:
+            (hits,) = engine.search("banel", 20).hits
+            assert len(engine) == 59
+            return list(hits.ids), hits.scores.tolist()
+
+    before = found()
+    assert before[0]
+    repository = {"type": "fs", "settings": {"location": str(node.folder / "snapshots")}}
+    indexes = {"indices": "stories-*", "include_global_state": False}
+    call(node, "PUT", "/_snapshot/backups", repository)
+    call(node, "PUT", "/_snapshot/backups/monday?wait_for_completion=true", indexes)
+    drop(named)
+    call(node, "POST", "/_snapshot/backups/monday/_restore?wait_for_completion=true", indexes)
+    assert found() == before
+    assert check(named).damage == []
+    linker("index", "add", address, write_corpus(tmp_path / "more.jsonl", 5, seed=1, prefix="m"))
+    assert check(named).documents == 64
+
+
+@pytest.mark.parametrize(
+    ("command", "remedy"),
+    [
+        (("backup", "copy.tar"), "take a snapshot"),
+        (("checkout", "1"), "restore a snapshot"),
+        (("rebuild",), "build another one"),
+    ],
+)
+def test_what_a_cluster_does_instead_is_said(command: tuple[str, ...], remedy: str) -> None:
+    done = linker("index", command[0], "elastic+http://127.0.0.1:1/stories", *command[1:], check=1)
+    assert "is an index on Elasticsearch, which does not do" in done.stderr
+    assert remedy in done.stderr

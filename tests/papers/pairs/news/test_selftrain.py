@@ -1,0 +1,179 @@
+"""Pairs that BM25 samples, the labels a model gives them, and translated pairs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from indexes.text.bm25 import Bm25Index
+from linker.base.errors import InputError
+from linker.papers.news.articles import Article, NewsPair, scores_of
+from linker.papers.news.selftrain import articles_of, label, sample_pairs, translate_pairs
+from linker.papers.news.siamese import RememberingEncoder
+from linker.papers.news.similarity import train
+from linker.papers.news.similarity_config import SimilarityConfig
+from linker.papers.news.translated import translated
+from linker.scoring.pairs.translate import ScriptedTranslator
+from linker.scoring.pairs.translations import ByLanguage
+from tests.helpers import HashEncoder
+from tests.papers.pairs.news.news_data import news
+
+ARTICLES = [
+    Article("the ferry left the harbour in the storm", "Storm hits harbour"),
+    Article("a storm came to the harbour", "Boats in the storm"),
+    Article("storm and waves", "Waves"),
+    Article("a party won the election", "Election"),
+]
+
+
+def ids(pairs: list[NewsPair]) -> set[tuple[int, int]]:
+    rows = {article.full: row for row, article in enumerate(ARTICLES)}
+    return {(rows[p.first.full], rows[p.second.full]) for p in pairs}
+
+
+def sample(known: list[NewsPair], top: int = 5) -> set[tuple[int, int]]:
+    return ids(sample_pairs(ARTICLES, Bm25Index("none"), known, top))
+
+
+def test_articles_are_paired_with_what_shares_their_titles_words() -> None:
+    """By hand: 0's title finds 1 and 2 (storm); 1's finds 0, 2 and, by "the", 3; those of 2 and 3 only themselves."""
+    assert sample([]) == {(0, 1), (0, 2), (1, 2), (1, 3)}
+
+
+def test_known_pairs_are_excluded_and_do_not_use_up_the_top() -> None:
+    known = [NewsPair("k", ARTICLES[1], ARTICLES[0], 1.0)]
+    assert (0, 1) in sample([], top=1)
+    found = sample(known, top=1)
+    assert (0, 1) not in found
+    assert (0, 2) in found  # 0's second best takes the place
+
+
+def test_chinese_titles_find_articles_that_share_words() -> None:
+    articles = [
+        Article("昨天公布了数据。", "国家统计局", "zh"),
+        Article("记者从统计局了解到", "", "zh"),
+        Article("比赛开始", "", "zh"),
+    ]
+    found = sample_pairs(articles, Bm25Index("none"), [], 5)
+    assert [(p.first, p.second) for p in found] == [(articles[0], articles[1])]
+
+
+def test_an_index_with_documents_is_refused() -> None:
+    index = Bm25Index("none")
+    index.add(["x"], ["y"])
+    with pytest.raises(InputError, match="needs an empty text index; this one holds 1"):
+        sample_pairs(ARTICLES, index, [])
+
+
+@pytest.mark.slow
+def test_the_same_pairs_come_from_elasticsearch(elastic: str) -> None:
+    from linker.papers.commands.similarity_pairs import _text_index
+
+    articles = articles_of(news(12))
+    with _text_index(elastic) as server, _text_index(None) as embedded:
+        assert sample_pairs(articles, server, [], 3) == sample_pairs(articles, embedded, [], 3)
+
+
+def test_a_pool_gives_partners_but_is_not_paired_with_itself() -> None:
+    pool = [Article("a quiet harbour", "Harbour"), Article("another harbour", "Boats"), ARTICLES[1]]
+    found = sample_pairs(ARTICLES, Bm25Index("none"), [], pool=pool)
+    assert any(p.second == pool[0] for p in found)
+    assert all(p.first in ARTICLES for p in found)
+    without = sample_pairs(ARTICLES, Bm25Index("none"), [])
+    assert {p.second.full for p in found} - {p.second.full for p in without} <= {a.full for a in pool}
+
+
+def test_titles_are_searched_in_place_of_the_headlines() -> None:
+    articles = [Article("die Partei gewann die Wahl", "Wahl", "de"), *ARTICLES]
+    assert not any(p.first == articles[0] for p in sample_pairs(articles, Bm25Index("none"), []))
+    titles = ["election", *(a.headline for a in ARTICLES)]
+    found = sample_pairs(articles, Bm25Index("none"), [], titles=titles)
+    assert [p.second for p in found if p.first == articles[0]] == [ARTICLES[3]]
+
+
+class Prefix:
+    """Puts the target's code before a text."""
+
+    def __init__(self) -> None:
+        self.read: list[str] = []
+
+    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
+        self.read.extend(texts)
+        return [f"{target} {text}" for text in texts]
+
+
+def test_both_sides_are_translated_into_every_language() -> None:
+    pair = NewsPair("p", Article("eins", "Titel", "de"), Article("two", "", "en"), 1.0)
+    found = translate_pairs([pair], Prefix(), ["fr", "en"], label="copy", sides=("first", "second"))
+    assert {p.id: (p.first.full, p.second.full, p.kind) for p in found} == {
+        "p-fr-first": ("fr Titel fr eins", "two", "fr-en"),
+        "p-fr": ("Titel eins", "fr two", "de-fr"),
+        "p-en-first": ("en Titel en eins", "two", "en-en"),  # the second is English already
+    }
+    assert {p.score for p in found} == {1.0}
+    assert [p.id for p in translate_pairs([pair], Prefix(), "fr")] == ["p-fr"]
+
+
+def test_articles_are_compared_in_english_and_each_is_translated_once() -> None:
+    german, english, unknown = Article("eins", "", "de"), Article("one", "", "en"), Article("uno")
+    pairs = [NewsPair("a", german, english), NewsPair("b", german, unknown)]
+    translator = Prefix()
+    found = translated(pairs, translator, "en")
+    assert found[0].first == found[1].first == Article("en eins", "", "en")
+    assert (found[0].second, found[1].second) == (english, unknown)
+    assert translator.read == ["eins"]
+    assert translated(pairs, None, "en") == pairs
+    assert translated(pairs, ByLanguage({"tr": "none.tsv"}), "en") == pairs  # nothing translates German
+
+
+def test_articles_are_distinct_by_text() -> None:
+    pairs = [NewsPair("a", ARTICLES[0], ARTICLES[1]), NewsPair("b", ARTICLES[1], ARTICLES[2])]
+    assert articles_of(pairs) == ARTICLES[:3]
+
+
+def test_labels_are_the_models_and_pseudo_pairs_change_the_encoder_only() -> None:
+    config = SimilarityConfig(features=("encoder", "overlap"), folds=3)
+    pairs, encoder = news(24), RememberingEncoder(HashEncoder(16))
+    model = train(pairs, config, encoder=encoder)
+    sampled = sample_pairs(articles_of(pairs), Bm25Index("none"), pairs, 2)
+    kept = NewsPair("kept", ARTICLES[0], ARTICLES[1], 2.5)
+    labelled = label(model, [*sampled, kept])
+    assert labelled[-1] == kept
+    assert [p.score for p in labelled[:-1]] == model.predict(sampled).scores.tolist()
+    assert label(model, []) == []
+    cosines = model.predict(sampled).columns["cosine"]
+    assert [p.score for p in label(model, sampled, "encoder")] == scores_of(cosines).tolist()
+    again = train(pairs, config, pseudo=labelled, encoder=encoder)
+    assert again.overlap is not None
+    assert model.overlap is not None
+    assert (again.overlap.frequencies == model.overlap.frequencies).all()
+    before, after = (m.columns(pairs)["cosine"] for m in (model, again))
+    assert (before != after).all()
+
+
+PAIRS = [
+    NewsPair("same", Article("eins", language="de"), Article("zwei", "Titel", "de"), 1.0),
+    NewsPair("half", Article("eins", language="de"), Article("drei", language="de"), 2.5),
+    NewsPair("far", Article("eins", language="de"), Article("vier", language="de"), 3.0),
+    NewsPair("there", Article("eins", language="de"), Article("one", language="en"), 1.0),
+    NewsPair("unknown", Article("eins"), Article("zwei"), 1.0),
+]
+TABLE = ScriptedTranslator(
+    {("de", "en", "zwei"): "two", ("de", "en", "drei"): "three", ("de", "en", "Titel"): "Title"}
+)
+
+
+def test_like_pairs_are_translated_on_their_second_side() -> None:
+    made = translate_pairs(PAIRS, TABLE, "en", label="copy")
+    assert [(p.id, p.second, p.score) for p in made] == [
+        ("same-en", Article("two", "Title", "en"), 1.0),
+        ("half-en", Article("three", "", "en"), 2.5),
+    ]
+    assert all(p.first == PAIRS[0].first for p in made)
+    assert [p.score for p in translate_pairs(PAIRS, TABLE, "en")] == [None, None]
+    assert [p.id for p in translate_pairs(PAIRS, TABLE, "en", low=0.9)] == ["same-en"]
+
+
+def test_a_missing_translation_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has no de → fr translation of 'zwei'"):
+        translate_pairs(PAIRS, TABLE, "fr")

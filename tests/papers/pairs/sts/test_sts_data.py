@@ -1,0 +1,99 @@
+"""Pairs from files: both formats, scales, and the errors that name file and line."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linker.base.errors import InputError
+from linker.scoring.pairs.data import Pair, read_pairs
+from tests.papers.pairs.sts.sts_helpers import graded_pairs, write_pairs
+
+
+def test_json_lines_and_a_table_say_the_same(tmp_path: Path) -> None:
+    pairs = graded_pairs(7)
+    lines = write_pairs(tmp_path / "p.jsonl", pairs)
+    rows = "".join(f"{p.id}\t{p.first}\t{p.second}\t{p.gold!r}\n" for p in pairs)
+    (tmp_path / "p.tsv").write_text("id\ttext1\ttext2\tscore\n" + rows, encoding="utf-8")
+    (tmp_path / "p.jsonl.gz").write_bytes(gzip.compress(lines.read_bytes()))
+    for name in ("p.jsonl", "p.tsv", "p.jsonl.gz"):
+        assert read_pairs(tmp_path / name) == pairs
+
+
+@given(st.floats(0, 1), st.floats(0.5, 100))
+def test_grades_of_any_scale_come_to_0_to_5(share: float, top: float) -> None:
+    from linker.scoring.pairs.data import _grade
+
+    assert 0 <= _grade(share * top, "f:1", top) <= 5 * (1 + 1e-12)
+    assert _grade(share * top, "f:1", top) == pytest.approx(5 * share)
+
+
+def test_a_pair_without_a_grade_is_read_where_none_is_needed(tmp_path: Path) -> None:
+    path = tmp_path / "p.jsonl"
+    path.write_text('\n{"text1": "a", "text2": "b"}\n', encoding="utf-8")
+    assert read_pairs(path, graded=False) == [Pair("2", "a", "b", None)]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('{"text1": "a", "score": 1}', "p.jsonl:2: the second sentence"),
+        ('{"text1": " ", "text2": "b", "score": 1}', "p.jsonl:2: the first sentence"),
+        ('{"text1": "a", "text2": "b"}', "p.jsonl:2: no grade"),
+        ('{"text1": "a", "text2": "b", "score": 5.5}', "p.jsonl:2: the score 5.5 is outside 0–5"),
+        ('{"text1": "a", "text2": "b", "score": -1}', "outside 0–5"),
+        ('{"text1": "a", "text2": "b", "score": "x"}', "p.jsonl:2: the score 'x' is not a number"),
+        ('{"text1": "a", "text2": "b", "score": "nan"}', "outside 0–5"),
+        ("[1]", "p.jsonl:2: a JSON list"),
+        ("{", "p.jsonl:2: not JSON"),
+    ],
+)
+def test_a_bad_pair_is_named_by_file_and_line(tmp_path: Path, line: str, says: str) -> None:
+    path = tmp_path / "p.jsonl"
+    path.write_text('{"text1": "a", "text2": "b", "score": 1}\n' + line + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match=says.replace("(", r"\(")):
+        read_pairs(path)
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ("one text\tanother\t3\n", "p.tsv:1: no column is called text1 or sentence1 or first"),
+        ("text1\ttext2\na\tb\n", "p.tsv:1: no column is called score or gold or label"),
+        ("text1\ttext2\tscore\na\tb\tc\t3\n", "p.tsv:2: 4 fields, but 3 columns"),
+        ("text1\ttext2\tscore\na\tb\n", "p.tsv:2: no grade"),
+        ("text1\ttext2\tscore\na\tb\t3,5\n", "p.tsv:2: the score '3,5' is not a number"),
+    ],
+)
+def test_a_table_needs_names_and_no_more_fields_than_these(tmp_path: Path, table: str, says: str) -> None:
+    path = tmp_path / "p.tsv"
+    path.write_text(table, encoding="utf-8")
+    with pytest.raises(InputError, match=says):
+        read_pairs(path)
+
+
+@pytest.mark.parametrize("name", ["p.tsv", "p.jsonl"])
+def test_another_encoding_is_an_error_and_not_a_changed_text(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    text = (
+        "text1\ttext2\nMüller\tStraße\n" if name == "p.tsv" else '\n{"text1": "Müller", "text2": "Straße"}\n'
+    )
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(InputError, match=rf"{name}:2: byte \d+ is not UTF-8"):
+        read_pairs(path, graded=False)
+    path.write_bytes(text.encode("utf-8-sig"))
+    assert read_pairs(path, graded=False) == [Pair("2", "Müller", "Straße", None)]
+
+
+def test_an_empty_id_is_the_number_of_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "p.jsonl"
+    path.write_text('{"_id": null, "text1": "a", "text2": "b"}\n{"_id": 0, "text1": "a", "text2": "b"}\n')
+    assert [pair.id for pair in read_pairs(path, graded=False)] == ["1", "0"]
+
+
+def test_an_empty_file_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "p.jsonl").write_text("\n", encoding="utf-8")
+    with pytest.raises(InputError, match="holds no pairs"):
+        read_pairs(tmp_path / "p.jsonl")

@@ -1,0 +1,124 @@
+"""The ranker that comes with linker: how it blends, how it is learned, and when it is taken."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from indexes.dtypes import BoolArray
+from indexes.text.features import NAMES
+from linker.base.errors import InputError
+from linker.scoring.ranking import folder, pooled
+from linker.scoring.ranking.candidates import Pool
+from linker.scoring.ranking.ranker import Ranker, blended
+from tests.helpers import linker
+from tests.scoring.ranking.synthetic import documents, judged_queries
+
+
+def made_pool(seed: int, queries: int = 60) -> tuple[Pool, BoolArray]:
+    """Return random candidates of which the relevant one has the largest of one feature, mostly."""
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(queries, 8, len(NAMES))).astype(np.float32)
+    rows = np.tile(np.arange(8), (queries, 1))
+    rows[rng.random(queries) < 0.3, 6:] = -1
+    relevant = np.zeros(rows.shape, dtype=bool)
+    best = np.where(rows >= 0, features[:, :, NAMES.index("sentence")], -np.inf).argmax(axis=1)
+    relevant[np.arange(queries), best] = rng.random(queries) < 0.9
+    return Pool(rows, features, NAMES), relevant
+
+
+def pooled_ranker() -> Ranker:
+    """Return a small blended ranker of two collections."""
+    return pooled.learn([made_pool(1), made_pool(2)])[0]
+
+
+def test_scores_that_differ_by_rounding_alone_do_not_outweigh_bm25() -> None:
+    pool, _ = made_pool(0)
+    one = Pool(pool.rows[:1], pool.features[:1], pool.names)
+    noisy = np.where(one.valid, 0.1 + 1e-12 * np.arange(8), -np.inf)
+    equal = np.where(one.valid, 0.1, -np.inf)
+    np.testing.assert_array_equal(blended(noisy, one, 1.0), blended(equal, one, 1.0))
+
+
+def test_a_blend_is_two_zscores_added_candidate_by_candidate() -> None:
+    pool, _ = made_pool(0)
+    scores = np.where(pool.valid, np.random.default_rng(1).normal(size=pool.rows.shape), -np.inf)
+    found = blended(scores, pool, 0.5)
+    for line in range(len(pool.rows)):
+        here = np.flatnonzero(pool.valid[line])
+        bm25 = pool.features[line, here, NAMES.index("bm25")].astype(float)
+        parts = [(part - part.mean()) / part.std() for part in (scores[line, here], bm25)]
+        np.testing.assert_allclose(found[line, here], parts[0] + 0.5 * parts[1], rtol=1e-6)
+        assert (found[line, ~pool.valid[line]] == -np.inf).all()
+
+
+def test_it_learns_what_collections_share_and_is_saved_with_its_blend(tmp_path: Path) -> None:
+    pytest.importorskip("lightgbm")
+    ranker, text = pooled.learn([made_pool(0, 150), made_pool(1, 150)])
+    pool, relevant = made_pool(2)
+    order = ranker.rank(pool)
+    first = [relevant[i, list(pool.rows[i]).index(row)] for i, row in enumerate(order.rows[:, 0])]
+    assert np.mean(first) > 0.4  # by chance .12
+    saved = folder.save(ranker, text, tmp_path / "model")
+    assert saved.blend == pooled.BLEND
+    np.testing.assert_allclose(saved.rank(pool).scores, order.scores)
+    np.testing.assert_allclose(order.links.sum(axis=1) + order.none, 1)
+
+
+def test_a_ranker_replaces_another_and_leaves_the_users_files(tmp_path: Path) -> None:
+    shipped = (pooled.FOLDER / folder.TREES).read_text()
+    folder.save(pooled.load(), shipped, tmp_path / "model")
+    (tmp_path / "model" / "mine.txt").write_text("mine")
+    ranker, text = pooled.learn([made_pool(1), made_pool(2)])
+    folder.save(ranker, text, tmp_path / "model")
+    assert (tmp_path / "model" / folder.TREES).read_text() == text
+    assert (tmp_path / "model" / "mine.txt").read_text() == "mine"
+
+
+def test_one_collection_is_not_enough() -> None:
+    with pytest.raises(InputError, match="two collections"):
+        pooled.learn([made_pool(0)])
+
+
+@pytest.mark.parametrize("blend", [-1, 1e9, float("nan")])
+def test_a_wrong_blend_is_refused(blend: float, tmp_path: Path) -> None:
+    ranker = dataclasses.replace(pooled.load(), blend=blend)
+    trees = (pooled.FOLDER / folder.TREES).read_text()
+    with pytest.raises(InputError, match="does not describe a ranker"):
+        folder.save(ranker, trees, tmp_path / "model")
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with an index without an encoder, and 40 links of it."""
+    root = tmp_path_factory.mktemp("pooled")
+    lines = [json.dumps({"_id": d.id, "text": d.text}) + "\n" for d in documents()]
+    (root / "corpus.jsonl").write_text("".join(lines))
+    linker("index", "build", root / "corpus.jsonl", "--out", root / "index", "--encoder", "none")
+    asked, judged = judged_queries()
+    texts = [json.dumps({"_id": q.id, "text": q.text}) + "\n" for q in asked[:40]]
+    (root / "queries.jsonl").write_text("".join(texts))
+    qrels = [f"{q.id} 0 {d} 1\n" for q in asked[:40] for d in judged[q.id]]
+    (root / "qrels").write_text("".join(qrels))
+    return root
+
+
+def test_too_few_links_take_it_and_say_so(few: Path) -> None:
+    links = ("--queries", few / "queries.jsonl", "--qrels", few / "qrels")
+    done = linker("rank", "train", few / "index", *links, "--out", few / "model", "--json")
+    assert "the ranker that comes with linker is taken" in done.stderr
+    figures = json.loads(done.stdout)
+    assert figures["ranker"] == pooled.load().fingerprint and figures["queries"] == 40
+    assert figures["mrr"] > 0
+
+
+def test_a_search_names_it(few: Path) -> None:
+    text = judged_queries()[0][0].text
+    done = linker("search", few / "index", "--text", text, "--rerank", "pooled", "--json")
+    answer = json.loads(done.stdout.splitlines()[0])
+    assert pooled.load().fingerprint in done.stdout
+    assert answer

@@ -1,0 +1,64 @@
+"""Two small indexes, and a client of the service over them that needs no port."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from indexes.interface import Document
+from linker.engine import Engine, building
+from linker.server.api import Limits, Served, Service, ServiceConfig
+from linker.server.api.app import add_api, service_app
+from tests.helpers import HashEncoder
+
+BASE = "http://127.0.0.1:8000"
+DOCUMENTS = [
+    Document("a", "rain floods valencia", metadata={"lang": "en", "likes": 3}),
+    Document("b", "voters elect parliament", "Portugal", {"lang": "en", "likes": 200}),
+    Document("c", "volcano erupts in iceland", metadata={"lang": "de"}),
+    Document("d/ü?#%41", "parliament debates rain", metadata={"lang": "de"}),
+]
+
+
+def make(folder: Path) -> Path:
+    """Make the indexes "news" and "old" (BM25), and apart from them "dense" (an encoder that no name can load)."""
+    building.create(folder / "news", encoder="none")
+    Engine(folder / "news").add(DOCUMENTS)
+    building.create(folder / "old", encoder="none")
+    folder = folder / "vectors"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
+        building.create(folder / "dense", encoder="hash")
+    Engine(folder / "dense", encoder=HashEncoder()).add(DOCUMENTS)
+    return folder.parent
+
+
+def client(*directories: Path, base: str = BASE, limits: Limits | None = None, **options: Any) -> TestClient:
+    """Return a client of the service over indexes; it does not raise what the server must not let out."""
+    app = service_app(ServiceConfig.of(directories, limits=limits, **options))
+    return TestClient(app, base_url=base, raise_server_exceptions=False)
+
+
+def dense_client(folder: Path, name: str = "dense") -> TestClient:
+    """Return a client of the service over the index "dense" with its encoder, by another name if one is given."""
+    service = Service(ServiceConfig.of([folder / "news"]))
+    engine = Engine(folder / "vectors" / "dense", encoder=HashEncoder())
+    service.indexes = {name: Served(name, engine, service.pool, service.heavy)}
+    return TestClient(add_api(FastAPI(), service), base_url=BASE, raise_server_exceptions=False)
+
+
+def check_problem(answer: Any, status: int, code: str) -> str:
+    """Check that an answer is a problem (RFC 9457) of this kind, and return its detail."""
+    assert answer.headers["content-type"] == "application/problem+json"
+    body = answer.json()
+    assert (answer.status_code, body["status"], body["code"]) == (status, status, code), body
+    assert body["request_id"] == answer.headers["x-request-id"]
+    assert body["type"] == "about:blank"
+    assert body["title"]
+    assert "Traceback" not in answer.text
+    detail: str = body["detail"]
+    return detail

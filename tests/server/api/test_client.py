@@ -1,0 +1,230 @@
+"""`linker search --server` against a real server: what it prints is what a search of the directory prints."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import uvicorn
+
+from indexes.store.records import EncoderRecord, Manifest
+from indexes.writer import Writer
+from linker.base.errors import InputError
+from linker.corpora import Query
+from linker.encoders import opened
+from linker.engine.client import Server
+from linker.engine.engine import Engine
+from linker.scoring.probability import folder
+from linker.server.api import logs
+from linker.server.api.app import service_app
+from linker.server.api.config import ServiceConfig
+from tests.helpers import HashEncoder, linker
+from tests.scoring.ranking.synthetic import documents
+
+TOKEN = "reader-0123456789"
+CASES = (
+    ["plain", "banel kiras dedom"],
+    ["plain", "banel kiras dedom", "--json", "-k", "3"],
+    ["plain", "banel kiras dedom", "--mode", "dense", "-k", "2"],
+    ["plain", "no-such-word", "--mode", "bm25"],
+    ["plain", "banel", "--score", "0.02", "--json"],
+    ["plain", "banel", "--where", "date>=2020-01-10", "--where", "date<2020-01-20", "--json"],
+    ["plain", "--queries", "QUERIES"],
+    ["plain", "--queries", "QUERIES", "--json", "-k", "4", "--mode", "bm25"],
+    ["calibrated", "banel kiras dedom"],
+    ["calibrated", "banel kiras dedom", "--json"],
+    ["calibrated", "--queries", "QUERIES", "--json", "--threshold", "0.3"],
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Two indexes, one of them calibrated, a file of queries, and the encoder in place of the one they name."""
+    root, encoder = tmp_path_factory.mktemp("client"), HashEncoder()
+    texts = [d.text for d in documents()]
+    for name in ("plain", "calibrated"):
+        with Writer.create(
+            root / name, Manifest("flat", encoder=EncoderRecord("hash", encoder.fingerprint, 16))
+        ) as w:
+            w.add(documents(), encoder.encode(texts))
+            w.commit()
+    asked = [Query(f"q{n}", " ".join(text.split()[: 2 + n % 5])) for n, text in enumerate(texts[:200])]
+    with Engine(root / "calibrated", encoder=encoder) as engine:
+        judged = {q.id: {d.id: 1.0} for q, d in zip(asked, documents(), strict=False)}
+        calibration = engine.calibrate(asked, judged)
+        folder.save(calibration, root / "calibration")
+        engine.store_calibration(root / "calibration")
+    lines = (json.dumps({"_id": q.id, "text": q.text}) + "\n" for q in asked[:15])
+    (root / "queries.jsonl").write_text("".join(lines))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(opened, "load_encoder", lambda name, **_: encoder)
+        patch.setattr(logs.log, "disabled", True)  # the server shares its stderr with the commands here
+        yield root
+
+
+@contextlib.contextmanager
+def serving(config: ServiceConfig) -> Iterator[str]:
+    """Serve in a thread of this process and give the address."""
+    server = uvicorn.Server(uvicorn.Config(service_app(config), log_config=None, access_log=False))
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()  # who connects before the server accepts, waits
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(60)
+
+
+@pytest.fixture(scope="module")
+def url(root: Path) -> Iterator[str]:
+    tokens = root / "tokens"
+    tokens.write_text(f"{TOKEN} read reader\n")
+    tokens.chmod(0o600)
+    with serving(ServiceConfig.of([root / "plain", root / "calibrated"], token_file=tokens)) as url:
+        yield url
+
+
+@pytest.fixture
+def signed_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LINKER_TOKEN", TOKEN)
+
+
+@pytest.mark.usefixtures("signed_in")
+@pytest.mark.parametrize("case", CASES, ids=" ".join)
+def test_it_prints_what_a_search_of_the_directory_prints(root: Path, url: str, case: list[str]) -> None:
+    name, *options = [str(root / "queries.jsonl") if part == "QUERIES" else part for part in case]
+    here = linker("search", root / name, *options)
+    there = linker("search", root / name, *options, "--server", url)
+    assert (there.stdout, there.stderr) == (here.stdout, here.stderr)
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_more_texts_than_one_request_takes_are_asked_in_parts(root: Path, url: str) -> None:
+    texts = [d.text.split()[0] for d in documents()][:300]
+    answer = Server.of(url).search(texts, 2, index="plain", documents=False)
+    with Engine.open(root / "plain") as engine:
+        alone = engine.search(texts, 2)
+    assert [hits.ids for hits in answer.hits] == [hits.ids for hits in alone.hits]
+    for mine, theirs in zip(answer.hits, alone.hits, strict=True):
+        np.testing.assert_array_equal(mine.scores, theirs.scores)
+
+
+def test_a_token_file_goes_before_the_environment(
+    root: Path, url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LINKER_TOKEN", "another-0123456789")
+    ask = ("search", "plain", "banel", "--server", url)
+    assert "the token is not known; name its file with --token-file" in linker(*ask, check=1).stderr
+    (tmp_path / "token").write_text(TOKEN + "\n")
+    assert linker(*ask, "--token-file", tmp_path / "token").stdout
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_one_index_of_several_must_be_named(url: str) -> None:
+    assert (
+        "name an index: one of calibrated, plain"
+        in linker("search", "-", "banel", "--server", url, check=1).stderr
+    )
+    assert (
+        "there is no index 'elsewhere'"
+        in linker("search", "elsewhere", "banel", "--server", url, check=1).stderr
+    )
+
+
+@pytest.mark.usefixtures("signed_in")
+@pytest.mark.parametrize(
+    "options",
+    [["--k1", "0"], ["--encoder", "x"], ["--precision", "0.9"], ["--on-failure", "fail"], ["--depth", "7"]],
+)
+def test_options_that_a_server_does_not_take_are_named(url: str, options: list[str]) -> None:
+    done = linker("search", "plain", "banel", *options, "--server", url, check=2)
+    assert f"a server does not take {options[0]}" in done.stderr
+
+
+def test_a_token_file_needs_a_server(root: Path) -> None:
+    assert (
+        "--server"
+        in linker("search", root / "plain", "banel", "--token-file", root / "tokens", check=2).stderr
+    )
+
+
+@pytest.mark.parametrize(
+    "address", ["ftp://127.0.0.1", "http://", "http://h:port", "http://u:p@h", "http://h/?q=1"]
+)
+def test_what_is_no_address_is_refused(address: str) -> None:
+    assert (
+        "not the address of a server" in linker("search", "-", "banel", "--server", address, check=1).stderr
+    )
+
+
+@pytest.mark.parametrize("content", ["", "two tokens", "tök"])
+def test_what_is_no_token_is_refused_and_not_shown(tmp_path: Path, content: str) -> None:
+    (tmp_path / "token").write_text(content, encoding="utf-8")
+    with pytest.raises(InputError) as refused:
+        Server.of("http://127.0.0.1:1", tmp_path / "token")
+    assert str(tmp_path / "token") in str(refused.value)
+    assert not content or content not in str(refused.value)
+    with pytest.raises(InputError, match="cannot read the token"):
+        Server.of("http://127.0.0.1:1", tmp_path / "none")
+
+
+def test_nobody_there_is_said_in_a_line() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        done = linker("search", "-", "banel", "--server", f"127.0.0.1:{free.getsockname()[1]}", check=1)
+    assert "does not answer: Connection refused" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "said"),
+    [
+        (404, b"<html>", "this is not the API of `linker serve --api` (HTTP status 404)"),
+        (200, b"[]", "this is not the API"),
+        (200, b"{}", "a form that this version cannot read"),
+        (302, b"", "this is not the API"),
+    ],
+)
+def test_another_kind_of_server_is_recognised(status: int, body: bytes, said: str) -> None:
+    class Other(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(status)
+            self.send_header("location", "http://127.0.0.1:1/")  # is not followed: the token would go there
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None: ...
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Other) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        done = linker("search", "-", "banel", "--server", f"http://127.0.0.1:{other.server_port}", check=1)
+        other.shutdown()
+    assert said in done.stderr
+
+
+def test_neither_torch_nor_an_index_is_loaded(root: Path, url: str, signed_in: None) -> None:
+    code = (
+        "import sys; sys.argv = ['linker', 'search', 'plain', 'banel', '--server', sys.argv[1]]\n"
+        "from linker.cli import main\nmain()\n"
+        "loaded = {'torch', 'faiss', 'scipy', 'linker.engine.engine', 'httpx', 'pydantic'} & set(sys.modules)\n"
+        "sys.exit(f'loaded: {loaded}' if loaded else 0)"
+    )
+    import subprocess
+    import sys
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, url], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout

@@ -1,0 +1,49 @@
+"""The commands of docs/http.md print what it says."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+
+from linker.server.api.bulk import BATCH_BYTES, BATCH_DOCUMENTS, MOST_BAD
+from linker.server.api.config import Limits
+from linker.server.api.guard import OPEN
+from linker.server.api.metrics import Metrics
+from linker.server.api.problems import KNOWN
+from linker.server.api.routes.search import MOST_HITS, MOST_K, MOST_TEXTS
+from linker.server.page.protocol import SECONDS
+from tests.helpers import ROOT
+from tests.site.transcripts import run
+
+PAGE = (ROOT / "docs" / "http.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
+def test_the_commands_print_what_the_page_says(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    page = PAGE.replace("serve news --api", f"serve news --api --port {port}")
+    steps = run(page.replace("127.0.0.1:8000", f"127.0.0.1:{port}"), tmp_path)
+    assert len(steps) > 15
+    assert not [(step.command, step.printed) for step in steps if not step.right]
+
+
+def test_the_page_names_the_limits() -> None:
+    limits = Limits()
+    for said in (
+        f"{limits.body >> 20} MiB; of `documents:bulk` {limits.bulk >> 30} GiB",
+        f"{SECONDS:g} seconds to arrive", f"| {limits.idle:g} seconds |", f"| {limits.seconds:g} seconds, except",
+        f"| {limits.waiting}; more", f"{BATCH_DOCUMENTS:,} documents or {BATCH_BYTES >> 20} MiB",
+        f"After {MOST_BAD:,} unusable lines", f"up to {MOST_TEXTS:,};", f"{MOST_K:,} at most; {MOST_HITS:,} for all",
+    ):  # fmt: skip
+        assert said in PAGE, said
+    assert all(f"`{path}`" in PAGE for path in OPEN)
+    assert all(str(status) in PAGE for status, _ in KNOWN.values())
+
+
+def test_the_page_names_every_metric() -> None:
+    names = {line.split()[2] for line in Metrics().text().decode().splitlines() if line.startswith("# HELP")}
+    assert all(f"`{name}`" in PAGE for name in names if not name.endswith("_created"))

@@ -1,0 +1,214 @@
+"""Documents over HTTP: one by one with any id, and many in a stream of which nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.testclient import TestClient
+
+from indexes.interface import Document
+from linker.engine.engine import Engine
+from linker.server.api import bulk
+from linker.server.api.bulk import Splitter
+from tests.server.api.support import DOCUMENTS, check_problem
+
+IDS = ["plain", "a/b", "/a//b/", "..", "a/../b", "%", "%2F", "a?b=c#d", "ü€𝄞", ":bulk", "é"]
+NDJSON = {"content-type": "application/x-ndjson"}
+
+
+def address(id_: str) -> str:
+    """Return the path of a document; a client would resolve dots that are not encoded."""
+    return "/v1/documents/" + quote(id_, safe="").replace(".", "%2E")
+
+
+@pytest.mark.parametrize("id_", IDS)
+def test_a_document_of_any_id_is_put_read_found_and_deleted(api: TestClient, folder: Path, id_: str) -> None:
+    body = {"text": "an earthquake", "title": "Lisbon", "metadata": {"year": 1755}}
+    answer = api.put(address(id_), json=body)
+    assert (answer.status_code, answer.json()["created"]) == (201, True)
+    assert api.get(address(id_)).json() == {"id": id_, **body}
+    answer = api.put(address(id_), json={"text": "another earthquake"})
+    assert (answer.status_code, answer.json()["created"]) == (200, False)
+    (result,) = api.post("/v1/search", json={"text": "earthquake"}).json()["results"]
+    assert [hit["id"] for hit in result["hits"]] == [id_]
+    assert Engine(folder / "news").document(id_).text == "another earthquake"
+    assert api.delete(address(id_)).status_code == 204
+    check_problem(api.get(address(id_)), 404, "unknown-document")
+    check_problem(api.delete(address(id_)), 404, "unknown-document")
+
+
+@pytest.mark.parametrize("path", ["a%20b", "", "a%00", "a%09b"])
+def test_an_id_that_cannot_be_is_refused(api: TestClient, path: str) -> None:
+    check_problem(api.put(f"/v1/documents/{path}", json={"text": "x"}), 400, "bad-id")
+
+
+@pytest.mark.parametrize("path", ["%FF", "%ED%A0%80"])
+def test_a_path_that_is_not_utf8_is_refused(api: TestClient, path: str) -> None:
+    check_problem(api.get(f"/v1/documents/{path}"), 400, "bad-path")
+
+
+def test_a_document_without_text_is_refused(api: TestClient) -> None:
+    for body in (
+        {},
+        {"text": " "},
+        {"text": "a\0b"},
+        {"text": "x", "metadata": json.loads("[" * 65 + "]" * 65)},
+    ):
+        answer = api.put("/v1/documents/x", json=body)
+        assert answer.status_code in (400, 422), body
+    deep: dict[str, Any] = {}
+    for _ in range(70):
+        deep = {"d": deep}
+    detail = check_problem(
+        api.put("/v1/documents/x", json={"text": "x", "metadata": {"m": deep}}), 400, "bad-document"
+    )
+    assert "nested" in detail
+
+
+def test_while_another_writes_the_client_is_told_to_come_back(
+    api: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from indexes.writer import Writer
+
+    add = Engine.add
+    monkeypatch.setattr(Engine, "add", lambda self, documents, **how: add(self, documents, **how, wait=0.1))
+    with Writer.open(folder / "news"):
+        answer = api.put("/v1/documents/x", json={"text": "x"})
+    check_problem(answer, 503, "locked")
+    assert int(answer.headers["retry-after"]) >= 1
+
+
+def send(api: TestClient, lines: Any, **parameters: Any) -> Any:
+    content = lines if not isinstance(lines, list) else b"".join(line + b"\n" for line in lines)
+    return api.post("/v1/documents:bulk", content=content, headers=NDJSON, params=parameters)
+
+
+def line(id_: str, text: str = "earthquake", **metadata: Any) -> bytes:
+    return json.dumps({"id": id_, "text": text, **metadata}).encode()
+
+
+def test_every_line_is_added_or_named(api: TestClient, folder: Path) -> None:
+    lines = [
+        line("x", lang="pt"), b"nonsense", b"", line("a"), b"[1]", line("x"), line("no id"), b'{"text": "t"}',
+        b'{"id": "y", "text": "\\ud800"}', b"\xff", b'{"id": "y", "text": ""}', line("ü/z"),
+    ]  # fmt: skip
+    answer = send(api, b"\n".join(lines))  # the last line has no newline
+    assert answer.status_code == 200
+    report = answer.json()
+    assert (report["lines"], report["added"], report["replaced"]) == (12, 2, 0)
+    bad = {each["line"]: each["reason"] for each in report["quarantined"]}
+    assert list(bad) == [2, 4, 5, 6, 7, 8, 9, 10, 11]
+    assert "not JSON" in bad[2]
+    assert "duplicate id 'a'" in bad[4]
+    assert "white space" in bad[7]
+    assert "no id" in bad[8]
+    engine = Engine(folder / "news")
+    assert engine.document("x") == Document("x", "earthquake", metadata={"lang": "pt"})
+    assert engine.document("a") == DOCUMENTS[0]
+    assert len(engine) == len(DOCUMENTS) + 2
+
+
+def test_the_last_one_stays_where_documents_are_replaced(
+    api: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "BATCH_DOCUMENTS", 2)
+    lines = [line("a", "one"), line("x", "one"), line("a", "two"), line("a", "three"), line("y")]
+    report = send(api, lines, replace=True).json()
+    assert (report["added"], report["replaced"], report["quarantined"]) == (2, 3, [])
+    assert report["commits"] == 2
+    assert Engine(folder / "news").document("a").text == "three"
+
+
+def test_batches_are_committed_while_the_body_still_comes(
+    api: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "BATCH_BYTES", 100)
+    seen = []
+
+    def stream() -> Iterator[bytes]:
+        for number in range(6):
+            yield line(f"s{number}", "x" * 60) + b"\n"
+            seen.append(len(Engine(folder / "news")))
+
+    # The client makes the body whole before it is sent, so the chunks go through Bulk itself.
+    import asyncio
+
+    from linker.server.api import Served
+
+    async def chunks() -> Any:
+        for chunk in stream():
+            yield chunk
+
+    served = api.app.state.service.indexes["news"]  # type: ignore[attr-defined]
+    assert isinstance(served, Served)
+    report = asyncio.run(bulk.Bulk(served, replace=False).take(chunks()))
+    assert report.commits == 3
+    assert seen[0] < seen[2] < seen[4]
+
+
+def test_too_many_bad_lines_end_it_with_a_report(
+    api: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "MOST_BAD", 3)
+    answer = send(api, [line("x"), *[b"bad"] * 10, line("y")])
+    check_problem(answer, 400, "too-many-bad-lines")
+    report = answer.json()["report"]
+    assert (report["lines"], report["added"], len(report["quarantined"])) == (5, 1, 4)
+    engine = Engine(folder / "news")
+    assert "x" in engine
+    assert "y" not in engine
+
+
+def test_a_race_with_another_process_costs_its_documents_alone(
+    api: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add, other = Engine.add, Engine(folder / "news")
+
+    def raced(self: Engine, documents: Any, **how: Any) -> None:
+        if "x" not in other:
+            add(other, [Document("x", "was first")])
+        add(self, documents, **how)
+
+    monkeypatch.setattr(Engine, "add", raced)
+    report = send(api, [line("x"), line("y")]).json()
+    assert report["added"] == 1
+    assert [each["line"] for each in report["quarantined"]] == [1]
+
+
+def test_only_json_lines_are_taken(api: TestClient) -> None:
+    for headers in ({"content-type": "application/json"}, {}, NDJSON | {"content-encoding": "gzip"}):
+        answer = api.post("/v1/documents:bulk", content=line("x"), headers=headers)
+        check_problem(answer, 415, "unsupported-media-type")
+
+
+def test_changes_of_many_clients_come_one_after_another(api: TestClient, folder: Path) -> None:
+    answers: list[int] = []
+
+    def put(number: int) -> None:
+        answers.append(api.put(f"/v1/documents/t{number}", json={"text": "x"}).status_code)
+
+    threads = [threading.Thread(target=put, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [201] * 8
+    assert len(Engine(folder / "news")) == len(DOCUMENTS) + 8
+
+
+@given(st.lists(st.binary(max_size=20)), st.integers(1, 12))
+def test_lines_are_cut_as_by_split(blocks: list[bytes], limit: int) -> None:
+    splitter = Splitter(limit)
+    lines = [each for block in blocks for each in splitter.feed(block)] + list(splitter.end())
+    whole = b"".join(blocks).split(b"\n")
+    if not whole[-1]:
+        whole.pop()
+    assert lines == [(n, text if len(text) <= limit else b"", len(text)) for n, text in enumerate(whole, 1)]

@@ -1,0 +1,189 @@
+"""Jobs over HTTP: their results beside those of the library, progress, cancelling, limits, and who sees them."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from linker.engine.engine import Engine
+from linker.review.interface import Seed
+from linker.review.orders import MergedOrder
+from linker.review.population import Population
+from linker.review.settings import Settings
+from linker.server.api import Limits
+from linker.server.api.jobs import Jobs
+from linker.server.api.problems import ProblemError
+from linker.server.page.tokens import Principal
+from tests.server.api.support import check_problem, client
+
+SEEDS = [{"id": "s1", "text": "rain over valencia"}, {"id": "s2", "text": "parliament"}]
+ANA, BEN = Principal("ana", frozenset({"read"})), Principal("ben", frozenset({"read"}))
+WORDS = [f"word{i} other{i * 7 % 97}" for i in range(300)]
+LINK = {
+    "source": {"language": "fr", "documents": [{"id": f"f{i}", "text": f"nom{i} rare{i}"} for i in range(5)]},
+    "target": {
+        "language": "en",
+        "documents": [{"id": f"e{i}", "text": f"name rare{i} other"} for i in range(5)],
+    },
+    "method": "hapax",
+}
+
+
+def ended(api: TestClient, job: dict[str, Any]) -> dict[str, Any]:
+    end = time.monotonic() + 60
+    while job["state"] in ("waiting", "running"):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+        job = api.get(f"/v1/jobs/{job['id']}").json()
+    return job
+
+
+def test_find_lists_what_the_order_hands_out(api: TestClient, folder: Path) -> None:
+    body = {
+        "seeds": SEEDS,
+        "unit": "pairs",
+        "order": "rank",
+        "judgements": [{"seed": "s1", "id": "a", "verdict": "not"}],
+    }
+    answer = api.post("/v1/find", json=body)
+    assert answer.status_code == 202
+    assert answer.headers["location"] == f"/v1/jobs/{answer.json()['id']}"
+    job = ended(api, answer.json())
+    assert (job["state"], job["error"]) == ("done", "")
+    seeds = [Seed(s["id"], s["text"]) for s in SEEDS]
+    settings = Settings("pairs", "rank")
+    with Engine(folder / "news") as engine:
+        order = MergedOrder(engine, seeds, settings, Population(engine.collection.rows, seeds, settings))
+        oracle = list(iter(order.next, None))
+    expected = [(c.seed, c.id) for c in oracle if (c.seed, c.id) != ("s1", "a")]
+    assert [(c["seed"], c["id"]) for c in job["result"]["candidates"]] == expected
+    assert len(expected) > 2
+    assert (job["result"]["read"], job["result"]["population"]) == (1, 8)
+    assert [j["id"] for j in api.get("/v1/jobs").json()["jobs"]] == [job["id"]]
+    assert "result" not in api.delete(f"/v1/jobs/{job['id']}").json()
+    check_problem(api.get(f"/v1/jobs/{job['id']}"), 404, "unknown-job")
+
+
+def test_link_links_texts_and_documents_of_an_index(api: TestClient) -> None:
+    job = ended(api, api.post("/v1/link", json=LINK | {"k": 1}).json())
+    assert job["state"] == "done", job
+    assert {x["source"]: x["targets"][0]["id"] for x in job["result"]["links"]} == {
+        f"f{i}": f"e{i}" for i in range(5)
+    }
+    side = {"language": "en", "where": ["lang=de"]}
+    sent = {"language": "fr", "documents": [{"id": "f", "text": "volcano en iceland"}]}
+    job = ended(api, api.post("/v1/link", json={"source": sent, "target": side, "method": "hapax"}).json())
+    assert job["result"]["pages"] == [1, 2]
+    assert job["result"]["links"][0]["targets"][0]["id"] == "c"
+
+
+def test_link_decides_together_in_one_language(api: TestClient) -> None:
+    """Neither a method nor a language is named, and each text has its P(none)."""
+    words = ["volcano in iceland", "trains on strike", "floods in valencia"]
+    sides = {
+        side: {"documents": [{"id": f"{side}{n}", "text": f"{text} {side}"} for n, text in enumerate(words)]}
+        for side in ("source", "target")
+    }
+    result = ended(api, api.post("/v1/link", json=sides).json())["result"]
+    assert {x["source"]: x["targets"][0]["id"] for x in result["links"]} == {
+        f"source{n}": f"target{n}" for n in range(3)
+    }
+    assert all(0 <= result["no_match"][f"source{n}"] <= 1 for n in range(3))
+    one_language = {**sides, "source": {**sides["source"], "language": "en"}}
+    assert "of both sides" in api.post("/v1/link", json=one_language).text
+
+
+def test_mistakes_are_told_at_once_or_by_the_job(api: TestClient, folder: Path) -> None:
+    check_problem(api.post("/v1/find", json={"seeds": SEEDS, "where": ["lnag=en"]}), 400, "bad-filter")
+    per_pair = {"seeds": SEEDS, "unit": "pairs", "order": "feedback"}
+    assert "one topic" in check_problem(api.post("/v1/find", json=per_pair), 400, "bad-input")
+    assert api.post("/v1/find", json={"seeds": []}).status_code == 422
+    assert api.post("/v1/link", json=LINK | {"source": {"language": "../x"}}).status_code == 422
+    check_problem(api.get("/v1/jobs/..%2F..%2Fetc"), 404, "not-found")
+    check_problem(api.get("/v1/jobs/a.b"), 404, "unknown-job")
+    unknown = {"seeds": [{"id": "s", "text": "x", "document": "gone"}], "unit": "pairs", "order": "rank"}
+    job = ended(api, api.post("/v1/find", json=unknown).json())
+    assert job["state"] == "failed"
+    assert "gone" in job["error"]
+    assert str(folder) not in job["error"]
+
+
+def hold(jobs: Jobs, owner: Principal, folder: Path) -> dict[str, Any]:
+    """Start a job that waits for ever: it reads a pipe that nobody writes."""
+    pipe = folder / f"pipe{len(list(folder.iterdir()))}"
+    pipe.mkdir()
+    os.mkfifo(pipe / "manifest.json")
+    spec = {"index": str(pipe), "seeds": [], "settings": {}, "judgements": [], "limit": 1}
+    return jobs.submit("find", spec, owner, {})
+
+
+def state(jobs: Jobs, id_: str) -> str:
+    return str(jobs.get(id_, ANA)["state"])
+
+
+def until(jobs: Jobs, id_: str, wanted: str) -> None:
+    end = time.monotonic() + 60
+    while state(jobs, id_) != wanted:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_bounded_queue_whose_jobs_end_when_they_are_told_to(tmp_path: Path) -> None:
+    """Two workers share a folder: each sees and ends the jobs of the other."""
+    shared, work = tmp_path / "shared", tmp_path / "work"
+    shared.mkdir()
+    work.mkdir()
+    limits = Limits(jobs=1, jobs_waiting=1)
+    one, two = Jobs(limits, shared), Jobs(limits, shared)
+    first, second = hold(one, ANA, work), hold(one, ANA, work)
+    with pytest.raises(ProblemError, match="too many jobs"):
+        hold(one, ANA, work)
+    until(two, first["id"], "running")
+    assert state(two, second["id"]) == "waiting"
+    with pytest.raises(ProblemError, match="no such job"):
+        two.get(first["id"], BEN)
+    assert two.list(BEN) == []
+    assert one.cancel(second["id"], ANA)["state"] == "cancelled"  # before its turn
+    assert two.cancel(first["id"], ANA)["state"] == "cancelled"  # by another worker
+    assert not list(shared.glob("*.state"))
+    assert not list(shared.glob("*.cancel"))
+    third = hold(one, ANA, work)
+    until(two, third["id"], "running")
+    one.close()
+    assert state(two, third["id"]) == "cancelled"
+    two.close()
+
+
+def test_a_job_that_takes_too_long_fails_and_old_ones_are_forgotten(tmp_path: Path) -> None:
+    with closing(Jobs(Limits(jobs=1, job_seconds=0.2, job_kept=0.0))) as jobs:
+        late = hold(jobs, ANA, tmp_path)
+        until(jobs, late["id"], "failed")
+        assert "more than 0.2 seconds" in jobs.get(late["id"], ANA)["error"]
+        hold(jobs, ANA, tmp_path)
+        with pytest.raises(ProblemError, match="forgotten"):
+            jobs.get(late["id"], ANA)
+
+
+def test_a_job_of_a_worker_that_was_killed_has_failed(tmp_path: Path) -> None:
+    state = {"id": "x", "kind": "find", "owner": "ana", "state": "running", "created": 0, "pid": 4194400}
+    (tmp_path / "x.state").write_text(json.dumps(state | {"step": None, "error": ""}))
+    jobs = Jobs(Limits(), tmp_path)
+    assert jobs.get("x", ANA)["state"] == "failed"
+    assert "send it again" in jobs.get("x", ANA)["error"]
+    jobs.close()
+
+
+def test_the_jobs_end_with_the_service(folder: Path) -> None:
+    with client(folder / "news") as api:
+        service: Any = api.app.state.service  # type: ignore[attr-defined]  # a FastAPI application
+        hold(service.jobs, ANA, folder)
+        place = service.jobs._folder
+        assert place.exists()
+    assert not place.exists()

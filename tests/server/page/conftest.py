@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.server.page.support import client, make_review
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the review "floods", which no test changes."""
+    folder = tmp_path_factory.mktemp("reviews")
+    make_review(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    """A copy of it for one test."""
+    return Path(shutil.copytree(made, tmp_path / "reviews"))
+
+
+@pytest.fixture
+def browser(folder: Path) -> Iterator[TestClient]:
+    """A browser at the page of that folder."""
+    with client(folder) as opened:
+        yield opened

@@ -1,0 +1,224 @@
+"""Chromium at the pages: judging by keys alone, a server that dies, axe-core, phones and dark rooms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from linker.review.ledger import Ledger
+from linker.review.links import make
+from linker.review.project import Project, Workspace
+from linker.server.jobs.points import save
+from linker.server.page.sessions import REVIEWER
+from tests.server.page.chromium import chromium, served
+
+JUDGE = "/p/floods/judge"
+PAGES = (
+    JUDGE, "/p/floods/seeds?q=rain", "/p/floods/progress", "/p/floods/export", "/p/floods/settings", "/p/floods/judged",
+    "/p/floods/doubts", "/p/floods/stop", "/nowhere", "/", "/p/floods", "/p/floods/search?q=rain", "/p/floods/compare",
+    "/p/floods/links", "/p/floods/map",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as opened:
+        yield opened
+
+
+def opened(browser: Any, name: str = "tess", **options: Any) -> tuple[Any, list[str]]:
+    """Return a page of a reviewer, and the list that its errors will be in."""
+    context = browser.new_context(locale="en-GB", **options)
+    if name:
+        context.add_cookies([{"name": REVIEWER, "value": name, "url": "http://127.0.0.1"}])
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    errors: list[str] = []
+    page.on("console", lambda m: errors.append(m.text) if m.type in ("error", "warning") else None)
+    page.on("pageerror", lambda e: errors.append(str(e)))
+    return page, errors
+
+
+def document(page: Any) -> str:
+    return str(page.get_attribute("#verdict", "data-document"))
+
+
+def write_pair(project: Project, folder: Path) -> None:
+    """Give a review a run of one pair to judge under Links."""
+    texts = {
+        "x.run": "ar1 Q0 en1 1 .9 r\n",
+        "ar.jsonl": '{"id": "ar1", "text": "فيضانات", "language": "ar"}\n',
+        "en.jsonl": '{"id": "en1", "text": "Floods in the town"}\n',
+    }
+    for name, text in texts.items():
+        (folder.parent / name).write_text(text, encoding="utf-8")
+    make(project, *(folder.parent / name for name in texts))
+
+
+def press(page: Any, key: str) -> None:
+    """Press a key and wait until another document is there."""
+    before = document(page)
+    page.keyboard.press(key)
+    page.wait_for_function("d => document.querySelector('#verdict')?.dataset.document !== d", arg=before)
+
+
+def test_a_review_by_keys_alone_survives_a_kill(folder: Path, browser: Any) -> None:
+    ledger = Ledger(folder / "floods" / "review.sqlite")
+    page, errors = opened(browser)
+    with served(folder) as server:
+        page.goto(server.address + JUDGE)
+        page.keyboard.press("Tab")  # the link to the content comes first
+        assert page.evaluate("document.activeElement.className") == "skip"
+        page.keyboard.press("Enter")
+        seen = []
+        for key in "ynms":
+            seen.append(document(page))
+            press(page, key)
+        assert [j.verdict for j in ledger.judgements()][:4] == ["relevant", "not", "maybe", "skip"]
+        assert "Document" in page.inner_text("#announce")
+        press(page, "u")
+        assert document(page) == seen[-1]
+        page.keyboard.press("/")
+        page.keyboard.type("nynm parliament")  # letters in a field judge nothing
+        assert page.evaluate("document.activeElement.id") == "find"
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".hits")
+        page.go_back()
+        assert document(page) == seen[-1]
+        page.keyboard.press("/")
+        page.keyboard.press("Escape")
+        page.keyboard.press("?")
+        assert page.is_visible("#keys")
+        page.keyboard.press("y")  # not while the keys are explained
+        page.keyboard.press("Escape")
+        assert len(ledger.judgements()) == 3
+        page.keyboard.press("t")
+        page.keyboard.type("a draft")
+        port = server.port
+        server.kill()
+    waiting = document(page)
+    page.keyboard.press("Escape")
+    page.keyboard.press("y")
+    page.wait_for_selector("#offline:not([hidden])")
+    assert len(ledger.judgements()) == 3
+    errors.clear()  # the browser tells that the server was gone
+    with served(folder, port):
+        page.reload()
+        assert document(page) != ""
+        assert len(ledger.judgements()) == 3
+        if document(page) == waiting:
+            assert page.input_value("#note") == "a draft"
+        press(page, "y")
+        assert len(ledger.judgements()) >= 4
+    assert errors == []
+
+
+def test_keys_can_be_turned_off(folder: Path, browser: Any) -> None:
+    page, errors = opened(browser)
+    with served(folder) as server:
+        page.goto(server.address + JUDGE)
+        page.keyboard.press("?")
+        page.click("#keys-on")
+        page.keyboard.press("Escape")
+        before = document(page)
+        page.keyboard.press("y")
+        page.reload()
+        assert document(page) == before
+        page.click("#verdict-not")
+        page.wait_for_function("d => document.querySelector('#verdict')?.dataset.document !== d", arg=before)
+        assert page.evaluate("document.activeElement.id") == "verdict-not"  # where the reviewer was
+    assert errors == []
+
+
+def test_without_scripts_everything_works(folder: Path, browser: Any) -> None:
+    page, _ = opened(browser, java_script_enabled=False)
+    with served(folder) as server:
+        page.goto(server.address + JUDGE)
+        before = document(page)
+        page.click("#verdict-relevant")
+        assert document(page) != before
+        page.click("#verdict-undo")
+        assert document(page) == before
+
+
+def test_two_browsers_give_their_names_and_overwrite_nobody(folder: Path, browser: Any) -> None:
+    ledger = Ledger(folder / "floods" / "review.sqlite")
+    ana, errors = opened(browser, "")
+    ben, _ = opened(browser, "", java_script_enabled=False)
+    with served(folder) as server:
+        for page, name in ((ana, "ana"), (ben, "ben")):
+            page.goto(server.address + JUDGE)
+            assert page.locator("#verdict").count() == 0  # nobody judges without a name
+            page.fill("#who", name)
+            page.click(".who button")
+            page.wait_for_selector("#verdict")
+        assert document(ana) != document(ben)
+        tab = ana.context.new_page()
+        tab.goto(server.address + JUDGE)
+        read = document(tab)
+        assert read == document(ana)  # one session, one document
+        press(ana, "n")
+        tab.keyboard.press("y")  # the older tab: her own verdict stands until she has seen it
+        tab.wait_for_selector(".error[role=alert]:not([hidden])")
+        assert "Your judgement was: not relevant." in tab.inner_text("main")
+        assert document(tab) == read
+        ben.click("#verdict-relevant")
+        assert {(j.reviewer, j.verdict) for j in ledger.judgements() if not j.tags} == {
+            ("ana", "not"), ("ben", "relevant"),
+        }  # fmt: skip
+    assert [e for e in errors if "409" not in e] == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [(1280, 900), (390, 844)], ids=["desktop", "phone"])
+def test_axe_finds_nothing(folder: Path, browser: Any, scheme: str, size: tuple[int, int]) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    project = Workspace(folder).project("floods")
+    save(project.map, ["f0", "v0"], np.array([[0, 1], [65535, 2]], np.uint16), 1)
+    write_pair(project, folder)
+    viewport = {"width": size[0], "height": size[1]}
+    page, errors = opened(browser, viewport=viewport, color_scheme=scheme)
+    with served(folder) as server:
+        page.goto(server.address + JUDGE)
+        for key in "ynms":
+            press(page, key)
+        for path in PAGES:
+            page.goto(server.address + path)
+            found = axe.run(page).response["violations"]
+            assert [(v["id"], [n["html"] for n in v["nodes"]]) for v in found] == [], path
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{path} is too wide"
+            for link in page.locator(".top nav a").all():
+                box = link.bounding_box()
+                assert box["x"] >= 0, f"{path}: {link.inner_text()} is cut off"
+                assert box["x"] + box["width"] <= size[0], f"{path}: {link.inner_text()} is cut off"
+        page.goto(server.address + JUDGE)
+        page.click(".account summary")
+        page.keyboard.press("?")
+        assert axe.run(page).response["violations"] == []
+        bar = page.locator(".actions").bounding_box()
+        assert (
+            bar["y"] + bar["height"] == size[1]
+        )  # the verdicts are at the foot, wherever one has scrolled to
+    assert [e for e in errors if "404" not in e] == []  # one of the pages is not there
+
+
+def test_the_token_is_asked_for(folder: Path, tmp_path: Path, browser: Any) -> None:
+    token = tmp_path / "token"
+    page, errors = opened(browser)
+    with served(folder, 0, "--token-file", str(token)) as server:
+        page.goto(server.address + JUDGE)
+        axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+        assert axe.run(page).response["violations"] == []
+        page.fill("#token", token.read_text())
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"{server.address}/")
+        page.goto(server.address + JUDGE)
+        assert document(page)
+        (cookie,) = [c for c in page.context.cookies() if c["name"] == f"linker-{server.port}"]
+        assert cookie["httpOnly"]
+        assert server.end() == 0
+    assert errors == []

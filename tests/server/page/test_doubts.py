@@ -1,0 +1,68 @@
+"""A second look: planted wrong verdicts are listed, kept or changed, and do not come again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from linker.engine.building import BuildOptions, build
+from linker.engine.engine import Engine
+from linker.review.interface import Candidate, Seed
+from linker.review.ledger import Ledger
+from linker.review.project import Workspace
+from linker.review.session import Review
+from tests.server.page.support import client, form
+
+DOUBTS = "/p/floods/doubts"
+WRONG = {"f7", "v3", "v21"}
+
+
+def judged(folder: Path, wrong: set[str] = WRONG) -> None:
+    """Make a review of 60 documents, all judged, of which some verdicts are wrong."""
+    project = Workspace(folder).create("Floods")
+    source = folder / ".documents.jsonl"
+    lines = []
+    for i in range(30):
+        lines.append({"id": f"f{i}", "text": f"Heavy rain flooded the streets, a river rose: house {i * 37}"})
+        lines.append({"id": f"v{i}", "text": f"Voters elected a new parliament after debates: seat {i * 41}"})
+    source.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    build([source], project.index, BuildOptions())
+    with Ledger(project.ledger) as ledger:
+        ledger.put_seeds([Seed("s1", "The flooded streets after the rain", "Floods")])
+        review = Review(Engine(project.index), ledger)
+        for line in lines:
+            is_flood = line["id"].startswith("f") != (line["id"] in wrong)
+            review.judge(
+                Candidate("s1", line["id"], 0.0), "relevant" if is_flood else "not", "tess", "a note"
+            )
+
+
+def test_planted_wrong_verdicts_are_listed_and_settled(tmp_path: Path) -> None:
+    judged(tmp_path)
+    ledger = Ledger(tmp_path / "floods" / "review.sqlite")
+    with client(tmp_path) as browser:
+        page = browser.get(DOUBTS).text
+        found = {
+            i for i in (f"{kind}{n}" for kind in "fv" for n in range(30)) if f'name="id" value="{i}"' in page
+        }
+        assert found == WRONG  # three of 60, which is one in twenty
+        values = form(page, "/doubts")
+        page = browser.post(
+            DOUBTS, data=values | {"verdict": "relevant" if values["id"] == "f7" else "not"}
+        ).text
+        changed = values["id"]
+        values = form(page, "/doubts")
+        kept = next(j for j in ledger.judgements() if j.id == values["id"])
+        page = browser.post(DOUBTS, data=values | {"verdict": kept.verdict}).text
+        assert changed not in (values["id"], form(page, "/doubts")["id"])
+        assert page.count('action="/p/floods/doubts"') == 1  # neither comes again
+    after = {j.id: j for j in ledger.judgements()}
+    assert after[values["id"]].verdict == kept.verdict
+    assert after[values["id"]].note == "a note"
+    assert {i for i, j in after.items() if "second look" in j.tags} == {changed, values["id"]}
+
+
+def test_right_verdicts_are_left_alone(tmp_path: Path) -> None:
+    judged(tmp_path, set())
+    with client(tmp_path) as browser:
+        assert "No verdict stands out" in browser.get(DOUBTS).text

@@ -1,0 +1,157 @@
+"""The whole second job in a browser, by keys: two small files, two readers, a list in which every row is decided."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from linker.review.ledger import Ledger
+from linker.review.project import Workspace
+from tests.server.page.chromium import Server, chromium, served
+from tests.server.page.matches import CLAIMS, ROWS, give_candidates, make_matching
+
+TRUTH = {"r1": "sharks", "r2": "bank", "r3": "city", "r4": "schools"}
+
+
+def write_files(folder: Path) -> tuple[Path, Path]:
+    """Write the claims, and the rows that look for a match among them."""
+    for name, texts in (("claims", CLAIMS), ("rows", ROWS)):
+        with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([("id", "text"), *texts.items()])
+    return folder / "claims.csv", folder / "rows.csv"
+
+
+def window(browser: Browser, server: Server, name: str, faults: list[str], **options: Any) -> Page:
+    context = browser.new_context(**{"viewport": {"width": 1200, "height": 800}, "locale": "en-GB"} | options)
+    context.add_cookies([{"name": "linker-reviewer", "value": name, "url": server.address}])
+    page = context.new_page()
+    page.on("console", lambda m: faults.append(m.text) if m.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    return page
+
+
+def axe(page: Page) -> list[str]:
+    violations = Axe().run(page).response["violations"]
+    return [f"{page.url}: {v['id']}: {v['nodes'][0]['html'][:200]}" for v in violations]
+
+
+def open_row(page: Page) -> tuple[str, str]:
+    form = page.locator("#verdict")
+    return str(form.get_attribute("data-row")), str(form.get_attribute("data-document"))
+
+
+def press(page: Page, key: str) -> None:
+    """Press a key, and wait until the page shows what follows."""
+    with page.expect_response(lambda answer: answer.request.method == "POST"):
+        page.keyboard.press(key)
+    expect(page.locator("#main[aria-busy]")).to_have_count(0)
+
+
+def decide(page: Page) -> None:
+    """Say what is right of the candidate that is before the reader."""
+    row, document = open_row(page)
+    if row not in TRUTH:
+        press(page, "0")
+    else:
+        press(page, "y" if document.removesuffix("2") == TRUTH[row] else "n")
+
+
+def test_from_two_files_to_a_list_in_which_every_row_is_decided(tmp_path: Path) -> None:
+    claims, rows = write_files(tmp_path)
+    folder, faults, found = tmp_path / "reviews", [], []  # type: tuple[Path, list[str], list[str]]
+    with chromium() as browser, served(folder) as server:
+        page = window(browser, server, "ana", faults)
+        page.goto(server.address)
+        page.get_by_role("link", name="Choose two files").press("Enter")
+        page.set_input_files("#posts", claims)
+        page.set_input_files("#articles", rows)
+        page.fill("#name", "Checks")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/setup")
+        page.locator("main form button.main").press("Enter")
+        page.wait_for_url(re.compile(r"/p/checks$"), timeout=120_000)
+        page.goto(f"{server.address}/p/checks/judge")  # the candidates are found once, with their progress
+        page.wait_for_url(re.compile(r"/judge/rows"), timeout=120_000)
+        expect(page.locator(".states .open")).to_have_text("Open 5")
+        found += axe(page)
+        other = window(browser, server, "ben", faults, color_scheme="dark")
+        other.goto(f"{server.address}/p/checks/judge")
+        assert open_row(page)[0] != open_row(other)[0]
+        for _ in range(20):
+            for each in (page, other):
+                each.goto(f"{server.address}/p/checks/judge")
+                if each.locator("#verdict").count():
+                    decide(each)
+        expect(page.get_by_role("heading", name="Every row is decided")).to_be_visible()
+        found += axe(page) + axe(other)
+        press(page, "u")
+        expect(page.locator("#verdict")).to_be_visible()
+        decide(page)
+        for query in ("state=matched", "state=none", "row=r1", "order=file&band=0"):
+            page.goto(f"{server.address}/p/checks/judge/rows?{query}")
+            found += axe(page)
+    assert found == []
+    assert faults == []
+    (project,) = Workspace(folder).projects
+    with Ledger(project.ledger) as ledger:
+        judgements = ledger.judgements(rows=True)
+    matched = {(j.seed, j.id.removesuffix("2")) for j in judgements if j.relevant}
+    assert matched == set(TRUTH.items())
+    assert [(j.seed, j.id) for j in judgements if j.phase == "row"] == [("r5", "")]
+    assert {j.reviewer for j in judgements} == {"ana", "ben"}
+
+
+@pytest.mark.parametrize(
+    "options", [{"viewport": {"width": 390, "height": 844}}, {"java_script_enabled": False}]
+)
+def test_a_phone_and_a_browser_without_scripts_do_the_job(tmp_path: Path, options: dict[str, Any]) -> None:
+    project = make_matching(tmp_path / "reviews")
+    give_candidates(project)
+    faults: list[str] = []
+    with chromium() as browser, served(tmp_path / "reviews") as server:
+        page = window(browser, server, "ana", faults, **options)
+        page.goto(f"{server.address}/p/checks/judge")
+        assert open_row(page) == ("r4", "schools")
+        page.click("#key-y")
+        expect(page.locator("#verdict")).to_have_attribute("data-row", "r1")
+        page.click("#other")
+        expect(page.locator("#verdict")).to_have_attribute("data-document", "aquarium")
+        page.click("#key-0")
+        expect(page.locator("#verdict")).not_to_have_attribute("data-row", "r1")
+        page.click(".accept button")
+        expect(page.locator(".states .good")).to_have_text("Matched 2")
+        page.click("#key-u")
+        expect(page.locator(".states .good")).to_have_text("Matched 1")
+        if "viewport" in options:
+            width = page.evaluate("document.documentElement.scrollWidth")
+            assert width <= 390
+            assert axe(page) == []
+    assert faults == []
+
+
+def test_the_list_is_walked_by_keys_and_letters_in_a_field_judge_nothing(tmp_path: Path) -> None:
+    project = make_matching(tmp_path / "reviews")
+    give_candidates(project)
+    faults: list[str] = []
+    with chromium() as browser, served(tmp_path / "reviews") as server:
+        page = window(browser, server, "ana", faults)
+        page.goto(f"{server.address}/p/checks/judge")
+        page.keyboard.press("j")
+        expect(page.locator("#verdict")).to_have_attribute("data-row", "r1")
+        page.keyboard.press("k")
+        expect(page.locator("#verdict")).to_have_attribute("data-row", "r4")
+        page.locator(".seek input[type=search]").click()
+        page.keyboard.type("yn0s bank")
+        page.keyboard.press("Enter")
+        expect(page.locator("#verdict")).to_have_attribute("data-document", "bank")
+        press(page, "s")
+        expect(page.locator("#verdict")).to_have_attribute("data-row", "r1")
+    assert faults == []
+    with Ledger(project.ledger) as ledger:
+        assert [(j.seed, j.verdict) for j in ledger.judgements(rows=True)] == [("r4", "skip")]

@@ -1,0 +1,194 @@
+"""From files to an index in the page, and what is answered to odd ones."""
+
+import io
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import openpyxl
+import pytest
+from starlette.testclient import TestClient
+
+from linker.review.project import Workspace
+from linker.review.uploads import stored
+from tests.server.page.support import client, form
+
+POSTS = b"tweet_id;text;lang;date\n" + b"".join(
+    f"t{i};heavy rain floods street {i} of the town;en;{i % 28 + 1:02}.03.2026\n".encode() for i in range(30)
+)
+ARTICLES = b"id,title,text\na1,Floods,Heavy rain floods the town\na2,,\n"
+
+
+def upload(browser: TestClient, files: list[tuple[str, tuple[str, bytes]]]) -> str:
+    data = {"csrf": form(browser.get("/new/story").text, "/upload")["csrf"], "name": "Floods 2026"}
+    return browser.post("/upload", data=data, files=files).text
+
+
+def index(browser: TestClient, key: str) -> None:
+    browser.post(f"/p/{key}/setup", data=form(browser.get(f"/p/{key}/setup").text, "/setup"))
+    wait(browser, key)
+
+
+def wait(browser: TestClient, key: str) -> None:
+    end = time.monotonic() + 60
+    while browser.get(f"/p/{key}/job.json").json()["state"] == "running":
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_files_become_a_review(tmp_path: Path) -> None:
+    with client(tmp_path) as browser:
+        text = upload(browser, [("posts", ("posts.csv", POSTS)), ("articles", ("news.csv", ARTICLES))])
+        assert "semicolons" in text  # how the file is written was guessed
+        index(browser, "floods-2026")
+        text = browser.get("/p/floods-2026").text
+        assert "Start reviewing" in text
+        assert "articles that could not be used" in text
+        assert "text and title are empty" in browser.get("/p/floods-2026/quarantine/seeds").text
+        query = {"q": "rain", "from.date": "2026-03-01", "to.date": "2026-03-02"}  # the dates were converted
+        text = browser.get("/p/floods-2026/search", params=query).text
+        assert [i for i in range(30) if f">t{i}<" in text or f">t{i} " in text] or "t28" in text
+        assert ">t5<" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("posts.pdf", b"%PDF", "linker reads CSV"),
+        ("posts.csv", b"", "is empty"),
+        ("", b"", "Choose the file with"),
+        ("posts.csv", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "old Excel"),
+        ("posts.csv", b"id;text\n", "holds no records"),
+    ],
+)
+def test_odd_files_are_answered_beside_the_field_and_leave_nothing(
+    tmp_path: Path, name: str, content: bytes, said: str
+) -> None:
+    with client(tmp_path) as browser:
+        text = upload(browser, [("posts", (name, content))] if name else [])
+        assert said in text
+        assert 'aria-invalid="true"' in text
+        assert Workspace(tmp_path).projects == []
+
+
+def test_a_file_without_texts_asks_for_the_column(tmp_path: Path) -> None:
+    with client(tmp_path) as browser:
+        upload(browser, [("posts", ("posts.csv", b"a,b\n1,2\n3,4\n"))])
+        values = form(browser.get("/p/floods-2026/setup").text, "/setup") | {"text.posts.csv": ""}
+        assert "Choose the column with the texts." in browser.post("/p/floods-2026/setup", data=values).text
+
+
+def workbook(**sheets: list[list[str]]) -> bytes:
+    book, written = openpyxl.Workbook(write_only=True), io.BytesIO()
+    for name, rows in sheets.items():
+        sheet = book.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    book.save(written)
+    return written.getvalue()
+
+
+def test_the_sheet_of_a_workbook_is_chosen(tmp_path: Path) -> None:
+    notes = [["remark", "by"], ["the posts are on the other sheet", "ana"], ["really they are", "ana"]]
+    posts = [["tweet_id", "text"], *([f"t{i}", f"heavy rain floods street {i}"] for i in range(9))]
+    file = workbook(empty=[], notes=notes, posts=posts)
+    with client(tmp_path) as browser:
+        text = upload(browser, [("posts", ("posts.xlsx", file))])
+        values = form(text, "/setup")
+        assert values["sheet.posts.xlsx"] == "notes"  # the first that has records
+        text = browser.post("/p/floods-2026/setup", data=values | {"sheet.posts.xlsx": "posts"}).text
+        assert "heavy rain floods street 3" in text  # nothing is indexed before its columns were seen
+        assert form(text, "/setup")["id.posts.xlsx"] == "tweet_id"
+        browser.post("/p/floods-2026/setup", data=form(text, "/setup"))
+        wait(browser, "floods-2026")
+        assert "heavy" in browser.get("/p/floods-2026/search", params={"q": "street"}).text
+        assert "remark" not in browser.get("/p/floods-2026/search", params={"q": "other sheet"}).text
+        values |= {"sheet.posts.xlsx": "none"}
+        assert browser.post("/p/floods-2026/setup", data=values).status_code < 500
+
+
+def test_an_indexed_file_is_not_deleted_alone(tmp_path: Path) -> None:
+    with client(tmp_path) as browser:
+        files = [("posts", ("posts.csv", POSTS)), ("posts", ("broken.csv", b"id,text\n1,a\n1,b\n"))]
+        text = upload(browser, files)
+        (project,) = Workspace(tmp_path).projects
+        index(browser, project.key)
+        assert browser.get(f"/p/{project.key}/job.json").json()["state"] == "done"
+        values = form(text, "/remove", 1)
+        assert "posts.csv" in values["name"]
+        assert "is indexed" in browser.post(f"/p/{project.key}/setup/remove", data=values).text
+        assert len(stored(project)) == 2
+
+
+def test_a_file_is_deleted_before_it_is_indexed(tmp_path: Path) -> None:
+    with client(tmp_path) as browser:
+        text = upload(
+            browser, [("posts", ("posts.csv", POSTS)), ("posts", ("other.csv", b"id,text\n9,another one\n"))]
+        )
+        (project,) = Workspace(tmp_path).projects
+        for number in (1, 0):
+            values = form(text, "/remove", number)
+            assert values["name"] not in browser.post(f"/p/{project.key}/setup/remove", data=values).text
+        assert stored(project) == []
+        assert "may have been deleted" in browser.post(f"/p/{project.key}/setup/remove", data=values).text
+
+
+def test_a_name_that_is_taken_is_said_and_nothing_changes(tmp_path: Path) -> None:
+    with client(tmp_path) as browser:
+        upload(browser, [("posts", ("posts.csv", POSTS))])
+        assert "already" in upload(browser, [("posts", ("posts.csv", POSTS))])
+        (project,) = Workspace(tmp_path).projects
+        assert len(stored(project)) == 1
+
+
+def test_a_review_is_deleted_only_by_its_name(browser: TestClient, folder: Path) -> None:
+    values = form(browser.get("/p/floods").text, "/delete")
+    assert "type its name" in browser.post("/p/floods/delete", data=values | {"name": "floods"}).text
+    assert Workspace(folder).projects
+    browser.post("/p/floods/delete", data=values | {"name": "Floods"})
+    assert Workspace(folder).projects == []
+
+
+def test_a_review_with_a_foreign_file_is_not_deleted_and_the_file_is_named(
+    browser: TestClient, folder: Path
+) -> None:
+    (folder / "floods" / "notes.txt").write_text("mine", encoding="utf-8")
+    values = form(browser.get("/p/floods").text, "/delete") | {"name": "Floods"}
+    assert "notes.txt was not written by linker" in browser.post("/p/floods/delete", data=values).text
+    assert (folder / "floods" / "review.sqlite").exists()
+    assert browser.get("/p/floods/judge").status_code == 200
+
+
+def test_a_broken_review_is_shown_with_the_reason_and_the_others_work(
+    browser: TestClient, folder: Path
+) -> None:
+    broken = Workspace(folder).create("Votes")
+    (broken.own_folder / "project.json").write_text("{", encoding="utf-8")
+    torn = Workspace(folder).create("Torn")
+    torn.ledger.write_bytes(b"SQLite format 3\0" + bytes(5000))
+    listed = browser.get("/").text
+    assert "project.json is damaged" in listed
+    assert "review.sqlite" in listed
+    assert browser.get("/p/floods").status_code == 200
+    answer = browser.get("/p/votes")
+    assert (answer.status_code, "project.json is damaged" in answer.text) == (400, True)
+
+
+def test_an_export_is_private_on_its_way(
+    browser: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes = []
+    fsync = os.fsync
+
+    def seen(descriptor: int) -> None:
+        modes.append(os.fstat(descriptor).st_mode & 0o077)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", seen)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "way"))
+    (tmp_path / "way").mkdir(0o700)
+    assert browser.get("/p/floods/export/file", params={"format": "csv"}).content
+    assert modes
+    assert set(modes) == {0}
+    assert list((tmp_path / "way").iterdir()) == []

@@ -1,0 +1,267 @@
+"""Several readers of one review: who judges is known before the first verdict, and nobody overwrites another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from linker.review.interface import Seed
+from linker.review.ledger import Ledger
+from linker.review.links import make
+from linker.review.project import Workspace
+from linker.review.reservations import Reservations
+from linker.server.page import ServeConfig, create_app
+from tests.server.page.matches import give_candidates
+from tests.server.page.support import browser_of, client, form, forms
+
+JUDGE, SEARCH, LINKS = "/p/floods/judge", "/p/floods/search", "/p/floods/links"
+SEEDS = [
+    Seed("votes", "Voters elected a new parliament", "Elections"),
+    Seed("rain", "Heavy rain flooded the streets of Valencia", "Rain"),
+]
+
+
+def ledger(folder: Path) -> Ledger:
+    return Ledger(folder / "floods" / "review.sqlite")
+
+
+@pytest.fixture
+def app(folder: Path) -> Any:
+    return create_app(ServeConfig.of(folder))
+
+
+@pytest.fixture
+def pairs(folder: Path) -> Path:
+    """A review of three seeds with links of their own."""
+    with ledger(folder) as kept:
+        kept.put_seeds(SEEDS)
+        kept.set("unit", "pairs")
+    give_candidates(Workspace(folder).project("floods"), {})  # so that nobody looks for them
+    return folder
+
+
+def document(browser: TestClient) -> dict[str, Any]:
+    return dict(form(browser.get(JUDGE).text, "/judge"))
+
+
+def test_a_visitor_without_a_name_has_no_document_and_cannot_judge(folder: Path, app: Any) -> None:
+    ana, visitor = browser_of(app, "ana"), browser_of(app, "")
+    page = visitor.get(JUDGE).text
+    assert "First, your name" in page
+    assert 'id="verdict"' not in page
+    best = document(ana)  # nothing was reserved for the visitor
+    values = best | {"csrf": form(page, "/reviewer")["csrf"], "verdict": "not"}
+    refused = visitor.post(JUDGE, data=values)
+    assert refused.status_code == 403
+    assert "Nothing was stored: first say who judges." in refused.text
+    assert form(refused.text, "/reviewer", 1)["back"] == JUDGE
+    for path in ("/p/floods/search/judge", "/p/floods/undo", "/p/floods/compare/resolve"):
+        assert visitor.post(path, data=values).status_code == 403
+    hits = visitor.get(SEARCH, params={"q": "rain"}).text
+    assert "/search/judge" not in hits
+    assert ledger(folder).history() == ()
+    assert 'id="verdict"' in visitor.post("/reviewer", data=form(page, "/reviewer", 1) | {"name": "vi"}).text
+
+
+def test_a_new_name_keeps_the_document_and_two_browsers_of_one_name_have_two(app: Any) -> None:
+    one, two = browser_of(app, "ana"), browser_of(app, "ana")
+    before = document(one)["id"]
+    assert document(two)["id"] != before
+    one.post("/reviewer", data=form(one.get(JUDGE).text, "/reviewer") | {"name": "Ana María"})
+    assert document(one)["id"] == before
+
+
+def test_three_reviewers_read_everything_and_nothing_is_left_only_then(folder: Path, app: Any) -> None:
+    ana, ben, cem = (browser_of(app, name) for name in ("ana", "ben", "cem"))
+    held = [document(browser) for browser in (ben, cem)]
+    while 'id="verdict"' in (page := ana.get(JUDGE).text):
+        ana.post(JUDGE, data=form(page, "/judge") | {"verdict": "not", "copies": ""})
+    assert "Nothing is left to read" not in page
+    assert "2 documents are open at other reviewers." in page
+    ben.post(JUDGE, data=held[0] | {"verdict": "relevant", "copies": ""})
+    assert "1 document is open at another reviewer." in ana.get(JUDGE).text
+    assert "1 document is open at another reviewer." in ben.get(JUDGE).text
+    cem.post(JUDGE, data=held[1] | {"verdict": "not", "copies": ""})
+    for browser in (ana, ben, cem):
+        assert "Nothing is left to read" in browser.get(JUDGE).text
+    judged = [(j.id, j.reviewer) for j in ledger(folder).judgements()]
+    assert len(judged) == len({id_ for id_, _ in judged}) == 27
+    assert {name for _, name in judged} == {"ana", "ben", "cem"}
+
+
+def test_a_document_left_open_comes_back_first(
+    folder: Path, app: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ana, ben = browser_of(app, "ana"), browser_of(app, "ben")
+    left = document(ana)
+    review = app.state.reviews.get("floods").review
+    monkeypatch.setattr(review._open, "_seconds", 0.0)  # the reservation has expired
+    assert document(ben)["id"] == left["id"]
+    late = ana.post(
+        JUDGE, data=left | {"verdict": "relevant", "copies": ""}
+    )  # nobody has judged it: it counts
+    assert late.status_code == 200
+    (judgement,) = ledger(folder).judgements()
+    assert (judgement.reviewer, judgement.phase) == ("ana", "queue")
+    assert isinstance(review._open, Reservations)
+
+
+def test_a_tab_from_yesterday_overwrites_nobody(folder: Path, app: Any) -> None:
+    ana, ben = browser_of(app, "ana"), browser_of(app, "ben")
+    tab = document(ana)
+    values = form(ben.get(SEARCH, params={"q": "witness"}).text, "/search/judge") | {"id": tab["id"]}
+    ben.post("/p/floods/search/judge", data=values | {"verdict": "not"})
+    refused = ana.post(JUDGE, data=tab | {"verdict": "relevant", "copies": ""})
+    assert refused.status_code == 409
+    assert "your verdict was not stored" in refused.text
+    assert "<bdi>ben</bdi>: <strong>not relevant</strong>" in refused.text
+    assert [(j.reviewer, j.verdict) for j in ledger(folder).judgements()] == [("ben", "not")]
+    again = form(refused.text, "/judge")
+    assert again["seen"] == "not "
+    assert ana.post(JUDGE, data=again | {"verdict": "relevant"}).status_code == 200  # ana has seen it now
+    assert [(j.reviewer, j.verdict) for j in ledger(folder).judgements()] == [
+        ("ben", "not"),
+        ("ana", "relevant"),
+    ]
+    own = ana.post(JUDGE, data=tab | {"verdict": "maybe", "copies": ""})  # an older tab of her own
+    assert own.status_code == 409
+    assert "Your judgement was: relevant." in own.text
+    for key in ("search", "judge"):
+        stale = values | {"verdict": "maybe", "id": tab["id"]}
+        assert (
+            ben.post(f"/p/floods/{key}/judge".replace("/judge/judge", "/judge"), data=stale).status_code
+            == 409
+        )
+    assert len(ledger(folder).history()) == 2
+
+
+def test_a_tab_from_before_a_restart_is_stored(folder: Path) -> None:
+    with client(folder, name="ana") as browser:
+        tab, cookies = document(browser), dict(browser.cookies)
+    app = create_app(ServeConfig.of(folder))
+    ben, ana = browser_of(app, "ben"), browser_of(app, "ana")
+    ana.cookies.update(cookies)
+    assert document(ben)["id"] == tab["id"]  # ben asks first
+    assert ana.post(JUDGE, data=tab | {"verdict": "not", "copies": ""}).status_code == 200
+    assert document(ben)["id"] != tab["id"]
+    (judgement,) = ledger(folder).judgements()
+    assert (judgement.reviewer, judgement.phase) == ("ana", "queue")
+
+
+@pytest.mark.parametrize("phase", ["control", "audit", "queue", "nonsense"])
+def test_a_form_cannot_say_why_a_document_was_shown(folder: Path, app: Any, phase: str) -> None:
+    ana = browser_of(app, "ana")
+    held = document(ana)
+    extra = {"phase": phase, "rank": str(10**30), "score": "1e300", "probability": "7", "copies": ""}
+    assert ana.post(JUDGE, data=held | extra | {"verdict": "not"}).status_code == 200
+    other = document(ana) | extra | {"id": "v3", "verdict": "not"}
+    assert ana.post(JUDGE, data=other).status_code == 200
+    first, second = ledger(folder).judgements()
+    assert (first.phase, second.phase) == ("queue", "search")
+    assert first.score is not None
+    assert abs(first.score) < 1e6
+    assert (second.score, second.probability) == (0.0, None)
+
+
+@pytest.mark.parametrize("change", [{"seed": "s9"}, {"id": "none"}, {"seed": "", "id": "none"}])
+@pytest.mark.parametrize("path", [JUDGE, "/p/floods/search/judge"])
+def test_what_the_review_lacks_is_refused_in_a_sentence(
+    folder: Path, app: Any, path: str, change: dict[str, str]
+) -> None:
+    ana = browser_of(app, "ana")
+    answer = ana.post(path, data=document(ana) | {"verdict": "relevant"} | change)
+    assert answer.status_code in (400, 404)
+    assert 'role="alert"' in answer.text
+    assert ledger(folder).history() == ()
+    assert ana.get(JUDGE, params=change).status_code in (200, 400, 404)
+
+
+def test_a_search_names_the_seed_and_asks_where_there_are_several(pairs: Path, app: Any) -> None:
+    ana = browser_of(app, "ana")
+    page = ana.get(SEARCH, params={"q": "parliament"}).text
+    hit = form(page, "/search/judge")
+    assert hit.get("seed", "") == ""  # none is chosen for the reviewer
+    assert "1: Floods in Valencia</option>" in page
+    assert "2: Elections</option>" in page
+    asked = ana.post("/p/floods/search/judge", data=hit | {"verdict": "relevant"})
+    assert asked.status_code == 400
+    assert "to which one the document belongs" in asked.text
+    page = ana.post("/p/floods/search/judge", data=hit | {"verdict": "relevant", "seed": "votes"}).text
+    assert '<span class="pill relevant">relevant</span> <bdi>2: Elections</bdi>' in page
+    values = form(page, "/search/judge")
+    assert values["seen"] == "relevant votes"
+    page = ana.post("/p/floods/search/judge", data=values | {"verdict": "not", "seed": "rain"}).text
+    assert '<span class="pill not">not relevant</span> <bdi>3: Rain</bdi>' in page
+    assert {(j.seed, j.verdict) for j in ledger(pairs).judgements()} == {
+        ("votes", "relevant"),
+        ("rain", "not"),
+    }
+    page = ana.get(JUDGE).text
+    beside = form(page, "/search")  # the header's, beside a row: for the row that is open
+    assert beside["seed"] == form(page, "/judge/rows?")["row"]
+    hit = form(ana.get(SEARCH, params={"q": "parliament", "seed": beside["seed"]}).text, "/search/judge")
+    assert hit["seed"] == beside["seed"]
+
+
+def test_a_topic_of_one_seed_names_it(browser: TestClient) -> None:
+    page = browser.get(SEARCH, params={"q": "rain"}).text
+    assert "<bdi>1: Floods in Valencia</bdi>" in page
+    assert form(page, "/search/judge")["seed"] == "s1"
+
+
+def test_a_search_verdict_with_copies_is_undone_as_one(folder: Path, app: Any) -> None:
+    ana = browser_of(app, "ana")
+    text = ana.get(SEARCH, params={"q": '"day 3, said witness"'}).text
+    (values,) = [f["values"] for f in forms(text) if f["action"].endswith("/search/judge")]
+    ana.post("/p/floods/search/judge", data=values | {"id": ["f3", "copy"], "verdict": "relevant"})
+    assert len(ledger(folder).judgements()) == 2
+    ana.post("/p/floods/undo", data=form(ana.get(JUDGE).text, "/undo"))
+    assert ledger(folder).judgements() == ()
+
+
+def test_a_blind_review_shows_nobody_the_others_verdict(folder: Path, app: Any) -> None:
+    with ledger(folder) as kept:
+        kept.set("double", True)
+    ana, ben = browser_of(app, "ana"), browser_of(app, "ben")
+    first = document(ana)
+    ana.post(JUDGE, data=first | {"verdict": "relevant", "copies": ""})
+    for path in (f"{SEARCH}?q=witness", f"{JUDGE}?id={first['id']}&seed=s1", "/p/floods/doubts"):
+        text = ben.get(path).text
+        assert "<strong>relevant</strong>" not in text
+        assert 'class="pill relevant"' not in text
+    assert first["id"] not in ben.get("/p/floods/map/verdicts").json()
+    assert ben.post(JUDGE, data=document(ben) | {"verdict": "not", "copies": ""}).status_code == 200
+    assert len(ledger(folder).judgements()) == 2
+
+
+def test_the_pairs_of_a_run_are_reserved_as_well(folder: Path, app: Any, tmp_path: Path) -> None:
+    texts = {
+        "x.run": "a Q0 b 1 .9 r\nc Q0 d 1 .8 r\n",
+        "left.jsonl": '{"id": "a", "text": "x"}\n{"id": "c", "text": "x"}\n',
+        "right.jsonl": '{"id": "b", "text": "y"}\n{"id": "d", "text": "y"}\n',
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    make(Workspace(folder).project("floods"), *(tmp_path / name for name in texts))
+    assert "First, your name" in browser_of(app, "").get(LINKS).text
+    ana, ben, cem = (browser_of(app, name) for name in ("ana", "ben", "cem"))
+    first, second = (form(b.get(LINKS).text, "/links") for b in (ana, ben))
+    assert (first["source"], second["source"]) == ("a", "c")
+    assert "2 pairs are open at other reviewers." in cem.get(LINKS).text
+    assert cem.post(LINKS, data=form(cem.get(LINKS).text, "/links/undo") | second | {
+        "csrf": form(cem.get(LINKS).text, "/links/undo")["csrf"], "verdict": "not"}).status_code == 200  # fmt: skip
+    assert ben.post(LINKS, data=second | {"verdict": "relevant"}).status_code == 409
+    with Ledger(folder / "floods" / "links.sqlite") as kept:
+        assert [(j.reviewer, j.verdict) for j in kept.judgements()] == [("cem", "not")]
+
+
+def test_what_was_judged_stands_beside_its_seed(folder: Path, pairs: Path, app: Any) -> None:
+    ana = browser_of(app, "ana")
+    values = form(ana.get(JUDGE, params={"id": "v3", "seed": "votes"}).text, "/judge")
+    ana.post("/p/floods/search/judge", data=values | {"verdict": "relevant"})
+    page = ana.get("/p/floods/judged").text
+    assert "Elections" in page
+    assert "seed=votes" in page

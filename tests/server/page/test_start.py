@@ -1,0 +1,223 @@
+"""The start: two jobs, the sample, and an import that can be corrected, from messy files, with and without scripts."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from starlette.testclient import TestClient
+
+from linker.encoders import installed as models
+from linker.review.jobs import guess_unit
+from linker.review.ledger import Ledger
+from linker.review.project import Workspace
+from tests.server.page.chromium import chromium, served
+from tests.server.page.support import client, form
+from tests.server.page.test_projects import upload, wait
+
+RAIN = "The river floods street {} of the old town again"
+THINGS = (
+    "harbour", "comet", "strike", "budget", "museum", "vaccine", "football", "taxes", "storm", "zebra",
+    "border", "cinema",
+)  # fmt: skip
+SETUP = "/p/floods-2026/setup"
+
+
+def table(rows: list[list[str]], delimiter: str = ",") -> str:
+    text = io.StringIO()
+    csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def titled() -> bytes:
+    rows = [["id", "text", "date"], *([f"p{i}", RAIN.format(i), f"{i + 10}.12.2021"] for i in range(9))]
+    return ("Export of March;;\n;;\n\n" + table(rows, ";")).encode()
+
+
+def mac() -> bytes:
+    rows = [
+        ["id", "text"],
+        *([f"p{i}", f"Der Fluß überschwemmt die Straße {i} für Fußgänger"] for i in range(9)),
+    ]
+    return table(rows).encode("mac_roman")
+
+
+def twice() -> bytes:
+    rows = [["id", "text", "text", ""], *([f"p{i}", "short", RAIN.format(i), "x"] for i in range(9))]
+    return table(rows).encode()
+
+
+def dated() -> bytes:
+    days = ["31.12.2021", "12/30/2021", "29 December 2021"]
+    rows = [["id", "text", "date"], *([f"p{i}", RAIN.format(i), days[i % 3]] for i in range(9))]
+    return table(rows).encode()
+
+
+def renamed() -> bytes:
+    book = openpyxl.Workbook()
+    for row in (["id", "text"], *([f"p{i}", RAIN.format(i)] for i in range(9))):
+        book.active.append(row)
+    written = io.BytesIO()
+    book.save(written)
+    return written.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("titled.csv", titled(), {"header_row": "4", "delimiter": ";", "date_format": "%d.%m.%Y"}),
+        ("mac.csv", mac(), {"encoding": "mac_roman", "language": "german"}),
+        ("twice.csv", twice(), {"text": "text_2"}),
+        ("dated.csv", dated(), {"date": "date"}),
+        ("workbook.csv", renamed(), {"sheet": "Sheet"}),
+        ("table.xlsx", mac(), {"delimiter": ","}),
+    ],
+)  # fmt: skip
+def test_messy_files_are_read_as_guessed(
+    tmp_path: Path, name: str, content: bytes, expected: dict[str, str]
+) -> None:
+    with client(tmp_path) as browser:
+        values = form(upload(browser, [("posts", (name, content))]), "/setup")
+        assert {
+            what: values[what if what == "language" else f"{what}.{name}"] for what in expected
+        } == expected
+        browser.post(SETUP, data=values)
+        wait(browser, "floods-2026")
+        assert "9 documents" in browser.get("/").text
+        found = browser.get(
+            "/p/floods-2026/search", params={"q": "old town Straße", "from.date": "2021-01-01"}
+        ).text
+        assert ">p3<" in found or "p3" in found
+
+
+def test_what_is_changed_is_shown_before_it_is_read(tmp_path: Path) -> None:
+    with client(tmp_path) as browser:
+        values = form(upload(browser, [("posts", ("titled.csv", titled()))]), "/setup")
+        other = browser.post(SETUP, data=values | {"header_row.titled.csv": "6"}).text
+        assert form(other, "/setup")["header_row.titled.csv"] == "6"
+        assert not Workspace(tmp_path).project("floods-2026").ready
+        again = browser.post(SETUP, data=values | {"date_format.titled.csv": "%m/%d/%Y", "again": "1"}).text
+        assert "9 values are not dates" in again
+        assert form(again, "/setup")["date_format.titled.csv"] == "%m/%d/%Y"
+        bad = browser.post(SETUP, data=values | {"encoding.titled.csv": "no-such"}).text
+        assert "there is no encoding" in bad
+
+
+def test_rows_that_cannot_be_used_are_listed_with_their_reasons(tmp_path: Path) -> None:
+    content = b"id,text\n1,rain in town\n2\n3,\n4,the river rose\n"
+    with client(tmp_path) as browser:
+        page = upload(browser, [("posts", ("bad.csv", content))])
+        assert "2 rows cannot be used" in page
+        assert "Row 3: 1 fields, expected 2" in page
+        assert "Row 4: no text" in page
+
+
+def test_seeds_that_differ_are_rows_and_the_choice_is_stored_once(tmp_path: Path) -> None:
+    rows = table([["id", "text"], *([f"r{i}", f"The {t} on {i}"] for i, t in enumerate(THINGS))]).encode()
+    posts = table(
+        [["id", "text"], *([f"p{i}", f"About a {t} we know more today"] for i, t in enumerate(THINGS))]
+    ).encode()
+    with client(tmp_path) as browser:
+        page = upload(browser, [("posts", ("posts.csv", posts)), ("articles", ("rows.csv", rows))])
+        (project,) = Workspace(tmp_path).projects
+        assert form(page, "/setup")["unit"] == "pairs"
+        browser.post(SETUP, data=form(page, "/setup"))
+        wait(browser, project.key)
+        with Ledger(project.ledger) as ledger:
+            assert ledger.settings["unit"] == "pairs"
+        assert "0 matched" in browser.get("/").text
+
+
+@pytest.mark.parametrize(("job", "unit"), [("story", "topic"), ("rows", "pairs")])
+def test_the_job_chosen_at_the_start_stands(tmp_path: Path, job: str, unit: str) -> None:
+    with client(tmp_path) as browser:
+        data = {
+            key: value for key, value in form(browser.get(f"/new/{job}").text, "/upload").items() if value
+        }
+        files = [("posts", ("p.csv", titled())), ("articles", ("a.csv", titled()))]
+        page = browser.post("/upload", data=data | {"about": "A river floods"}, files=files).text
+        assert form(page, "/setup")["unit"] == unit
+        (project,) = Workspace(tmp_path).projects
+        with Ledger(project.ledger) as ledger:
+            assert [seed.text for seed in ledger.seeds] == ["A river floods"]
+
+
+def test_many_seeds_that_differ_are_told_from_one_story() -> None:
+    stories = [f"The {word}" for word in THINGS]
+    floods = [f"flooding in quarter {i}, says {word}" for i, word in enumerate(stories)]
+    assert guess_unit(stories, ["some other text was seen"] * 20) == "pairs"
+    assert guess_unit(floods, ["some other text was seen"] * 20) == "topic"
+    assert guess_unit(stories[:3], []) == "topic"
+
+
+def test_models_are_chosen_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = (models.Model("tiny", (), ("german",), 50), models.Model("wide", (), None))
+    monkeypatch.setattr(models, "MODELS", here)
+    assert (models.advised("german"), models.advised("greek")) == ("tiny", "wide")
+    assert models.is_there("tiny")
+    assert not models.is_there("no/such-model")
+    with client(tmp_path) as browser:
+        page = upload(browser, [("posts", ("mac.csv", mac()))])
+        assert "Words and meaning: tiny" in page
+        assert (
+            page.index("Words and meaning: tiny")
+            < page.index("suits these texts")
+            < page.index("Words and meaning: wide")
+        )
+        answer = browser.post(SETUP, data=form(page, "/setup") | {"own": "nowhere"}).text
+        assert "There is no such model" in answer
+
+
+def test_the_sample_is_a_review_in_one_click(tmp_path: Path) -> None:
+    with client(tmp_path / "new") as browser:
+        send_sample(browser)
+        (project,) = Workspace(tmp_path / "new").projects
+        wait(browser, project.key)
+        assert "90 documents" in browser.get("/").text
+        assert "flood" in browser.get(f"/p/{project.key}/judge").text
+        send_sample(browser)  # it is there already
+        assert len(Workspace(tmp_path / "new").projects) == 1
+
+
+def send_sample(browser: TestClient) -> None:
+    browser.post("/sample", data={"csrf": form(browser.get("/").text, "/sample")["csrf"]})
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_messy_file_is_corrected_in_a_browser(tmp_path: Path, scripts: bool) -> None:
+    file = tmp_path / "titled.csv"
+    file.write_bytes(titled())
+    with chromium() as browser, served(tmp_path / "reviews") as server:
+        page = browser.new_context(java_script_enabled=scripts, locale="en-GB").new_page()
+        page.goto(server.address)
+        page.get_by_role("link", name="Choose files").press("Enter")
+        page.set_input_files("#posts", file)
+        page.get_by_role("button", name="Upload").press("Enter")
+        page.wait_for_url("**/setup")
+        change(page, "6", scripts)
+        assert page.inner_text("table.preview thead").startswith("p1")
+        change(page, "4", scripts)
+        assert page.inner_text("table.preview thead").startswith("id")
+        if scripts:
+            assert [v["id"] for v in Axe().run(page).response["violations"]] == []
+        page.locator("main form button.main").press("Enter")
+        page.wait_for_url("**/p/titled")
+        assert "9" in page.inner_text("dl.facts")
+
+
+def change(page: Any, row: str, scripts: bool) -> None:
+    """Change the row of the header; without scripts, a button shows the rows again."""
+    before = page.inner_text("table.preview thead")
+    page.fill("#header_row-1", row)
+    if scripts:
+        page.press("#header_row-1", "Tab")
+        page.wait_for_function(
+            "b => document.querySelector('table.preview thead')?.innerText !== b", arg=before
+        )
+    else:
+        page.get_by_role("button", name="Show the rows again").press("Enter")

@@ -1,0 +1,144 @@
+"""The whole path in a browser, by keys: files, index, judging by two, the server killed, audit, export.
+
+LINKER_POSTS=10000 and LINKER_JUDGE=60 take the size that a newsroom has; without them, it is small.
+"""
+
+import contextlib
+import csv
+import io
+import os
+import random
+import re
+from pathlib import Path
+
+import openpyxl
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from linker.review.ledger import Ledger
+from linker.review.project import Project, Workspace
+from tests.server.page.chromium import Server, chromium, served
+
+POSTS, JUDGED = int(os.environ.get("LINKER_POSTS", "400")), int(os.environ.get("LINKER_JUDGE", "12"))
+PLACES = ("plaza", "bridge", "station", "market", "school", "harbour", "old town")
+STORIES = (
+    "flooded after the heavy rain",
+    "full of voters today",
+    "closed for the marathon",
+    "quiet this morning",
+)
+
+
+def write_files(folder: Path) -> tuple[Path, Path]:
+    """Write the posts and the articles as a fact-checker has them, and return their paths."""
+    chance, posts, articles = random.Random(0), folder / "posts.csv", folder / "articles.csv"
+    with posts.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["tweet_id", "text", "lang", "date"])
+        for i in range(POSTS):
+            place, story = chance.choice(PLACES), STORIES[i % 40 and 1 + i % 3]
+            text = f"The {place} is {story}, says witness {i} of {chance.random():.6f}"
+            rows.writerow([f"t{i}", text, "en", f"2026-03-{i % 28 + 1:02}"])
+    with articles.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(
+            [["id", "title", "text"], ["a1", "Floods", "Heavy rain flooded the old town and the plaza"]]
+        )
+    return posts, articles
+
+
+def window(browser: Browser, server: Server, name: str, faults: list[str]) -> Page:
+    """Return a browser window of its own, signed as `name`; what the console complains of goes to `faults`."""
+    context = browser.new_context(viewport={"width": 1100, "height": 800}, locale="en-GB")
+    context.add_cookies([{"name": "linker-reviewer", "value": name, "url": server.address}])
+    page = context.new_page()
+    page.on("console", lambda m: faults.append(m.text) if m.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    return page
+
+
+def axe(page: Page) -> list[str]:
+    """Return what axe-core finds wrong in a page."""
+    violations = Axe().run(page).response["violations"]
+    return [f"{page.url}: {v['id']}: {v['nodes'][0]['html'][:200]}" for v in violations]
+
+
+def judge(page: Page, times: int) -> int:
+    """Judge by keys as a person would, and return how many were judged; the page shows the next one after each."""
+    for _ in range(times):
+        article = page.locator("section.post article")
+        before = page.locator("#verdict").get_attribute("data-document")
+        page.keyboard.press("y" if "flooded" in article.inner_text() else "n")
+        expect(page.locator(f'#verdict[data-document="{before}"]')).to_have_count(0)
+    return times
+
+
+def judgements(project: Project) -> int:
+    with Ledger(project.ledger) as ledger:
+        return len(ledger.judgements())
+
+
+def test_from_files_to_an_export_with_two_reviewers_and_a_power_cut(tmp_path: Path) -> None:
+    posts, articles = write_files(tmp_path)
+    folder, faults = tmp_path / "reviews", []  # type: tuple[Path, list[str]]
+    with chromium() as browser, contextlib.ExitStack() as stack:
+        server = stack.enter_context(served(folder))
+        page = window(browser, server, "ana", faults)
+        found = []
+        page.goto(server.address)
+        found += axe(page)
+        page.get_by_role("link", name="Choose files").press("Enter")
+        found += axe(page)
+        page.set_input_files("#posts", posts)
+        page.set_input_files("#articles", articles)
+        page.fill("#name", "Floods 2026")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/setup")
+        found += axe(page)
+        page.locator("main form button.main").press("Enter")
+        page.wait_for_url(re.compile(r"/p/floods-2026$"), timeout=120_000)
+        found += axe(page)
+        (project,) = Workspace(folder).projects
+        second = window(browser, server, "bo", faults)
+        for each in (page, second):
+            each.goto(f"{server.address}/p/floods-2026/judge")
+        shown = {w.locator("#verdict").get_attribute("data-document") for w in (page, second)}
+        assert len(shown) == 2  # nobody reads what another has open
+        done = 0
+        for _ in range(JUDGED // 4):
+            done += judge(page, 1) + judge(second, 1)
+        assert faults == []
+        server.kill()
+        assert judgements(project) == done  # nothing that was answered is lost
+        page.keyboard.press("y")  # into the void
+        expect(page.locator("#offline")).to_be_visible()
+        faults.clear()
+        server = Server(folder, server.port)
+        stack.callback(server.end)
+        for each in (page, second):
+            each.goto(f"{server.address}/p/floods-2026/judge")
+        for _ in range(JUDGED // 4):
+            done += judge(page, 1) + judge(second, 1)
+        assert judgements(project) == done
+        page.keyboard.press("u")
+        expect(page.locator("#verdict")).to_be_visible()
+        expect(page.locator("#main[aria-busy]")).to_have_count(
+            0
+        )  # the policy lets no script of ours be evaluated
+        assert judgements(project) == done - 1
+        done += judge(page, 1) - 1
+        found += axe(page)
+        for name in ("search?q=flooded+plaza", "seeds", "progress", "compare", "links", "map", "export"):
+            page.goto(f"{server.address}/p/floods-2026/{name}")
+            found += axe(page)
+        page.goto(f"{server.address}/p/floods-2026/progress")
+        page.get_by_role("button", name=re.compile("audit", re.IGNORECASE)).press("Enter")
+        page.goto(f"{server.address}/p/floods-2026/judge")
+        expect(page.locator("#post-label")).to_contain_text("audit")
+        done += judge(page, 2)
+        page.goto(f"{server.address}/p/floods-2026/export")
+        with page.expect_download() as download:
+            page.locator("main form button").press("Enter")
+        sheet = openpyxl.load_workbook(io.BytesIO(download.value.path().read_bytes())).worksheets[0]
+        assert len(list(sheet.rows)) - 1 == done
+        assert found == []
+        assert faults == []

@@ -1,0 +1,171 @@
+"""`linker link` for two collections of one language: files and indexes, known links, tables, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import linker as package
+from indexes.interface import Document
+from linker.base.errors import InputError
+from linker.cli.commands.sides import Side, analysis_of, known_links, same_language
+from tests.helpers import linker
+
+WORDS = [
+    f"{a}{b}{c}"
+    for a in ("bo", "ka", "mi", "tu")
+    for b in ("len", "dar", "vis", "rom")
+    for c in ("a", "e", "i", "os")
+]
+POSTS = 60
+
+
+def texts(seed: int, length: int = 12) -> list[list[str]]:
+    rng = np.random.default_rng(seed)
+    return [[WORDS[int(i)] for i in rng.integers(0, len(WORDS), length)] for _ in range(POSTS)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """60 articles, and a post of some of the words of each; p59's article has a near copy."""
+    folder = tmp_path_factory.mktemp("together")
+    articles = texts(0)
+    posts = [[*article[:5], *other[:3]] for article, other in zip(articles, texts(1), strict=True)]
+    write(folder / "posts.jsonl", [{"id": f"p{i}", "text": " ".join(p)} for i, p in enumerate(posts)])
+    records = [{"id": f"a{i}", "title": f"Article {i}", "text": " ".join(a)} for i, a in enumerate(articles)]
+    write(
+        folder / "articles.jsonl", [*records, {"id": "copy", "text": f"Article 59 {' '.join(articles[59])}"}]
+    )
+    linker("index", "build", folder / "articles.jsonl", "--out", folder / "news.index")
+    (folder / "known.csv").write_text("post,article\n" + "".join(f"p{i},a{i}\n" for i in range(20)))
+    (folder / "more.qrels").write_text("".join(f"p{i} 0 a{i} 1\n" for i in range(20, 45)))
+    return folder
+
+
+def write(path: Path, records: Sequence[object]) -> None:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+
+
+def test_auto_is_the_default_and_files_and_indexes_give_the_same_links(folder: Path, tmp_path: Path) -> None:
+    done = linker("link", folder / "posts.jsonl", folder / "articles.jsonl", "--out", tmp_path / "files.run")
+    assert "competition for documents: none" in done.stderr
+    links = package.link(folder / "posts.jsonl", folder / "news.index", out=tmp_path / "index.run")
+    assert (tmp_path / "files.run").read_text() == (tmp_path / "index.run").read_text()
+    first = [next(iter(of)) for of in links.run.values()]
+    assert np.mean([one[1:] == two[1:] for one, two in zip(links.run, first, strict=True)]) > 0.8
+    for id_, of in links.run.items():
+        scores = list(of.values())
+        assert scores == sorted(scores, reverse=True) and 0 <= sum(scores) + links.none[id_] <= 1.001
+    assert json.loads((tmp_path / "index.run.json").read_text())["competition"] == "none"
+
+
+def test_an_index_may_be_the_source(folder: Path) -> None:
+    links = package.link(folder / "news.index", folder / "posts.jsonl", links="one-to-one", k=1)
+    assert links.run["a7"].keys() == {"p7"} and links.targets == POSTS
+
+
+def test_one_to_one_ranks_each_document_first_once(folder: Path) -> None:
+    links = package.link(folder / "posts.jsonl", folder / "news.index", links="one-to-one")
+    first = [next(iter(of)) for of in links.run.values()]
+    assert len(set(first)) == len(first) and links.metadata["competition"] == "one-to-one"
+
+
+def test_known_links_are_taken_and_get_no_line(folder: Path) -> None:
+    links = package.link(
+        folder / "posts.jsonl", folder / "news.index", train=[folder / "known.csv", folder / "more.qrels"]
+    )
+    assert links.run.keys() == {f"p{i}" for i in range(45, POSTS)} and links.metadata["links"] == 45
+    assert set(links.metadata["competition_leads"]) == {"soft", "one-to-one"}
+    taken = package.link(
+        folder / "posts.jsonl", folder / "news.index", train=folder / "known.csv", links="one-to-one", k=30
+    )
+    known = {f"a{i}" for i in range(20)}
+    assert max(p for of in taken.run.values() for id_, p in of.items() if id_ in known) < 1e-6
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_a_table_holds_both_texts_ranks_and_copies(folder: Path, tmp_path: Path, suffix: str) -> None:
+    out = tmp_path / f"pairs{suffix}"
+    linker("link", folder / "posts.jsonl", folder / "news.index", "--out", out, "-k", "2")
+    if suffix == ".csv":
+        with out.open(newline="", encoding="utf-8-sig") as file:
+            rows = [dict(row) for row in csv.DictReader(file)]
+    else:
+        read = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+        rows = [
+            r | {"rank": str(r["metadata"]["rank"]), "copies": r["metadata"].get("copies", "")} for r in read
+        ]
+    assert len(rows) == 2 * POSTS and [r["rank"] for r in rows[:2]] == ["1", "2"]
+    last = next(r for r in rows if r["seed"] == "p59" and r["rank"] == "1")
+    assert {last["id"], last["copies"]} == {"a59", "copy"}
+    assert last["verdict"] == "" and float(last["probability"]) > 0
+    assert last["seed_text"] and last["text"].startswith("Article 59")
+
+
+def test_judged_tables_come_back_as_known_links(folder: Path, tmp_path: Path) -> None:
+    table = tmp_path / "judged.csv"
+    table.write_text("seed,id,verdict\np1,a1,relevant\np2,a9,not\np3,a3,\np4,a4,yes\n")
+    sides = ({f"p{i}": 0 for i in range(9)}, {f"a{i}": 0 for i in range(9)})
+    assert known_links([table], *sides) == [("p1", "a1"), ("p4", "a4")]
+    (tmp_path / "none.csv").write_text("post,article\nx,y\n")
+    with pytest.raises(InputError, match="do the ids agree"):
+        known_links([tmp_path / "none.csv"], *sides)
+
+
+def test_reasons_lie_beside_the_run(folder: Path, tmp_path: Path) -> None:
+    linker("link", folder / "posts.jsonl", folder / "news.index", "--out", tmp_path / "r", "--explain")
+    lines = [json.loads(line) for line in (tmp_path / "r.explain.jsonl").read_text().splitlines()]
+    first = next(line for line in lines if line["id"] == "p7")
+    assert first["link"] == "a7" and first["matches"] and first["probability"] > first["no_link_probability"]
+
+
+def test_options_of_languages_are_named(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    links = package.link(
+        folder / "posts.jsonl", folder / "news.index", ngrams=3, layout=False, one_to_one=True
+    )
+    assert "have no use: hapax, layout" in caplog.text and links.metadata["competition"] == "one-to-one"
+
+
+def test_what_cannot_be_done_is_refused(folder: Path, tmp_path: Path) -> None:
+    base = ("link", folder / "posts.jsonl", folder / "news.index", "--out", tmp_path / "r")
+    assert "choose one-to-one or many-to-one" in linker(*base, "--links", "one-to-many", check=1).stderr
+    assert "at least 40" in linker(*base, "--precision", "0.9", check=1).stderr
+    every = tmp_path / "every"
+    every.write_text("".join(f"p{i} 0 a{i} 1\n" for i in range(POSTS)))
+    assert "cover every text" in linker(*base, "--train", every, check=1).stderr
+    pairs = ("link", folder / "posts.jsonl", folder / "news.index", "--out", tmp_path / "p.csv", "--explain")
+    assert "beside a run" in linker(*pairs, check=1).stderr
+
+
+def test_tables_with_other_headers_are_read_by_the_options_of_index_build(
+    folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "posts.csv").write_text(
+        "no,message\n" + "".join(f"{i},{' '.join(t)}\n" for i, t in enumerate(texts(0)))
+    )
+    base = ("link", tmp_path / "posts.csv", folder / "articles.jsonl", "--out", tmp_path / "r")
+    assert "--id-column" in linker(*base, check=1).stderr
+    linker(*base, "--id-column", "no", "--text-column", "message")
+    assert (tmp_path / "r").read_text().startswith("0 Q0 a0 1 ")
+
+
+def side(*lines: str, code: str = "und") -> Side:
+    return Side(Path("x"), {str(i): Document(str(i), line) for i, line in enumerate(lines)}, code)
+
+
+def test_languages_are_told_by_codes_or_by_frequent_words() -> None:
+    english = side("the cat sat on the mat and it was the end of the day", "a dog is in the house of the man")
+    other = side("it is the day of the dog and a man", "the house was on the end")
+    french = side("le chat est sur la table et la maison est dans la ville", "un chien de la rue")
+    assert same_language(english, other) and not same_language(english, french)
+    assert not same_language(side("x", code="fr"), side("x", code="en"))
+    assert same_language(side("x", code="en"), side("y", code="en"))
+    assert analysis_of(english, other) == "english" and analysis_of(french, french) == "french"
+    assert analysis_of(side("x", code="de"), side("y")) == "german"
+    assert analysis_of(side("猫がマットの上に座った"), side("犬は家にいる")) == "japanese"
+    assert analysis_of(side("qwx zzk"), side("qwx zzk")) == "none"
