@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
+from pathlib import Path
+
+QUOTA = Path("/sys/fs/cgroup/cpu.max")  # of control groups, version 2: what `docker run --cpus` sets
 
 
 def cores() -> int:
-    """Return the number of cores that this process may use: fewer than there are where it is bound to some of them."""
-    return len(os.sched_getaffinity(0))
+    """Return the number of cores that this process may use: at most its affinity and its container's quota."""
+    allowed = len(os.sched_getaffinity(0))
+    try:
+        time, period = QUOTA.read_text(encoding="ascii").split()
+        return min(allowed, max(1, math.ceil(int(time) / int(period))))
+    except (OSError, ValueError):  # no control group, or "max": without a quota
+        return allowed

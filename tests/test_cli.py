@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from indexes.cores import cores
 from linker.review.interface import Judgement
 from linker.review.ledger import Ledger
 from tests.helpers import linker, linker_process, write_corpus
@@ -340,11 +341,17 @@ def test_memory_that_is_short_is_one_line(
     )
 
 
-def test_threads_of_openblas_sleep_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They would wait in a loop as soon as numpy is loaded, which a lone search pays for."""
-    monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("OPENBLAS_THREAD_TIMEOUT", "16"), ("OMP_WAIT_POLICY", "passive"), ("OMP_NUM_THREADS", str(cores()))],
+)
+def test_threads_of_other_libraries_sleep_unless_the_user_says_otherwise(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenBLAS's would wait in a loop once numpy is loaded, OpenMP's after each parallel part of an encoder."""
+    monkeypatch.delenv(name, raising=False)
     linker("--version")
-    assert os.environ["OPENBLAS_THREAD_TIMEOUT"] == "16"
-    monkeypatch.setenv("OPENBLAS_THREAD_TIMEOUT", "26")
+    assert os.environ[name] == value
+    monkeypatch.setenv(name, "7")
     linker("--version")
-    assert os.environ["OPENBLAS_THREAD_TIMEOUT"] == "26"
+    assert os.environ[name] == "7"

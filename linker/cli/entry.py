@@ -9,6 +9,7 @@ from collections.abc import Callable
 import typer
 
 from indexes.cluster import trust as elastic_trust
+from indexes.cores import cores
 from indexes.errors import IndexesError, MissingExtraError
 from linker.base.errors import LinkerError, extra_of
 from linker.base.logs import logging_to
@@ -104,8 +105,7 @@ def _version(
 
 def main() -> None:
     """Run the command line. A user's mistake prints one line on stderr and exits with status 1, wrong usage with 2."""
-    # From numpy's import on, the threads of OpenBLAS wait in a loop for 2**26 cycles: a quarter of a lone search.
-    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "16")
+    _spare_cores()
     elastic_trust.confirm = elastic.confirm_host
     guard_output()
     try:
@@ -132,6 +132,15 @@ def main() -> None:
         _fail(f"{e.filename}: {e.strerror}" if e.filename else str(e))
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _spare_cores() -> None:
+    """Keep the threads of other libraries from waiting in a loop, and from outnumbering the cores."""
+    # OpenBLAS's threads loop for 2**26 cycles from numpy's import on (a quarter of a lone search), OpenMP's after each
+    # parallel part. OpenMP does not know a container's quota.
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "16")
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    os.environ.setdefault("OMP_NUM_THREADS", str(cores()))
 
 
 def _fail(message: str) -> None:

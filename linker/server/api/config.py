@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from indexes.cores import cores
 from indexes.sharded import is_index
 from linker.base.errors import InputError
 from linker.review.project import Workspace
@@ -25,7 +25,7 @@ class Limits:
     seconds: float = 60.0  # until the answer, unless the body is streamed
     idle: float = 20.0  # between two pieces of a body, or of an answer that nobody fetches
     rate: float = 0.0  # requests per second of one token or address; 0: any number
-    threads: int = max(4, 2 * (os.cpu_count() or 1))  # searches at the same time
+    threads: int = max(4, 2 * cores())  # searches at the same time
     waiting: int = 256  # searches that wait for a thread
     jobs: int = 2  # jobs that run at the same time, in each worker
     jobs_waiting: int = 16  # jobs that wait for their turn, in each worker

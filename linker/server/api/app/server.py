@@ -52,8 +52,9 @@ def run(config: ServiceConfig, host: str, port: int, *, open_browser: bool = Fal
 def _by_workers(config: ServiceConfig, host: str, port: int, count: int) -> int:
     config.indexes()  # a mistake is told once, not by each worker
     listener = listen(host, port)
-    # The threads of one search; libraries that are loaded in the workers ask this.
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores() // count)))
+    # Libraries that are loaded in the workers ask this: the workers share the threads that one process would have.
+    threads, _, _ = os.environ.get("OMP_NUM_THREADS", str(cores())).partition(",")
+    os.environ["OMP_NUM_THREADS"] = str(max(1, int(threads) // count))
 
     def work(is_ready: Callable[[], None]) -> None:
         try:
