@@ -1,8 +1,9 @@
-"""How time and memory of a training step grow with the length of texts: the star beside a Transformer layer (figure 1).
+"""How time and memory of a training step grow with the length of texts: the star against a Transformer layer.
 
 `python -m benchmarks.star_length` takes a forward and a backward pass over two texts on one thread. The Transformer
-layer has the star's dimensions and heads. Memory is what the forward pass keeps for the backward pass. The law that is
-fitted to them is a · n^b, as in the paper's appendix A; `--plot FILE.svg` draws it over what was measured.
+layer has the star's dimensions and heads. Memory is what the forward pass keeps for the backward pass. A law
+a · n^b is fitted to them, and `--plot FILE.svg` draws it over what was measured. The star's paper has no such figure: its
+figure 1 shows attention weights, and its appendix A the expected sum of exponentials.
 """
 
 from __future__ import annotations
