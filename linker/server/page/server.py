@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import signal
 import socket
 import sys
@@ -25,6 +26,7 @@ from linker.server.page.protocol import PatientProtocol, allow_descriptors
 
 BACKLOG = 1024  # connections that wait to be accepted
 GRACE = 5  # seconds for requests that are under way when the server ends
+SWITCH = 0.0005  # seconds after which a thread gives way to another, which may be the one that all requests wait for
 
 
 class _Server(uvicorn.Server):
@@ -37,6 +39,8 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
+            gc.collect()
+            gc.freeze()  # the libraries' objects need not be looked through each time that a request has made many
             self._then()
 
 
@@ -87,6 +91,7 @@ def serve_on(
         proxy_headers=proxied, timeout_graceful_shutdown=grace,
     )  # fmt: skip
     allow_descriptors()
+    sys.setswitchinterval(SWITCH)
     signal.signal(signal.SIGTERM, _end)  # uvicorn sends the signal again when all is closed
     with contextlib.suppress(KeyboardInterrupt):
         _Server(options, then).run(sockets=[listener])

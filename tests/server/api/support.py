@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -62,3 +63,13 @@ def check_problem(answer: Any, status: int, code: str) -> str:
     assert "Traceback" not in answer.text
     detail: str = body["detail"]
     return detail
+
+
+def ended(api: TestClient, job: dict[str, Any]) -> dict[str, Any]:
+    """Wait for the end of a job and return its last state."""
+    end = time.monotonic() + 60
+    while job["state"] in ("waiting", "running"):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+        job = api.get(f"/v1/jobs/{job['id']}").json()
+    return job

@@ -24,11 +24,12 @@ from linker.server.api import Limits, ServiceConfig, children, evaluating, logs
 from linker.server.api.guard import HEADERS, Guard
 from linker.server.api.pool import OWNER, Pool
 from linker.server.api.problems import problem_of
+from linker.server.api.routes.common import MOST_VALUES
 from linker.server.api.served import Service
 from linker.server.page.access import TRIES, Access, TooManyTriesError
 from linker.server.page.rates import MOST, Rates
 from linker.server.page.tokens import Tokens
-from tests.server.api.support import BASE, check_problem, client
+from tests.server.api.support import BASE, check_problem, client, ended
 
 READ, WRITE, ADMIN = "r" * 20, "w" * 20, "a" * 20
 FILE = f"# ours\n{READ} read dashboard\n\n{WRITE} read,write intake\n{ADMIN}\n"
@@ -412,6 +413,20 @@ def test_a_large_body_is_read_here_only_once_it_is_known_to_fit(
             detail = check_problem(answer, 422, "invalid-request")
             assert (detail, answer.json()["errors"]) == (expected.json()["detail"], expected.json()["errors"])
             assert not [size for size in read if size > children.LARGE], path
+        read.clear()
+        for path, more in (("/v1/link", {"links": [["a", "a"]] * 100_000}),
+                           ("/v1/find", {"judgements": [{"id": "a", "verdict": "not"}] * 20_000})):  # fmt: skip
+            long = orjson.dumps(known[path] | more)
+            jobs = [api.post(path, content=body).json() for body in (orjson.dumps(known[path]), long)]
+            assert len(long) > children.LARGE
+            assert [ended(api, job)["state"] for job in jobs] == ["done", "done"]
+        per_pair = {"unit": "pairs", "order": "feedback"}
+        misused = orjson.dumps(known["/v1/find"] | per_pair) + filler
+        check_problem(api.post("/v1/find", content=misused), 400, "bad-input")
+        many = {"lang": ["en"] * (MOST_VALUES + 1)}
+        for where in (many, {"lang": {"=": [many]}}, [*many["lang"]]):
+            check_problem(api.post("/v1/search", json={"text": "x", "where": where}), 422, "invalid-request")
+        assert not [size for size in read if size > children.LARGE]
         check_problem(api.post("/v1/search", content=filler + b"{"), 400, "not-json")
         body = orjson.dumps(known["/v1/search"])
         assert (
