@@ -14,6 +14,8 @@ from typing import Any
 
 import orjson
 
+from linker.server.api.pool import BusyError
+
 LARGE = 256 << 10  # bytes of a body that is read in the server only once it is known to fit its description
 MOST_TOLD = 100  # fields that are wrong
 MOST_SHOWN = 100  # values of a list in the short form of a request
@@ -21,7 +23,10 @@ NICE = 10  # searches go first
 
 
 async def run(module: str, *arguments: str, body: bytes) -> bytes:
-    """Return what a module prints, which is run for a body; where the caller gives up, it is killed."""
+    """Return what a module prints, which is run for a body; where the caller gives up, it is killed.
+
+    Raises BusyError where something else has ended it, such as a lack of memory.
+    """
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", module, *arguments),
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
@@ -32,6 +37,8 @@ async def run(module: str, *arguments: str, body: bytes) -> bytes:
         with contextlib.suppress(ProcessLookupError):
             child.kill()
         await child.wait()
+    if child.returncode:
+        raise BusyError("the process that reads large requests was ended: try again later")
     return written
 
 
