@@ -1,31 +1,40 @@
-"""Run the application until it is told to end: SIGINT and SIGTERM let requests finish."""
+"""Run the page, the API or both until they are told to end: SIGINT and SIGTERM let requests finish."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import errno
 import gc
+import logging
+import os
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import webbrowser
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 
 import python_multipart  # noqa: F401 - FastAPI would say only later, and differently, that it is missing
 import uvicorn
 from starlette.types import ASGIApp
 
-from indexes.interface import MissingExtraError
-from linker.base.errors import InputError
+from indexes.cores import cores
+from indexes.errors import IndexesError, MissingExtraError
+from linker.base.errors import InputError, LinkerError
+from linker.base.printable import on_one_line
 from linker.review.learning import model
+from linker.server.api import logs
+from linker.server.api.workers import Workers, shared_metrics
+from linker.server.config import ServeConfig, has_page
 from linker.server.page.app import create_app
-from linker.server.page.config import ServeConfig
 from linker.server.page.protocol import PatientProtocol, allow_descriptors
 
 BACKLOG = 1024  # connections that wait to be accepted
-GRACE = 5  # seconds for requests that are under way when the server ends
+GRACE, API_GRACE = 5, 30  # seconds for requests that are under way when the server ends
 SWITCH = 0.0005  # seconds after which a thread gives way to another, which may be the one that all requests wait for
 
 
@@ -44,9 +53,70 @@ class _Server(uvicorn.Server):
             self._then()
 
 
-def run(config: ServeConfig, host: str, port: int, *, open_browser: bool = False) -> None:
-    """Serve until a signal. Raises InputError where the folder or the port cannot be used."""
-    serve(create_app(config), host, port, proxied=bool(config.proxy_header), open_browser=open_browser)
+def run(
+    config: ServeConfig,
+    host: str,
+    port: int,
+    *,
+    api: bool = False,
+    open_browser: bool = False,
+    workers: int = 1,
+) -> None:
+    """Serve until a signal; several worker processes serve the API alone, since the page lives in one.
+
+    Raises InputError or IndexesError where an index, the folder or the port cannot be used.
+    """
+    if workers > 1:
+        with tempfile.TemporaryDirectory(prefix="linker-jobs-") as folder, shared_metrics():
+            sys.exit(_by_workers(dataclasses.replace(config, jobs_folder=Path(folder)), host, port, workers))
+    is_shown = not api or has_page(config.directories)
+    if api:
+        logs.configure(config.log_format)
+        if is_shown and config.access.tokens and not config.access.survives:
+            logs.event(
+                "the token file's folder is read-only: sessions end with this process", logging.WARNING
+            )
+    serve(
+        application(config) if api else create_app(config), host, port, proxied=bool(config.proxy_header),
+        learner=is_shown, open_browser=open_browser, grace=API_GRACE if api else GRACE,
+    )  # fmt: skip
+
+
+def application(config: ServeConfig) -> ASGIApp:
+    """Return the API, beside the page of a folder if there is one. Raises InputError or IndexesError."""
+    from linker.server.api.app import Joined, service_app
+
+    api = service_app(config)
+    return Joined(api, create_app(config)) if has_page(config.directories) else api
+
+
+def _by_workers(config: ServeConfig, host: str, port: int, count: int) -> int:
+    from prometheus_client.multiprocess import mark_process_dead
+
+    from linker.server.api.app import service_app
+
+    logs.configure(config.log_format)
+    config.indexes()  # a mistake is told once, not by each worker
+    listener = listen(host, port)
+    # The threads of one search; libraries that are loaded in the workers ask this.
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores() // count)))
+
+    def work(is_ready: Callable[[], None]) -> None:
+        try:
+            app = service_app(config)
+            app.state.service.load_encoders()  # meanwhile the other workers answer
+            app.state.service.refresh()
+        except (LinkerError, IndexesError) as e:
+            sys.exit(f"error: {on_one_line(str(e))}")
+        serve_on(listener, app, is_ready, proxied=bool(config.proxy_header), grace=API_GRACE)
+
+    def ended(pid: int) -> None:
+        logs.event("a worker has ended and is replaced", logging.WARNING, pid=pid)
+        mark_process_dead(pid)  # type: ignore[no-untyped-call]  # it has no types
+
+    address = address_of(host, listener)
+    workers = Workers(count, work, grace=API_GRACE, ready=lambda: print(address, flush=True), ended=ended)
+    return workers.run()
 
 
 def serve(

@@ -20,8 +20,8 @@ from typing import Any, Literal
 import orjson
 
 from linker.server.api import logs
-from linker.server.api.config import Limits
 from linker.server.api.problems import ProblemError
+from linker.server.config import Limits
 from linker.server.jobs import Job, Step
 from linker.server.page.tokens import Principal
 

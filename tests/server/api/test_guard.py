@@ -20,7 +20,7 @@ from starlette.testclient import TestClient
 
 from linker.base.errors import InputError
 from linker.engine.engine import Engine
-from linker.server.api import Limits, ServiceConfig, children, evaluating, logs
+from linker.server.api import Limits, ServeConfig, children, evaluating, logs
 from linker.server.api.guard import HEADERS, Guard
 from linker.server.api.pool import OWNER, Pool
 from linker.server.api.problems import problem_of
@@ -64,7 +64,7 @@ def test_a_request_that_the_end_of_the_server_cancels_may_be_asked_again(folder:
         async def send(message: Any) -> None:
             sent.append(message)
 
-        guard = Guard(forever, Service(ServiceConfig((folder / "news",))))
+        guard = Guard(forever, Service(ServeConfig((folder / "news",))))
         scope = {"type": "http", "method": "GET", "path": "/v1/indexes", "raw_path": b"/v1/indexes",
                  "headers": [(b"host", b"127.0.0.1")], "client": ("127.0.0.1", 1)}  # fmt: skip
         task = asyncio.create_task(guard(scope, forever, send))
@@ -207,7 +207,7 @@ def test_behind_a_proxy_its_header_signs_in(folder: Path) -> None:
 
 def test_a_network_needs_tokens(folder: Path) -> None:
     with pytest.raises(InputError, match="--token-file"):
-        ServiceConfig.of([folder], "0.0.0.0")
+        ServeConfig.of([folder], "0.0.0.0")
 
 
 def test_every_answer_has_the_headers_and_an_id(api: TestClient) -> None:
@@ -363,8 +363,9 @@ def test_an_evaluation_has_a_process_of_its_own_which_ends_with_the_request(
     children, start = list[asyncio.subprocess.Process](), asyncio.create_subprocess_exec
 
     async def noted(*command: str, **options: Any) -> asyncio.subprocess.Process:
-        slow = [sys.executable, "-c", "import time; time.sleep(60)"]
-        children.append(await start(*(slow if len(children) == 3 else command), **options))
+        others = {3: "import time; time.sleep(60)", 4: "import os; os.abort()"}
+        script = others.get(len(children))
+        children.append(await start(*([sys.executable, "-c", script] if script else command), **options))
         return children[-1]
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", noted)
@@ -379,8 +380,9 @@ def test_an_evaluation_has_a_process_of_its_own_which_ends_with_the_request(
         check_problem(api.post("/v1/evaluate", json=large | {"runs": {"x": "1 Q0\n"}}), 400, "bad-input")
     with client(folder / "news", limits=Limits(seconds=2)) as api:
         check_problem(api.post("/v1/evaluate", json=large), 504, "timeout")
-    assert len(children) == 4
-    assert children[-1].returncode == -signal.SIGKILL
+    with client(folder / "news") as api:
+        check_problem(api.post("/v1/evaluate", json=large), 503, "overloaded")
+    assert [child.returncode for child in children[3:]] == [-signal.SIGKILL, -signal.SIGABRT]
 
 
 def test_a_large_body_is_read_here_only_once_it_is_known_to_fit(

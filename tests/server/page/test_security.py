@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from linker.base.errors import InputError
+from linker.server.config import Limits
 from linker.server.page import ServeConfig, create_app
 from linker.server.page.access import LIFETIME, Access
 from linker.server.page.guard import HEADERS
@@ -126,7 +127,7 @@ def test_texts_of_others_are_only_text(folder: Path) -> None:
 
 
 def test_a_body_that_is_too_large_is_refused(folder: Path) -> None:
-    browser = client(folder, ServeConfig(folder, max_form=2000, max_upload=5000))
+    browser = client(folder, ServeConfig.of(folder, limits=Limits(form=2000, upload=5000)))
     token = form(browser.get(JUDGE).text, "/judge")["csrf"]
     values = {"csrf": token, "criteria": "x" * 3000}
     assert browser.post("/p/floods/criteria", data=values).status_code == 413
