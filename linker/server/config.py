@@ -12,8 +12,8 @@ from indexes.sharded import is_index
 from linker.base.errors import InputError
 from linker.review.project import Workspace
 from linker.server.api.logs import LogFormat
-from linker.server.page.access import Access
-from linker.server.page.hosts import LOOPBACK, Hosts, is_loopback
+from linker.server.guard.access import Access
+from linker.server.guard.hosts import LOOPBACK, Hosts, is_loopback
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,8 @@ from linker.review.learning import model
 from linker.server.api import logs
 from linker.server.api.workers import Workers, shared_metrics
 from linker.server.config import ServeConfig, has_page
+from linker.server.guard.protocol import PatientProtocol, allow_descriptors
 from linker.server.page.app import create_app
-from linker.server.page.protocol import PatientProtocol, allow_descriptors
 
 BACKLOG = 1024  # connections that wait to be accepted
 GRACE, API_GRACE = 5, 30  # seconds for requests that are under way when the server ends

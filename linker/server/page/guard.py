@@ -12,9 +12,9 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from linker.server.config import ServeConfig
+from linker.server.guard.access import is_same
+from linker.server.guard.admission import SAFE, SMALL, Admission, Bounds, RefusedError, bounded, patient
 from linker.server.page import sessions
-from linker.server.page.access import is_same
-from linker.server.page.admission import SAFE, SMALL, Admission, Bounds, RefusedError, bounded, patient
 from linker.server.page.rendering import message
 
 OPEN = ("/login", "/static/")  # paths that need no sign-in

@@ -16,7 +16,7 @@ from linker.server.api.problems import KNOWN
 from linker.server.api.routes.common import MOST_VALUES
 from linker.server.api.routes.search import MOST_HITS, MOST_K, MOST_TEXTS
 from linker.server.config import Limits
-from linker.server.page.protocol import SECONDS
+from linker.server.guard.protocol import SECONDS
 from tests.helpers import ROOT
 from tests.site.transcripts import run
 

@@ -26,9 +26,9 @@ from linker.server.api.pool import OWNER, Pool
 from linker.server.api.problems import problem_of
 from linker.server.api.routes.common import MOST_VALUES
 from linker.server.api.served import Service
-from linker.server.page.access import TRIES, Access, TooManyTriesError
-from linker.server.page.rates import MOST, Rates
-from linker.server.page.tokens import Tokens
+from linker.server.guard.access import TRIES, Access, TooManyTriesError
+from linker.server.guard.rates import MOST, Rates
+from linker.server.guard.tokens import Tokens
 from tests.server.api.support import BASE, check_problem, client, ended
 
 READ, WRITE, ADMIN = "r" * 20, "w" * 20, "a" * 20

@@ -20,7 +20,7 @@ from linker.review.settings import Settings
 from linker.server.api import Limits
 from linker.server.api.jobs import Jobs
 from linker.server.api.problems import ProblemError
-from linker.server.page.tokens import Principal
+from linker.server.guard.tokens import Principal
 from tests.server.api.support import check_problem, client, ended
 
 SEEDS = [{"id": "s1", "text": "rain over valencia"}, {"id": "s2", "text": "parliament"}]

@@ -131,7 +131,7 @@ def test_that_sessions_end_with_the_process_is_said(
     run(ServeConfig.of(**given), "127.0.0.1", 0, api=True)
     assert capsys.readouterr().err == ""
     (tmp_path / "tokens.sessions").unlink()
-    monkeypatch.setattr("linker.server.page.access.write_secret", _refuse)
+    monkeypatch.setattr("linker.server.guard.access.write_secret", _refuse)
     run(ServeConfig.of(**given), "127.0.0.1", 0, api=True)
     assert "read-only: sessions end with this process" in capsys.readouterr().err
 

@@ -25,7 +25,7 @@ from linker.server.api.routes.common import (
     routes,
 )
 from linker.server.api.served import Served, Service
-from linker.server.page.tokens import Principal
+from linker.server.guard.tokens import Principal
 
 router = routes("jobs")
 LONGEST = 100_000  # characters of a text
