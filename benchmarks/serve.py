@@ -27,6 +27,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +37,7 @@ import orjson
 
 from benchmarks.support.common import RESULTS, record
 from benchmarks.support.load import load, write_bodies
-from benchmarks.support.mix import attack, requests, waits
+from benchmarks.support.mix import attack, waits
 from benchmarks.support.passages import SEED, statements
 from benchmarks.support.serve_data import make_index
 from benchmarks.support.service import Service, cpu_seconds, serving
@@ -195,17 +196,29 @@ def bm25(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
 
 
 def mix(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
-    """Measure small searches of one token beside the worst mix that another may send."""
+    """Measure small searches of one token beside the worst mix that another may send.
+
+    A second server over the same index, which is sent nothing else, is asked in the same way at the same time: its
+    waits are what the load of the machine alone costs.
+    """
     reader, other = "r" * 32, "o" * 32
     tokens = work / "tokens"
     tokens.write_text(f"{reader} read reader\n{other} read other\n{'a' * 32}\n")
     tokens.chmod(0o600)
-    with serving(directory, "--token-file", str(tokens)) as service:
+    options = "--token-file", str(tokens)
+    with serving(directory, *options) as service, serving(directory, *options) as idle:
         alone = waits(service.port, other, queries, 10)
-        with attack(service.port, reader, requests(queries), directory.name) as counts:
+        with (
+            attack(service.port, reader, queries, directory.name) as counts,
+            ThreadPoolExecutor(2) as pool,
+        ):
             time.sleep(5)
-            beside = waits(service.port, other, queries, MIX_SECONDS)
-    return {"alone": alone, "beside": beside, "answers_of_the_mix": dict(sorted(counts.items()))}
+            measured = [pool.submit(waits, s.port, other, queries, MIX_SECONDS) for s in (service, idle)]
+            beside, elsewhere = (future.result() for future in measured)
+    return {
+        "alone": alone, "beside": beside, "beside_on_an_idle_server": elsewhere,
+        "load_average": round(os.getloadavg()[0], 1), "answers_of_the_mix": dict(sorted(counts.items())),
+    }  # fmt: skip
 
 
 def _body(text: str, mode: str) -> dict[str, Any]:

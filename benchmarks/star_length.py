@@ -2,8 +2,8 @@
 
 `python -m benchmarks.star_length` takes a forward and a backward pass over two texts on one thread. The Transformer
 layer has the star's dimensions and heads. Memory is what the forward pass keeps for the backward pass. A law
-a · n^b is fitted to them, and `--plot FILE.svg` draws it over what was measured. The star's paper has no such figure: its
-figure 1 shows attention weights, and its appendix A the expected sum of exponentials.
+a · n^b is fitted to them, and `--plot FILE.svg` draws it over what was measured. The star's paper has no such
+figure: its figure 1 shows attention weights, and its appendix A the expected sum of exponentials.
 """
 
 from __future__ import annotations

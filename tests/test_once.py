@@ -87,7 +87,7 @@ ONCE: dict[str, tuple[Told, set[str]]] = {
     ),
     "the reader of a token file": (
         defined("read_token", "read_tokens", "load_tokens", "digest_of"),
-        {"linker/server/page/tokens.py"},
+        {"linker/server/guard/tokens.py"},
     ),
     "the header of a cookie": (
         lambda node: isinstance(node, ast.Constant) and re.search("HttpOnly|SameSite", str(node.value)) is not None,

@@ -1,21 +1,28 @@
-"""The worst that one token may send: everything that takes long, all at once, without a pause."""
+"""The worst that one token may send: everything that takes long, all at once, without a pause.
+
+It is sent from a process of its own: threads beside those that measure would make them wait for the interpreter.
+"""
 
 from __future__ import annotations
 
 import http.client
 import itertools
+import multiprocessing
 import random
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Event
 from typing import Any
 
 import numpy as np
 import orjson
 
 TOPICS, DEPTH, THREADS = 2000, 30, 4  # of a run that is evaluated; of each kind of request
+MEASURES = ["official", *(f"nDCG@{k}" for k in range(1, 101))]
 Body = tuple[str, bytes]
 
 
@@ -28,13 +35,14 @@ def requests(texts: Sequence[str]) -> dict[str, Callable[[], Body]]:
     qrels = "".join(f"q{t} 0 d{rng.randrange(999)}-{d} 1\n" for t in range(TOPICS) for d in range(DEPTH))
     mapping = {f"q{t}": {f"d{d}": d / 7 for d in range(DEPTH)} for t in range(TOPICS)}
     heavy: dict[str, dict[str, Any]] = {
-        "evaluate": {"qrels": qrels, "runs": {f"r{n}": run for n in range(5)}, "measures": ["all"], "intervals": True},
+        "evaluate": {"qrels": qrels, "runs": {f"r{n}": run for n in range(5)}, "measures": MEASURES, "intervals": True},
         "evaluate mappings": {"qrels": {"q0": {"d0": 1}}, "runs": {f"r{n}": mapping for n in range(8)}},
         "batch": {"texts": long, "k": 100, "documents": False},
         "documents": {"texts": long[:100], "k": 1000},
         "explain": {"texts": texts[:10], "k": 100, "explain": True},
         "embeddings": {"model": "", "input": long},
         "rerank": {"query": texts[0], "texts": long},
+        "conditions": {"text": texts[0], "where": {"lang": ["en"] * 1_000_000}},
         "links": {"source": {"language": "fr", "documents": [{"id": "f", "text": "x"}]},
                   "target": {"language": "en", "documents": [{"id": "e", "text": "x"}]},
                   "method": "hapax", "links": [["f", "e"]] * 300_000},
@@ -42,6 +50,7 @@ def requests(texts: Sequence[str]) -> dict[str, Callable[[], Body]]:
     paths = {
         "evaluate mappings": "evaluate",
         "batch": "search",
+        "conditions": "search",
         "documents": "search",
         "explain": "search",
         "links": "link",
@@ -62,9 +71,25 @@ def requests(texts: Sequence[str]) -> dict[str, Callable[[], Body]]:
 
 
 @contextmanager
-def attack(port: int, token: str, made: dict[str, Callable[[], Body]], model: str) -> Iterator[Counter[str]]:
-    """Send all kinds of requests while the block runs; give the counts of their statuses."""
-    ended, counts = threading.Event(), Counter[str]()
+def attack(port: int, token: str, texts: Sequence[str], model: str) -> Iterator[Counter[str]]:
+    """Send all kinds of requests while the block runs; give the counts of their statuses, which it has at its end."""
+    context = multiprocessing.get_context("spawn")
+    ended, queue, counts = context.Event(), context.Queue(), Counter[str]()
+    child = context.Process(target=_send, args=(port, token, texts, model, ended, queue), daemon=True)
+    child.start()
+    queue.get()  # it has begun
+    try:
+        yield counts
+    finally:
+        ended.set()
+        counts.update(queue.get())
+        child.kill()
+
+
+def _send(
+    port: int, token: str, texts: Sequence[str], model: str, ended: Event, queue: Queue[Counter[str] | None]
+) -> None:
+    counts = Counter[str]()
 
     def ask(name: str, make: Callable[[], Body]) -> None:
         while not ended.is_set():
@@ -75,17 +100,12 @@ def attack(port: int, token: str, made: dict[str, Callable[[], Body]], model: st
             except (OSError, http.client.HTTPException):
                 counts[f"{name} failed"] += 1
 
-    threads = [
-        threading.Thread(target=ask, args=(name, make), daemon=True)
-        for name, make in made.items()
-        for _ in range(16 if name == "flood" else THREADS)
-    ]
-    for thread in threads:
-        thread.start()
-    try:
-        yield counts
-    finally:
-        ended.set()
+    for name, make in requests(texts).items():
+        for _ in range(16 if name == "flood" else THREADS):
+            threading.Thread(target=ask, args=(name, make), daemon=True).start()
+    queue.put(None)
+    ended.wait()
+    queue.put(counts.copy())
 
 
 def post(port: int, token: str, path: str, body: bytes) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from linker.server.api.app.making import DESCRIPTION, ROUTES, described
+from linker.server.api.app import DESCRIPTION, ROUTES, described
 
 TITLE = f"""# HTTP
 

@@ -26,6 +26,11 @@ class Messages(Protocol):
         ...
 
 
+def message(text: str) -> str:
+    """Return the text itself; it marks a text for translation that is looked up later."""
+    return text
+
+
 class Sentence(str):
     """A text in English; `told` tells it in another language.
 

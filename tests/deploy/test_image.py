@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from linker.server.api.app import server
+from linker.server.running import API_GRACE
 from tests.deploy import dockerfile
 from tests.helpers import ROOT
 
@@ -139,8 +139,8 @@ def test_it_stays_below_its_size(executed: tuple[dict[str, Any], Path]) -> None:
 def test_the_grace_of_the_server_fits_into_that_of_whoever_ends_it() -> None:
     yaml = pytest.importorskip("yaml")
     service = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]["linker"]
-    assert int(service["stop_grace_period"].removesuffix("s")) > server.GRACE
+    assert int(service["stop_grace_period"].removesuffix("s")) > API_GRACE
     unit = (ROOT / "deploy" / "linker.service").read_text(encoding="utf-8")
     stop = re.search(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)
     assert stop
-    assert int(stop[1]) > server.GRACE
+    assert int(stop[1]) > API_GRACE

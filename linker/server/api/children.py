@@ -14,13 +14,19 @@ from typing import Any
 
 import orjson
 
-LARGE = 1 << 20  # bytes of a body that is read in the server only once it is known to fit its description
+from linker.server.api.pool import BusyError
+
+LARGE = 256 << 10  # bytes of a body that is read in the server only once it is known to fit its description
 MOST_TOLD = 100  # fields that are wrong
+MOST_SHOWN = 100  # values of a list in the short form of a request
 NICE = 10  # searches go first
 
 
-async def run(module: str, *arguments: str, body: bytes) -> Any:
-    """Return the JSON that a module prints, which is run for a body; where the caller gives up, it is killed."""
+async def run(module: str, *arguments: str, body: bytes) -> bytes:
+    """Return what a module prints, which is run for a body; where the caller gives up, it is killed.
+
+    Raises BusyError where something else has ended it, such as a lack of memory.
+    """
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", module, *arguments),
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
@@ -31,17 +37,32 @@ async def run(module: str, *arguments: str, body: bytes) -> Any:
         with contextlib.suppress(ProcessLookupError):
             child.kill()
         await child.wait()
-    return orjson.loads(written)
+    if child.returncode:
+        raise BusyError("the process that reads large requests was ended: try again later")
+    return written
 
 
-def faults(body: bytes, module: str, path: str) -> list[dict[str, Any]]:
-    """Return what is wrong with the body of a request to a route, which is the one with this path in a module."""
+def read(body: bytes, module: str, path: str) -> bytes:
+    """Return what the body of a request to a route holds; the route is the one with this path in a module.
+
+    A first line has the "errors" and, where there are none and the work is for a job, the "request" in a short form:
+    its lists cut to MOST_SHOWN values. The specification of the job follows, so that the server need not read it.
+    """
     field = next(r for r in importlib.import_module(module).router.routes if r.path == path).body_field
     try:
-        _, errors = field.validate(orjson.loads(body), loc=("body",))
+        request, errors = field.validate(orjson.loads(body), loc=("body",))
     except orjson.JSONDecodeError:
-        return [{"type": "json_invalid", "loc": ["body"], "msg": "not JSON"}]
-    return told(errors)
+        return orjson.dumps({"errors": [{"type": "json_invalid", "loc": ["body"], "msg": "not JSON"}]})
+    if errors or not hasattr(request, "spec"):
+        return orjson.dumps({"errors": told(errors)})
+    short = _shortened(request.model_dump())
+    return orjson.dumps({"errors": [], "request": short}) + b"\n" + orjson.dumps(request.spec())
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _shortened(each) for name, each in value.items()}
+    return value[:MOST_SHOWN] if isinstance(value, list) else value
 
 
 def told(errors: Any) -> list[dict[str, Any]]:
@@ -51,4 +72,4 @@ def told(errors: Any) -> list[dict[str, Any]]:
 
 if __name__ == "__main__":
     os.nice(NICE)
-    sys.stdout.buffer.write(orjson.dumps(faults(sys.stdin.buffer.read(), *sys.argv[1:])))
+    sys.stdout.buffer.write(read(sys.stdin.buffer.read(), *sys.argv[1:]))

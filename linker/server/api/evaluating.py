@@ -78,7 +78,7 @@ def answer(body: bytes) -> dict[str, Any]:
 
 async def in_process(body: bytes) -> dict[str, Any]:
     """Return what `answer` does, from a process of its own; where the caller gives up, it is killed."""
-    found: dict[str, Any] = await children.run("linker.server.api.evaluating", body=body)
+    found: dict[str, Any] = orjson.loads(await children.run("linker.server.api.evaluating", body=body))
     return found
 
 

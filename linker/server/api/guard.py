@@ -18,8 +18,8 @@ from linker.server.api import logs, problems
 from linker.server.api.pool import OWNER
 from linker.server.api.problems import ProblemError
 from linker.server.api.served import Service
-from linker.server.page.access import TooManyTriesError
-from linker.server.page.admission import (
+from linker.server.guard.access import TooManyTriesError
+from linker.server.guard.admission import (
     SMALL,
     Admission,
     Bounds,
@@ -29,9 +29,9 @@ from linker.server.page.admission import (
     often,
     patient,
 )
-from linker.server.page.rates import Rates
-from linker.server.page.tokens import Principal
-from linker.server.page.tokens import Scope as TokenScope
+from linker.server.guard.rates import Rates
+from linker.server.guard.tokens import Principal
+from linker.server.guard.tokens import Scope as TokenScope
 
 OPEN = ("/health", "/ready", "/openapi.json")  # they need no token
 STREAMED = ":bulk"  # the end of the paths whose bodies are read piece by piece

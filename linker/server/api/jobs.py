@@ -20,10 +20,10 @@ from typing import Any, Literal
 import orjson
 
 from linker.server.api import logs
-from linker.server.api.config import Limits
 from linker.server.api.problems import ProblemError
+from linker.server.config import Limits
+from linker.server.guard.tokens import Principal
 from linker.server.jobs import Job, Step
-from linker.server.page.tokens import Principal
 
 Kind = Literal["find", "link"]
 TICK = 0.1  # seconds between two looks at a running job

@@ -19,7 +19,7 @@ from linker.base.errors import InputError, LinkerError
 from linker.base.printable import on_one_line, without_credentials
 from linker.server.api import logs
 from linker.server.api.pool import BusyError
-from linker.server.page.admission import RefusedError
+from linker.server.guard.admission import RefusedError
 
 MEDIA_TYPE = "application/problem+json"
 OURS = "something went wrong in the server: its log has the details under this request id"

@@ -24,12 +24,11 @@ from linker.scoring.ranking import calibration as ranker_calibration
 from linker.scoring.ranking.ranker import Ranker
 from linker.scoring.reranking import DEPTH
 from linker.server.api import batching, logs
-from linker.server.api.config import ServiceConfig
 from linker.server.api.jobs import Jobs
 from linker.server.api.metrics import Metrics
 from linker.server.api.pool import Pool
 from linker.server.api.problems import ProblemError
-from linker.server.page.access import Access
+from linker.server.config import ServeConfig
 
 T = TypeVar("T")
 FOLLOW = 1.0  # seconds
@@ -153,11 +152,8 @@ def _pooled() -> Ranker:
 class Service:
     """All open indexes, and what may be done with them."""
 
-    def __init__(self, config: ServiceConfig, access: Access | None = None) -> None:
-        """Open the indexes for those who have `access`, by default by the token file.
-
-        Raises InputError or IndexesError where an index or the token file cannot be read.
-        """
+    def __init__(self, config: ServeConfig) -> None:
+        """Open the indexes. Raises InputError or IndexesError where one cannot be read."""
         self.config = config
         self.metrics = Metrics()
         self.pool = Pool(config.limits.threads, config.limits.waiting, "search")
@@ -165,7 +161,7 @@ class Service:
             lambda: asyncio.Semaphore(1)
         )  # processes of an owner
         self.heavy = Pool(HEAVY_THREADS, config.limits.waiting, "heavy")
-        self.access = access or Access.of(config.token_file, page=False)
+        self.access = config.access
         self.jobs = Jobs(config.limits, config.jobs_folder)
         self.indexes: Mapping[str, Served] = {}
         self.waiting_for = ""  # what is not ready yet

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -74,58 +73,28 @@ def serve(
     Prints the page's address once it answers. Only this machine reaches it, unless --host says otherwise. Ctrl-C ends
     it; every judgement is stored as it is made.
     """
-    from linker.server.page.config import ServeConfig
-    from linker.server.page.server import run
-
-    allowed = tuple(allow_host or ())
-    if api:
-        _serve_api(
-            directories, host, port, token_file, proxy_header, allowed, rate_limit, log_format, workers, open_
-        )
-        return
-    if workers > 1:
+    if not api and workers > 1:
         raise typer.BadParameter("--workers goes with --api: the page is served by one process")
-    if len(directories) > 1:
+    if not api and len(directories) > 1:
         raise typer.BadParameter("several directories are served with --api only")
-    (directory,) = directories
+    from linker.server.config import Limits, ServeConfig, has_page
+    from linker.server.running import run
+
     config = ServeConfig.of(
-        directory, host, token_file=token_file, proxy_header=proxy_header, allowed=allowed
+        directories,
+        host,
+        token_file=token_file,
+        proxy_header=proxy_header,
+        allowed=tuple(allow_host or ()),
+        limits=Limits(rate=rate_limit),
+        log_format=log_format,
+        page=not api or (workers == 1 and has_page(directories)),
     )
-    if config.access.tokens:
+    if config.access.tokens and not api:
         ends = (
             ""
             if config.access.survives
             else "; its folder is read-only, so that sessions end with this process"
         )
         note(f"sign in with the token in {token_file}{ends}")
-    run(config, host, port, open_browser=open_)
-
-
-def _serve_api(
-    directories: list[Path],
-    host: str,
-    port: int,
-    token_file: Path | None,
-    proxy_header: str,
-    allowed: tuple[str, ...],
-    rate: float,
-    log_format: Literal["text", "json"],
-    workers: int,
-    open_browser: bool,
-) -> None:
-    from linker.server.api.config import Limits, ServiceConfig
-    from linker.server.api.workers import shared_metrics
-
-    config = ServiceConfig.of(
-        directories,
-        host,
-        token_file=token_file,
-        proxy_header=proxy_header,
-        allowed=allowed,
-        limits=Limits(rate=rate),
-        log_format=log_format,
-    )
-    with shared_metrics() if workers > 1 else contextlib.nullcontext():
-        from linker.server.api.app import run
-
-        run(config, host, port, open_browser=open_browser, workers=workers)
+    run(config, host, port, api=api, open_browser=open_, workers=workers)

@@ -23,13 +23,17 @@ DEFAULTS: Mapping[str, Any] = {
 def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     """Link `spec["source"]` to `spec["target"]` as `linker link` does, each text to at most `spec["k"]` others.
 
-    What a specification leaves out is as in `DEFAULTS`.
-    Raises InputError where the method lacks something, IndexesError where an index cannot be read.
+    `spec["indexes"]`: the directories of sides that a server knows by other names. What a specification leaves out is
+    as in `DEFAULTS`. Raises InputError where the method lacks something, IndexesError where an index cannot be read.
     """
     spec = {**DEFAULTS, **spec}
+    indexes = {name: {"index": index} for name, index in spec.get("indexes", {}).items()}
     with tempfile.TemporaryDirectory(prefix="linker-") as folder:
         given = Path(folder)
-        source, target = (_side(spec[name], given / f"{name}.jsonl") for name in ("source", "target"))
+        source, target = (
+            _side(spec[name] | indexes.get(name, {}), given / f"{name}.jsonl")
+            for name in ("source", "target")
+        )
         codes = [spec[name].get("language") for name in ("source", "target")]
         known = [{"source": one, "target": other} for one, other in spec["links"]]
         words = "".join(f"{_word(one)}\t{_word(other)}\n" for one, other in spec["dictionary"])

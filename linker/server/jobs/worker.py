@@ -44,6 +44,7 @@ def main(name: str) -> int:
     os.dup2(2, 1)  # what a library prints must not come between the lines
     os.nice(NICE)
     spec = orjson.loads(sys.stdin.buffer.readline())
+    spec |= spec.pop("given", {})  # by a client of the API
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         result = task(name)(spec, _Teller(told.write))

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Form, Request
 from starlette.responses import RedirectResponse, Response
 
 from linker.review.language import LANGUAGES
+from linker.server.guard.admission import address_of
 from linker.server.page import sessions
-from linker.server.page.admission import address_of
 from linker.server.page.rendering import message, page, translate
 
 router = APIRouter()

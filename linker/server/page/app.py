@@ -12,6 +12,7 @@ from starlette.staticfiles import StaticFiles
 
 from linker.base.version import __version__
 from linker.review.project import Workspace
+from linker.server.config import ServeConfig
 from linker.server.page import (
     account,
     compare,
@@ -30,7 +31,6 @@ from linker.server.page import (
     start,
     stop,
 )
-from linker.server.page.config import ServeConfig
 from linker.server.page.guard import Guard, check_form
 from linker.server.page.rendering import FOLDER
 from linker.server.page.reviews import Reviews
@@ -57,7 +57,7 @@ PAGES: tuple[ModuleType, ...] = (
 
 def create_app(config: ServeConfig) -> FastAPI:
     """Return the application for one folder. Raises InputError where the folder cannot hold reviews."""
-    reviews = Reviews(Workspace(config.directory))
+    reviews = Reviews(Workspace(config.directories[0]))
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

@@ -11,8 +11,8 @@ from indexes.errors import IndexesError
 from linker.base.errors import LinkerError
 from linker.base.printable import without_credentials
 from linker.review.interface import JudgedMeanwhileError
-from linker.server.page.access import TooManyTriesError
-from linker.server.page.admission import RefusedError, often
+from linker.server.guard.access import TooManyTriesError
+from linker.server.guard.admission import RefusedError, often
 from linker.server.page.guard import protect
 from linker.server.page.rendering import MEANWHILE, NOT_READY, address, message, page, translate
 from linker.server.page.reviews import NamelessError, NotReadyError

@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from linker.server.config import ServeConfig
+from linker.server.guard.access import is_same
+from linker.server.guard.admission import SAFE, SMALL, Admission, Bounds, RefusedError, bounded, patient
 from linker.server.page import sessions
-from linker.server.page.access import is_same
-from linker.server.page.admission import SAFE, SMALL, Admission, Bounds, RefusedError, bounded, patient
-from linker.server.page.config import ServeConfig
 from linker.server.page.rendering import message
 
 OPEN = ("/login", "/static/")  # paths that need no sign-in
@@ -36,7 +36,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, config: ServeConfig) -> None:
         self._app, self._config = app, config
-        self._admission = Admission(config.answered, proxied=bool(config.proxy_header))
+        self._admission = Admission(config.hosts, proxied=bool(config.proxy_header))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request that is refused here, or hand it on."""
@@ -60,9 +60,8 @@ class Guard:
         path = request.url.path
         if path.startswith(OPEN) or not session.signed_in:
             return SMALL
-        return (
-            Bounds(self._config.max_upload, None) if path.endswith(UPLOAD) else Bounds(self._config.max_form)
-        )
+        limits = self._config.limits
+        return Bounds(limits.upload, None) if path.endswith(UPLOAD) else Bounds(limits.form)
 
     def _asked_to_sign_in(self, request: Request, session: sessions.Session) -> Response | None:
         """Return the answer to one who must sign in first, or None."""

@@ -15,18 +15,15 @@ from starlette.responses import HTMLResponse
 from starlette.routing import NoMatchFound
 
 from linker.base.version import __version__
+from linker.review import wording
 from linker.review.language import LANGUAGES, Language, language
 from linker.review.project import Project
 from linker.server.page.reviews import of_request
 from linker.server.page.sessions import CSRF_FIELD
 
 FOLDER = Path(__file__).parent
+message = wording.message
 SWAP = "x-linker-swap"  # a request of our script, which puts <main> of the answer in place of the page's
-
-
-def message(text: str) -> str:
-    """Return the text itself; it marks a text for translation that is looked up later."""
-    return text
 
 
 # The words for verdicts.

@@ -12,8 +12,8 @@ from urllib.parse import quote, unquote
 from starlette.requests import Request
 
 from linker.review.language import Language, choose
-from linker.server.page.access import LIFETIME
-from linker.server.page.config import ServeConfig
+from linker.server.config import ServeConfig
+from linker.server.guard.access import LIFETIME
 
 REVIEWER, LANGUAGE = "linker-reviewer", "linker-language"
 LONGEST_NAME = 60  # characters of a reviewer's name

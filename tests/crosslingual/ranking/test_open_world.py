@@ -26,7 +26,6 @@ from linker.crosslingual.ranking.verification import (
 )
 from linker.crosslingual.task import Options, Task
 from linker.crosslingual.thresholds import best_f1, least_probability
-from linker.scoring.probability.competition import spread
 from linker.scoring.probability.measures import calibration_error
 from tests.crosslingual.synthetic import Twin, twin
 
@@ -105,15 +104,6 @@ def test_features_of_a_worked_list() -> None:
     (row,) = first_candidates(ranker, lists, logits, won)
     rest = np.log(np.exp(1) + np.exp(3))
     np.testing.assert_allclose(row, [2, 2 - 3, 2 - rest, logit(0.6), 2])
-
-
-def test_spreading_keeps_order_and_sums() -> None:
-    won = np.array([[0.6, 0.3, 0.0, 0.1], [0.3, 0.6, 0.05, 0.05], [0.5, 0.5, 0.0, 0.0]])
-    p = spread(won, np.array([0.2, 0.9, 0.4]))
-    np.testing.assert_allclose(p.sum(axis=1), 1)
-    np.testing.assert_allclose(p[0], [0.2, 0.1, 0, 0.7])
-    np.testing.assert_allclose(p[1], [0.1 * 6 / 7, 0.9, 0.1 / 7, 0])
-    assert p[2, 0] == 0.4 and p[2, 1] == pytest.approx(0.4)
 
 
 def test_a_mixture_has_its_share_and_uses_no_list_twice() -> None:

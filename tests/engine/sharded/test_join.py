@@ -12,8 +12,8 @@ from indexes.sharded import is_index, join, manifests_of, shards_of
 from linker import find
 from linker.engine.engine import Engine
 from linker.review.project import Workspace
-from linker.server.api.config import ServiceConfig
 from linker.server.api.served import SearchOptions, Service
+from linker.server.config import ServeConfig
 from tests.helpers import linker, write_corpus
 from tests.server.api.support import client
 
@@ -66,7 +66,7 @@ def test_a_server_and_a_review_take_it_like_an_index(tmp_path: Path, shards: lis
     project = Workspace(tmp_path / "all").single
     assert project is not None
     assert (project.ready, project.ledger.name) == (True, "all.review.sqlite")
-    service = Service(ServiceConfig.of([tmp_path / "all", shards[0]]))
+    service = Service(ServeConfig.of([tmp_path / "all", shards[0]]))
     try:
         assert set(service.indexes) == {"all", "a.index"}
         served = service.served("all")

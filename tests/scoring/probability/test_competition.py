@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indexes.dtypes import Float64Array, Int64Array
-from linker.scoring.probability.competition import ANY, FEW, ONE, Capacity, compete, softmax
+from linker.scoring.probability.competition import ANY, FEW, ONE, Capacity, compete, softmax, spread
 from linker.scoring.probability.deciding import Known, Lists, choose, decide, held_out, joined
 
 RNG = np.random.default_rng(0)
@@ -120,6 +120,18 @@ def test_worked_numbers() -> None:
     x = 1 / math.sqrt(a * b)
     assert p[:, 0] == pytest.approx([a * x / (1 + a * x), b * x / (1 + b * x)], abs=1e-6)
     assert p[:, 0] == pytest.approx([0.6, 0.4], abs=1e-6)
+    assert compete(np.log([[a, 1.0], [b, 1.0]]), np.array([[3], [3]]))[:, 0] == pytest.approx(
+        p[:, 0], abs=0.01
+    )
+
+
+def test_spreading_keeps_order_and_sums() -> None:
+    won = np.array([[0.6, 0.3, 0.0, 0.1], [0.3, 0.6, 0.05, 0.05], [0.5, 0.5, 0.0, 0.0]])
+    p = spread(won, np.array([0.2, 0.9, 0.4]))
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    np.testing.assert_allclose(p[0], [0.2, 0.1, 0, 0.7])
+    np.testing.assert_allclose(p[1], [0.1 * 6 / 7, 0.9, 0.1 / 7, 0])
+    assert p[2, 0] == 0.4 and p[2, 1] == pytest.approx(0.4)
 
 
 def test_the_capacity_is_counted_from_links() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from starlette.testclient import TestClient
 
 from indexes.interface import Document
 from linker.engine import Engine, building
-from linker.server.api import Limits, Served, Service, ServiceConfig
+from linker.server.api import Limits, ServeConfig, Served, Service
 from linker.server.api.app import add_api, service_app
 from tests.helpers import HashEncoder
 
@@ -39,13 +40,13 @@ def make(folder: Path) -> Path:
 
 def client(*directories: Path, base: str = BASE, limits: Limits | None = None, **options: Any) -> TestClient:
     """Return a client of the service over indexes; it does not raise what the server must not let out."""
-    app = service_app(ServiceConfig.of(directories, limits=limits, **options))
+    app = service_app(ServeConfig.of(directories, limits=limits, page=False, **options))
     return TestClient(app, base_url=base, raise_server_exceptions=False)
 
 
 def dense_client(folder: Path, name: str = "dense") -> TestClient:
     """Return a client of the service over the index "dense" with its encoder, by another name if one is given."""
-    service = Service(ServiceConfig.of([folder / "news"]))
+    service = Service(ServeConfig.of([folder / "news"]))
     engine = Engine(folder / "vectors" / "dense", encoder=HashEncoder())
     service.indexes = {name: Served(name, engine, service.pool, service.heavy)}
     return TestClient(add_api(FastAPI(), service), base_url=BASE, raise_server_exceptions=False)
@@ -62,3 +63,13 @@ def check_problem(answer: Any, status: int, code: str) -> str:
     assert "Traceback" not in answer.text
     detail: str = body["detail"]
     return detail
+
+
+def ended(api: TestClient, job: dict[str, Any]) -> dict[str, Any]:
+    """Wait for the end of a job and return its last state."""
+    end = time.monotonic() + 60
+    while job["state"] in ("waiting", "running"):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+        job = api.get(f"/v1/jobs/{job['id']}").json()
+    return job

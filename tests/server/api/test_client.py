@@ -24,7 +24,7 @@ from linker.engine.engine import Engine
 from linker.scoring.probability import folder
 from linker.server.api import logs
 from linker.server.api.app import service_app
-from linker.server.api.config import ServiceConfig
+from linker.server.config import ServeConfig
 from tests.helpers import HashEncoder, linker
 from tests.scoring.ranking.synthetic import documents
 
@@ -70,7 +70,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def serving(config: ServiceConfig) -> Iterator[str]:
+def serving(config: ServeConfig) -> Iterator[str]:
     """Serve in a thread of this process and give the address."""
     server = uvicorn.Server(uvicorn.Config(service_app(config), log_config=None, access_log=False))
     with socket.socket() as listener:
@@ -90,7 +90,7 @@ def url(root: Path) -> Iterator[str]:
     tokens = root / "tokens"
     tokens.write_text(f"{TOKEN} read reader\n")
     tokens.chmod(0o600)
-    with serving(ServiceConfig.of([root / "plain", root / "calibrated"], token_file=tokens)) as url:
+    with serving(ServeConfig.of([root / "plain", root / "calibrated"], token_file=tokens, page=False)) as url:
         yield url
 
 

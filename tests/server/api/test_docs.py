@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from linker.server.api import children
 from linker.server.api.bulk import BATCH_BYTES, BATCH_DOCUMENTS, MOST_BAD
-from linker.server.api.config import Limits
 from linker.server.api.guard import OPEN
 from linker.server.api.metrics import Metrics
 from linker.server.api.problems import KNOWN
+from linker.server.api.routes.common import MOST_VALUES
 from linker.server.api.routes.search import MOST_HITS, MOST_K, MOST_TEXTS
-from linker.server.page.protocol import SECONDS
+from linker.server.config import Limits
+from linker.server.guard.protocol import SECONDS
 from tests.helpers import ROOT
 from tests.site.transcripts import run
 
@@ -36,7 +38,8 @@ def test_the_page_names_the_limits() -> None:
     for said in (
         f"{limits.body >> 20} MiB; of `documents:bulk` {limits.bulk >> 30} GiB",
         f"{SECONDS:g} seconds to arrive", f"| {limits.idle:g} seconds |", f"| {limits.seconds:g} seconds, except",
-        f"| {limits.waiting}; more", f"{BATCH_DOCUMENTS:,} documents or {BATCH_BYTES >> 20} MiB",
+        f"| {limits.waiting}; more", f"metadata | {MOST_VALUES:,} |", f"more than {children.LARGE >> 10} KiB",
+        f"{BATCH_DOCUMENTS:,} documents or {BATCH_BYTES >> 20} MiB",
         f"After {MOST_BAD:,} unusable lines", f"up to {MOST_TEXTS:,};", f"{MOST_K:,} at most; {MOST_HITS:,} for all",
     ):  # fmt: skip
         assert said in PAGE, said

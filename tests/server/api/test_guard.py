@@ -20,15 +20,16 @@ from starlette.testclient import TestClient
 
 from linker.base.errors import InputError
 from linker.engine.engine import Engine
-from linker.server.api import Limits, ServiceConfig, children, evaluating, logs
+from linker.server.api import Limits, ServeConfig, children, evaluating, logs
 from linker.server.api.guard import HEADERS, Guard
 from linker.server.api.pool import OWNER, Pool
 from linker.server.api.problems import problem_of
+from linker.server.api.routes.common import MOST_VALUES
 from linker.server.api.served import Service
-from linker.server.page.access import TRIES, Access, TooManyTriesError
-from linker.server.page.rates import MOST, Rates
-from linker.server.page.tokens import Tokens
-from tests.server.api.support import BASE, check_problem, client
+from linker.server.guard.access import TRIES, Access, TooManyTriesError
+from linker.server.guard.rates import MOST, Rates
+from linker.server.guard.tokens import Tokens
+from tests.server.api.support import BASE, check_problem, client, ended
 
 READ, WRITE, ADMIN = "r" * 20, "w" * 20, "a" * 20
 FILE = f"# ours\n{READ} read dashboard\n\n{WRITE} read,write intake\n{ADMIN}\n"
@@ -63,7 +64,7 @@ def test_a_request_that_the_end_of_the_server_cancels_may_be_asked_again(folder:
         async def send(message: Any) -> None:
             sent.append(message)
 
-        guard = Guard(forever, Service(ServiceConfig((folder / "news",))))
+        guard = Guard(forever, Service(ServeConfig((folder / "news",))))
         scope = {"type": "http", "method": "GET", "path": "/v1/indexes", "raw_path": b"/v1/indexes",
                  "headers": [(b"host", b"127.0.0.1")], "client": ("127.0.0.1", 1)}  # fmt: skip
         task = asyncio.create_task(guard(scope, forever, send))
@@ -206,7 +207,7 @@ def test_behind_a_proxy_its_header_signs_in(folder: Path) -> None:
 
 def test_a_network_needs_tokens(folder: Path) -> None:
     with pytest.raises(InputError, match="--token-file"):
-        ServiceConfig.of([folder], "0.0.0.0")
+        ServeConfig.of([folder], "0.0.0.0")
 
 
 def test_every_answer_has_the_headers_and_an_id(api: TestClient) -> None:
@@ -362,8 +363,9 @@ def test_an_evaluation_has_a_process_of_its_own_which_ends_with_the_request(
     children, start = list[asyncio.subprocess.Process](), asyncio.create_subprocess_exec
 
     async def noted(*command: str, **options: Any) -> asyncio.subprocess.Process:
-        slow = [sys.executable, "-c", "import time; time.sleep(60)"]
-        children.append(await start(*(slow if len(children) == 3 else command), **options))
+        others = {3: "import time; time.sleep(60)", 4: "import os; os.abort()"}
+        script = others.get(len(children))
+        children.append(await start(*([sys.executable, "-c", script] if script else command), **options))
         return children[-1]
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", noted)
@@ -378,8 +380,9 @@ def test_an_evaluation_has_a_process_of_its_own_which_ends_with_the_request(
         check_problem(api.post("/v1/evaluate", json=large | {"runs": {"x": "1 Q0\n"}}), 400, "bad-input")
     with client(folder / "news", limits=Limits(seconds=2)) as api:
         check_problem(api.post("/v1/evaluate", json=large), 504, "timeout")
-    assert len(children) == 4
-    assert children[-1].returncode == -signal.SIGKILL
+    with client(folder / "news") as api:
+        check_problem(api.post("/v1/evaluate", json=large), 503, "overloaded")
+    assert [child.returncode for child in children[3:]] == [-signal.SIGKILL, -signal.SIGABRT]
 
 
 def test_a_large_body_is_read_here_only_once_it_is_known_to_fit(
@@ -412,6 +415,20 @@ def test_a_large_body_is_read_here_only_once_it_is_known_to_fit(
             detail = check_problem(answer, 422, "invalid-request")
             assert (detail, answer.json()["errors"]) == (expected.json()["detail"], expected.json()["errors"])
             assert not [size for size in read if size > children.LARGE], path
+        read.clear()
+        for path, more in (("/v1/link", {"links": [["a", "a"]] * 100_000}),
+                           ("/v1/find", {"judgements": [{"id": "a", "verdict": "not"}] * 20_000})):  # fmt: skip
+            long = orjson.dumps(known[path] | more)
+            jobs = [api.post(path, content=body).json() for body in (orjson.dumps(known[path]), long)]
+            assert len(long) > children.LARGE
+            assert [ended(api, job)["state"] for job in jobs] == ["done", "done"]
+        per_pair = {"unit": "pairs", "order": "feedback"}
+        misused = orjson.dumps(known["/v1/find"] | per_pair) + filler
+        check_problem(api.post("/v1/find", content=misused), 400, "bad-input")
+        many = {"lang": ["en"] * (MOST_VALUES + 1)}
+        for where in (many, {"lang": {"=": [many]}}, [*many["lang"]]):
+            check_problem(api.post("/v1/search", json={"text": "x", "where": where}), 422, "invalid-request")
+        assert not [size for size in read if size > children.LARGE]
         check_problem(api.post("/v1/search", content=filler + b"{"), 400, "not-json")
         body = orjson.dumps(known["/v1/search"])
         assert (

@@ -20,8 +20,8 @@ from linker.review.settings import Settings
 from linker.server.api import Limits
 from linker.server.api.jobs import Jobs
 from linker.server.api.problems import ProblemError
-from linker.server.page.tokens import Principal
-from tests.server.api.support import check_problem, client
+from linker.server.guard.tokens import Principal
+from tests.server.api.support import check_problem, client, ended
 
 SEEDS = [{"id": "s1", "text": "rain over valencia"}, {"id": "s2", "text": "parliament"}]
 ANA, BEN = Principal("ana", frozenset({"read"})), Principal("ben", frozenset({"read"}))
@@ -34,15 +34,6 @@ LINK = {
     },
     "method": "hapax",
 }
-
-
-def ended(api: TestClient, job: dict[str, Any]) -> dict[str, Any]:
-    end = time.monotonic() + 60
-    while job["state"] in ("waiting", "running"):
-        assert time.monotonic() < end
-        time.sleep(0.05)
-        job = api.get(f"/v1/jobs/{job['id']}").json()
-    return job
 
 
 def test_find_lists_what_the_order_hands_out(api: TestClient, folder: Path) -> None:

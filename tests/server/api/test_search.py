@@ -13,7 +13,7 @@ from linker.base.errors import InputError
 from linker.engine.engine import Engine
 from linker.evaluation.evaluator import evaluate
 from linker.scoring.ranking import calibration, pooled
-from linker.server.api import Service, ServiceConfig
+from linker.server.api import ServeConfig, Service
 from tests.helpers import HashEncoder, linker
 from tests.server.api.support import DOCUMENTS, check_problem, client, dense_client
 
@@ -71,7 +71,7 @@ def test_a_request_tells_p_link_of_its_own_texts(api: TestClient, folder: Path) 
     assert [found["no_match"] for found in answer["results"]] == pytest.approx(expected.no_match, abs=1e-6)
     (alone,) = search(api, text=texts[0], k=3, rerank="pooled")["results"]
     assert alone["no_match"] != pytest.approx(expected.no_match[0], abs=1e-3)
-    (served,) = Service(ServiceConfig.of([folder / "news"])).indexes.values()
+    (served,) = Service(ServeConfig.of([folder / "news"])).indexes.values()
     assert served._most() == calibration.FEWEST - 1
 
 
@@ -157,10 +157,10 @@ def test_names_must_differ(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (folder / "news").rename(tmp_path / "other" / "old")
     with pytest.raises(InputError, match="two indexes are named 'old'"):
-        ServiceConfig.of([folder, tmp_path / "other"]).indexes()
+        ServeConfig.of([folder, tmp_path / "other"]).indexes()
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="there is no index"):
-        ServiceConfig.of([tmp_path / "empty"]).indexes()
+        ServeConfig.of([tmp_path / "empty"]).indexes()
 
 
 def test_another_process_s_commit_is_seen_at_once(api: TestClient, folder: Path) -> None:

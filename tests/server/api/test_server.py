@@ -20,8 +20,8 @@ import pytest
 
 from indexes.interface import Document
 from linker.engine.engine import Engine
-from linker.server.api import ServiceConfig
-from linker.server.api.app import run
+from linker.server.api import ServeConfig
+from linker.server.running import run
 from tests.helpers import linker
 from tests.server.api.test_documents import IDS
 from tests.server.page.chromium import Server, served
@@ -126,13 +126,13 @@ def test_a_signal_reads_tokens_and_indexes_again(folder: Path, tmp_path: Path) -
 def test_that_sessions_end_with_the_process_is_said(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = ServiceConfig.of([folder / "news"], token_file=tmp_path / "tokens")
-    monkeypatch.setattr("linker.server.api.app.server.serve", lambda *_, **__: None)
-    run(config, "127.0.0.1", 0)
+    given = {"directories": folder / "news", "token_file": tmp_path / "tokens"}
+    monkeypatch.setattr("linker.server.running.serve", lambda *_, **__: None)
+    run(ServeConfig.of(**given), "127.0.0.1", 0, api=True)
     assert capsys.readouterr().err == ""
     (tmp_path / "tokens.sessions").unlink()
-    monkeypatch.setattr("linker.server.page.access.write_secret", _refuse)
-    run(config, "127.0.0.1", 0)
+    monkeypatch.setattr("linker.server.guard.access.write_secret", _refuse)
+    run(ServeConfig.of(**given), "127.0.0.1", 0, api=True)
     assert "read-only: sessions end with this process" in capsys.readouterr().err
 
 

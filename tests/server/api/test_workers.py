@@ -20,7 +20,7 @@ from indexes.interface import Document
 from indexes.store.records import Manifest
 from indexes.writer import Writer
 from linker.engine.engine import Engine
-from linker.server.page.server import listen
+from linker.server.running import listen
 from tests.helpers import linker, linker_process
 from tests.server.page.chromium import Server
 

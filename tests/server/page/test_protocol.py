@@ -14,8 +14,8 @@ import pytest
 import uvicorn
 from starlette.types import Message, Receive, Scope, Send
 
-from linker.server.page import protocol
-from linker.server.page.admission import Bounds, RefusedError, bounded
+from linker.server.guard import protocol
+from linker.server.guard.admission import Bounds, RefusedError, bounded
 
 
 async def _hello(scope: Scope, receive: Receive, send: Send) -> None:

@@ -10,8 +10,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from linker.base.errors import InputError
+from linker.server.config import Limits
+from linker.server.guard.access import LIFETIME, Access
 from linker.server.page import ServeConfig, create_app
-from linker.server.page.access import LIFETIME, Access
 from linker.server.page.guard import HEADERS
 from tests.server.page.support import BASE, HOSTILE, client, form, forms
 
@@ -126,7 +127,7 @@ def test_texts_of_others_are_only_text(folder: Path) -> None:
 
 
 def test_a_body_that_is_too_large_is_refused(folder: Path) -> None:
-    browser = client(folder, ServeConfig(folder, max_form=2000, max_upload=5000))
+    browser = client(folder, ServeConfig.of(folder, limits=Limits(form=2000, upload=5000)))
     token = form(browser.get(JUDGE).text, "/judge")["csrf"]
     values = {"csrf": token, "criteria": "x" * 3000}
     assert browser.post("/p/floods/criteria", data=values).status_code == 413
@@ -207,7 +208,7 @@ def test_a_session_ends(tokens: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cookie = access.signed("id", TOKEN)
     assert access.checked(cookie) == ("id", True)
     for seconds, expected in ((LIFETIME - 5, ("id", True)), (LIFETIME + 5, None), (-60, None)):
-        monkeypatch.setattr("linker.server.page.access.time.time", lambda at=now + seconds: at)
+        monkeypatch.setattr("linker.server.guard.access.time.time", lambda at=now + seconds: at)
         assert access.checked(cookie) == expected
 
 
@@ -217,7 +218,7 @@ def test_where_nothing_can_be_written_sessions_end_with_the_server(
     def refuse(path: Path, text: str) -> None:
         raise PermissionError(13, f"{path}: {text}")
 
-    monkeypatch.setattr("linker.server.page.access.write_secret", refuse)
+    monkeypatch.setattr("linker.server.guard.access.write_secret", refuse)
     access = Access.of(tokens, page=True)
     assert not access.survives
     access.end("id")

@@ -9,7 +9,7 @@ import orjson
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from linker.server.api import children
@@ -39,6 +39,23 @@ class Model(BaseModel):
     """A body, in which unknown fields are errors: a misspelt option must not be ignored."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+def _few(value: dict[str, Any]) -> dict[str, Any]:
+    """Return a mapping that is read quickly. Raises ValueError."""
+    count, left = 0, [value]
+    while left:
+        each: Any = left.pop()
+        inner = each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
+        count += len(inner)
+        left += inner
+        if count > MOST_VALUES:
+            raise ValueError(f"at most {MOST_VALUES:,} values")
+    return value
+
+
+MOST_VALUES = 10_000
+Mapping = Annotated[dict[str, Any], AfterValidator(_few)]
 
 
 class ProblemDetails(BaseModel):
@@ -91,8 +108,10 @@ def problems(*more: int, always: tuple[int, ...] = ALWAYS) -> dict[int | str, di
 class _StrictRequest(Request):
     """A request whose JSON is read by orjson: halves of characters, NaN and a thousand levels are no JSON."""
 
+    short: Any = None  # what stands for the JSON of a large body
+
     async def json(self) -> Any:
-        return orjson.loads(await self.body())
+        return orjson.loads(await self.body()) if self.short is None else self.short
 
 
 def check_json(request: Request) -> None:
@@ -113,20 +132,27 @@ class StrictRoute(APIRoute):
             request = _StrictRequest(request.scope, request.receive)
             if takes_json:
                 check_json(request)
-                await self._check_large(request)
+                await self._read_large(request)
             return await handle(request)
 
         return strict
 
-    async def _check_large(self, request: Request) -> None:
-        """Raise RequestValidationError where a large body does not fit, before this process reads it."""
+    async def _read_large(self, request: _StrictRequest) -> None:
+        """Raise RequestValidationError where a large body does not fit, before this process reads it.
+
+        One that is for a job is not read here at all: `state.spec` is what the job gets.
+        """
         body = await request.body()
         if len(body) > children.LARGE:
             service = await service_of(request)
             async with service.aside[OWNER.get()]:
                 found = await children.run(children.__name__, self.endpoint.__module__, self.path, body=body)
-            if found:
-                raise RequestValidationError(found)
+            head, _, spec = found.partition(b"\n")
+            told = orjson.loads(head)
+            if told["errors"]:
+                raise RequestValidationError(told["errors"])
+            if spec:
+                request.short, request.state.spec = told["request"], orjson.Fragment(spec)
 
 
 def routes(tag: str) -> APIRouter:

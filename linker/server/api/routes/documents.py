@@ -13,7 +13,7 @@ from linker.corpora.records import Columns, UnusableError, make_document
 from linker.server.api.bulk import BATCH_BYTES, BATCH_DOCUMENTS, MOST_BAD, Bulk
 from linker.server.api.guard import require
 from linker.server.api.problems import ProblemError, problem_of
-from linker.server.api.routes.common import InIndex, Model, examples, json, problems, routes
+from linker.server.api.routes.common import InIndex, Mapping, Model, examples, json, problems, routes
 
 router = routes("documents")
 NDJSON = ("application/x-ndjson", "application/jsonl", "application/json-lines")
@@ -35,7 +35,7 @@ class DocumentBody(Model):
         "", description="What is searched; the title may stand in its place.", examples=["Heavy rain …"]
     )
     title: str = Field("", examples=["Floods in Valencia"])
-    metadata: dict[str, Any] = Field({}, description="What `where` can ask for.", examples=[{"lang": "en"}])
+    metadata: Mapping = Field({}, description="What `where` can ask for.", examples=[{"lang": "en"}])
 
 
 class StoredDocument(Model):

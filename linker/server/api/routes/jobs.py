@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated, Any, Literal
 
-from fastapi import Body, Path
+from fastapi import Body, Path, Request
 from pydantic import Field, model_validator
 from starlette.responses import Response
 
@@ -25,7 +25,7 @@ from linker.server.api.routes.common import (
     routes,
 )
 from linker.server.api.served import Served, Service
-from linker.server.page.tokens import Principal
+from linker.server.guard.tokens import Principal
 
 router = routes("jobs")
 LONGEST = 100_000  # characters of a text
@@ -81,6 +81,13 @@ class FindRequest(Model):
         settings = {name: getattr(self, name) for name in names}
         Settings.of(settings)
         return settings
+
+    def spec(self) -> dict[str, Any]:
+        """Return what the job reads of it, and the server does not."""
+        return {
+            "seeds": [seed.model_dump() for seed in self.seeds],
+            "judgements": [{"seed": j.seed, "id": j.id, "verdict": j.verdict} for j in self.judgements],
+        }
 
 
 class Page(Model):
@@ -139,6 +146,10 @@ class LinkRequest(Model):
         if (self.source.language is None) != (self.target.language is None):
             raise ValueError("name the language of both sides, or of none")
         return self
+
+    def spec(self) -> dict[str, Any]:
+        """Return what the job reads of it."""
+        return self.model_dump()
 
 
 class JobProgress(Model):
@@ -214,6 +225,7 @@ STARTED = answered(
     summary="Start a job: documents for seeds",
 )
 async def find(
+    asked: Request,
     request: Annotated[FindRequest, Body(openapi_examples=FIND)],
     service: InService,
     principal: Reader,
@@ -222,14 +234,8 @@ async def find(
     served = service.served(request.index)
     settings = request.settings()
     await served.run(lambda: served.engine.filter(request.where))
-    spec = {
-        "index": str(served.engine.directory),
-        "seeds": [seed.model_dump() for seed in request.seeds],
-        "settings": settings,
-        "judgements": [{"seed": j.seed, "id": j.id, "verdict": j.verdict} for j in request.judgements],
-        "limit": request.limit,
-    }
-    return await _submitted(service, "find", spec, principal, served)
+    spec = {"index": str(served.engine.directory), "settings": settings, "limit": request.limit}
+    return await _submitted(service, "find", spec | _given(asked, request), principal, served)
 
 
 @router.post(
@@ -240,20 +246,21 @@ async def find(
     summary="Start a job: link two collections",
 )
 async def link(
+    asked: Request,
     request: Annotated[LinkRequest, Body(openapi_examples=LINK)],
     service: InService,
     principal: Reader,
 ) -> Response:
     """Start to link each text to what belongs to it in another collection, in one language or two."""
-    spec = request.model_dump(exclude={"source", "target"})
-    used: list[Served] = []
-    for name, side in (("source", request.source), ("target", request.target)):
-        spec[name] = side.model_dump()
-        if side.documents is None:
-            served = service.served(side.index)
-            used.append(served)
-            spec[name]["index"] = str(served.engine.directory)
-    return await _submitted(service, "link", spec, principal, *used)
+    sides = {"source": request.source, "target": request.target}
+    used = {name: service.served(side.index) for name, side in sides.items() if side.documents is None}
+    spec = {"indexes": {name: str(served.engine.directory) for name, served in used.items()}}
+    return await _submitted(service, "link", spec | _given(asked, request), principal, *used.values())
+
+
+def _given(asked: Request, request: FindRequest | LinkRequest) -> dict[str, Any]:
+    """Return what a job gets of a request: of a large one as it was written by the process that has read it."""
+    return {"given": getattr(asked.state, "spec", None) or request.spec()}
 
 
 async def _submitted(

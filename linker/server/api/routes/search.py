@@ -13,8 +13,10 @@ from indexes.interface import Filter, Hits
 from linker.server.api import explaining
 from linker.server.api.guard import require
 from linker.server.api.routes.common import (
+    MOST_VALUES,
     IndexName,
     InService,
+    Mapping,
     Model,
     answered,
     examples,
@@ -31,7 +33,9 @@ FEW = 100  # hits that are written without a thread
 
 Text = Annotated[str, Field(max_length=LONGEST)]
 Where = (
-    Annotated[str, Field(max_length=10_000)] | list[Annotated[str, Field(max_length=10_000)]] | dict[str, Any]
+    Annotated[str, Field(max_length=10_000)]
+    | Annotated[list[Annotated[str, Field(max_length=10_000)]], Field(max_length=MOST_VALUES)]
+    | Mapping
 )
 
 

@@ -20,13 +20,12 @@ from linker.base.errors import LinkerError
 from linker.base.printable import on_one_line
 from linker.base.version import __version__
 from linker.server.api import logs, problems
-from linker.server.api.config import ServiceConfig
 from linker.server.api.evaluating import EvaluateRequest
 from linker.server.api.guard import OPEN, Guard
 from linker.server.api.routes import documents, embeddings, evaluate, indexes, jobs, rerank, search, status
 from linker.server.api.routes.common import ProblemDetails
 from linker.server.api.served import Service
-from linker.server.page.access import Access
+from linker.server.config import ServeConfig
 
 # One module per resource; each has a `router`.
 ROUTES: tuple[ModuleType, ...] = (search, embeddings, rerank, jobs, indexes, documents, evaluate, status)
@@ -36,10 +35,10 @@ DESCRIPTION = (
 )
 
 
-def service_app(config: ServiceConfig, access: Access | None = None) -> FastAPI:
+def service_app(config: ServeConfig) -> FastAPI:
     """Return the application of the API alone. Raises InputError or IndexesError where an index cannot be opened."""
     app = FastAPI(title="linker", version=__version__, description=DESCRIPTION, **_QUIET)
-    return add_api(app, Service(config, access))
+    return add_api(app, Service(config))
 
 
 _QUIET: dict[str, Any] = {"docs_url": None, "redoc_url": None, "redirect_slashes": False}

@@ -1,4 +1,4 @@
-"""What the service serves, to whom, and how much of it."""
+"""What a server shows and answers, to whom, and how much of it: one configuration for the page and the API."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from indexes.cores import cores
 from indexes.sharded import is_index
 from linker.base.errors import InputError
 from linker.review.project import Workspace
-from linker.server.api import logs
-from linker.server.page.config import check_access
-from linker.server.page.hosts import LOOPBACK, Hosts
+from linker.server.api.logs import LogFormat
+from linker.server.guard.access import Access
+from linker.server.guard.hosts import LOOPBACK, Hosts, is_loopback
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,8 @@ class Limits:
 
     body: int = 16 << 20
     bulk: int = 4 << 30  # of a body of `documents:bulk`, which is never held as a whole
+    form: int = 1 << 20  # of a form of the page
+    upload: int = 2 << 30  # of files for a review
     seconds: float = 60.0  # until the answer, unless the body is streamed
     idle: float = 20.0  # between two pieces of a body, or of an answer that nobody fetches
     rate: float = 0.0  # requests per second of one token or address; 0: any number
@@ -34,47 +36,49 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceConfig:
-    """Directories whose indexes are served, and who may ask.
+class ServeConfig:
+    """Directories that are served, and who may ask.
 
-    `hosts`: the names that are answered. `token_file`: see `linker.server.page.tokens`; None: everybody who reaches the
-    port may do everything. `proxy_header`: the header in which a proxy names who has signed in.
+    `hosts`: the names that are answered. `access`: who is let in. `proxy_header`: the header in which a proxy names who
+    has signed in there. `jobs_folder`: where workers share the state of jobs; None: there is one process.
     """
 
     directories: tuple[Path, ...]
     hosts: Hosts = field(default_factory=Hosts)
-    token_file: Path | None = None
+    access: Access = field(default_factory=Access)
     proxy_header: str = ""
     limits: Limits = field(default_factory=Limits)
-    log_format: logs.LogFormat = "text"
-    jobs_folder: Path | None = None  # where workers share the state of jobs; None: there is one process
+    log_format: LogFormat = "text"
+    jobs_folder: Path | None = None
 
     @classmethod
     def of(
         cls,
-        directories: Sequence[Path],
+        directories: Path | Sequence[Path],
         host: str = LOOPBACK[0],
         *,
         token_file: Path | None = None,
         proxy_header: str = "",
         allowed: tuple[str, ...] = (),
         limits: Limits | None = None,
-        log_format: logs.LogFormat = "text",
+        log_format: LogFormat = "text",
+        page: bool = True,
     ) -> Self:
-        """Return the configuration of a service that listens on `host`.
+        """Return the configuration of a server that listens on `host`; with a `page`, a token must open it.
 
-        Raises InputError where it would be open to a network without tokens or a proxy that signs people in.
+        Raises InputError where it would be open to a network without a token or a proxy that signs people in.
         """
-        check_access(host, token_file, proxy_header)
-        hosts = Hosts.of(host, allowed)
+        _check_access(host, token_file, proxy_header)
+        given = (directories,) if isinstance(directories, Path) else tuple(directories)
         return cls(
-            tuple(directories), hosts, token_file, proxy_header.lower(), limits or Limits(), log_format
-        )
+            given, Hosts.of(host, allowed), Access.of(token_file, page=page), proxy_header.lower(),
+            limits or Limits(), log_format,
+        )  # fmt: skip
 
     def indexes(self) -> Mapping[str, Path]:
         """Return the directory of each index by its name on the wire, sorted: looked up now, so that it may change.
 
-        Raises InputError where there is none, or two have the same name.
+        Raises InputError if there is none and no page to make one, or if two have the same name.
         """
         found: dict[str, Path] = {}
         for directory in self.directories:
@@ -83,10 +87,30 @@ class ServiceConfig:
                     raise InputError(
                         f"two indexes are named {name!r}: {found[name]} and {path}: rename a directory"
                     )
-        if not found:
+        if not found and not has_page(self.directories):
             listed = ", ".join(map(str, self.directories))
             raise InputError(f"there is no index in {listed}: build one with `linker index build`")
         return dict(sorted(found.items()))
+
+
+def has_page(directories: Sequence[Path]) -> bool:
+    """Return whether the API has a page beside it: one directory is given, which is not a mere folder of indexes."""
+    return len(directories) == 1 and (
+        is_index(directories[0]) or all(p.folder is not None for p in Workspace(directories[0]).projects)
+    )
+
+
+def _check_access(host: str, token_file: Path | None, proxy_header: str) -> None:
+    """Raise InputError where a server on `host` would be open to a network, or two ways sign people in."""
+    if not is_loopback(host) and token_file is None and not proxy_header:
+        raise InputError(
+            f"--host {host} would open the page to everyone who can reach this machine: add --token-file FILE, "
+            "or --proxy-header NAME behind a proxy that signs people in"
+        )
+    if token_file is not None and proxy_header:
+        raise InputError("give --token-file or --proxy-header, not both: one of them signs people in")
+    if proxy_header and not all(c.isascii() and (c.isalnum() or c == "-") for c in proxy_header):
+        raise InputError(f"--proxy-header {proxy_header}: not the name of a header, such as X-Forwarded-User")
 
 
 def _indexes_of(directory: Path) -> list[tuple[str, Path]]:

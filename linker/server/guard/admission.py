@@ -14,9 +14,9 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 
-from linker.server.page.access import TooManyTriesError
-from linker.server.page.hosts import Hosts, without_port
-from linker.server.page.rendering import message
+from linker.review.wording import message
+from linker.server.guard.access import TooManyTriesError
+from linker.server.guard.hosts import Hosts, without_port
 
 IDLE = 20.0  # seconds between two pieces of a body, or of an answer that nobody fetches
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})

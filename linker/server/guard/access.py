@@ -16,8 +16,8 @@ from typing import Self
 
 from linker.base.errors import InputError
 from linker.base.files import nonempty_lines
-from linker.server.page.rates import Rates
-from linker.server.page.tokens import Principal, Tokens, digest_of, write_secret
+from linker.server.guard.rates import Rates
+from linker.server.guard.tokens import Principal, Tokens, digest_of, write_secret
 
 LIFETIME = 30 * 24 * 3600  # seconds of a session
 TRIES, TRIES_OF_ALL = (
