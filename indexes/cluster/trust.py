@@ -15,6 +15,7 @@ from pathlib import Path
 from indexes.errors import IndexesError, UntrustedHostError
 
 URLS = "LINKER_ELASTIC_URL"
+PRIVATE = "LINKER_ELASTIC_PRIVATE_NETWORK"
 FILE = "LINKER_TRUSTED_HOSTS"
 # Strict, so that our reading of an address cannot differ from the client's.
 ADDRESS = re.compile(
@@ -114,12 +115,15 @@ def check(urls: Sequence[str], *, named: bool) -> None:
     """Raise UntrustedHostError unless our credentials may go to all of the addresses.
 
     `named` means that the user gave these addresses; otherwise they must be trusted, or the user is asked. Plain
-    http is allowed on loopback only, where nobody else can listen. Raises IndexesError where an address is invalid.
+    http is allowed where nobody else can listen: on loopback, and to addresses that the user says are in a private
+    network (LINKER_ELASTIC_PRIVATE_NETWORK). Raises IndexesError if an address is invalid.
     """
     origins = [origin(url) for url in urls]
-    if exposed := [o for o in origins if o.startswith("http:") and not _is_loopback(o)]:
+    private = set(_origins(PRIVATE, os.environ.get(PRIVATE, "").split(",")))
+    if exposed := [o for o in origins if o.startswith("http:") and not (_is_loopback(o) or o in private)]:
         raise UntrustedHostError(
-            f"credentials are not sent over plain http, which others can read, to {', '.join(exposed)}: use https"
+            f"credentials are not sent over plain http, which others can read, to {', '.join(exposed)}: use https, "
+            f"or name it in {PRIVATE} if nobody else can listen in that network"
         )
     known = set(origins) if named else trusted()
     unknown = sorted(set(origins) - known)

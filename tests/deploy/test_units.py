@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from indexes.cluster import trust
+from indexes.errors import UntrustedHostError
 from linker.server.commands import serve
 from tests.deploy import dockerfile
 from tests.helpers import ROOT, linker
@@ -31,7 +33,25 @@ def test_the_service_of_compose_can_do_little_and_is_closed_to_other_machines() 
     (volume,) = service["volumes"]
     stages = dockerfile.read((ROOT / "Dockerfile").read_text(encoding="utf-8"))
     assert volume.partition(":")[2] == stages[-1].last("VOLUME").text
-    assert service["environment"]["LINKER_ELASTIC_PASSWORD"].startswith("${ELASTIC_PASSWORD:?")  # no default
+    assert (
+        service["environment"]["LINKER_ELASTIC_PASSWORD"] == "${LINKER_PASSWORD:-}"
+    )  # no default that works
+    assert service["environment"]["LINKER_ELASTIC_USER"] == "linker"
+    assert stages[-1].last("CMD").words == [word for word in service["command"] if "linker" not in word][:-1]
+    assert service["command"][-2:] == ["--allow-host", "linker"]
+
+
+def test_the_service_of_compose_may_send_its_password_to_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    yaml = pytest.importorskip("yaml")
+    service = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]["linker"]
+    url = service["environment"]["LINKER_ELASTIC_URL"]
+    with pytest.raises(UntrustedHostError, match="LINKER_ELASTIC_PRIVATE_NETWORK"):
+        trust.check([url], named=True)
+    for name, value in service["environment"].items():
+        monkeypatch.setenv(name, value)
+    trust.check([url], named=False)
+    with pytest.raises(UntrustedHostError, match="plain http"):
+        trust.check(["http://other:9200"], named=True)
 
 
 def test_the_unit_is_hardened_and_its_command_exists() -> None:

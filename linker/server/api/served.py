@@ -234,7 +234,12 @@ class Service:
         if name is None:
             if len(self.indexes) == 1:
                 return next(iter(self.indexes.values()))
-            raise ProblemError(400, f"name an index: one of {', '.join(self.indexes)}", "index-missing")
+            which = (
+                f"name an index: one of {', '.join(self.indexes)}"
+                if self.indexes
+                else "there is no index yet"
+            )
+            raise ProblemError(400, which, "index-missing")
         try:
             return self.indexes[name]
         except KeyError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import ssl
 import subprocess
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from indexes.cluster.index import ClusterIndex
 from indexes.store import manifest as manifests
 from tests import elastic_server
 from tests.elastic_server import Node
-from tests.helpers import linker, write_corpus
+from tests.helpers import ROOT, linker, write_corpus
 
 pytestmark = pytest.mark.slow
 
@@ -124,3 +125,40 @@ def _key(settings: ElasticSettings, role: dict[str, object]) -> str:
         )
     finally:
         store.close()
+
+
+def test_the_user_of_compose_uses_indexes_and_nothing_else(
+    secured: tuple[Node, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commands of compose.yaml, with this server's address and administrator."""
+    yaml = pytest.importorskip("yaml")
+    node, authority = secured
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    (script,) = services["user"]["command"]
+    for old, new in (("$$", "$"), ("elastic:$", f"{USER}:$"), ("http://elasticsearch:9200", node.url)):
+        script = script.replace(old, new)
+    own = "0123456789abcdef"
+    environment = {"ELASTIC_PASSWORD": PASSWORD, "CURL_CA_BUNDLE": str(authority), "PATH": os.environ["PATH"]}
+
+    def run(password: str) -> subprocess.CompletedProcess[str]:
+        variables = environment | {"LINKER_PASSWORD": password}
+        return subprocess.run(
+            ["bash", "-ceu", script], env=variables, capture_output=True, text=True, check=False
+        )
+
+    assert "set LINKER_PASSWORD" in run("").stderr
+    done = run(own)
+    assert done.returncode == 0, done.stderr
+    for name, value in {
+        "LINKER_TRUSTED_HOSTS": tmp_path / "hosts", "LINKER_ELASTIC_TIMEOUT": 60, "LINKER_ELASTIC_CA": authority,
+        "LINKER_ELASTIC_USER": "linker", "LINKER_ELASTIC_PASSWORD": own,
+    }.items():  # fmt: skip
+        monkeypatch.setenv(name, str(value))
+    corpus, out = write_corpus(tmp_path / "c.jsonl", 20), tmp_path / "index"
+    linker("index", "build", corpus, "--out", out, "--backend", "elastic", "--url", node.url)
+    linker("index", "add", out, write_corpus(tmp_path / "m.jsonl", 5, prefix="m"))
+    linker("index", "delete", out, "m1")
+    store = ClusterIndex(ElasticSettings.from_json(manifests.load(out).elastic))
+    with pytest.raises(Exception, match="unauthorized"):
+        store.client.security.put_user(username="other", password=own, roles=["superuser"])
+    store.close()

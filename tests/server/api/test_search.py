@@ -158,9 +158,18 @@ def test_names_must_differ(folder: Path, tmp_path: Path) -> None:
     (folder / "news").rename(tmp_path / "other" / "old")
     with pytest.raises(InputError, match="two indexes are named 'old'"):
         ServeConfig.of([folder, tmp_path / "other"]).indexes()
-    (tmp_path / "empty").mkdir()
+
+
+def test_an_empty_folder_is_served_since_the_page_can_fill_it(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    assert ServeConfig.of([tmp_path / "one"]).indexes() == {}
+    with client(tmp_path / "one") as api:
+        assert api.get("/ready").status_code == 200
+        assert api.get("/v1/indexes").json()["indexes"] == []
+        assert "no index" in check_problem(api.post("/v1/search", json={"text": "a"}), 400, "index-missing")
     with pytest.raises(InputError, match="there is no index"):
-        ServeConfig.of([tmp_path / "empty"]).indexes()
+        ServeConfig.of([tmp_path / "one", tmp_path / "two"]).indexes()
 
 
 def test_another_process_s_commit_is_seen_at_once(api: TestClient, folder: Path) -> None:
