@@ -416,8 +416,11 @@ def test_a_large_body_is_read_here_only_once_it_is_known_to_fit(
             assert (detail, answer.json()["errors"]) == (expected.json()["detail"], expected.json()["errors"])
             assert not [size for size in read if size > children.LARGE], path
         read.clear()
-        for path, more in (("/v1/link", {"links": [["a", "a"]] * 100_000}),
-                           ("/v1/find", {"judgements": [{"id": "a", "verdict": "not"}] * 20_000})):  # fmt: skip
+        lists: dict[str, dict[str, Any]] = {
+            "/v1/link": {"links": [["a", "a"]] * 100_000},
+            "/v1/find": {"judgements": [{"id": "a", "verdict": "not"}] * 20_000},
+        }
+        for path, more in lists.items():
             long = orjson.dumps(known[path] | more)
             jobs = [api.post(path, content=body).json() for body in (orjson.dumps(known[path]), long)]
             assert len(long) > children.LARGE

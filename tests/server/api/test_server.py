@@ -126,13 +126,16 @@ def test_a_signal_reads_tokens_and_indexes_again(folder: Path, tmp_path: Path) -
 def test_that_sessions_end_with_the_process_is_said(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = {"directories": folder / "news", "token_file": tmp_path / "tokens"}
+
+    def run_it() -> None:
+        run(ServeConfig.of(folder / "news", token_file=tmp_path / "tokens"), "127.0.0.1", 0, api=True)
+
     monkeypatch.setattr("linker.server.running.serve", lambda *_, **__: None)
-    run(ServeConfig.of(**given), "127.0.0.1", 0, api=True)
+    run_it()
     assert capsys.readouterr().err == ""
     (tmp_path / "tokens.sessions").unlink()
     monkeypatch.setattr("linker.server.guard.access.write_secret", _refuse)
-    run(ServeConfig.of(**given), "127.0.0.1", 0, api=True)
+    run_it()
     assert "read-only: sessions end with this process" in capsys.readouterr().err
 
 

@@ -43,10 +43,10 @@ class Model(BaseModel):
 
 def _few(value: dict[str, Any]) -> dict[str, Any]:
     """Return a mapping that is read quickly. Raises ValueError."""
-    count, left = 0, [value]
+    count, left = 0, list[Any]([value])
     while left:
-        each: Any = left.pop()
-        inner = each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
+        each = left.pop()
+        inner = list(each.values() if isinstance(each, dict) else each if isinstance(each, list) else ())
         count += len(inner)
         left += inner
         if count > MOST_VALUES:
