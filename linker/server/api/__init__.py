@@ -8,7 +8,7 @@ from indexes.lazy import lazy
 
 if TYPE_CHECKING:
     from linker.server.api.config import Limits, ServiceConfig
-    from linker.server.api.served import SearchOptions, Served, Service
+    from linker.server.api.served import Served, Service
 
-__all__ = ["Limits", "SearchOptions", "Served", "Service", "ServiceConfig"]
+__all__ = ["Limits", "Served", "Service", "ServiceConfig"]
 __getattr__ = lazy(__name__)

@@ -73,6 +73,8 @@ def serve(
 
     Prints the page's address once it answers. Only this machine reaches it, unless --host says otherwise. Ctrl-C ends
     it; every judgement is stored as it is made.
+
+    Example: linker serve news.index
     """
     from linker.server.page.config import ServeConfig
     from linker.server.page.server import run
