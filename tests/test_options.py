@@ -1,9 +1,10 @@
 """Options are declared once: what the command line, Python and HTTP make of one record agrees."""
 
+import ast
 import inspect
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -25,6 +26,7 @@ from linker.engine.engine import Engine
 from linker.engine.options import Bm25Options, BuildOptions, IntakeOptions, Least, SearchOptions
 from linker.review.options import FindOptions, MatchOptions
 from tests.helpers import linker
+from tests.house import ROOT, files
 
 RECORDS = {
     "link": (LinkOptions, Tables),
@@ -35,6 +37,9 @@ RECORDS = {
     "watch": (MatchOptions, Names),
 }
 COMMANDS = every(app)
+FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+COMMAND = re.compile(r"`linker [^`]*`")  # an example of the command line
+FLAGS_LEFT = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +142,30 @@ def test_a_message_names_flags_where_the_library_names_arguments() -> None:
         "--no-identity",
     )
     assert flagged("give `header_row`, not `linker link`") == "give --header-row, not `linker link`"
+
+
+def test_the_library_names_arguments_not_flags() -> None:
+    """What is left names flags of other programs, of `linker serve` and `linker train`, or those that a name hides."""
+    found = [
+        f"{path.relative_to(ROOT)}: {text}"
+        for path in (*files("indexes"), *files("linker"))
+        if not {"papers", "demo"} & {*path.parts} and path.parent.name not in ("cli", "commands")
+        for text in texts(path)
+        if FLAG.search(COMMAND.sub("", text))
+    ]
+    assert len(found) <= FLAGS_LEFT, found
+
+
+def texts(path: Path) -> Iterator[str]:
+    """Yield the string constants of a file that are neither docstrings nor what an option's help says."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    left_out = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        if getattr(call.func, "id", "") == "Opt":
+            left_out |= {id(node) for node in ast.walk(call)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in left_out:
+            yield node.value
 
 
 @pytest.mark.parametrize("name", COMMANDS)
